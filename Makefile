@@ -1,0 +1,44 @@
+# make demo | test | test-all | lint | schemas | bench: everything is installed into .venv on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= out/sample
+
+.PHONY: demo test test-all lint schemas bench clean
+
+demo: $(VENV)/.core  ## install, build the sample corpus, say where the report is
+	$(BIN)/finpile build pipelines/configs/sample.yaml -o $(OUT)
+
+test: lint  ## what CI runs
+	$(BIN)/python -m pytest -m "not slow" -q
+
+test-all: lint  ## the same, with the tests that take minutes or need the real corpora
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.dev  ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+schemas: $(VENV)/.dev  ## render schemas/ from the code
+	$(BIN)/python schemas/render.py
+
+bench: $(VENV)/.dev  ## every benchmark against its peers; results go to benchmarks/results
+	$(BIN)/python benchmarks/build.py
+
+$(VENV)/.pip:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.core: $(VENV)/.pip pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.pip pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	touch $@ $(VENV)/.core
+
+clean:
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

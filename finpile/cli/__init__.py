@@ -1,0 +1,1 @@
+"""The `finpile` command: one module per command group, imported when called."""

@@ -1,0 +1,7 @@
+"""`python -m finpile.cli`."""
+
+from __future__ import annotations
+
+from finpile.cli.main import main
+
+main()

@@ -1,0 +1,129 @@
+"""How every command talks: rich on a terminal, plain lines elsewhere, one JSON object with `--json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console as RichConsole
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for machines.")
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+_PLAIN_EVERY_SECONDS = 5.0
+
+
+class Console:
+    """Prints to standard output; with `as_json` nothing but the final result."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self._rich = RichConsole(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+    @property
+    def is_terminal(self) -> bool:
+        return self._rich.is_terminal
+
+    def line(self, text: str, style: str | None = None) -> None:
+        if not self.as_json:
+            self._rich.print(text, style=style, markup=False)
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A titled table; columns whose cells are all numbers are set flush right."""
+        if self.as_json:
+            return
+        table = RichTable(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        for index, column in enumerate(columns):
+            numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
+            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(_cell(value) for value in row))
+        if self.is_terminal:
+            self._rich.print(table)
+        else:
+            RichConsole(file=sys.stdout, width=160, highlight=False).print(table)
+
+    def result(self, value: dict[str, Any]) -> None:
+        """The command's outcome as JSON where `--json` asked for it."""
+        if self.as_json:
+            click.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str))
+
+    @contextmanager
+    def progress(self, what: str, total: float | None = None, unit: str = "") -> Iterator[Callable[[float], None]]:
+        """A bar on a terminal, a line every few seconds elsewhere; yields `advance(amount)`."""
+        if self.as_json:
+            yield lambda amount: None
+        elif self.is_terminal:
+            with self._bar(what, total, unit) as advance:
+                yield advance
+        else:
+            with self._lines(what, total, unit) as advance:
+                yield advance
+
+    @contextmanager
+    def _bar(self, what: str, total: float | None, unit: str) -> Iterator[Callable[[float], None]]:
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+        began = time.monotonic()
+        with Progress(*columns, console=self._rich, transient=True) as progress:
+            task = progress.add_task(what, total=total, rate="")
+            done = 0.0
+
+            def advance(amount: float) -> None:
+                nonlocal done
+                done += amount
+                rate = done / max(time.monotonic() - began, 1e-9)
+                progress.update(task, advance=amount, rate=f"{quantity(rate, unit)}/s")
+
+            yield advance
+
+    @contextmanager
+    def _lines(self, what: str, total: float | None, unit: str) -> Iterator[Callable[[float], None]]:
+        began = last = time.monotonic()
+        done = 0.0
+
+        def advance(amount: float) -> None:
+            nonlocal done, last
+            done += amount
+            now = time.monotonic()
+            if now - last >= _PLAIN_EVERY_SECONDS:
+                last = now
+                goal = f" of {quantity(total, unit)}" if total else ""
+                self.line(f"  {what}: {quantity(done, unit)}{goal}, {quantity(done / (now - began), unit)}/s")
+
+        yield advance
+
+
+def quantity(value: float, unit: str) -> str:
+    """`12.3 MB`, `4,096 documents`: bytes get a prefix, everything else thousands separators.
+
+    >>> quantity(12_300_000, "B"), quantity(4096, "documents")
+    ('12.3 MB', '4,096 documents')
+    """
+    if unit != "B":
+        return f"{value:,.0f} {unit}".strip()
+    index = 0
+    while value >= 1000 and index < len(_UNITS) - 1:
+        value /= 1000
+        index += 1
+    return f"{value:.0f} B" if index == 0 else f"{value:.1f} {_UNITS[index]}"
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, (int, float)) or value in ("", None):
+        return True
+    return isinstance(value, str) and value[:1].isdigit()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,80 @@
+"""The `finpile` command. Commands are found by name and imported only when they are called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from finpile import __version__
+from finpile.errors import FinpileError
+
+#: command -> (module, attribute, one line of help); the help stands here so that `--help` imports nothing.
+_COMMANDS = {
+    "build": ("finpile.cli.build", "build_command", "Build a corpus: documents, tokenizer, token shards, reports."),
+    "check": ("finpile.cli.build", "check_command", "Validate a corpus file and find every input; run nothing."),
+    "report": ("finpile.cli.inspect", "report_command", "Write Tables 1 to 3 of a build again."),
+    "verify": ("finpile.cli.inspect", "verify_command", "Check the laws of a build: nothing lost, nothing altered."),
+    "show": ("finpile.cli.inspect", "show_command", "Tell a document's story: origin, text, what was cut and why."),
+    "tokenizer": ("finpile.cli.tokenizer", "tokenizer_group", "Train, compare and use tokenizers."),
+    "train": ("finpile.cli.train", "train_command", "Train the reference language model on token shards."),
+    "evaluate": ("finpile.cli.train", "evaluate_command", "Held-out bits per byte of a trained model, by source."),
+}
+_INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports each on first use."""
+
+    def __init__(self, *args: Any, lazy: dict[str, tuple[str, str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self._lazy:
+            return None
+        module, attribute, _ = self._lazy[name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, _, summary) in self._lazy.items()])
+
+
+@click.group(cls=LazyGroup, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="finpile")
+def finpile() -> None:
+    """FinPile builder: archives in, a language model's training corpus and tokenizer out.
+
+    Start with `finpile check CONFIG.yaml`, then `finpile build CONFIG.yaml -o OUT`.
+    """
+
+
+def main() -> None:
+    """Entry point: one message and an exit code for every error raised on purpose."""
+    try:
+        code = finpile.main(standalone_mode=False)
+    except FinpileError as error:
+        click.echo(f"finpile: {error}", err=True)
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("finpile: interrupted; the same command goes on where this one stopped", err=True)
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

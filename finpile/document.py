@@ -1,0 +1,139 @@
+"""The Document batch: the one record type that travels through the whole system.
+
+A batch is a `pyarrow.RecordBatch` of `DOCUMENT_SCHEMA`. Its order means nothing; its rows are found by `id`.
+Between ingest and clean a batch carries one more column, the media type of the text (`RAW_SCHEMA`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+#: How a document's date was found, best evidence first; `none` where the timestamp is null.
+TIMESTAMP_ORIGINS = ("field", "header", "html", "url", "filename", "none")
+
+PLAIN = "text/plain"
+HTML = "text/html"
+
+DOCUMENT_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("text", pa.large_string(), nullable=False),
+        pa.field("timestamp", pa.timestamp("s", tz="UTC")),
+        pa.field("timestamp_origin", pa.string(), nullable=False),
+        pa.field("locator", pa.string(), nullable=False),
+        pa.field("url", pa.string()),
+        pa.field("title", pa.string()),
+        pa.field("license", pa.string()),
+        pa.field("num_copies", pa.int32(), nullable=False),
+        pa.field("meta", pa.string(), nullable=False),
+    ]
+)
+
+RAW_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("media_type", pa.string(), nullable=False))
+
+#: The schema of the published shards: a document and the side of the temporal split that it is on.
+PUBLISHED_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("split", pa.string(), nullable=False))
+
+
+def document_id(source: str, locator: str) -> str:
+    """The 32 hex digits that name a document: BLAKE2b-128 of `source \\0 locator`."""
+    return hashlib.blake2b(f"{source}\0{locator}".encode(), digest_size=16).hexdigest()
+
+
+def text_digest(text: bytes | memoryview) -> bytes:
+    """The 16 bytes (BLAKE2b-128) that stand for a text wherever equality or a content-given order is wanted."""
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RawDocument:
+    """What a reader makes of one record: text as found, and all that the format says about it."""
+
+    locator: str
+    """Path relative to the corpus root, then `#` and the record's byte offset or ordinal where a file holds several."""
+    text: str
+    media_type: str = PLAIN
+    timestamp: datetime | None = None
+    timestamp_origin: str = "none"
+    url: str | None = None
+    title: str | None = None
+    license: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+class DocumentBuilder:
+    """Collects documents of one source into batches of at most `max_bytes` of text.
+
+    >>> builder = DocumentBuilder("FinPile", "News")
+    >>> builder.append(RawDocument(locator="a.txt", text="Oil rose."))
+    >>> builder.flush().num_rows
+    1
+    """
+
+    def __init__(self, dataset: str, source: str) -> None:
+        self._dataset = dataset
+        self._source = source
+        self._rows: list[RawDocument] = []
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def append(self, document: RawDocument) -> None:
+        """Adds one document."""
+        self._rows.append(document)
+        self.size_bytes += len(document.text.encode())
+
+    def flush(self) -> pa.RecordBatch:
+        """The documents collected so far as a batch of `RAW_SCHEMA`; the builder is empty afterwards."""
+        rows, self._rows, self.size_bytes = self._rows, [], 0
+        columns = {
+            "id": [document_id(self._source, row.locator) for row in rows],
+            "dataset": [self._dataset] * len(rows),
+            "source": [self._source] * len(rows),
+            "text": [row.text for row in rows],
+            "timestamp": [_utc(row.timestamp) for row in rows],
+            "timestamp_origin": [row.timestamp_origin for row in rows],
+            "locator": [row.locator for row in rows],
+            "url": [row.url for row in rows],
+            "title": [row.title for row in rows],
+            "license": [row.license for row in rows],
+            "num_copies": [1] * len(rows),
+            "meta": [json.dumps(row.meta, sort_keys=True, ensure_ascii=False) for row in rows],
+            "media_type": [row.media_type for row in rows],
+        }
+        return pa.RecordBatch.from_pydict(columns, schema=RAW_SCHEMA)
+
+
+def text_views(batch: pa.RecordBatch | pa.Table, column: str = "text") -> Iterator[memoryview]:
+    """The UTF-8 bytes of each text, without copying and without making Python strings."""
+    array = batch.column(column)
+    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
+        offsets, data = text_buffers(chunk)
+        for start, end in zip(offsets[:-1], offsets[1:], strict=True):
+            yield data[start:end]
+
+
+def text_buffers(array: pa.Array) -> tuple[list[int], memoryview]:
+    """Offsets (`len + 1` of them, in bytes) and the data they point into, of a large_string or large_binary array."""
+    _, offsets, data = array.buffers()
+    begin = array.offset * 8
+    size = (len(array) + 1) * 8
+    values = memoryview(offsets)[begin : begin + size].cast("q").tolist() if len(array) else [0]
+    return values, memoryview(data or b"")
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    """Naive moments are taken for UTC."""
+    if moment is None:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

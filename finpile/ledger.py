@@ -1,0 +1,86 @@
+"""The removal ledger: nothing is ever silently lost.
+
+One row for each document or span that a stage took out. `finpile verify` replays it: the kept text and the rows of a
+stage give back the text as it stood before that stage, byte for byte.
+
+A row whose `start` is null took the whole document (or an input that never became one: an unreadable record). A row
+with `start == end` took no text: it records a defect that was mended, such as a date that cannot be true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+
+import pyarrow as pa
+
+LEDGER_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("locator", pa.string(), nullable=False),
+        pa.field("stage", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("detail", pa.string(), nullable=False),
+        pa.field("duplicate_of", pa.string()),
+        pa.field("duplicate_offset", pa.int64()),
+        pa.field("start", pa.int64()),
+        pa.field("end", pa.int64()),
+        pa.field("removed_text", pa.large_binary(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Removal:
+    """One row of the ledger."""
+
+    id: str
+    dataset: str
+    source: str
+    locator: str
+    stage: str
+    reason: str
+    """snake_case, from a closed list in the stage's module."""
+    detail: str = ""
+    """For a person: the measured value against the bound, or the decoder's message."""
+    duplicate_of: str | None = None
+    """The id of a kept document that holds the removed text."""
+    duplicate_offset: int | None = None
+    """Where, in bytes, it stands there."""
+    start: int | None = None
+    """First byte taken, in the text as it stood before the stage; null for the whole document."""
+    end: int | None = None
+    removed_text: bytes = b""
+
+
+def ledger_table(removals: Iterable[Removal]) -> pa.Table:
+    """The rows as a table of `LEDGER_SCHEMA`, in ledger order (dataset, source, locator, start)."""
+    rows = sorted(removals, key=_ledger_order)
+    columns = {name: list(map(attrgetter(name), rows)) for name in LEDGER_SCHEMA.names}
+    return pa.Table.from_pydict(columns, schema=LEDGER_SCHEMA)
+
+
+def restore(kept: bytes, spans: Iterable[tuple[int, int, bytes]]) -> bytes:
+    """The text before a stage, from what the stage left and the spans `(start, end, removed_text)` that it took.
+
+    >>> restore(b"ab-ef", [(2, 4, b"cd")])
+    b'abcd-ef'
+    """
+    parts: list[bytes] = []
+    position = 0  # in the text before the stage
+    taken = 0  # of `kept`
+    for start, end, removed in sorted(spans):
+        keep = start - position
+        parts += [kept[taken : taken + keep], removed]
+        taken += keep
+        position = end
+    parts.append(kept[taken:])
+    return b"".join(parts)
+
+
+def _ledger_order(row: Removal) -> tuple[str, str, str, str, int, int, str]:
+    start = -1 if row.start is None else row.start
+    return (row.dataset, row.source, row.locator, row.id, start, row.end or 0, row.reason)

@@ -1,0 +1,206 @@
+"""Shard files, stage records, resume.
+
+Three rules make a run restartable at any moment and repeatable to the byte:
+
+1. a file is written beside its final name and renamed when it is whole;
+2. a stage's files count only once its `StageRecord` is there, and the record is written last;
+3. names, row order, row groups and compression are functions of the content alone, never of workers or time.
+
+All paths are fsspec URLs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import IO, Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec.core import url_to_fs
+
+#: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
+ROW_GROUP_ROWS = 8192
+_COMPRESSION_LEVEL = 3
+_BLOCK_BYTES = 1 << 20
+_DOMAIN = "finpile-stage-1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileRecord:
+    """A finished file: path relative to the tree's root, size, BLAKE2b-128 of its bytes, rows where it has rows."""
+
+    path: str
+    size_bytes: int
+    checksum: str
+    num_rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StageRecord:
+    """What a finished stage left behind; written after all of its files."""
+
+    stage: str
+    fingerprint: str
+    files: tuple[FileRecord, ...]
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> StageRecord:
+        return cls(**{**raw, "files": tuple(FileRecord(**entry) for entry in raw["files"])})
+
+
+def fingerprint(*parts: Any) -> str:
+    """32 hex digits over JSON-able parts: equal parts, equal fingerprint, on any machine and run."""
+    text = json.dumps([_DOMAIN, *parts], sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def join(base: str, *names: str) -> str:
+    """`base/name/...` for a local path or a URL."""
+    return "/".join([base.rstrip("/"), *names])
+
+
+def exists(url: str) -> bool:
+    fs, path = url_to_fs(url)
+    return bool(fs.exists(path))
+
+
+def list_files(url: str) -> list[str]:
+    """All files under a folder, as sorted paths relative to it; temporary ones left out."""
+    fs, root = url_to_fs(url)
+    if not fs.exists(root):
+        return []
+    found = (os.path.relpath(path, root).replace(os.sep, "/") for path in fs.find(root))
+    return sorted(path for path in found if not path.endswith(".tmp"))
+
+
+def remove_tree(url: str) -> None:
+    """Removes a folder and all below it; no error where there is none."""
+    fs, path = url_to_fs(url)
+    if fs.exists(path):
+        fs.rm(path, recursive=True)
+
+
+@contextmanager
+def write_atomically(url: str) -> Iterator[IO[bytes]]:
+    """A binary stream whose bytes appear under `url` all at once, or, on any error, not at all."""
+    fs, path = url_to_fs(url)
+    fs.makedirs(fs._parent(path), exist_ok=True)
+    beside = f"{path}.{uuid.uuid4().hex[:8]}.tmp"
+    try:
+        with fs.open(beside, "wb") as stream:
+            yield stream
+            stream.flush()
+            if hasattr(stream, "fileno"):
+                os.fsync(stream.fileno())
+        fs.mv(beside, path)
+    except BaseException:
+        if fs.exists(beside):
+            fs.rm(beside)
+        raise
+
+
+def write_bytes(url: str, data: bytes) -> None:
+    with write_atomically(url) as stream:
+        stream.write(data)
+
+
+def write_json(url: str, value: Any) -> None:
+    """Sorted keys, two spaces, a final newline: the same value is always the same bytes."""
+    write_bytes(url, (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode())
+
+
+def read_json(url: str) -> Any:
+    with fsspec.open(url, "rb") as stream:
+        return json.load(stream)
+
+
+def write_parquet(url: str, table: pa.Table) -> None:
+    """One zstd Parquet file with row groups of `ROW_GROUP_ROWS`."""
+    with write_atomically(url) as stream:
+        pq.write_table(
+            table.combine_chunks(),
+            stream,
+            compression="zstd",
+            compression_level=_COMPRESSION_LEVEL,
+            row_group_size=ROW_GROUP_ROWS,
+            store_schema=True,
+        )
+
+
+def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
+    with fsspec.open(url, "rb") as stream:
+        return pq.ParquetFile(stream).read(columns=columns)
+
+
+def write_ipc(url: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True) -> int:
+    """One Arrow IPC file; returns its rows. Uncompressed files can be memory-mapped."""
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if compress else None)
+    num_rows = 0
+    with write_atomically(url) as stream, pa.ipc.new_file(stream, schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            num_rows += batch.num_rows
+    return num_rows
+
+
+def read_ipc(url: str) -> Iterator[pa.RecordBatch]:
+    """The batches of an Arrow IPC file, one at a time."""
+    with fsspec.open(url, "rb") as stream:
+        reader = pa.ipc.open_file(stream)
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
+
+
+def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord:
+    """Measures a finished file that stands at `root/path`."""
+    digest = hashlib.blake2b(digest_size=16)
+    size = 0
+    with fsspec.open(join(root, path), "rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            digest.update(block)
+            size += len(block)
+    return FileRecord(path=path, size_bytes=size, checksum=digest.hexdigest(), num_rows=num_rows)
+
+
+def load_stage(folder: str) -> StageRecord | None:
+    """The record of a finished stage, or None where it never finished."""
+    url = join(folder, "stage.json")
+    return StageRecord.from_json(read_json(url)) if exists(url) else None
+
+
+def save_stage(folder: str, record: StageRecord) -> None:
+    """Marks a stage as finished. To be called after everything else it writes."""
+    write_json(join(folder, "stage.json"), record.to_json())
+
+
+def run_once(folder: str, mark: str, run: Callable[[], StageRecord], published: Iterable[str] = ()) -> tuple[StageRecord, bool]:
+    """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
+
+    What an interrupted run with the same fingerprint left is kept, since names and bytes are the same again; what any
+    other run left, in `folder` and in the `published` folders, is removed first.
+    """
+    done = load_stage(folder)
+    if done is not None and done.fingerprint == mark:
+        return done, False
+    started = join(folder, "started.json")
+    if not exists(started) or read_json(started) != mark:
+        for stale in (folder, *published):
+            remove_tree(stale)
+        write_json(started, mark)
+    record = run()
+    save_stage(folder, record)
+    return record, True

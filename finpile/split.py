@@ -1,0 +1,26 @@
+"""The temporal held-out split: what was published after a day is never trained on."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+TRAIN = "train"
+HELDOUT = "heldout"
+
+
+def assign_split(timestamps: pa.Array | pa.ChunkedArray, after: date | None) -> pa.Array | pa.ChunkedArray:
+    """`heldout` for each moment later than the end of the day `after` (UTC), else `train`.
+
+    A document without a date is trained on: nothing shows that it is from the future. So every held-out document is
+    strictly later than every dated training document.
+
+    Source: BloombergGPT §5.2 evaluates on documents from after the training period.
+    """
+    if after is None:
+        return pa.array([TRAIN] * len(timestamps), pa.string())
+    first_heldout = datetime.combine(after + timedelta(days=1), time(), UTC)
+    later = pc.greater_equal(timestamps, pa.scalar(first_heldout, pa.timestamp("s", tz="UTC")))
+    return pc.if_else(pc.fill_null(later, False), pa.scalar(HELDOUT), pa.scalar(TRAIN))

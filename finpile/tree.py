@@ -1,0 +1,83 @@
+"""Where everything stands in the output tree of a build.
+
+    OUT/manifest.json                                         written last
+    OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
+    OUT/removed/stage=S/part-00000-of-00001.parquet
+    OUT/tokenizer/  OUT/tokens/split=train/  OUT/reports/
+    OUT/.work/STAGE/                                          what a stage hands to the next, and its record
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from finpile import shards
+
+#: Stages in the order in which a document meets them.
+STAGES = ("ingest", "clean", "exact", "near", "split", "tokenizer", "tokens", "reports")
+#: Stages that write rows of the removal ledger.
+LEDGER_STAGES = ("ingest", "clean", "exact", "near")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Paths below one output folder (a local path or an fsspec URL)."""
+
+    root: str
+
+    @property
+    def manifest(self) -> str:
+        return shards.join(self.root, "manifest.json")
+
+    @property
+    def documents(self) -> str:
+        return shards.join(self.root, "documents")
+
+    @property
+    def removed(self) -> str:
+        return shards.join(self.root, "removed")
+
+    @property
+    def tokenizer(self) -> str:
+        return shards.join(self.root, "tokenizer")
+
+    @property
+    def tokens(self) -> str:
+        return shards.join(self.root, "tokens")
+
+    @property
+    def reports(self) -> str:
+        return shards.join(self.root, "reports")
+
+    def work(self, stage: str) -> str:
+        return shards.join(self.root, ".work", stage)
+
+    def published(self, stage: str) -> tuple[str, ...]:
+        """The folders outside `.work` that a stage writes, and removes before it runs again."""
+        folders = {
+            "split": (self.documents, self.removed),
+            "tokenizer": (self.tokenizer,),
+            "tokens": (self.tokens,),
+            "reports": (self.reports,),
+        }
+        return folders.get(stage, ())
+
+
+def document_part(dataset: str, source: str, index: int, count: int) -> str:
+    """Path of a documents shard, relative to the tree; names are percent-encoded as hive readers expect."""
+    return f"documents/dataset={quote(dataset)}/source={quote(source)}/part-{index:05d}-of-{count:05d}.parquet"
+
+
+def removed_part(stage: str, index: int, count: int) -> str:
+    return f"removed/stage={stage}/part-{index:05d}-of-{count:05d}.parquet"
+
+
+def token_part(split: str, index: int, count: int) -> str:
+    return f"tokens/split={split}/part-{index:05d}-of-{count:05d}.arrow"
+
+
+def row_of(path: str) -> tuple[str, str]:
+    """(dataset, source) that a documents path belongs to."""
+    names = dict(part.split("=", 1) for part in path.split("/") if "=" in part)
+    return unquote(names["dataset"]), unquote(names["source"])

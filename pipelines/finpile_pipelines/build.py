@@ -1,0 +1,275 @@
+"""`finpile build`: the stages in their order, each run once, each leaving a record that the next run finds.
+
+    ingest -> clean -> exact -> near -> split -> tokenizer -> tokens -> reports
+
+A stage's fingerprint covers its own settings and, through the fingerprint before it, all that it was made from. A
+changed setting therefore re-runs the first stage that it touches and those after it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from finpile import __version__, shards
+from finpile.config import CorpusConfig, SourceConfig, to_dict
+from finpile.errors import ConfigError, RunError
+from finpile.shards import FileRecord, StageRecord, fingerprint
+from finpile.tree import LEDGER_STAGES, STAGES, Tree
+from finpile_pipelines import clean, dedup, encode, ingest, near, publish, reports, tokenizer
+from finpile_pipelines.engine import Engine
+from finpile_pipelines.local import Progress
+from finpile_pipelines.shardrefs import SHARD_BYTES, ShardRef, shard_refs
+
+MANIFEST_VERSION = 1
+_PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "sentencepiece", "resiliparse", "zstandard", "rapidfuzz")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sizes:
+    """How work is cut. None of these shows in what is written, but for the number of published files."""
+
+    shard_bytes: int = SHARD_BYTES
+    part_bytes: int = publish.PART_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class StageEvent:
+    """Told to the caller as a build goes on."""
+
+    stage: str
+    state: str
+    """`running`, `done` (now) or `found` (finished by an earlier run)."""
+    record: StageRecord | None = None
+
+
+Listener = Callable[[StageEvent], None]
+
+
+def build(
+    config: CorpusConfig,
+    out: str,
+    engine: Engine,
+    *,
+    fresh: bool = False,
+    sizes: Sizes | None = None,
+    listen: Listener = lambda event: None,
+) -> dict[str, Any]:
+    """Builds, or goes on building, the whole corpus in the folder `out`; returns the manifest.
+
+    Raises: ConfigError or InputError before anything is written, RunError where a stage failed.
+    """
+    tree = Tree(out)
+    inputs = ingest.find_inputs(config)
+    _check_folder(tree)
+    with _lock(tree):
+        if fresh:
+            _start_over(tree)
+        return _Build(config, tree, engine, sizes or Sizes(), listen).run(inputs)
+
+
+class _Build:
+    """One run over all stages."""
+
+    def __init__(self, config: CorpusConfig, tree: Tree, engine: Engine, sizes: Sizes, listen: Listener) -> None:
+        self._config = config
+        self._tree = tree
+        self._sizes = sizes
+        self._listen = listen
+        self._peak = 0
+        self._watch = engine.watch
+        self._engine = replace(engine, watch=self._remember_peak)
+        self._records: dict[str, StageRecord] = {}
+
+    def run(self, inputs: Sequence[Sequence[ingest.InputFile]]) -> dict[str, Any]:
+        config, tree = self._config, self._tree
+        reading = [_without_cleaning(source) for source in config.sources]
+        files = [[(file.locator, file.size_bytes, file.version) for file in some] for some in inputs]
+        self._stage("ingest", [reading, files, self._sizes.shard_bytes], lambda: self._ingest(inputs))
+        self._stage("clean", [to_dict(source.clean) for source in config.sources], self._clean)
+        self._stage("exact", [config.dedup.exact, config.dedup.scope], self._exact)
+        self._stage("near", [to_dict(config.dedup.near)], self._near)
+        self._stage("split", [to_dict(config.heldout), self._sizes.part_bytes], self._split)
+        self._stage("tokenizer", [to_dict(config.tokenizer)], self._tokenizer)
+        self._stage("tokens", [to_dict(config.tokens)], self._tokens)
+        self._stage("reports", [config.name, to_dict(config.report)], self._reports)
+        return self._finish()
+
+    def _stage(self, stage: str, settings: Any, work: Callable[[], tuple[Mapping[str, Any], Sequence[FileRecord]]]) -> None:
+        before = [self._records[name].fingerprint for name in STAGES[: STAGES.index(stage)][-1:]]
+        mark = fingerprint(__version__, stage, settings, before)
+
+        def run() -> StageRecord:
+            self._listen(StageEvent(stage, "running"))
+            shards.remove_tree(self._tree.manifest)  # from here on the tree is not what an old manifest says
+            self._peak = psutil.Process().memory_info().rss
+            wall, cpu = time.monotonic(), _cpu_seconds()
+            counts, files = work()
+            shards.remove_tree(shards.join(self._tree.work(stage), "scratch"))
+            return StageRecord(
+                stage=stage,
+                fingerprint=mark,
+                files=tuple(sorted(files, key=lambda file: file.path)),
+                counts=counts,
+                wall_seconds=round(time.monotonic() - wall, 3),
+                cpu_seconds=round(_cpu_seconds() - cpu, 3),
+                peak_memory_bytes=self._peak,
+            )
+
+        record, ran = shards.run_once(self._tree.work(stage), mark, run, self._tree.published(stage))
+        self._records[stage] = record
+        self._listen(StageEvent(stage, "done" if ran else "found", record))
+
+    def _ingest(self, inputs: Sequence[Sequence[ingest.InputFile]]) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        tasks = ingest.plan(self._config, inputs, self._sizes.shard_bytes)
+        return ingest.run(self._engine, tasks, self._tree.work("ingest"), self._sizes.shard_bytes), ()
+
+    def _clean(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        before, folder = self._tree.work("ingest"), self._tree.work("clean")
+        return clean.run(self._engine, self._config, self._refs(), before, folder), ()
+
+    def _exact(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        if not self._config.dedup.exact:
+            return {"removed": 0}, ()
+        return dedup.run_exact(self._engine, self._config, self._refs(), *map(self._tree.work, ("clean", "exact"))), ()
+
+    def _near(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        found = [self._tree.work("exact")]
+        clean_folder, folder = self._tree.work("clean"), self._tree.work("near")
+        return near.run_near(self._engine, self._config, self._refs(), clean_folder, found, folder), ()
+
+    def _split(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        refs, folder = self._refs(), self._tree.work("split")
+        dedup.run_resolve(self._engine, refs, [self._tree.work("exact"), self._tree.work("near")], folder)
+        cleaned = self._records["clean"].counts["sources"]
+        document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
+        total = sum(document_bytes.values())
+        parts = publish.plan_parts(document_bytes, self._ledger_bytes(total), self._sizes.part_bytes)
+        outcomes = publish.run(self._engine, self._config, refs, parts, self._tree, folder)
+        documents = [outcome for outcome in outcomes if "stage" not in outcome]
+        if not documents:
+            raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
+        ledger = [outcome for outcome in outcomes if "stage" in outcome]
+        return {"documents": documents, "ledger": ledger}, [_record(outcome) for outcome in outcomes]
+
+    def _tokenizer(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        domains = tokenizer.plan_domains(self._documents(), self._config.tokenizer)
+        training = tokenizer.run(
+            self._engine, self._config.tokenizer, domains, self._tree, self._tree.work("tokenizer")
+        )
+        counts = {key: value for key, value in training.items() if key != "chunks"}
+        return {**counts, "chunks": len(training["chunks"])}, self._published("tokenizer")
+
+    def _tokens(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        length = self._config.tokens.sequence_length
+        counts = encode.run(self._engine, self._documents(), length, self._tree, self._tree.work("tokens"))
+        files = [_record(outcome) for outcome in counts.pop("files")]
+        return counts, files
+
+    def _reports(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        reports.write(self._tree, self._config.name, self._config.report, self._records)
+        return {}, self._published("reports")
+
+    def _refs(self) -> list[ShardRef]:
+        return shard_refs(shards.read_json(shards.join(self._tree.work("ingest"), "tasks.json")))
+
+    def _documents(self) -> list[Mapping[str, Any]]:
+        return list(self._records["split"].counts["documents"])
+
+    def _ledger_bytes(self, total_bytes: int) -> dict[str, int]:
+        """Upper bounds of the ledger's size by stage: dedup stages remove at most what there is."""
+        sizes = {stage: total_bytes // 8 for stage in LEDGER_STAGES}
+        for stage in ("ingest", "clean"):
+            sizes[stage] = sum(row["removed_bytes"] for row in self._records[stage].counts["sources"])
+        return sizes
+
+    def _published(self, stage: str) -> list[FileRecord]:
+        (folder,) = self._tree.published(stage)
+        return [shards.file_record(self._tree.root, f"{stage}/{name}") for name in shards.list_files(folder)]
+
+    def _remember_peak(self, label: str, progress: Progress) -> None:
+        self._peak = max(self._peak, progress.memory_bytes)
+        if self._watch is not None:
+            self._watch(label, progress)
+
+    def _finish(self) -> dict[str, Any]:
+        if shards.exists(self._tree.manifest):
+            found: dict[str, Any] = shards.read_json(self._tree.manifest)
+            return found
+        config = to_dict(self._config)
+        manifest = {
+            "version": MANIFEST_VERSION,
+            "name": self._config.name,
+            "config": config,
+            "config_hash": fingerprint(config),
+            "finpile": __version__,
+            "python": platform.python_version(),
+            "packages": {name: version(name) for name in _PACKAGES},
+            "stages": [self._records[stage].to_json() for stage in STAGES],
+        }
+        shards.write_json(self._tree.manifest, manifest)
+        return manifest
+
+
+def _without_cleaning(source: SourceConfig) -> dict[str, Any]:
+    return {key: value for key, value in to_dict(source).items() if key != "clean"}
+
+
+def _record(outcome: Mapping[str, Any]) -> FileRecord:
+    return FileRecord(
+        path=outcome["path"], size_bytes=outcome["size_bytes"], checksum=outcome["checksum"], num_rows=outcome["rows"]
+    )
+
+
+def _cpu_seconds() -> float:
+    """Of this process and the workers that have ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _check_folder(tree: Tree) -> None:
+    """Refuses a folder that holds something else than a build."""
+    if "://" in tree.root or not Path(tree.root).exists():
+        return
+    if not Path(tree.root).is_dir():
+        raise ConfigError(f"-o {tree.root} is a file: name a folder")
+    names = {path.name for path in Path(tree.root).iterdir()}
+    if names and ".work" not in names:
+        raise ConfigError(f"-o {tree.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
+
+
+def _start_over(tree: Tree) -> None:
+    shards.remove_tree(tree.manifest)
+    for stage in STAGES:
+        for folder in (tree.work(stage), *tree.published(stage)):
+            shards.remove_tree(folder)
+
+
+@contextmanager
+def _lock(tree: Tree) -> Iterator[None]:
+    """One build at a time in a local folder; the lock of a build that died is taken over."""
+    if "://" in tree.root:
+        yield
+        return
+    path = Path(tree.work("lock"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        host, _, pid = path.read_text().partition(" ")
+        if host == socket.gethostname() and pid.isdigit() and int(pid) != os.getpid() and psutil.pid_exists(int(pid)):
+            raise ConfigError(f"-o {tree.root}: another build (process {pid}) is running there: wait for it or end it")
+    path.write_text(f"{socket.gethostname()} {os.getpid()}")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

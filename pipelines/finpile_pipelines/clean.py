@@ -1,0 +1,76 @@
+"""Clean: markup off, Unicode and white space in order, the source's filters, the document's date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apache_beam as beam
+import pyarrow.compute as pc
+
+from finpile import shards
+from finpile.clean import clean_batch
+from finpile.config import CorpusConfig, SourceConfig
+from finpile.digest import multiset_digest
+from finpile.document import DOCUMENT_SCHEMA
+from finpile.ledger import ledger_table
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.shardrefs import ShardRef, add_counts, count_reasons, shard_url
+
+DIGEST_BITS = 128
+
+
+def clean_task(ref: ShardRef, source: SourceConfig, before: str, folder: str) -> dict[str, Any]:
+    """Cleans one shard of `before/documents` into `folder/documents` and `folder/removed`; returns what it did."""
+    batches = [clean_batch(batch, source) for batch in shards.read_ipc(shard_url(before, "documents", ref.name))]
+    kept = [cleaned.batch for cleaned in batches]
+    removals = [removal for cleaned in batches for removal in cleaned.removals]
+    shards.write_ipc(shard_url(folder, "documents", ref.name), DOCUMENT_SCHEMA, kept)
+    if removals:
+        shards.write_parquet(shards.join(folder, "removed", f"{ref.name}.parquet"), ledger_table(removals))
+    num_documents = sum(batch.num_rows for batch in kept)
+    text_bytes = sum(pc.sum(pc.binary_length(batch["text"])).as_py() or 0 for batch in kept)
+    report_progress(num_documents, text_bytes)
+    return {
+        "dataset": source.dataset,
+        "source": source.name,
+        "documents": num_documents,
+        "text_bytes": text_bytes,
+        "removed": count_reasons(removals),
+        "spans": sum(removal.start is not None and removal.start != removal.end for removal in removals),
+        "removed_bytes": sum(len(removal.removed_text) for removal in removals),
+        "digest": _digest(kept),
+        "digest_before_filters": sum(cleaned.digest_before_filters for cleaned in batches),
+    }
+
+
+class Clean(beam.PTransform):  # type: ignore[misc]
+    """Shards of raw documents to shards of clean ones."""
+
+    def __init__(self, sources: Sequence[SourceConfig], before: str, folder: str) -> None:
+        super().__init__()
+        self._arguments = (tuple(sources), before, folder)
+
+    def expand(self, refs: beam.PCollection[ShardRef]) -> beam.PCollection[dict[str, Any]]:
+        sources, before, folder = self._arguments
+        return refs | "CleanShard" >> beam.Map(lambda ref: clean_task(ref, sources[ref.entry], before, folder))
+
+
+def run(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], before: str, folder: str) -> dict[str, Any]:
+    """Runs the stage; returns its counts by source, and the digests that `finpile verify` checks the ledger against."""
+    results = shards.join(folder, "tasks.json")
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(refs) | Clean(config.sources, before, folder) | Gather(results)
+
+    engine.run("clean", construct, folder)
+    rows = add_counts(shards.read_json(results), ("dataset", "source"))
+    for row in rows:
+        for name in ("digest", "digest_before_filters"):
+            row[name] = f"{row[name] % (1 << DIGEST_BITS):032x}"
+    return {"sources": rows}
+
+
+def _digest(batches: Sequence[Any]) -> int:
+    return sum(multiset_digest(batch) for batch in batches)

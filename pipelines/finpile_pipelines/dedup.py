@@ -1,0 +1,227 @@
+"""Exact duplicates over an exchange, and the last word on every duplicate. `finpile.dedup` decides; here rows meet.
+
+    exact     digest rows --by digest--> find_duplicates --by shard--> decisions
+    resolve   a decision whose kept copy was itself removed later is passed on to the copy that stands for it
+
+A decision says of one row of one shard: gone, and for whose sake. No stage rewrites documents; `publish` applies
+all decisions at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from finpile import shards
+from finpile.config import CorpusConfig
+from finpile.dedup import exact
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.shardrefs import ShardRef, shard_url
+
+#: A document that goes (`row` of the shard in question) and the document that is kept for it.
+DECISION_SCHEMA = pa.schema(
+    [
+        pa.field("shard", pa.int32()),
+        pa.field("row", pa.int32()),
+        pa.field("id", pa.string()),
+        pa.field("stage", pa.string()),
+        pa.field("reason", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("duplicate_of", pa.string()),
+        pa.field("kept_shard", pa.int32()),
+        pa.field("kept_row", pa.int32()),
+    ]
+)
+#: What a shard's row gains when others are removed for its sake.
+COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
+_MIN_PARTITIONS = 2
+_MAX_PARTITIONS = 512
+
+
+def num_partitions(refs: Sequence[ShardRef]) -> int:
+    """Partitions of an exchange: about one a shard, so that a partition is no larger than a shard's share."""
+    return max(_MIN_PARTITIONS, min(_MAX_PARTITIONS, len(refs)))
+
+
+def scope_of(config: CorpusConfig, dataset: str) -> str:
+    """Documents are compared within their scope only."""
+    return dataset if config.dedup.scope == "dataset" else ""
+
+
+def decisions_url(folder: str, shard: int) -> str:
+    return shards.join(folder, "decisions", f"{shard:06d}.parquet")
+
+
+def read_decisions(folder: str, shard: int) -> pa.Table:
+    """The decisions on a shard's rows; empty where the stage removed nothing from it."""
+    url = decisions_url(folder, shard)
+    return shards.read_parquet(url) if shards.exists(url) else DECISION_SCHEMA.empty_table()
+
+
+def run_exact(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, folder: str) -> dict[str, Any]:
+    """Finds exact duplicates among the clean shards; returns how many, and the bytes compared."""
+    partitions = num_partitions(refs)
+
+    def send(ref: ShardRef) -> Parcels:
+        table = _digest_rows(ref, config, clean)
+        return Parcels(f"{ref.index:06d}", split_by_partition(table, by_range(digest_bits(table["digest"]), partitions)))
+
+    def decide(group: tuple[int, pa.Table]) -> pa.Table:
+        return decision_table(exact.find_duplicates(group[1]), "exact")
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        exchange = ExchangeByPartition(engine.exchange_carrier, shards.join(folder, "scratch"), "ByDigest")
+        decided = pipeline | Tasks(refs) | "Digest" >> beam.Map(send) | exchange | "Decide" >> beam.Map(decide)
+        _ = decided | WriteDecisions(engine, folder, "shard") | Gather(shards.join(folder, "tasks.json"))
+
+    engine.run("exact", construct, folder)
+    return _removed_counts(shards.read_json(shards.join(folder, "tasks.json")))
+
+
+class WriteDecisions(beam.PTransform):  # type: ignore[misc]
+    """Decision tables to one file for each shard that has any, keyed by the column `shard` or `kept_shard`."""
+
+    def __init__(self, engine: Engine, folder: str, key: str, label: str | None = None) -> None:
+        super().__init__(label or "WriteDecisions")
+        self._carrier = engine.exchange_carrier
+        self._folder = folder
+        self._key = key
+
+    def expand(self, decisions: beam.PCollection[pa.Table]) -> beam.PCollection[dict[str, Any]]:
+        key, folder = self._key, self._folder
+
+        def send(table: pa.Table) -> Parcels:
+            origin = f"{table['id'][0].as_py()}-{table['stage'][0].as_py()}" if table.num_rows else "none"
+            return Parcels(origin, split_by_partition(table, table[key].to_numpy()))
+
+        def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+            shard, table = group
+            ordered = table.sort_by([("row", "ascending"), ("id", "ascending")])
+            shards.write_parquet(decisions_url(folder, shard), ordered)
+            return {"shard": shard, "removed": table.num_rows}
+
+        exchange = ExchangeByPartition(self._carrier, shards.join(folder, "scratch"), "ByShard")
+        filled = decisions | "NotEmpty" >> beam.Filter(lambda table: table.num_rows > 0)
+        return filled | "Send" >> beam.Map(send) | exchange | "Write" >> beam.Map(write)
+
+
+def run_resolve(engine: Engine, refs: Sequence[ShardRef], found: Sequence[str], folder: str) -> None:
+    """Writes final decisions and copy counts by shard into `folder`.
+
+    `found` are the decision folders of the dedup stages in order. A document removed by an earlier stage for the sake
+    of one that a later stage removed is passed on to the later stage's kept copy.
+    """
+    carrier, scratch = engine.exchange_carrier, shards.join(folder, "scratch")
+    stages = list(enumerate(found))
+
+    def by_kept(stage_ref: tuple[int, str, int]) -> Parcels:
+        number, source, shard = stage_ref
+        table = read_decisions(source, shard)
+        return Parcels(f"{number}-{shard:06d}", split_by_partition(table, table["kept_shard"].to_numpy()))
+
+    def pass_on(group: tuple[int, pa.Table]) -> pa.Table:
+        shard, table = group
+        later = pa.concat_tables([read_decisions(source, shard) for source in found])
+        return _passed_on(table, later)
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        tasks = [(number, source, ref.index) for number, source in stages for ref in refs]
+        final = (
+            pipeline
+            | Tasks(tasks)
+            | "ByKept" >> beam.Map(by_kept)
+            | ExchangeByPartition(carrier, scratch, "ByMiddle")
+            | "PassOn" >> beam.Map(pass_on)
+        )
+        _ = final | WriteDecisions(engine, folder, "shard") | Gather(shards.join(folder, "decisions.json"))
+        _ = (
+            final
+            | "SendCopies" >> beam.Map(_copies_parcels)
+            | ExchangeByPartition(carrier, scratch, "CopiesByShard")
+            | "WriteCopies" >> beam.Map(_write_copies, folder)
+            | "GatherCopies" >> Gather(shards.join(folder, "copies.json"))
+        )
+
+    engine.run("resolve", construct, folder)
+
+
+def read_copies(folder: str, shard: int) -> pa.Table:
+    url = shards.join(folder, "copies", f"{shard:06d}.parquet")
+    return shards.read_parquet(url) if shards.exists(url) else COPIES_SCHEMA.empty_table()
+
+
+def digest_bits(digests: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
+    """The first 64 bits of 16-byte digests, as numbers whose order is the digests' order."""
+    chunk = digests.combine_chunks() if isinstance(digests, pa.ChunkedArray) else digests
+    if len(chunk) == 0:
+        return np.empty(0, dtype=np.uint64)
+    data = np.frombuffer(chunk.buffers()[1], dtype=">u8").reshape(-1, 2)
+    return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
+
+
+def decision_table(decisions: pa.Table, stage: str) -> pa.Table:
+    """Decisions of one stage in `DECISION_SCHEMA`."""
+    staged = decisions.append_column("stage", pa.array([stage] * decisions.num_rows, pa.string()))
+    return staged.select(DECISION_SCHEMA.names).cast(DECISION_SCHEMA)
+
+
+def _digest_rows(ref: ShardRef, config: CorpusConfig, clean: str) -> pa.Table:
+    tables = []
+    first = 0
+    for batch in shards.read_ipc(shard_url(clean, "documents", ref.name)):
+        size = batch.num_rows
+        report_progress(size, batch["text"].nbytes)
+        scope = scope_of(config, config.sources[ref.entry].dataset)
+        columns = {
+            "digest": exact.document_digests(batch),
+            "scope": pa.array([scope] * size, pa.string()),
+            "priority": pa.array(np.full(size, ref.entry, np.int32)),
+            "timestamp": batch["timestamp"],
+            "id": batch["id"],
+            "shard": pa.array(np.full(size, ref.index, np.int32)),
+            "row": pa.array(np.arange(first, first + size, dtype=np.int32)),
+        }
+        tables.append(pa.table(columns))
+        first += size
+    return pa.concat_tables(tables)
+
+
+def _passed_on(table: pa.Table, later: pa.Table) -> pa.Table:
+    """Decisions `table`, all kept by rows of one shard, after the decisions `later` on that shard's rows."""
+    final = {row["row"]: row for row in later.to_pylist()}
+    if not final:
+        return table
+    rows = [_follow(row, final.get(row["kept_row"])) for row in table.to_pylist()]
+    return pa.Table.from_pylist(rows, schema=DECISION_SCHEMA)
+
+
+def _follow(row: dict[str, Any], later: dict[str, Any] | None) -> dict[str, Any]:
+    if later is None:
+        return row
+    detail = f"{row['detail']}; its kept copy {row['duplicate_of']} went in stage {later['stage']}".lstrip("; ")
+    moved = {name: later[name] for name in ("duplicate_of", "kept_shard", "kept_row")}
+    return {**row, **moved, "detail": detail}
+
+
+def _copies_parcels(table: pa.Table) -> Parcels:
+    slim = table.select(["kept_shard", "kept_row", "id"])
+    origin = slim["id"][0].as_py() + "-" + table["stage"][0].as_py()
+    return Parcels(origin, split_by_partition(slim, slim["kept_shard"].to_numpy()))
+
+
+def _write_copies(group: tuple[int, pa.Table], folder: str) -> dict[str, Any]:
+    shard, table = group
+    rows, counts = np.unique(table["kept_row"].to_numpy(), return_counts=True)
+    copies = pa.table([pa.array(rows, pa.int32()), pa.array(counts, pa.int32())], schema=COPIES_SCHEMA)
+    shards.write_parquet(shards.join(folder, "copies", f"{shard:06d}.parquet"), copies)
+    return {"shard": shard, "kept": len(rows)}
+
+
+def _removed_counts(outcomes: Iterator[Any] | list[Any]) -> dict[str, Any]:
+    return {"removed": sum(outcome["removed"] for outcome in outcomes)}

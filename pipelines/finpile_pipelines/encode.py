@@ -1,0 +1,186 @@
+"""Token shards: documents are encoded where they lie, brought into one order, joined, and cut to sequences.
+
+The order is that of the texts' digests over all sources: a shuffle that does not depend on shards or workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import apache_beam as beam
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from finpile_tokenizer import UnigramTokenizer
+
+from finpile import shards
+from finpile.dedup import exact
+from finpile.errors import RunError
+from finpile.split import TRAIN
+from finpile.tokens.pack import cut_points, join_documents, overlaps
+from finpile.tokens.store import write_token_shard
+from finpile.tree import Tree, token_part
+from finpile_pipelines.dedup import digest_bits
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile_pipelines.local import report_progress
+
+#: Text bytes whose ids make one piece of the stream: what a worker sorts at once.
+STREAM_BYTES = 64 << 20
+#: Tokens of one token shard.
+SHARD_TOKENS = 1 << 24
+_STREAM_BATCH = 1 << 20
+_STREAM_SCHEMA = pa.schema([("ids", pa.int32())])
+
+
+def run(
+    engine: Engine, files: Sequence[Mapping[str, Any]], sequence_length: int, tree: Tree, folder: str
+) -> dict[str, Any]:
+    """Writes `tokens/split=train`; returns the counts, by source, split and year, that the tables are made of.
+
+    Raises: RunError where the training documents do not fill a single sequence.
+    """
+    train_bytes = sum(file["text_bytes"] for file in files)
+    partitions = max(1, -(-train_bytes // STREAM_BYTES))
+    lengths = _write_streams(engine, files, partitions, tree, folder)
+    per_shard = max(1, SHARD_TOKENS // sequence_length)
+    ranges = cut_points([length for _, length in lengths], sequence_length, per_shard)
+    if not ranges:
+        total = sum(length for _, length in lengths)
+        raise RunError(
+            f"the training documents give {total} tokens, fewer than one sequence of {sequence_length}: "
+            "lower tokens.sequence_length or add documents"
+        )
+    written = _write_shards(engine, ranges, lengths, sequence_length, tree, folder)
+    num_tokens = sum(length for _, length in lengths)
+    return {
+        "statistics": shards.read_json(shards.join(folder, "statistics.json")),
+        "files": written,
+        "stream_tokens": num_tokens,
+        "sequences": num_tokens // sequence_length,
+        "tokens_left_over": num_tokens % sequence_length,
+    }
+
+
+def encode_task(path: str, tree: Tree, partitions: int) -> Iterable[Any]:
+    """Encodes one documents shard: its training documents' ids by stream partition, and its counts."""
+    tokenizer = UnigramTokenizer.load(tree.tokenizer)
+    table = shards.read_parquet(shards.join(tree.root, path), ["id", "dataset", "source", "text", "timestamp", "split"])
+    ids = tokenizer.encode_array(table["text"].combine_chunks())
+    report_progress(table.num_rows, table["text"].nbytes)
+    yield beam.pvalue.TaggedOutput("counts", _count(table, pc.list_value_length(ids)))
+    digests = exact.document_digests(table)
+    rows = pa.table({"digest": digests, "id": table["id"], "ids": ids}).filter(pc.equal(table["split"], TRAIN))
+    partition = by_range(digest_bits(rows["digest"]), partitions)
+    yield beam.pvalue.TaggedOutput("ids", Parcels(path.replace("/", "-"), split_by_partition(rows, partition)))
+
+
+def _write_streams(
+    engine: Engine, files: Sequence[Mapping[str, Any]], partitions: int, tree: Tree, folder: str
+) -> list[tuple[str, int]]:
+    eot_id = UnigramTokenizer.load(tree.tokenizer).eot_id
+
+    def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+        name = f"{group[0]:06d}.arrow"
+        table = group[1].sort_by([("digest", "ascending"), ("id", "ascending")])
+        stream = join_documents(table["ids"].combine_chunks(), eot_id).astype(np.int32)
+        pieces = (stream[begin : begin + _STREAM_BATCH] for begin in range(0, len(stream), _STREAM_BATCH))
+        batches = (pa.record_batch([pa.array(piece)], schema=_STREAM_SCHEMA) for piece in pieces)
+        shards.write_ipc(shards.join(folder, "streams", name), _STREAM_SCHEMA, batches, compress=False)
+        return {"name": name, "length": len(stream)}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        tasks = Tasks(file["path"] for file in files)
+        encoded = pipeline | tasks | "Encode" >> beam.FlatMap(encode_task, tree, partitions).with_outputs("counts", "ids")
+        exchange = ExchangeByPartition(engine.exchange_carrier, shards.join(folder, "scratch"), "ByDigest")
+        _ = encoded.ids | exchange | "Stream" >> beam.Map(write) | Gather(shards.join(folder, "streams.json"))
+        _ = encoded.counts | "GatherCounts" >> Gather(shards.join(folder, "statistics.json"))
+
+    engine.run("tokens: encode", construct, folder)
+    streams = shards.read_json(shards.join(folder, "streams.json"))
+    return sorted((stream["name"], stream["length"]) for stream in streams)
+
+
+def _write_shards(
+    engine: Engine,
+    ranges: Sequence[tuple[int, int]],
+    lengths: Sequence[tuple[str, int]],
+    sequence_length: int,
+    tree: Tree,
+    folder: str,
+) -> list[dict[str, Any]]:
+    tokenizer = UnigramTokenizer.load(tree.tokenizer)
+    vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
+    checksum = tokenizer_checksum(tree)
+
+    def write(task: tuple[int, tuple[int, int]]) -> dict[str, Any]:
+        index, (begin, end) = task
+        pieces = [
+            _read_stream(shards.join(folder, "streams", lengths[piece][0]), low, high)
+            for piece, low, high in overlaps([length for _, length in lengths], begin, end)
+        ]
+        sequences = np.concatenate(pieces).reshape(-1, sequence_length)
+        path = token_part(TRAIN, index, len(ranges))
+        url = shards.join(tree.root, path)
+        write_token_shard(url, sequences, vocab_size=vocab_size, eot_id=eot_id, tokenizer=checksum)
+        record = shards.file_record(tree.root, path, len(sequences))
+        return {"path": path, "size_bytes": record.size_bytes, "checksum": record.checksum, "rows": len(sequences)}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        tasks = Tasks(enumerate(ranges))
+        _ = pipeline | tasks | "Write" >> beam.Map(write) | Gather(shards.join(folder, "files.json"))
+
+    engine.run("tokens: write", construct, folder)
+    files: list[dict[str, Any]] = shards.read_json(shards.join(folder, "files.json"))
+    return files
+
+
+def tokenizer_checksum(tree: Tree) -> str:
+    """BLAKE2b-128 of tokenizer.json: says which tokenizer the ids belong to."""
+    with fsspec.open(shards.join(tree.tokenizer, "tokenizer.json"), "rb") as stream:
+        return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
+
+
+def _read_stream(url: str, low: int, high: int) -> np.ndarray[Any, Any]:
+    batches = list(shards.read_ipc(url))
+    return np.concatenate([batch["ids"].to_numpy() for batch in batches])[low:high]
+
+
+def _count(table: pa.Table, num_tokens: pa.Array) -> dict[str, Any]:
+    """Documents, characters, bytes and tokens of one documents shard, by split and year."""
+    columns = {
+        "split": table["split"],
+        "year": pc.year(table["timestamp"]),
+        "day": pc.floor_temporal(table["timestamp"], unit="day"),
+        "num_chars": pc.utf8_length(table["text"]),
+        "num_bytes": pc.binary_length(table["text"]),
+        "num_tokens": num_tokens,
+    }
+    sums = [("num_chars", "sum"), ("num_bytes", "sum"), ("num_tokens", "sum"), ("day", "min"), ("day", "max"), ([], "count_all")]
+    groups = pa.table(columns).group_by(["split", "year"]).aggregate(sums).to_pylist()
+    return {
+        "dataset": table["dataset"][0].as_py(),
+        "source": table["source"][0].as_py(),
+        "groups": [_group(row) for row in sorted(groups, key=lambda row: (row["split"], row["year"] or 0))],
+    }
+
+
+def _group(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "split": row["split"],
+        "year": row["year"],
+        "num_docs": row["count_all"],
+        "num_chars": row["num_chars_sum"],
+        "num_bytes": row["num_bytes_sum"],
+        "num_tokens": row["num_tokens_sum"],
+        "first_day": _iso(row["day_min"]),
+        "last_day": _iso(row["day_max"]),
+    }
+
+
+def _iso(day: Any) -> str | None:
+    return None if day is None else date(day.year, day.month, day.day).isoformat()

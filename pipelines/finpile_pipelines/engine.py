@@ -1,0 +1,91 @@
+"""Runs one Beam pipeline: options for each runner, and the same ending for all of them.
+
+A pipeline ends in `Gather`: every task's outcome, a small JSON object, is written into one sorted file. That works on
+any runner, whereas a driver's memory does not travel.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from finpile import shards
+from finpile.errors import ConfigError
+from finpile_pipelines import local
+from finpile_pipelines.exchange import Carrier
+
+RUNNERS = {"local": "FnApiRunner", "spark": "PortableRunner", "flink": "PortableRunner", "dataflow": "DataflowRunner"}
+RunnerName = Literal["local", "spark", "flink", "dataflow"]
+Watch = Callable[[str, local.Progress], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Engine:
+    """Where pipelines run."""
+
+    runner: RunnerName = "local"
+    num_workers: int = 1
+    """Worker processes of the local runner; other runners take theirs from `beam_args`."""
+    beam_args: tuple[str, ...] = ()
+    """Beam's own options, handed on as they are."""
+    carrier: Carrier | None = None
+    """How exchanges travel; None: files where workers share the disk (local), else the runner's shuffle."""
+    watch: Watch | None = field(default=None, compare=False)
+    """Called now and then with the stage's label and its progress (local runner only)."""
+
+    def __post_init__(self) -> None:
+        if self.num_workers < 1:
+            raise ConfigError(f"--workers is {self.num_workers}: expected at least 1")
+
+    @property
+    def exchange_carrier(self) -> Carrier:
+        return self.carrier or ("files" if self.runner == "local" else "shuffle")
+
+    def run(self, label: str, construct: Callable[[beam.Pipeline], None], scratch: str) -> None:
+        """Builds the pipeline by `construct` and waits for its end.
+
+        Raises: RunError where a task failed, WorkerDied where a local worker process was lost.
+        """
+        if self.runner == "local":
+            local.run(label, construct, self.num_workers, self.beam_args, scratch, self.watch)
+            return
+        options = PipelineOptions(list(self.beam_args), runner=RUNNERS[self.runner], job_name=f"finpile-{label}")
+        with beam.Pipeline(options=options) as pipeline:
+            construct(pipeline)
+
+
+class Tasks(beam.PTransform):  # type: ignore[misc]
+    """A list of tasks as elements, spread over the workers."""
+
+    def __init__(self, tasks: Iterable[Any]) -> None:
+        super().__init__()
+        self._tasks = list(tasks)
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
+        return pipeline | beam.Create(self._tasks, reshuffle=False) | beam.Reshuffle()
+
+
+class Gather(beam.PTransform):  # type: ignore[misc]
+    """Task outcomes (JSON objects) into one file, sorted by their text, so that no order of work shows."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+
+    def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[None]:
+        url = self._url
+
+        def write(lines: list[str]) -> None:
+            shards.write_json(url, [json.loads(line) for line in sorted(lines)])
+
+        return (
+            outcomes
+            | "ToText" >> beam.Map(lambda outcome: json.dumps(outcome, sort_keys=True))
+            | "ToList" >> beam.combiners.ToList()
+            | "Write" >> beam.Map(write)
+        )

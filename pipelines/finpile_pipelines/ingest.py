@@ -1,0 +1,168 @@
+"""Ingest: every input file is read once, into shards of raw documents and ledger rows for what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from finpile import shards
+from finpile.config import CorpusConfig, SourceConfig
+from finpile.document import RAW_SCHEMA, DocumentBuilder
+from finpile.errors import InputError, RunError
+from finpile.ledger import Removal, ledger_table
+from finpile.sources.base import InputFile, list_inputs, read_file
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.shardrefs import SHARD_BYTES, add_counts, count_reasons
+
+_REPORT_EVERY = 128
+
+
+@dataclass(frozen=True, slots=True)
+class IngestTask:
+    """Input files of one source entry, together about a shard's worth."""
+
+    index: int
+    entry: int
+    source: SourceConfig
+    files: tuple[InputFile, ...]
+
+
+def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
+    """The input files of each source entry.
+
+    Raises: InputError where a pattern matches nothing, or one row would read a file twice.
+    """
+    inputs = [list_inputs(source, config.root) for source in config.sources]
+    seen: set[tuple[str, str, str]] = set()
+    for source, files in zip(config.sources, inputs, strict=True):
+        for file in files:
+            key = (source.dataset, source.name, file.locator)
+            if key in seen:
+                raise InputError(f"source {source.name!r} reads {file.locator} twice: make its patterns disjoint")
+            seen.add(key)
+    return inputs
+
+
+def plan(config: CorpusConfig, inputs: Sequence[Sequence[InputFile]], task_bytes: int = SHARD_BYTES) -> list[IngestTask]:
+    """Groups small files of a source into one task; a task is never more than one file beyond `task_bytes`."""
+    tasks: list[IngestTask] = []
+    for entry, (source, files) in enumerate(zip(config.sources, inputs, strict=True)):
+        group: list[InputFile] = []
+        for file in files:
+            group.append(file)
+            if sum(one.size_bytes for one in group) >= task_bytes:
+                tasks.append(IngestTask(len(tasks), entry, source, tuple(group)))
+                group = []
+        if group:
+            tasks.append(IngestTask(len(tasks), entry, source, tuple(group)))
+    return tasks
+
+
+def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -> dict[str, Any]:
+    """Reads a task's files into `folder/documents` and `folder/removed`; returns what it did."""
+    writer = _ShardWriter(task, folder, shard_bytes)
+    removals: list[Removal] = []
+    for item in _read_all(task):
+        if isinstance(item, Removal):
+            removals.append(item)
+        else:
+            writer.append(item)
+    writer.close()
+    if removals:
+        shards.write_parquet(shards.join(folder, "removed", f"{task.index:06d}.parquet"), ledger_table(removals))
+    return {
+        "dataset": task.source.dataset,
+        "source": task.source.name,
+        "entry": task.entry,
+        "files": len(task.files),
+        "input_bytes": sum(file.size_bytes for file in task.files),
+        "documents": writer.num_documents,
+        "text_bytes": writer.text_bytes,
+        "removed": count_reasons(removals),
+        "removed_bytes": sum(len(removal.removed_text) for removal in removals),
+        "shards": writer.names,
+    }
+
+
+class Ingest(beam.PTransform):  # type: ignore[misc]
+    """Ingest tasks to their outcomes."""
+
+    def __init__(self, folder: str, shard_bytes: int) -> None:
+        super().__init__()
+        self._folder = folder
+        self._shard_bytes = shard_bytes
+
+    def expand(self, tasks: beam.PCollection[IngestTask]) -> beam.PCollection[dict[str, Any]]:
+        return tasks | "Read" >> beam.Map(ingest_task, self._folder, self._shard_bytes)
+
+
+def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: int = SHARD_BYTES) -> dict[str, Any]:
+    """Runs the stage; returns its counts by source.
+
+    Raises: RunError where a source gave no document at all.
+    """
+    results = shards.join(folder, "tasks.json")
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(tasks) | Ingest(folder, shard_bytes) | Gather(results)
+
+    engine.run("ingest", construct, folder)
+    outcomes = shards.read_json(results)
+    counted = [{key: outcome[key] for key in outcome if key not in ("entry", "shards")} for outcome in outcomes]
+    rows = add_counts(counted, ("dataset", "source"))
+    for row in rows:
+        if row["documents"] == 0:
+            reasons = ", ".join(f"{reason} {count}" for reason, count in row["removed"].items()) or "no records"
+            raise RunError(
+                f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} files "
+                f"({reasons}); check its `format`, `fields` and `members`"
+            )
+    return {"sources": rows}
+
+
+def _read_all(task: IngestTask) -> Iterator[Any]:
+    for file in task.files:
+        yield from read_file(file, task.source)
+
+
+class _ShardWriter:
+    """Cuts a task's documents into shards of about `shard_bytes`, in reading order."""
+
+    def __init__(self, task: IngestTask, folder: str, shard_bytes: int) -> None:
+        self._builder = DocumentBuilder(task.source.dataset, task.source.name)
+        self._task = task
+        self._folder = folder
+        self._shard_bytes = shard_bytes
+        self._reported = (0, 0)
+        self.names: list[str] = []
+        self.num_documents = 0
+        self.text_bytes = 0
+
+    def append(self, document: Any) -> None:
+        before = self._builder.size_bytes
+        self._builder.append(document)
+        self.num_documents += 1
+        self.text_bytes += self._builder.size_bytes - before
+        if self.num_documents % _REPORT_EVERY == 0:
+            self._report()
+        if self._builder.size_bytes >= self._shard_bytes:
+            self._flush()
+
+    def close(self) -> None:
+        if len(self._builder):
+            self._flush()
+        self._report()
+
+    def _flush(self) -> None:
+        name = f"{self._task.index:06d}-{len(self.names):04d}"
+        shards.write_ipc(shards.join(self._folder, "documents", f"{name}.arrow"), RAW_SCHEMA, [self._builder.flush()])
+        self.names.append(name)
+
+    def _report(self) -> None:
+        documents, size = self._reported
+        report_progress(self.num_documents - documents, self.text_bytes - size)
+        self._reported = (self.num_documents, self.text_bytes)

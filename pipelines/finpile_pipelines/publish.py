@@ -1,0 +1,217 @@
+"""Publish: all decisions are applied, the split is drawn, and documents and ledger get their final shape and order.
+
+Within a source, documents stand in the order of their texts' digests: a shuffle that every run, machine and way of
+cutting the input into files agrees on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import shards
+from finpile.config import CorpusConfig
+from finpile.dedup import exact
+from finpile.digest import multiset_digest
+from finpile.document import PUBLISHED_SCHEMA
+from finpile.ledger import LEDGER_SCHEMA
+from finpile.split import HELDOUT, assign_split
+from finpile.tree import Tree, document_part, removed_part
+from finpile_pipelines.dedup import digest_bits, read_copies, read_decisions
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.shardrefs import ShardRef, shard_url
+
+#: Text bytes of one published Parquet file, about.
+PART_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One published file: its partition in the exchange, its path, and where it stands among its siblings."""
+
+    partition: int
+    path: str
+    index: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The files that documents and ledger rows will be cut into, fixed before the first row is moved."""
+
+    documents: Mapping[tuple[str, str], tuple[Part, ...]]
+    ledger: Mapping[str, tuple[Part, ...]]
+
+    def by_partition(self) -> tuple[dict[int, Part], dict[int, Part]]:
+        documents = {part.partition: part for parts in self.documents.values() for part in parts}
+        ledger = {part.partition: part for parts in self.ledger.values() for part in parts}
+        return documents, ledger
+
+
+def plan_parts(document_bytes: Mapping[tuple[str, str], int], ledger_bytes: Mapping[str, int], part_bytes: int) -> Parts:
+    """Parts in proportion to bytes; their number is a function of the data alone."""
+    documents: dict[tuple[str, str], tuple[Part, ...]] = {}
+    ledger: dict[str, tuple[Part, ...]] = {}
+    next_partition = 0
+    for row, size in sorted(document_bytes.items()):
+        count = max(1, -(-size // part_bytes))
+        documents[row] = tuple(
+            Part(next_partition + index, document_part(*row, index, count), index, count) for index in range(count)
+        )
+        next_partition += count
+    next_partition = 0
+    for stage, size in sorted(ledger_bytes.items()):
+        count = max(1, -(-size // part_bytes))
+        ledger[stage] = tuple(
+            Part(next_partition + index, removed_part(stage, index, count), index, count) for index in range(count)
+        )
+        next_partition += count
+    return Parts(documents, ledger)
+
+
+def run(
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], parts: Parts, tree: Tree, folder: str
+) -> list[dict[str, Any]]:
+    """Writes `documents/` and `removed/`; returns what each file holds. Decisions are read from `folder`."""
+    clean, results = tree.work("clean"), shards.join(folder, "tasks.json")
+    document_parts, ledger_parts = parts.by_partition()
+    ledger_files = [
+        shards.join(tree.work(stage), "removed", name)
+        for stage in ("ingest", "clean")
+        for name in shards.list_files(shards.join(tree.work(stage), "removed"))
+    ]
+
+    def apply(ref: ShardRef) -> Iterable[Any]:
+        kept, gone = apply_decisions(ref, config, clean, folder)
+        yield beam.pvalue.TaggedOutput("documents", _document_parcels(ref, config, kept, parts))
+        yield beam.pvalue.TaggedOutput("ledger", _ledger_parcels(f"s{ref.index:06d}", gone, parts))
+
+    def forward(url: str) -> Parcels:
+        origin = url.rsplit("/", 3)
+        return _ledger_parcels(f"{origin[1]}-{origin[3]}", shards.read_parquet(url), parts)
+
+    def write_documents(group: tuple[int, pa.Table]) -> dict[str, Any]:
+        return _write_documents(tree.root, document_parts[group[0]], group[1])
+
+    def write_ledger(group: tuple[int, pa.Table]) -> dict[str, Any]:
+        return _write_ledger(tree.root, ledger_parts[group[0]], group[1])
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        carrier, scratch = engine.exchange_carrier, shards.join(folder, "scratch")
+        applied = pipeline | Tasks(refs) | "Apply" >> beam.FlatMap(apply).with_outputs("documents", "ledger")
+        earlier = pipeline | "LedgerFiles" >> Tasks(ledger_files) | "Forward" >> beam.Map(forward)
+        documents = (
+            applied.documents
+            | ExchangeByPartition(carrier, scratch, "DocumentsByPart")
+            | "WriteDocuments" >> beam.Map(write_documents)
+        )
+        ledger = (
+            (applied.ledger, earlier)
+            | beam.Flatten()
+            | ExchangeByPartition(carrier, scratch, "LedgerByPart")
+            | "WriteLedger" >> beam.Map(write_ledger)
+        )
+        _ = (documents, ledger) | "All" >> beam.Flatten() | Gather(results)
+
+    engine.run("publish", construct, folder)
+    outcomes: list[dict[str, Any]] = shards.read_json(results)
+    return outcomes
+
+
+def apply_decisions(ref: ShardRef, config: CorpusConfig, clean: str, folder: str) -> tuple[pa.Table, pa.Table]:
+    """(kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard."""
+    batches = list(shards.read_ipc(shard_url(clean, "documents", ref.name)))
+    table = pa.Table.from_batches(batches)
+    decisions = read_decisions(folder, ref.index)
+    copies = read_copies(folder, ref.index)
+    num_copies = np.ones(table.num_rows, np.int32)
+    num_copies[copies["row"].to_numpy()] += copies["num_copies"].to_numpy()
+    table = table.set_column(table.schema.get_field_index("num_copies"), "num_copies", pa.array(num_copies))
+    table = table.append_column("split", assign_split(table["timestamp"], config.heldout.after))
+    stay = np.ones(table.num_rows, bool)
+    stay[decisions["row"].to_numpy()] = False
+    gone = table.take(decisions["row"])
+    return table.filter(pa.array(stay)).cast(PUBLISHED_SCHEMA), _ledger_rows(gone, decisions)
+
+
+def _ledger_rows(gone: pa.Table, decisions: pa.Table) -> pa.Table:
+    size = gone.num_rows
+    exact_copy = pc.and_(pc.equal(decisions["stage"], "exact"), pc.equal(decisions["detail"], ""))
+    columns = {
+        "id": gone["id"],
+        "dataset": gone["dataset"],
+        "source": gone["source"],
+        "locator": gone["locator"],
+        "stage": decisions["stage"],
+        "reason": decisions["reason"],
+        "detail": decisions["detail"],
+        "duplicate_of": decisions["duplicate_of"],
+        "duplicate_offset": pc.if_else(exact_copy, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64())),
+        "start": pa.nulls(size, pa.int64()),
+        "end": pa.nulls(size, pa.int64()),
+        "removed_text": gone["text"].cast(pa.large_binary()),
+    }
+    return pa.table(columns).cast(LEDGER_SCHEMA)
+
+
+def _document_parcels(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> Parcels:
+    report_progress(kept.num_rows, kept["text"].nbytes)
+    source = config.sources[ref.entry]
+    mine = parts.documents[(source.dataset, source.name)]
+    digests = exact.document_digests(kept)
+    partition = by_range(digest_bits(digests), len(mine)) + mine[0].partition
+    return Parcels(f"{ref.index:06d}", split_by_partition(kept.append_column("digest", digests), partition))
+
+
+def _ledger_parcels(origin: str, rows: pa.Table, parts: Parts) -> Parcels:
+    tables: dict[int, pa.Table] = {}
+    for stage in pc.unique(rows["stage"]).to_pylist():
+        mine = parts.ledger[stage]
+        table = rows.filter(pc.equal(rows["stage"], stage))
+        ids = np.array([int(value[:16], 16) for value in table["id"].to_pylist()], dtype=np.uint64)
+        tables.update(split_by_partition(table, by_range(ids, len(mine)) + mine[0].partition))
+    return Parcels(origin, tables)
+
+
+def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
+    table = rows.sort_by([("digest", "ascending"), ("id", "ascending")]).drop_columns(["digest"])
+    shards.write_parquet(shards.join(root, part.path), table.cast(PUBLISHED_SCHEMA))
+    heldout = pc.sum(pc.equal(table["split"], HELDOUT)).as_py() or 0
+    return {
+        **_file(root, part, table),
+        "dataset": table["dataset"][0].as_py(),
+        "source": table["source"][0].as_py(),
+        "documents": table.num_rows,
+        "heldout": heldout,
+        "text_bytes": pc.sum(pc.binary_length(table["text"])).as_py(),
+        "digest": f"{multiset_digest(table) % (1 << 128):032x}",
+    }
+
+
+def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
+    order = [(name, "ascending") for name in ("dataset", "source", "locator", "id", "start", "end", "reason")]
+    table = rows.sort_by(order).cast(LEDGER_SCHEMA)
+    shards.write_parquet(shards.join(root, part.path), table)
+    sizes = pc.binary_length(table["removed_text"])
+    whole = table.filter(pc.is_null(table["start"]))
+    reasons = whole.group_by(["dataset", "source", "reason"]).aggregate([([], "count_all")]).to_pylist()
+    return {
+        **_file(root, part, table),
+        "stage": table["stage"][0].as_py(),
+        "removed_bytes": pc.sum(sizes).as_py(),
+        "removed": sorted(reasons, key=lambda row: (row["dataset"], row["source"], row["reason"])),
+    }
+
+
+def _file(root: str, part: Part, table: pa.Table) -> dict[str, Any]:
+    record = shards.file_record(root, part.path, table.num_rows)
+    return {"path": record.path, "size_bytes": record.size_bytes, "checksum": record.checksum, "rows": record.num_rows}
