@@ -32,7 +32,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     for part in stages["split"]["ledger"]:
         for removed in part["removed"]:
             row = rows[(removed["dataset"], removed["source"])]
-            row["reasons"][removed["reason"]] = row["reasons"].get(removed["reason"], 0) + removed["count_all"]
+            row["reasons"][removed["reason"]] = row["reasons"].get(removed["reason"], 0) + removed["num_docs"]
             if part["stage"] in names:
-                row[names[part["stage"]]] += removed["count_all"]
+                row[names[part["stage"]]] += removed["num_docs"]
     return [rows[key] for key in sorted(rows)]

@@ -178,7 +178,8 @@ class _Build:
         return counts, files
 
     def _reports(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        reports.write(self._tree, self._config.name, self._config.report, self._records)
+        config = self._config
+        reports.write(self._tree, config.name, config.report, self._records, config.heldout.after)
         return {}, self._published("reports")
 
     def _refs(self) -> list[ShardRef]:

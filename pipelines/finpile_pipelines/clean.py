@@ -12,7 +12,7 @@ from finpile import shards
 from finpile.clean import clean_batch
 from finpile.config import CorpusConfig, SourceConfig
 from finpile.digest import multiset_digest
-from finpile.document import DOCUMENT_SCHEMA
+from finpile.document import DOCUMENT_SCHEMA, text_views
 from finpile.ledger import ledger_table
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import report_progress
@@ -64,7 +64,7 @@ def run(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], before: 
     def construct(pipeline: beam.Pipeline) -> None:
         _ = pipeline | Tasks(refs) | Clean(config.sources, before, folder) | Gather(results)
 
-    engine.run("clean", construct, folder)
+    engine.run("clean", construct)
     rows = add_counts(shards.read_json(results), ("dataset", "source"))
     for row in rows:
         for name in ("digest", "digest_before_filters"):
@@ -73,4 +73,4 @@ def run(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], before: 
 
 
 def _digest(batches: Sequence[Any]) -> int:
-    return sum(multiset_digest(batch) for batch in batches)
+    return sum(multiset_digest(batch["id"].to_pylist(), text_views(batch)) for batch in batches)

@@ -34,6 +34,7 @@ DECISION_SCHEMA = pa.schema(
         pa.field("reason", pa.string()),
         pa.field("detail", pa.string()),
         pa.field("duplicate_of", pa.string()),
+        pa.field("duplicate_offset", pa.int64()),
         pa.field("kept_shard", pa.int32()),
         pa.field("kept_row", pa.int32()),
     ]
@@ -73,14 +74,14 @@ def run_exact(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], cl
         return Parcels(f"{ref.index:06d}", split_by_partition(table, by_range(digest_bits(table["digest"]), partitions)))
 
     def decide(group: tuple[int, pa.Table]) -> pa.Table:
-        return decision_table(exact.find_duplicates(group[1]), "exact")
+        return decision_table(exact.find_duplicates(group[1]), "exact", offset=0)
 
     def construct(pipeline: beam.Pipeline) -> None:
         exchange = ExchangeByPartition(engine.exchange_carrier, shards.join(folder, "scratch"), "ByDigest")
         decided = pipeline | Tasks(refs) | "Digest" >> beam.Map(send) | exchange | "Decide" >> beam.Map(decide)
         _ = decided | WriteDecisions(engine, folder, "shard") | Gather(shards.join(folder, "tasks.json"))
 
-    engine.run("exact", construct, folder)
+    engine.run("exact", construct)
     return _removed_counts(shards.read_json(shards.join(folder, "tasks.json")))
 
 
@@ -148,7 +149,7 @@ def run_resolve(engine: Engine, refs: Sequence[ShardRef], found: Sequence[str], 
             | "GatherCopies" >> Gather(shards.join(folder, "copies.json"))
         )
 
-    engine.run("resolve", construct, folder)
+    engine.run("resolve", construct)
 
 
 def read_copies(folder: str, shard: int) -> pa.Table:
@@ -165,9 +166,11 @@ def digest_bits(digests: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
     return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
 
 
-def decision_table(decisions: pa.Table, stage: str) -> pa.Table:
-    """Decisions of one stage in `DECISION_SCHEMA`."""
-    staged = decisions.append_column("stage", pa.array([stage] * decisions.num_rows, pa.string()))
+def decision_table(decisions: pa.Table, stage: str, offset: int | None) -> pa.Table:
+    """Decisions of one stage in `DECISION_SCHEMA`; the removed text stands at byte `offset` of the kept, if anywhere."""
+    size = decisions.num_rows
+    staged = decisions.append_column("stage", pa.array([stage] * size, pa.string()))
+    staged = staged.append_column("duplicate_offset", pa.array([offset] * size, pa.int64()))
     return staged.select(DECISION_SCHEMA.names).cast(DECISION_SCHEMA)
 
 
@@ -204,9 +207,9 @@ def _passed_on(table: pa.Table, later: pa.Table) -> pa.Table:
 def _follow(row: dict[str, Any], later: dict[str, Any] | None) -> dict[str, Any]:
     if later is None:
         return row
-    detail = f"{row['detail']}; its kept copy {row['duplicate_of']} went in stage {later['stage']}".lstrip("; ")
+    detail = f"{row['detail']}; its kept copy {row['duplicate_of']} went in stage {later['stage']}"
     moved = {name: later[name] for name in ("duplicate_of", "kept_shard", "kept_row")}
-    return {**row, **moved, "detail": detail}
+    return {**row, **moved, "duplicate_offset": None, "detail": detail}
 
 
 def _copies_parcels(table: pa.Table) -> Parcels:

@@ -100,7 +100,7 @@ def _write_streams(
         _ = encoded.ids | exchange | "Stream" >> beam.Map(write) | Gather(shards.join(folder, "streams.json"))
         _ = encoded.counts | "GatherCounts" >> Gather(shards.join(folder, "statistics.json"))
 
-    engine.run("tokens: encode", construct, folder)
+    engine.run("tokens: encode", construct)
     streams = shards.read_json(shards.join(folder, "streams.json"))
     return sorted((stream["name"], stream["length"]) for stream in streams)
 
@@ -134,7 +134,7 @@ def _write_shards(
         tasks = Tasks(enumerate(ranges))
         _ = pipeline | tasks | "Write" >> beam.Map(write) | Gather(shards.join(folder, "files.json"))
 
-    engine.run("tokens: write", construct, folder)
+    engine.run("tokens: write", construct)
     files: list[dict[str, Any]] = shards.read_json(shards.join(folder, "files.json"))
     return files
 

@@ -21,7 +21,7 @@ from finpile_pipelines.exchange import Carrier
 
 RUNNERS = {"local": "FnApiRunner", "spark": "PortableRunner", "flink": "PortableRunner", "dataflow": "DataflowRunner"}
 RunnerName = Literal["local", "spark", "flink", "dataflow"]
-Watch = Callable[[str, local.Progress], None]
+
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +35,7 @@ class Engine:
     """Beam's own options, handed on as they are."""
     carrier: Carrier | None = None
     """How exchanges travel; None: files where workers share the disk (local), else the runner's shuffle."""
-    watch: Watch | None = field(default=None, compare=False)
+    watch: local.Watch | None = field(default=None, compare=False)
     """Called now and then with the stage's label and its progress (local runner only)."""
 
     def __post_init__(self) -> None:
@@ -46,13 +46,13 @@ class Engine:
     def exchange_carrier(self) -> Carrier:
         return self.carrier or ("files" if self.runner == "local" else "shuffle")
 
-    def run(self, label: str, construct: Callable[[beam.Pipeline], None], scratch: str) -> None:
+    def run(self, label: str, construct: Callable[[beam.Pipeline], None]) -> None:
         """Builds the pipeline by `construct` and waits for its end.
 
         Raises: RunError where a task failed, WorkerDied where a local worker process was lost.
         """
         if self.runner == "local":
-            local.run(label, construct, self.num_workers, self.beam_args, scratch, self.watch)
+            local.run(label, construct, self.num_workers, self.beam_args, self.watch)
             return
         options = PipelineOptions(list(self.beam_args), runner=RUNNERS[self.runner], job_name=f"finpile-{label}")
         with beam.Pipeline(options=options) as pipeline:

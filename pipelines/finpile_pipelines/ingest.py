@@ -110,7 +110,7 @@ def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: i
     def construct(pipeline: beam.Pipeline) -> None:
         _ = pipeline | Tasks(tasks) | Ingest(folder, shard_bytes) | Gather(results)
 
-    engine.run("ingest", construct, folder)
+    engine.run("ingest", construct)
     outcomes = shards.read_json(results)
     counted = [{key: outcome[key] for key in outcome if key not in ("entry", "shards")} for outcome in outcomes]
     rows = add_counts(counted, ("dataset", "source"))

@@ -91,24 +91,22 @@ class _NearStage:
             outcomes = pipeline | Tasks(self._refs) | "Keys" >> beam.Map(send) | exchange | "Pairs" >> beam.Map(write)
             _ = outcomes | Gather(shards.join(folder, "pairs.json"))
 
-        self._engine.run("near: keys", construct, folder)
+        self._engine.run("near: keys", construct)
         return sum(outcome["pairs"] for outcome in shards.read_json(shards.join(folder, "pairs.json")))
 
     def group(self) -> int:
         """Writes `groups` (number, group) and the pairs of each group partition; returns the grouped documents."""
-        files = [path for path in shards.list_files(shards.join(self._folder, "pairs"))]
-        tables = [shards.read_parquet(shards.join(self._folder, "pairs", path)) for path in files]
-        pairs = np.concatenate([_pair_array(table) for table in tables] or [np.empty((0, 2), np.int64)])
-        pairs = np.unique(pairs, axis=0)
-        numbers, flat = np.unique(pairs, return_inverse=True)
-        local = flat.reshape(pairs.shape)
-        labels = clusters.components(len(numbers), local)
-        groups = pa.table({"number": numbers, "group": numbers[labels]})
+        folder = shards.join(self._folder, "pairs")
+        tables = [shards.read_parquet(shards.join(folder, path)) for path in shards.list_files(folder)]
+        pairs = pa.concat_tables(tables).group_by(["a", "b"]).aggregate([])
+        pairs = pairs.sort_by([("a", "ascending"), ("b", "ascending")])
+        groups = clusters.components(pairs)
         shards.write_parquet(shards.join(self._folder, "groups.parquet"), groups)
-        table = pa.table({"a": pairs[:, 0], "b": pairs[:, 1], "group": numbers[labels[local[:, 0]]]})
-        for partition, part in split_by_partition(table, table["group"].to_numpy() % self._partitions).items():
+        at = np.searchsorted(groups["doc"].to_numpy(), pairs["a"].to_numpy())
+        named = pairs.append_column("group", groups["group"].take(pa.array(at)))
+        for partition, part in split_by_partition(named, named["group"].to_numpy() % self._partitions).items():
             shards.write_parquet(shards.join(self._folder, "grouped_pairs", f"{partition:06d}.parquet"), part)
-        return len(numbers)
+        return int(groups.num_rows)
 
     def decide(self) -> int:
         """Brings each group's texts together and writes the decisions by shard; returns how many."""
@@ -120,14 +118,14 @@ class _NearStage:
 
         def decide(group: tuple[int, pa.Table]) -> pa.Table:
             pairs = shards.read_parquet(shards.join(folder, "grouped_pairs", f"{group[0]:06d}.parquet"))
-            return decision_table(_resolve_partition(group[1], pairs, near), "near")
+            return decision_table(_resolve_partition(group[1], pairs, near), "near", offset=None)
 
         def construct(pipeline: beam.Pipeline) -> None:
             exchange = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByGroup")
             decided = pipeline | Tasks(self._refs) | "Texts" >> beam.Map(send) | exchange | "Resolve" >> beam.Map(decide)
             _ = decided | WriteDecisions(self._engine, folder, "shard") | Gather(shards.join(folder, "tasks.json"))
 
-        self._engine.run("near: verify", construct, folder)
+        self._engine.run("near: verify", construct)
         return sum(outcome["removed"] for outcome in shards.read_json(shards.join(folder, "tasks.json")))
 
 
@@ -139,10 +137,13 @@ class _Survivors:
         self._clean = clean
         self._found = found
 
+    def scope(self, ref: ShardRef) -> str:
+        return scope_of(self._config, self._config.sources[ref.entry].dataset)
+
     def read(self, ref: ShardRef) -> Iterator[pa.Table]:
         """Tables of the shard's surviving documents with their `row`, `number`, `priority`."""
         gone = {row for folder in self._found for row in read_decisions(folder, ref.index)["row"].to_pylist()}
-        scope = scope_of(self._config, self._config.sources[ref.entry].dataset)
+        scope = self.scope(ref)
         first = 0
         for batch in shards.read_ipc(shard_url(self._clean, "documents", ref.name)):
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
@@ -168,21 +169,19 @@ def _number(scope: str, digest: bytes) -> int:
 
 
 def _key_rows(reader: _Survivors, ref: ShardRef, near: NearConfig) -> pa.Table:
+    """One row (key, doc) for each band of each document that has words."""
     tables = []
     for table in reader.read(ref):
-        doc, key = minhash.band_keys(table["text"], near)
-        numbers = table["number"].to_numpy()
-        tables.append(pa.table({"key": key, "doc": numbers[doc]}))
+        keys = minhash.keys_in_scope(minhash.band_keys(table, near), reader.scope(ref)).ravel()
+        docs = np.repeat(table["number"].to_numpy(), near.bands)
+        worded = keys != minhash.NO_KEY
+        tables.append(pa.table({"key": keys[worded], "doc": docs[worded]}))
         report_progress(table.num_rows, table["text"].nbytes)
     return pa.concat_tables(tables)
 
 
-def _pair_array(table: pa.Table) -> np.ndarray[Any, Any]:
-    return np.stack([table["a"].to_numpy(), table["b"].to_numpy()], axis=1)
-
-
 def _grouped_rows(reader: _Survivors, ref: ShardRef, groups: pa.Table) -> pa.Table:
-    known, group = groups["number"].to_numpy(), groups["group"].to_numpy()
+    known, group = groups["doc"].to_numpy(), groups["group"].to_numpy()
     tables = []
     for table in reader.read(ref):
         numbers = table["number"].to_numpy()
@@ -196,7 +195,7 @@ def _resolve_partition(table: pa.Table, pairs: pa.Table, near: NearConfig) -> pa
     """Decisions on all groups of one partition."""
     preferred = [("group", "ascending"), ("priority", "ascending"), ("timestamp", "ascending")]
     rows = table.sort_by([*preferred, ("digest", "ascending"), ("id", "ascending")])
-    bounds = _group_bounds(rows["group"].to_numpy())
+    bounds = _named_bounds(rows["group"].to_numpy())
     edges = pairs.sort_by([("group", "ascending"), ("a", "ascending"), ("b", "ascending")])
     edge_bounds = dict(_named_bounds(edges["group"].to_numpy()))
     numbers = rows["number"].to_numpy()
@@ -226,11 +225,11 @@ _FOUND_SCHEMA = pa.schema(
 )
 
 
-def _decision(members: pa.Table, resolved: Any) -> dict[str, Any]:
-    removed, kept, jaccard, similarity = resolved
-    gone = members.select(["id", "shard", "row"]).slice(removed, 1).to_pylist()[0]
-    stays = members.select(["id", "shard", "row"]).slice(kept, 1).to_pylist()[0]
-    detail = f"jaccard {jaccard:.3f}, edit similarity {similarity:.3f}"
+def _decision(members: pa.Table, resolved: verify.NearDuplicate) -> dict[str, Any]:
+    gone, stays = (
+        members.select(["id", "shard", "row"]).slice(index, 1).to_pylist()[0] for index in (resolved.removed, resolved.kept)
+    )
+    detail = f"jaccard {resolved.jaccard:.3f}, edit similarity {resolved.edit_similarity:.3f}"
     return {
         **gone,
         "reason": _REASON,
@@ -239,10 +238,6 @@ def _decision(members: pa.Table, resolved: Any) -> dict[str, Any]:
         "kept_shard": stays["shard"],
         "kept_row": stays["row"],
     }
-
-
-def _group_bounds(groups: np.ndarray[Any, Any]) -> list[tuple[int, tuple[int, int]]]:
-    return list(_named_bounds(groups))
 
 
 def _named_bounds(sorted_values: np.ndarray[Any, Any]) -> Iterator[tuple[int, tuple[int, int]]]:

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from finpile import shards
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
-from finpile.digest import multiset_digest
-from finpile.document import PUBLISHED_SCHEMA
+from finpile.digest import multiset_digest, to_hex
+from finpile.document import PUBLISHED_SCHEMA, text_views
 from finpile.ledger import LEDGER_SCHEMA
 from finpile.split import HELDOUT, assign_split
 from finpile.tree import Tree, document_part, removed_part
@@ -122,7 +122,7 @@ def run(
         )
         _ = (documents, ledger) | "All" >> beam.Flatten() | Gather(results)
 
-    engine.run("publish", construct, folder)
+    engine.run("publish", construct)
     outcomes: list[dict[str, Any]] = shards.read_json(results)
     return outcomes
 
@@ -145,7 +145,6 @@ def apply_decisions(ref: ShardRef, config: CorpusConfig, clean: str, folder: str
 
 def _ledger_rows(gone: pa.Table, decisions: pa.Table) -> pa.Table:
     size = gone.num_rows
-    exact_copy = pc.and_(pc.equal(decisions["stage"], "exact"), pc.equal(decisions["detail"], ""))
     columns = {
         "id": gone["id"],
         "dataset": gone["dataset"],
@@ -155,7 +154,7 @@ def _ledger_rows(gone: pa.Table, decisions: pa.Table) -> pa.Table:
         "reason": decisions["reason"],
         "detail": decisions["detail"],
         "duplicate_of": decisions["duplicate_of"],
-        "duplicate_offset": pc.if_else(exact_copy, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64())),
+        "duplicate_offset": decisions["duplicate_offset"],
         "start": pa.nulls(size, pa.int64()),
         "end": pa.nulls(size, pa.int64()),
         "removed_text": gone["text"].cast(pa.large_binary()),
@@ -193,7 +192,7 @@ def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
         "documents": table.num_rows,
         "heldout": heldout,
         "text_bytes": pc.sum(pc.binary_length(table["text"])).as_py(),
-        "digest": f"{multiset_digest(table) % (1 << 128):032x}",
+        "digest": to_hex(multiset_digest(table["id"].to_pylist(), text_views(table))),
     }
 
 
@@ -201,15 +200,24 @@ def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     order = [(name, "ascending") for name in ("dataset", "source", "locator", "id", "start", "end", "reason")]
     table = rows.sort_by(order).cast(LEDGER_SCHEMA)
     shards.write_parquet(shards.join(root, part.path), table)
-    sizes = pc.binary_length(table["removed_text"])
-    whole = table.filter(pc.is_null(table["start"]))
-    reasons = whole.group_by(["dataset", "source", "reason"]).aggregate([([], "count_all")]).to_pylist()
-    return {
-        **_file(root, part, table),
-        "stage": table["stage"][0].as_py(),
-        "removed_bytes": pc.sum(sizes).as_py(),
-        "removed": sorted(reasons, key=lambda row: (row["dataset"], row["source"], row["reason"])),
+    return {**_file(root, part, table), "stage": table["stage"][0].as_py(), "removed": _count_removed(table)}
+
+
+def _count_removed(table: pa.Table) -> list[dict[str, Any]]:
+    """Whole documents, spans and bytes by source and reason. Mended defects (`start == end`) are neither."""
+    whole = pc.is_null(table["start"])
+    columns = {
+        "dataset": table["dataset"],
+        "source": table["source"],
+        "reason": table["reason"],
+        "num_docs": pc.cast(whole, pa.int64()),
+        "num_spans": pc.cast(pc.fill_null(pc.greater(table["end"], table["start"]), False), pa.int64()),
+        "num_bytes": pc.binary_length(table["removed_text"]),
     }
+    keys, sums = ["dataset", "source", "reason"], ["num_docs", "num_spans", "num_bytes"]
+    groups = pa.table(columns).group_by(keys).aggregate([(name, "sum") for name in sums])
+    rows = groups.sort_by([(key, "ascending") for key in keys]).to_pylist()
+    return [{**{key: row[key] for key in keys}, **{name: row[f"{name}_sum"] for name in sums}} for row in rows]
 
 
 def _file(root: str, part: Part, table: pa.Table) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def run(engine: Engine, config: TokenizerConfig, domains: Sequence[Domain], tree
         trained = counted | "Spread" >> beam.Reshuffle() | "Train" >> beam.Map(train)
         _ = trained | Gather(shards.join(folder, "tasks.json"))
 
-    engine.run("tokenizer", construct, folder)
+    engine.run("tokenizer", construct)
     chunks = shards.read_json(shards.join(folder, "tasks.json"))
     merged = merge(_merge_domain(models, domain, chunks) for domain in domains if _trained(domain, chunks))
     vocabulary = prune_to(merged, config.vocab_size)

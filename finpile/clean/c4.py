@@ -1,0 +1,123 @@
+"""The rules of C4, for pages of the web; they erase text of other kinds.
+
+Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", §2.2,
+https://arxiv.org/abs/1910.10683, and the values of the published code (tensorflow_datasets, text/c4_utils.py).
+
+| rule of the paper                                              | here                                                |
+|----------------------------------------------------------------|-----------------------------------------------------|
+| keep lines that end in a period, exclamation or question mark, | `c4_no_end_mark`; as in the code, a line that ends  |
+| or quotation mark                                              | in `...` goes too (`c4_ellipsis`)                   |
+| drop lines of fewer than 5 words (code)                        | `c4_short_line`                                     |
+| (code) drop lines with a word of over 1,000 characters         | `c4_long_word`                                      |
+| drop lines with the word Javascript                            | `c4_javascript`                                     |
+| drop lines of privacy, cookie and use policies                 | `c4_policy`                                         |
+| strip citation marks such as [1], [edit], [citation needed]    | `c4_citation`                                       |
+| drop pages with "lorem ipsum"                                  | `c4_lorem_ipsum`                                    |
+| drop pages with a curly bracket                                | `c4_curly_bracket`                                  |
+| drop pages of fewer than 3 sentences (code; paper: 5)          | `c4_few_sentences`, counted in the lines that stay  |
+
+Left out: the list of bad words, which is not shipped; the language rule (English at probability 0.99), which needs a
+model; duplicate spans of three sentences, which are the work of `finpile.dedup`.
+
+Sentences are counted by their end marks, not by NLTK's Punkt as in the code: an abbreviation counts as an end.
+A line's rules are asked in the order of the code: long word, end mark, ellipsis, words, Javascript, policy. The
+marks of citations do not count as part of it. Empty lines after a dropped line go with it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from finpile.clean.rules import Rejection, Span
+
+MAX_WORD_CHARACTERS = 1000
+MIN_WORDS_PER_LINE = 5
+MIN_SENTENCES = 3
+END_MARKS = (".", "?", "!", '"')
+ELLIPSIS = "..."
+POLICY_PHRASES = (
+    "terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies",
+)  # fmt: skip
+
+REASONS = {
+    "c4_lorem_ipsum": "a page with placeholder text",
+    "c4_curly_bracket": "a page with a curly bracket: code",
+    "c4_few_sentences": "a page of too few sentences in lines that are worth keeping",
+    "c4_long_word": "a line with a word of excessive length",
+    "c4_no_end_mark": "a line that does not end as a sentence does",
+    "c4_ellipsis": "a line that breaks off in an ellipsis",
+    "c4_short_line": "a line of too few words",
+    "c4_javascript": "a line about Javascript",
+    "c4_policy": "a line about cookies, privacy, or terms of use",
+    "c4_citation": "the mark of a citation",
+}
+
+#: A line and the line ends after it; before it only at the very start of a text.
+_LINE = re.compile(r"\n*([^\n]+)\n*")
+_CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
+_SENTENCE_END = re.compile(r"[.?!]+[\"')\]\u2019\u201d]*(?=\s|$)")
+_LONG_WORD = re.compile(rf"\S{{{MAX_WORD_CHARACTERS + 1}}}")
+
+
+def apply(text: str) -> Rejection | list[Span]:
+    """The lines and citation marks to take out, or why the page has to go."""
+    lowered = text.lower()
+    if "lorem ipsum" in lowered:
+        return Rejection("c4_lorem_ipsum", f"at character {lowered.index('lorem ipsum')}")
+    if "{" in text:
+        return Rejection("c4_curly_bracket", f"at character {text.index('{')}")
+    lines = list(_LINE.finditer(text))
+    faults = [_fault(line[1]) for line in lines]
+    kept = [line[1] for line, fault in zip(lines, faults, strict=True) if fault is None]
+    num_sentences = sum(map(_num_sentences, kept))
+    if num_sentences < MIN_SENTENCES:
+        return Rejection("c4_few_sentences", f"{num_sentences} sentences in {len(kept)} lines < {MIN_SENTENCES}")
+    return sorted(_line_spans(lines, faults) + _citation_spans(lines, faults))
+
+
+def _fault(line: str) -> str | None:
+    """The first rule that a line breaks."""
+    if len(line) > MAX_WORD_CHARACTERS and _LONG_WORD.search(line):
+        return "c4_long_word"
+    line = (_CITATION.sub("", line) if "[" in line else line).rstrip()
+    if not line.endswith(END_MARKS):
+        return "c4_no_end_mark"
+    if line.endswith(ELLIPSIS):
+        return "c4_ellipsis"
+    if len(line.split()) < MIN_WORDS_PER_LINE:
+        return "c4_short_line"
+    lowered = line.lower()
+    if "javascript" in lowered:
+        return "c4_javascript"
+    return "c4_policy" if any(phrase in lowered for phrase in POLICY_PHRASES) else None
+
+
+def _num_sentences(line: str) -> int:
+    """At least one: a line that stays ends a sentence, if only with a quotation mark."""
+    return max(1, len(_SENTENCE_END.findall(_CITATION.sub("", line))))
+
+
+def _line_spans(lines: list[re.Match[str]], faults: list[str | None]) -> list[Span]:
+    """Dropped lines with the line ends after them; neighbours that break the same rule are one span.
+
+    Of the last lines the line ends before them go, so that no text ends in one.
+    """
+    spans: list[Span] = []
+    last_kept = max(index for index, fault in enumerate(faults) if fault is None)
+    for index, (line, fault) in enumerate(zip(lines, faults, strict=True)):
+        if fault is None:
+            continue
+        start = lines[last_kept].end(1) if index == last_kept + 1 else line.start()
+        if spans and spans[-1].end == start and spans[-1].reason == fault:
+            start = spans.pop().start
+        spans.append(Span(start, line.end(), fault))
+    return spans
+
+
+def _citation_spans(lines: list[re.Match[str]], faults: list[str | None]) -> list[Span]:
+    return [
+        Span(line.start(1) + mark.start(), line.start(1) + mark.end(), "c4_citation")
+        for line, fault in zip(lines, faults, strict=True)
+        if fault is None
+        for mark in _CITATION.finditer(line[1])
+    ]

@@ -1,0 +1,122 @@
+"""`finpile verify`, `finpile show`, `finpile report`: what a finished build is asked."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from finpile.cli.console import Console, json_option
+
+if TYPE_CHECKING:
+    from finpile.story import Story
+
+_EXCERPT_CHARACTERS = 1200
+_CUT_CHARACTERS = 300
+
+
+@click.command()
+@click.argument("out", type=click.Path())
+@json_option
+def verify_command(out: str, as_json: bool) -> None:
+    """Check the laws of a build: nothing lost, nothing altered, every removal accounted for.
+
+    Reads everything again. Exits 1 where a law is broken.
+    """
+    from finpile.verify import verify
+
+    console = Console(as_json)
+    with console.progress("reading", unit="B") as advance:
+        laws = verify(out, advance)
+    for law in laws:
+        console.line(f"{'holds ' if law.holds else 'BROKEN'}  {law.name}: {law.detail}", style=None if law.holds else "red")
+    broken = sum(not law.holds for law in laws)
+    console.line(f"{out}: all {len(laws)} laws hold" if not broken else f"{out}: {broken} of {len(laws)} laws are broken")
+    console.result({"out": out, "laws": [{"name": law.name, "holds": law.holds, "detail": law.detail} for law in laws]})
+    if broken:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("out", type=click.Path())
+@click.argument("id")
+@click.option("--full", is_flag=True, help="Print the whole text.")
+@json_option
+def show_command(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa: A002
+    """Tell a document's story: its origin, its text, what was cut from it and why.
+
+    ID is a document's id, or enough of its first digits.
+    """
+    from finpile.story import tell
+
+    console = Console(as_json)
+    story = tell(out, id)
+    if as_json:
+        console.result(_plain({"id": story.id, "document": story.document, "removals": story.removals, "copies": story.copies}))
+        return
+    _tell(console, story, full)
+
+
+@click.command()
+@click.argument("out", type=click.Path())
+@json_option
+def report_command(out: str, as_json: bool) -> None:
+    """Write the reports of a build again: Tables 1 and 2 in Markdown, CSV, TeX, JSON, and the page."""
+    from finpile.tree import Tree
+    from finpile.verify import load_manifest
+
+    console = Console(as_json)
+    tree = Tree(out)
+    manifest = load_manifest(tree)
+    from finpile_pipelines.reports import rewrite
+
+    files = rewrite(tree, manifest)
+    for file in files:
+        console.line(file)
+    console.result({"out": out, "files": files})
+
+
+def _tell(console: Console, story: Story, full: bool) -> None:
+    console.line(story.id, style="bold")
+    if story.document is not None:
+        _tell_document(console, story.document, full)
+    for removal in story.removals:
+        whole = removal["start"] is None
+        where = "the whole document" if whole else f"bytes {removal['start']:,} to {removal['end']:,}"
+        if not whole and removal["start"] == removal["end"]:
+            where = "no text"
+        detail = f" ({removal['detail']})" if removal["detail"] else ""
+        console.line(f"removed by {removal['stage']}: {where}: {removal['reason']}{detail}", style="red")
+        if removal["duplicate_of"]:
+            console.line(f"  kept in its stead: {removal['duplicate_of']}", style="green")
+        if story.document is None:
+            console.line(f"  {removal['source']} ({removal['dataset']}), {removal['locator']}")
+        console.line(_excerpt(removal["removed_text"].decode("utf-8", "replace"), _CUT_CHARACTERS, full), style="dim strike")
+    for copy in story.copies:
+        console.line(f"stands for {copy['id']}: {copy['reason']}, {copy['locator']} ({copy['detail']})", style="green")
+
+
+def _tell_document(console: Console, document: dict[str, Any], full: bool) -> None:
+    console.line(f"{document['dataset']} / {document['source']}, {document['split']}", style="cyan")
+    for name in ("title", "url", "locator", "license", "meta"):
+        if document[name]:
+            console.line(f"  {name:<10} {document[name]}")
+    console.line(f"  {'published':<10} {document['timestamp'] or 'unknown'} (from: {document['timestamp_origin']})")
+    console.line(f"  {'copies':<10} {document['num_copies']}")
+    console.line(_excerpt(document["text"], _EXCERPT_CHARACTERS, full))
+
+
+def _excerpt(text: str, size: int, full: bool) -> str:
+    if full or len(text) <= size:
+        return text
+    return f"{text[:size]} [... {len(text) - size:,} more characters; --full shows them]"
+
+
+def _plain(value: Any) -> Any:
+    """JSON-able: bytes as text, what is not UTF-8 in them escaped."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,58 @@
+"""`finpile tokenizer`: compare, encode, decode."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from finpile.cli.console import Console, json_option
+from finpile.cli.main import LazyGroup
+from finpile.errors import InputError
+
+_COMMANDS = {
+    "compare": ("finpile.cli.compare", "compare_command", "Count tokens with several tokenizers: Table 3."),
+    "encode": ("finpile.cli.tokenizer", "encode_command", "Text on standard input to ids, a line a text."),
+    "decode": ("finpile.cli.tokenizer", "decode_command", "Ids on standard input back to text."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=_COMMANDS)
+def tokenizer_group() -> None:
+    """Compare and use tokenizers. `finpile build` trains one."""
+
+
+@click.command()
+@click.argument("tokenizer", type=click.Path())
+@json_option
+def encode_command(tokenizer: str, as_json: bool) -> None:
+    """Turn standard input into ids, one line of ids for each line of text.
+
+    TOKENIZER is a folder that `finpile build` wrote, or its tokenizer.json. The line end is not a part of the text.
+    """
+    from finpile_tokenizer import UnigramTokenizer
+
+    loaded = UnigramTokenizer.load(tokenizer)
+    console = Console(as_json)
+    lines = [line.rstrip(b"\n") for line in sys.stdin.buffer]
+    encoded = [loaded.encode(line) for line in lines]
+    if as_json:
+        console.result({"ids": encoded})
+        return
+    for ids in encoded:
+        click.echo(" ".join(map(str, ids)))
+
+
+@click.command()
+@click.argument("tokenizer", type=click.Path())
+def decode_command(tokenizer: str) -> None:
+    """Turn lines of ids on standard input back into lines of text, byte for byte."""
+    from finpile_tokenizer import UnigramTokenizer
+
+    loaded = UnigramTokenizer.load(tokenizer)
+    for number, line in enumerate(sys.stdin, start=1):
+        try:
+            ids = [int(word) for word in line.split()]
+        except ValueError:
+            raise InputError(f"line {number} of standard input is not a line of ids: {line.strip()[:60]!r}") from None
+        sys.stdout.buffer.write(loaded.decode(ids) + b"\n")

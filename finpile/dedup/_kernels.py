@@ -1,0 +1,329 @@
+"""Numba kernels of deduplication. Each has a slow, obvious twin in tests/finpile/dedup.
+
+All hashes are of 64 bits and wrap; constants are odd and fixed, so equal text gives equal keys on every machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+U64 = npt.NDArray[np.uint64]
+U32 = npt.NDArray[np.uint32]
+U8 = npt.NDArray[np.uint8]
+I64 = npt.NDArray[np.int64]
+
+#: Marks the keys of a document without any word, which is nobody's duplicate.
+NO_KEY = np.uint64(0)
+
+#: FNV-1a, 64 bits. Source: Fowler, Noll, Vo, http://www.isthe.com/chongo/tech/comp/fnv/
+FNV_OFFSET = np.uint64(0xCBF29CE484222325)
+FNV_PRIME = np.uint64(0x100000001B3)
+#: The finaliser of SplitMix64. Source: Steele, Lea, Flood 2014, with Stafford's variant 13 of the multipliers.
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+#: 2^64 over the golden ratio: SplitMix64's increment, and the base of the shingle polynomial.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+#: Shingles hashed at once: each permutation's constants are loaded once for eight of them.
+UNROLL = 8
+#: Permutations of one tile: two constants and the minimum, 4 bytes each, are 6 KiB and stay in L1.
+TILE = 512
+#: Entries of the table of shingles seen lately (a power of two; 32 KiB).
+RECENT = 4096
+
+_U30, _U27, _U31, _U32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_LARGEST = np.uint32(0xFFFFFFFF)
+
+
+def _fold_table() -> U8:
+    """Per byte: 0 where it separates words, else the byte with ASCII upper case folded."""
+    table = np.zeros(256, dtype=np.uint8)
+    for byte in range(256):
+        if byte >= 0x80 or chr(byte).isalnum():
+            table[byte] = byte + 32 if 0x41 <= byte <= 0x5A else byte
+    return table
+
+
+FOLD = _fold_table()
+#: UTF-8 lead bytes at which the script changes the rule: see `hash_words`.
+_LATIN_SIGNS, _PUNCTUATION, _IDEOGRAPHIC = 0xC2, 0xE2, 0xE3
+
+
+@njit(cache=True, nogil=True)
+def mix(value: Any) -> Any:
+    """A bijection of 64 bits in which every bit of the input moves every bit of the output."""
+    value = (value ^ (value >> _U30)) * MIX_1
+    value = (value ^ (value >> _U27)) * MIX_2
+    return value ^ (value >> _U31)
+
+
+@njit(cache=True, nogil=True)
+def hash_words(data: U8, start: int, end: int, out: U64) -> int:
+    """Hashes the words of `data[start:end]` (UTF-8) into `out`; returns how many there are, at most `(end-start+1)//2`.
+
+    A word is a longest run of ASCII letters, ASCII digits and characters from U+00C0 on; ASCII case is folded, nothing
+    else is. U+0080-00BF (signs), U+2000-207F (general punctuation) and U+3000-303F (CJK punctuation) separate words. A
+    character from U+3040 on, where scripts without spaces begin, is a word by itself.
+    """
+    count = 0
+    state = FNV_OFFSET
+    inside = False
+    i = start
+    while i < end:
+        byte = data[i]
+        if byte < _LATIN_SIGNS:  # ASCII, or the rest of a character begun before
+            folded = FOLD[byte]
+            i += 1
+            if folded != 0:
+                state = (state ^ np.uint64(folded)) * FNV_PRIME
+                inside = True
+                continue
+        elif byte >= _IDEOGRAPHIC:
+            width = 4 if byte >= 0xF0 else 3
+            stop = min(end, i + width)
+            mark = byte == _IDEOGRAPHIC and i + 1 < end and data[i + 1] == 0x80
+            if inside:
+                out[count] = mix(state)
+                count += 1
+            state = FNV_OFFSET
+            inside = not mark
+            if inside:
+                for j in range(i, stop):
+                    state = (state ^ np.uint64(data[j])) * FNV_PRIME
+            i = stop
+        elif byte == _LATIN_SIGNS:
+            i += 2
+        elif byte == _PUNCTUATION and i + 1 < end and data[i + 1] < 0x82:
+            i += 3
+        else:
+            state = (state ^ np.uint64(byte)) * FNV_PRIME
+            inside = True
+            i += 1
+            continue
+        if inside:
+            out[count] = mix(state)
+            count += 1
+            state = FNV_OFFSET
+            inside = False
+    if inside:
+        out[count] = mix(state)
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def hash_shingles(words: U64, ngram: int, out: U64) -> int:
+    """Hashes every run of `ngram` words into `out`; all words together where there are fewer; nothing where none.
+
+    The hash is a polynomial in the words' hashes, rolled from one shingle to the next, then mixed.
+    """
+    num_words = words.shape[0]
+    if num_words == 0:
+        return 0
+    length = min(ngram, num_words)
+    state = _ZERO
+    leaving = _ONE  # GOLDEN ** length
+    for i in range(length):
+        state = state * GOLDEN + words[i]
+        leaving = leaving * GOLDEN
+    out[0] = mix(state)
+    for i in range(length, num_words):
+        state = state * GOLDEN + words[i] - words[i - length] * leaving
+        out[i - length + 1] = mix(state)
+    count: int = num_words - length + 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
+    """The high halves of the shingles, most repeats left out, padded by the last to a multiple of `UNROLL`.
+
+    The table forgets: a repeat may pass. The minimum is idempotent, so neither that nor the padding changes it.
+    """
+    recent[:] = _ZERO
+    recent[0] = _ONE  # an entry that cannot stand in its place: nothing seen
+    mask = np.uint64(RECENT - 1)
+    count = 0
+    for shingle in shingles:
+        slot = np.int64(shingle & mask)
+        if recent[slot] != shingle:
+            recent[slot] = shingle
+            out[count] = np.uint32(shingle >> _U32)
+            count += 1
+    while count % UNROLL != 0:
+        out[count] = out[count - 1]
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def minima(values: U32, multipliers: U32, increments: U32, out: U32) -> None:
+    """`out[p]` = min over `values` of `multipliers[p] * value + increments[p]` modulo 2^32.
+
+    `values` holds a multiple of `UNROLL` entries. The multipliers are odd, so each map permutes the 32-bit numbers.
+    """
+    for first in range(0, out.shape[0], TILE):
+        last = min(out.shape[0], first + TILE)
+        a, b, low = multipliers[first:last], increments[first:last], out[first:last]
+        low[:] = _LARGEST
+        for i in range(0, values.shape[0], UNROLL):
+            x0, x1, x2, x3 = values[i], values[i + 1], values[i + 2], values[i + 3]
+            x4, x5, x6, x7 = values[i + 4], values[i + 5], values[i + 6], values[i + 7]
+            for p in range(low.shape[0]):
+                m, c = a[p], b[p]
+                v01 = min(np.uint32(m * x0 + c), np.uint32(m * x1 + c))
+                v23 = min(np.uint32(m * x2 + c), np.uint32(m * x3 + c))
+                v45 = min(np.uint32(m * x4 + c), np.uint32(m * x5 + c))
+                v67 = min(np.uint32(m * x6 + c), np.uint32(m * x7 + c))
+                low[p] = min(low[p], min(min(v01, v23), min(v45, v67)))
+
+
+@njit(cache=True, nogil=True)
+def _hash_bands(signature: U32, factors: U64, out: U64) -> None:
+    """One key for each band: a linear form in its rows with random odd factors, the band's number added, mixed."""
+    rows = factors.shape[0]
+    for band in range(out.shape[0]):
+        state = np.uint64(band + 1) * GOLDEN
+        for row in range(rows):
+            state += np.uint64(signature[band * rows + row]) * factors[row]
+        key = mix(state)
+        out[band] = key if key != NO_KEY else _ONE
+
+
+@njit(cache=True, nogil=True)
+def hash_documents(
+    data: U8, offsets: I64, ngram: int, multipliers: U32, increments: U32, factors: U64, keys: U64
+) -> None:
+    """Fills `keys[doc, band]` for the texts `data[offsets[doc]:offsets[doc + 1]]`; `NO_KEY` where there is no word."""
+    longest = 0
+    for doc in range(keys.shape[0]):
+        longest = max(longest, offsets[doc + 1] - offsets[doc])
+    capacity = longest // 2 + UNROLL
+    words = np.empty(capacity, np.uint64)
+    shingles = np.empty(capacity, np.uint64)
+    values = np.empty(capacity, np.uint32)
+    recent = np.empty(RECENT, np.uint64)
+    signature = np.empty(multipliers.shape[0], np.uint32)
+    for doc in range(keys.shape[0]):
+        num_words = hash_words(data, offsets[doc], offsets[doc + 1], words)
+        if num_words == 0:
+            keys[doc, :] = NO_KEY
+            continue
+        num_shingles = hash_shingles(words[:num_words], ngram, shingles)
+        num_values = _drop_recent(shingles[:num_shingles], recent, values)
+        minima(values[:num_values], multipliers, increments, signature)
+        _hash_bands(signature, factors, keys[doc])
+
+
+@njit(cache=True, nogil=True)
+def count_common(left: U64, right: U64) -> int:
+    """Size of the intersection of two sorted multisets."""
+    i = j = common = 0
+    while i < left.shape[0] and j < right.shape[0]:
+        if left[i] == right[j]:
+            common += 1
+            i += 1
+            j += 1
+        elif left[i] < right[j]:
+            i += 1
+        else:
+            j += 1
+    return common
+
+
+@njit(cache=True, nogil=True)
+def longest_increasing(values: I64) -> I64:
+    """Indices of a longest strictly increasing subsequence (patience sorting; the first found of equal ones)."""
+    num = values.shape[0]
+    tails = np.empty(num, np.int64)  # index of the smallest end of a run of each length
+    before = np.empty(num, np.int64)
+    length = 0
+    for i in range(num):
+        low, high = 0, length
+        while low < high:
+            middle = (low + high) // 2
+            if values[tails[middle]] < values[i]:
+                low = middle + 1
+            else:
+                high = middle
+        before[i] = tails[low - 1] if low > 0 else -1
+        tails[low] = i
+        length = max(length, low + 1)
+    chosen = np.empty(length, np.int64)
+    at = tails[length - 1] if length > 0 else -1
+    for k in range(length - 1, -1, -1):
+        chosen[k] = at
+        at = before[at]
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def _put(pair: Any, table: U64) -> int:
+    """Puts a pair into an open-addressed set; returns 1 where it is new, 0 where it was there."""
+    mask = np.uint64(table.shape[0] - 1)
+    slot = mix(pair) & mask
+    while table[slot] != _ZERO:
+        if table[slot] == pair:
+            return 0
+        slot = (slot + _ONE) & mask
+    table[slot] = pair
+    return 1
+
+
+@njit(cache=True, nogil=True)
+def _room(table: U64, size: int) -> U64:
+    """The set itself while it is at most half full, else a copy of twice the size."""
+    if 2 * size < table.shape[0]:
+        return table
+    larger = np.zeros(2 * table.shape[0], np.uint64)
+    for pair in table:
+        if pair != _ZERO:
+            _put(pair, larger)
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def pair_buckets(starts: I64, docs: U64, max_all_pairs: int) -> U64:
+    """Distinct pairs `first << 32 | second` of the buckets `docs[starts[b]:starts[b + 1]]`, in no order.
+
+    `docs` ascend strictly within a bucket and are below 2^32. A bucket of more than `max_all_pairs` gives the pairs of
+    its first with each other and of each with its next.
+    """
+    table = np.zeros(1024, np.uint64)
+    size = 0
+    for bucket in range(starts.shape[0] - 1):
+        first, last = starts[bucket], starts[bucket + 1]
+        small = last - first <= max_all_pairs
+        for i in range(first, last - 1):
+            stop = last if small or i == first else i + 2
+            for j in range(i + 1, stop):
+                table = _room(table, size)
+                size += _put(docs[i] << _U32 | docs[j], table)
+    pairs: U64 = table[table != _ZERO]
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def smallest_connected(num: int, left: I64, right: I64) -> I64:
+    """For each of the nodes 0..num-1 the smallest node of its component under the edges `left[e], right[e]`."""
+    parent = np.arange(num)
+    for edge in range(left.shape[0]):
+        a, b = left[edge], right[edge]
+        while parent[a] != a:
+            parent[a] = parent[parent[a]]
+            a = parent[a]
+        while parent[b] != b:
+            parent[b] = parent[parent[b]]
+            b = parent[b]
+        if a < b:
+            parent[b] = a
+        else:
+            parent[a] = b
+    for node in range(num):  # parents are smaller than their children, so one ascending pass flattens
+        parent[node] = parent[parent[node]]
+    return parent

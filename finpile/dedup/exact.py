@@ -1,0 +1,96 @@
+"""Exact duplicates: documents whose texts are equal byte for byte.
+
+Equality is that of 128-bit digests; of n documents two that differ share one with probability about n^2 / 2^129.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile.document import text_views
+
+_I64 = npt.NDArray[np.int64]
+
+REASON = "exact_duplicate"
+DIGEST_BYTES = 16
+
+#: What a stage must know of each document to choose between copies; `scope` is the dataset, or "" for the corpus.
+ROW_SCHEMA = pa.schema(
+    [
+        pa.field("digest", pa.binary(DIGEST_BYTES), nullable=False),
+        pa.field("scope", pa.string(), nullable=False),
+        pa.field("priority", pa.int32(), nullable=False),
+        pa.field("timestamp", pa.timestamp("s", tz="UTC")),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("shard", pa.int32(), nullable=False),
+        pa.field("row", pa.int32(), nullable=False),
+    ]
+)
+
+#: One row for each document that goes, and the copy that is kept in its stead.
+DECISION_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("shard", pa.int32(), nullable=False),
+        pa.field("row", pa.int32(), nullable=False),
+        pa.field("duplicate_of", pa.string(), nullable=False),
+        pa.field("kept_shard", pa.int32(), nullable=False),
+        pa.field("kept_row", pa.int32(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("detail", pa.string(), nullable=False),
+    ]
+)
+
+#: The order in which copies are preferred, nulls last; shard and row only part what is else the same document.
+PREFERENCE = ("priority", "timestamp", "digest", "id", "shard", "row")
+
+
+def document_digests(batch: pa.RecordBatch | pa.Table) -> pa.FixedSizeBinaryArray:
+    """BLAKE2b-128 of each text: 16 bytes a document, in the batch's order."""
+    blake2b = hashlib.blake2b
+    digests = b"".join(blake2b(text, digest_size=DIGEST_BYTES).digest() for text in text_views(batch))
+    return pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(DIGEST_BYTES), len(digests) // DIGEST_BYTES, [None, pa.py_buffer(digests)]
+    )
+
+
+def find_duplicates(rows: pa.Table) -> pa.Table:
+    """The documents of `ROW_SCHEMA` that go, as `DECISION_SCHEMA` in order of (shard, row).
+
+    All rows of one digest must be there. Of equal texts in one scope the first by `PREFERENCE` is kept.
+    """
+    keys = [(name, "ascending") for name in dict.fromkeys(("scope", "digest", *PREFERENCE))]
+    rows = rows.take(pc.sort_indices(rows, sort_keys=keys)).combine_chunks()  # nulls last
+    first, size = _runs(rows)
+    removed = np.flatnonzero(first != np.arange(len(first)))
+    gone, kept = rows.take(pa.array(removed)), rows.take(pa.array(first[removed]))
+    decisions = {
+        "id": gone["id"],
+        "shard": gone["shard"],
+        "row": gone["row"],
+        "duplicate_of": kept["id"],
+        "kept_shard": kept["shard"],
+        "kept_row": kept["row"],
+        "reason": pa.repeat(REASON, len(removed)),
+        "detail": pa.array([f"one of {num} equal texts" for num in size[removed].tolist()], pa.string()),
+    }
+    table = pa.table(decisions, schema=DECISION_SCHEMA)
+    return table.sort_by([("shard", "ascending"), ("row", "ascending")])
+
+
+def _runs(rows: pa.Table) -> tuple[_I64, _I64]:
+    """For each row of a sorted table the first row of the same scope and digest, and how many they are."""
+    num = rows.num_rows
+    begins = np.ones(num, dtype=bool)
+    for name in ("scope", "digest"):
+        column = rows[name]
+        changes = pc.not_equal(column.slice(1), column.slice(0, max(num - 1, 0))).to_numpy()
+        begins[1:] = changes if name == "scope" else begins[1:] | changes
+    starts = np.flatnonzero(begins)
+    sizes = np.diff(np.r_[starts, num])
+    return np.repeat(starts, sizes), np.repeat(sizes, sizes)

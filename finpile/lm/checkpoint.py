@@ -1,0 +1,113 @@
+"""Checkpoints: everything a run needs to go on as if it had never stopped, in one file that is whole or absent."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import fsspec
+import torch
+
+from finpile import shards
+from finpile.config import to_dict
+from finpile.errors import ConfigError, InputError
+from finpile.lm.model import Decoder, ModelConfig
+
+FILE_NAME = "checkpoint.pt"
+_FORMAT = "finpile-lm-checkpoint-1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelMeta:
+    """What must be known to rebuild the model and to feed it."""
+
+    model: ModelConfig
+    vocab_size: int
+    sequence_length: int
+    """Tokens of the sequences it was trained on, the window of its evaluation."""
+    eot_id: int
+    tokenizer: str
+    """Checksum of the tokenizer, as its token shards carry it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """The state after `step` steps."""
+
+    step: int
+    meta: ModelMeta
+    settings: Mapping[str, Any]
+    """All that decides what is learned: a run resumes only under equal settings."""
+    model: Mapping[str, Any]
+    optimizer: Mapping[str, Any]
+    random: Mapping[str, Any]
+    """States of torch's generators, which dropout draws from; batches need none."""
+
+    def check_settings(self, settings: Mapping[str, Any], where: str) -> None:
+        """Raises ConfigError that names each setting in which a run differs from the one that left this checkpoint."""
+        names = sorted({*settings, *self.settings})
+        changed = [name for name in names if settings.get(name) != self.settings.get(name)]
+        if changed:
+            found = "; ".join(f"{name} was {self.settings.get(name)}, is {settings.get(name)}" for name in changed)
+            raise ConfigError(f"{where}: was made under other settings ({found}); set them back, or name another `out`")
+
+
+def save_checkpoint(folder: str, checkpoint: Checkpoint) -> None:
+    """Replaces the folder's checkpoint in one rename."""
+    names = ("step", "meta", "settings", "model", "optimizer", "random")
+    state = {"format": _FORMAT, **{name: getattr(checkpoint, name) for name in names}}
+    state["meta"] = to_dict(checkpoint.meta)
+    with shards.write_atomically(shards.join(folder, FILE_NAME)) as stream:
+        torch.save(state, stream)
+
+
+def load_checkpoint(folder: str) -> Checkpoint | None:
+    """The folder's checkpoint, its tensors on the CPU; None where there is none.
+
+    Raises: InputError where the file is no checkpoint of this version.
+    """
+    url = shards.join(folder, FILE_NAME)
+    if not shards.exists(url):
+        return None
+    try:
+        with fsspec.open(url, "rb") as stream:
+            if not zipfile.is_zipfile(
+                stream
+            ):  # torch would take it for an ancient pickle, and fail in any of many ways
+                raise EOFError("not a whole file of torch.save")
+            stream.seek(0)
+            state = torch.load(stream, map_location="cpu", weights_only=True)
+    except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise InputError(
+            f"{url}: is no checkpoint ({str(error).splitlines()[0]}); expected a file of `finpile train`"
+        ) from error
+    if not isinstance(state, dict) or state.pop("format", None) != _FORMAT:
+        raise InputError(f"{url}: is no checkpoint of this version; expected the format {_FORMAT}")
+    return Checkpoint(**{**state, "meta": _meta_from_dict(state["meta"])})
+
+
+def restore_model(checkpoint: Checkpoint) -> Decoder:
+    """The model of a checkpoint, on the CPU, ready to be evaluated."""
+    model = Decoder(checkpoint.meta.model, checkpoint.meta.vocab_size)
+    model.load_state_dict(checkpoint.model)
+    return model.eval()
+
+
+def random_state() -> dict[str, Any]:
+    """The states of torch's generators on the CPU and on every CUDA device."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {"cpu": torch.get_rng_state(), "cuda": cuda}
+
+
+def set_random_state(state: Mapping[str, Any]) -> None:
+    """The inverse of `random_state`; devices that are not here are left out."""
+    torch.set_rng_state(state["cpu"])
+    for device, value in enumerate(state["cuda"][: torch.cuda.device_count()]):
+        torch.cuda.set_rng_state(value, device)
+
+
+def _meta_from_dict(values: Mapping[str, Any]) -> ModelMeta:
+    return ModelMeta(**{**values, "model": ModelConfig(**values["model"])})

@@ -1,0 +1,101 @@
+"""Which sequences a training step sees: a function of (seed, step), so that nothing need be saved to resume.
+
+Every epoch is one permutation of all sequences. It is computed, not stored: a Feistel network, keyed by seed and epoch,
+maps each position to its sequence on its own, in constant memory, however many sequences there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from finpile.errors import ConfigError, InputError
+from finpile.lm.presets import BatchConfig
+from finpile.tokens.store import TokenStore
+
+#: Rounds of the network; four make a pseudo-random permutation (Luby and Rackoff 1988), two more cost nothing here.
+_ROUNDS = 6
+_WORD = (1 << 64) - 1
+#: The increment and multipliers of SplitMix64 (Steele, Lea, Flood 2014).
+_GAMMA, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+Words = npt.NDArray[np.uint64]
+
+
+def permutation(positions: npt.NDArray[np.int64], size: int, *, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+    """Where each of `positions` (0 .. size-1) goes in the epoch's permutation of 0 .. size-1.
+
+    >>> sorted(permutation(np.arange(5), 5, seed=1, epoch=0).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    half_bits = max(1, ((size - 1).bit_length() + 1) // 2)
+    values = _feistel(positions.astype(np.uint64), half_bits, seed, epoch)
+    while (outside := values >= size).any():  # walk the cycle until it is back inside; the domain is below 4 * size
+        values[outside] = _feistel(values[outside], half_bits, seed, epoch)
+    return values.astype(np.int64)
+
+
+def _feistel(values: Words, half_bits: int, seed: int, epoch: int) -> Words:
+    """A permutation of the numbers of 2 * half_bits bits."""
+    mask = np.uint64((1 << half_bits) - 1)
+    left, right = values >> np.uint64(half_bits), values & mask
+    for number in range(_ROUNDS):
+        key = _mix(_mix(np.array([seed], np.uint64)) + np.uint64(epoch * _ROUNDS + number & _WORD))
+        left, right = right, left ^ (_mix(right ^ key) & mask)
+    return left << np.uint64(half_bits) | right
+
+
+def _mix(words: Words) -> Words:
+    """SplitMix64's scrambling of 64-bit words; arithmetic wraps."""
+    words = words + np.uint64(_GAMMA)
+    words = (words ^ words >> np.uint64(30)) * np.uint64(_MIX_1)
+    words = (words ^ words >> np.uint64(27)) * np.uint64(_MIX_2)
+    return words ^ words >> np.uint64(31)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingData:
+    """The batches of a run over a token store."""
+
+    store: TokenStore
+    schedule: BatchConfig
+    sequence_length: int
+    """Tokens of a training sequence; stored sequences are cut where it is a part of theirs."""
+    seed: int
+
+    def __post_init__(self) -> None:
+        stored = self.store.sequence_length
+        if self.sequence_length < 2 or stored % self.sequence_length:
+            raise ConfigError(
+                f"sequence_length is {self.sequence_length}: expected {stored}, as in the token shards, or a divisor"
+            )
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed is {self.seed}: expected 0 to 2^63 - 1")
+        if not len(self.store):
+            raise InputError("the token shards hold no sequence: the corpus is shorter than one sequence_length")
+
+    @property
+    def num_sequences(self) -> int:
+        """Training sequences of one epoch."""
+        return len(self.store) * (self.store.sequence_length // self.sequence_length)
+
+    def indices(self, step: int) -> npt.NDArray[np.int64]:
+        """The training sequences of step 0, 1, ..., in their order; an epoch may end inside a step."""
+        start = self.schedule.before(step)
+        positions = np.arange(start, start + self.schedule.at(step), dtype=np.int64)
+        epochs, within = np.divmod(positions, self.num_sequences)
+        out = np.empty_like(within)
+        for epoch in np.unique(epochs):
+            here = epochs == epoch
+            out[here] = permutation(within[here], self.num_sequences, seed=self.seed, epoch=int(epoch))
+        return out
+
+    def batch(self, step: int) -> Tensor:
+        """The tokens of a step, int64 [B, sequence_length]."""
+        rows, pieces = np.divmod(self.indices(step), self.store.sequence_length // self.sequence_length)
+        ids = self.store.batch(rows).reshape(len(rows), -1, self.sequence_length)
+        return torch.from_numpy(ids[np.arange(len(rows)), pieces])

@@ -1,0 +1,108 @@
+"""The loss log, one JSON line a step, and its picture."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from finpile import shards
+
+LOG_NAME = "losses.jsonl"
+PLOT_NAME = "loss.png"
+#: Weight of the newest loss in the smoothed curve over 139,200 steps (BloombergGPT §4).
+PAPER_SMOOTHING = 0.001
+#: Shorter runs are smoothed over about this share of their steps.
+_SMOOTHED_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class LossRecord:
+    """One step. Holds no time, so that equal runs leave equal logs."""
+
+    step: int
+    """1 after the first step."""
+    tokens: int
+    """Training tokens seen so far, this step's included."""
+    loss: float
+    """Nats per token on this step's batch, before its update."""
+    learning_rate: float
+    gradient_norm: float
+    """Global norm, before clipping."""
+
+
+class LossLog:
+    """Appends to a run's log; on opening, forgets what lies past the step the run goes on from."""
+
+    def __init__(self, folder: str, step: int) -> None:
+        self.records = [record for record in read_log(folder) if record.step <= step]
+        self._path = Path(folder) / LOG_NAME
+        shards.write_bytes(str(self._path), b"".join(map(_line, self.records)))
+        self._stream: IO[bytes] = self._path.open("ab", buffering=0)
+
+    def append(self, record: LossRecord) -> None:
+        self.records.append(record)
+        self._stream.write(_line(record))
+
+    def sync(self) -> None:
+        """Puts the log on the disk; to be called before a checkpoint, so that it never lags behind one."""
+        os.fsync(self._stream.fileno())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+
+def read_log(folder: str) -> list[LossRecord]:
+    """The whole lines of a run's log; a last line that a killed process left unfinished is none."""
+    path = Path(folder) / LOG_NAME
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[:-1]
+    return [LossRecord(**json.loads(line)) for line in lines]
+
+
+def smooth(losses: Sequence[float], alpha: float) -> list[float]:
+    """Running means in which a loss k steps ago weighs (1 - alpha)^k: y_t of BloombergGPT §4.
+
+    >>> smooth([4.0, 2.0], 0.5)
+    [4.0, 2.6666666666666665]
+    """
+    means = []
+    total = weight = 0.0
+    for loss in losses:
+        total = total * (1 - alpha) + loss
+        weight = weight * (1 - alpha) + 1
+        means.append(total / weight)
+    return means
+
+
+def plot(folder: str, records: Sequence[LossRecord], vocab_size: int) -> str:
+    """Draws the loss curve, raw and smoothed, beside the log; returns its path."""
+    from matplotlib.figure import Figure
+
+    steps, losses = [record.step for record in records], [record.loss for record in records]
+    alpha = max(PAPER_SMOOTHING, min(1.0, 1 / max(1.0, _SMOOTHED_SHARE * len(records))))
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot(xlabel="step", ylabel="loss (nats per token)", title="Training loss")
+    axes.plot(steps, losses, color="0.75", linewidth=0.8, label="each step")
+    axes.plot(steps, smooth(losses, alpha), color="C0", label="smoothed")
+    axes.axhline(math.log(vocab_size), color="C3", linestyle=":", label=f"ln {vocab_size:,}: knows nothing")
+    axes.legend()
+    path = str(Path(folder) / PLOT_NAME)
+    with shards.write_atomically(path) as stream:
+        figure.savefig(stream, format="png")
+    return path
+
+
+def _line(record: LossRecord) -> bytes:
+    return (json.dumps(asdict(record)) + "\n").encode()

@@ -1,0 +1,317 @@
+"""The training run, BloombergGPT §3.3 on one device: batches in, a model, its loss log and its loss curve out.
+
+    OUT/config.json        the settings, every default spelt out
+    OUT/checkpoint.pt      the latest state
+    OUT/losses.jsonl       one line a step
+    OUT/loss.png           the same as a picture
+
+The same settings give the same weights and losses on the same machine, to the last bit, whether or not the run was
+killed on its way.
+"""
+
+# ruff: noqa: N806 (names end in the axes of their tensors)
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from finpile import shards
+from finpile.config import load_yaml, to_dict
+from finpile.errors import ConfigError, RunError
+from finpile.lm.checkpoint import (
+    Checkpoint,
+    ModelMeta,
+    load_checkpoint,
+    random_state,
+    save_checkpoint,
+    set_random_state,
+)
+from finpile.lm.data import TrainingData
+from finpile.lm.losses import LossLog, LossRecord, plot
+from finpile.lm.model import Decoder, ModelConfig, next_token_loss
+from finpile.lm.optimizer import OptimizerConfig, make_adamw, set_rate
+from finpile.lm.presets import BatchConfig, preset
+from finpile.tokens.store import TokenStore
+
+#: The final learning rate as a share of the highest (§3.3).
+FINAL_RATE_SHARE = 0.1
+#: What makes cuBLAS repeatable; read when CUDA starts. https://docs.nvidia.com/cuda/cublas/#results-reproducibility
+_CUBLAS_SETTING = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainConfig:
+    """A training file. What is left out, or null, is the preset's."""
+
+    tokens: str
+    """Folder of token shards: OUT/tokens/split=train of a build. Relative to the training file, or a URL."""
+    out: str
+    """Folder of the run, on a local disk; relative to the training file."""
+    steps: int
+    """Optimiser steps in all."""
+    preset: str = "tiny"
+    model: ModelConfig | None = None
+    """Another shape than the preset's."""
+    sequence_length: int | None = None
+    """The shards' own where null, or a divisor of it: stored sequences are then cut."""
+    batch_size: int | None = None
+    """Sequences of a step."""
+    warmup_batch_size: int | None = None
+    warmup_batch_steps: int | None = None
+    micro_batch_size: int | None = None
+    """Sequences that go through the model at once, whose gradients add up to the step's; all of them where null."""
+    learning_rate: float | None = None
+    final_learning_rate: float | None = None
+    """A tenth of `learning_rate` where null."""
+    warmup_steps: int | None = None
+    decay_steps: int | None = None
+    """Where the cosine ends; `steps` where null."""
+    weight_decay: float | None = None
+    gradient_clipping: float | None = None
+    beta1: float | None = None
+    beta2: float | None = None
+    seed: int = 0
+    threads: int = 2
+    """CPU threads. Sums depend on how they are split, so another number may give other last bits."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """`auto`: cuda where there is one."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the matrices in forward and backward passes; parameters, softmax and loss stay float32 (§3.4)."""
+    checkpoint_every: int = 100
+    """Steps."""
+
+    def __post_init__(self) -> None:
+        preset(self.preset)
+        for name in ("steps", "threads", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1")
+        if self.micro_batch_size is not None and self.micro_batch_size < 1:
+            raise ConfigError(f"micro_batch_size is {self.micro_batch_size}: expected at least 1, or null")
+        if "://" in self.out:
+            raise ConfigError(f"out is {self.out!r}: expected a folder on a local disk; copy it from there when done")
+        self.model_config()
+        self.optimizer_config()
+        self.batch_config()
+
+    def model_config(self) -> ModelConfig:
+        return self.model or preset(self.preset).model
+
+    def optimizer_config(self) -> OptimizerConfig:
+        """The preset's optimiser with this file's changes."""
+        base = preset(self.preset).optimizer
+        decay_steps = self.steps if self.decay_steps is None else self.decay_steps
+        rate = base.learning_rate if self.learning_rate is None else self.learning_rate
+        final = FINAL_RATE_SHARE * rate if self.final_learning_rate is None else self.final_learning_rate
+        warmup = min(base.warmup_steps, decay_steps) if self.warmup_steps is None else self.warmup_steps
+        names = ("weight_decay", "gradient_clipping", "beta1", "beta2")
+        return dataclasses.replace(
+            base,
+            learning_rate=rate,
+            final_learning_rate=final,
+            warmup_steps=warmup,
+            decay_steps=decay_steps,
+            **{name: getattr(self, name) for name in names if getattr(self, name) is not None},
+        )
+
+    def batch_config(self) -> BatchConfig:
+        """The preset's batches; a `batch_size` of this file's own comes without the preset's warm-up."""
+        if self.batch_size is None and self.warmup_batch_size is None and self.warmup_batch_steps is None:
+            return preset(self.preset).batch
+        return BatchConfig(
+            size=preset(self.preset).batch.size if self.batch_size is None else self.batch_size,
+            warmup_size=self.warmup_batch_size,
+            warmup_steps=self.warmup_batch_steps or 0,
+        )
+
+    def torch_device(self) -> torch.device:
+        """Raises ConfigError where `cuda` is asked for and there is none."""
+        available = torch.cuda.is_available()
+        if self.device == "cuda" and not available:
+            raise ConfigError(
+                "device is cuda, and PyTorch finds no CUDA device: use `device: auto`, or mend its installation"
+            )
+        return torch.device("cuda" if available and self.device != "cpu" else "cpu")
+
+
+def load_train_config(path: str | Path) -> TrainConfig:
+    """Reads a training file; `tokens` and `out` come back absolute.
+
+    Raises: ConfigError naming file, line, what was found, what was expected.
+    """
+    config = load_yaml(path, TrainConfig, "a training file")
+    folder = Path(path).parent
+
+    def absolute(place: str) -> str:
+        return place if "://" in place else str((folder / place).resolve())
+
+    return dataclasses.replace(config, tokens=absolute(config.tokens), out=absolute(config.out))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainResult:
+    """What a call of `train` came to."""
+
+    out: str
+    resumed_from: int
+    """Steps that were done before this call."""
+    records: list[LossRecord]
+    """All steps of the run, those of earlier calls included."""
+    num_parameters: int
+    num_sequences: int
+    """Training sequences of one epoch."""
+
+
+def train(
+    config: TrainConfig,
+    *,
+    stop_at: int | None = None,
+    on_step: Callable[[LossRecord], None] | None = None,
+) -> TrainResult:
+    """Trains up to step `config.steps`, from the checkpoint in `config.out` where there is one.
+
+    `stop_at` ends the call early and changes nothing else: calling again goes on from there, on the same schedule.
+
+    Raises: ConfigError, InputError; RunError where the loss is no longer a number.
+    """
+    last = min(config.steps, stop_at or config.steps)
+    with repeatable(config.threads):
+        run = Trainer(config)
+        began = run.step
+        with LossLog(config.out, run.step) as log:
+            while run.step < last:
+                log.append(run.take_step())
+                if run.step % config.checkpoint_every == 0 or run.step == last:
+                    log.sync()
+                    run.save()
+                if on_step:
+                    on_step(log.records[-1])
+        plot(config.out, log.records, run.data.store.vocab_size)
+    return TrainResult(
+        out=config.out,
+        resumed_from=began,
+        records=log.records,
+        num_parameters=sum(parameter.numel() for parameter in run.model.parameters()),
+        num_sequences=run.data.num_sequences,
+    )
+
+
+class Trainer:
+    """Model, optimiser and data of a run, at some step."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        """Starts at step 0, or where the checkpoint in `config.out` stands."""
+        store = TokenStore.open(config.tokens)
+        length = config.sequence_length or store.sequence_length
+        self.config = config
+        self.data = TrainingData(store, config.batch_config(), length, config.seed)
+        self.schedule = config.optimizer_config()
+        self.device = config.torch_device()
+        torch.manual_seed(config.seed)
+        self.model = Decoder(config.model_config(), store.vocab_size).to(self.device)
+        self.optimizer = make_adamw(self.model, self.schedule)
+        self.step = 0
+        self._resume()
+        shards.write_json(
+            shards.join(config.out, "config.json"), {"train": to_dict(config), "resolved": self.settings()}
+        )
+
+    def take_step(self) -> LossRecord:
+        """One update of the parameters; returns the loss before it."""
+        rate = self.schedule.rate(self.step)
+        set_rate(self.optimizer, rate)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self._accumulate_gradients()
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.schedule.gradient_clipping))
+        if not math.isfinite(loss + norm):
+            raise RunError(
+                f"step {self.step + 1}: the loss is {loss}, its gradient's norm {norm}; "
+                f"lower `learning_rate` ({self.schedule.learning_rate}) or lengthen `warmup_steps`, in a new `out`"
+            )
+        self.optimizer.step()
+        self.step += 1
+        tokens = self.data.schedule.before(self.step) * self.data.sequence_length
+        return LossRecord(self.step, tokens, loss, rate, norm)
+
+    def save(self) -> None:
+        """Leaves the state behind for `_resume`."""
+        store = self.data.store.meta
+        save_checkpoint(
+            self.config.out,
+            Checkpoint(
+                step=self.step,
+                meta=ModelMeta(
+                    model=self.model.config,
+                    vocab_size=store.vocab_size,
+                    sequence_length=self.data.sequence_length,
+                    eot_id=store.eot_id,
+                    tokenizer=store.tokenizer,
+                ),
+                settings=self.settings(),
+                model=self.model.state_dict(),
+                optimizer=self.optimizer.state_dict(),
+                random=random_state(),
+            ),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides what the model learns, and nothing about where or for how long it runs."""
+        parts = {
+            "model": self.model.config,
+            "optimizer": self.schedule,
+            "batch": self.data.schedule,
+            "tokens": self.data.store.meta,
+        }
+        nested = {f"{part}.{name}": value for part, entry in parts.items() for name, value in to_dict(entry).items()}
+        plain = {name: getattr(self.config, name) for name in ("micro_batch_size", "precision", "seed")}
+        return {
+            **nested,
+            **plain,
+            "sequence_length": self.data.sequence_length,
+            "tokens.num_sequences": len(self.data.store),
+        }
+
+    def _accumulate_gradients(self) -> float:
+        """Adds the batch's mean gradient to the parameters'; returns its mean loss, nats per token."""
+        ids_BT = self.data.batch(self.step).to(self.device)
+        total = 0.0
+        self.model.train()
+        for part in torch.split(ids_BT, self.config.micro_batch_size or len(ids_BT)):
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
+                loss = next_token_loss(self.model(part), part) * (len(part) / len(ids_BT))
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
+        return total
+
+    def _resume(self) -> None:
+        checkpoint = load_checkpoint(self.config.out)
+        if checkpoint is None:
+            return
+        checkpoint.check_settings(self.settings(), self.config.out)
+        self.model.load_state_dict(checkpoint.model)
+        self.optimizer.load_state_dict(dict(checkpoint.optimizer))
+        set_random_state(checkpoint.random)
+        self.step = checkpoint.step
+
+
+@contextlib.contextmanager
+def repeatable(threads: int) -> Iterator[None]:
+    """Inside, torch uses this many threads and only algorithms that repeat; outside, all is as it was before."""
+    os.environ.setdefault(*_CUBLAS_SETTING)
+    before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(threads)
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        torch.set_num_threads(before[1])

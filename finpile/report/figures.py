@@ -1,0 +1,87 @@
+"""How a number is shown: units, rounding, and the exact value kept beside the shown one.
+
+All rounding is done on integers, half up, so that a printed figure is a function of the exact counts alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Shown where a ratio has nothing below its line.
+NOTHING = "–"
+#: Table 1 counts in powers of 10,000 (BloombergGPT prints documents in 1e4, characters and tokens in 1e8).
+STEP_MYRIAD = 4
+#: Tables 2 and 3 count in thousands, millions, billions.
+STEP_THOUSAND = 3
+_THOUSANDS = {0: "", 3: "thousands of ", 6: "millions of ", 9: "billions of ", 12: "trillions of "}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a reader sees, and what a machine reads: an integer, a ratio as a float, a name, or nothing."""
+
+    text: str
+    value: int | float | str | None = None
+
+
+def choose_unit(largest: int, *, step: int, least: int) -> int:
+    """The greatest exponent, a multiple of `step`, that leaves `largest` at `least` units or more; else 0.
+
+    >>> choose_unit(2_266_310_000, step=STEP_MYRIAD, least=1000)
+    4
+    """
+    exponent = 0
+    while largest >= least * 10 ** (exponent + step):
+        exponent += step
+    return exponent
+
+
+def unit_name(exponent: int, what: str) -> str:
+    """`millions of tokens`, or `tokens` where the unit is one.
+
+    >>> unit_name(6, "tokens")
+    'millions of tokens'
+    """
+    return _THOUSANDS.get(exponent, f"1e{exponent} ") + what
+
+
+def name(text: str) -> Cell:
+    return Cell(text, text)
+
+
+def count(value: int, exponent: int = 0) -> Cell:
+    """A count in units of 10 ** exponent; `<1` for what is there but rounds to nothing.
+
+    >>> count(363_481_500_000, 6).text, count(3, 4).text, count(0, 4).text
+    ('363,482', '<1', '0')
+    """
+    shown = rounded(value, 10**exponent, 0)
+    return Cell("<1" if shown == "0" and value else shown, value)
+
+
+def ratio(numerator: int, denominator: int, digits: int) -> Cell:
+    """numerator / denominator with `digits` decimals."""
+    if denominator == 0:
+        return Cell(NOTHING)
+    return Cell(rounded(numerator, denominator, digits), numerator / denominator)
+
+
+def percent(numerator: int, denominator: int, digits: int) -> Cell:
+    """numerator / denominator in percent, with the sign.
+
+    >>> percent(1, 8, 1).text
+    '12.5%'
+    """
+    shown = ratio(100 * numerator, denominator, digits)
+    return shown if shown.value is None else Cell(f"{shown.text}%", shown.value)
+
+
+def rounded(numerator: int, denominator: int, digits: int) -> str:
+    """A quotient of two integers, not negative, rounded half up, with thousands separators.
+
+    >>> rounded(12_345, 10, 0), rounded(1, 200, 2)
+    ('1,235', '0.01')
+    """
+    scaled = (2 * numerator * 10**digits + denominator) // (2 * denominator)
+    whole, rest = divmod(scaled, 10**digits)
+    return f"{whole:,}.{rest:0{digits}d}" if digits else f"{whole:,}"

@@ -1,0 +1,148 @@
+"""The page of a build: one HTML file that needs nothing else, in light and dark.
+
+It tells what was read, what was taken out and why, what is held out, and shows Tables 1 to 3 with links to their files.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import groupby
+
+from finpile.report.chart import year_chart
+from finpile.report.figures import Cell, count, name, percent
+from finpile.report.render import FORMATS, to_html
+from finpile.report.statistics import CorpusStatistics, RemovalCount
+from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.table3 import Comparison
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildFacts:
+    """What the page says about a build beyond its statistics."""
+
+    name: str
+    """Of the corpus."""
+    num_read: int
+    """Documents read, unreadable records included: training + held out + removed."""
+    num_heldout: int = 0
+    heldout_after: str = ""
+    """Last day of the training documents; empty where nothing is held out."""
+    comparison: Comparison | None = None
+    """Table 3, where tokenizers were compared."""
+    comparison_has_ours: bool = False
+    """Whether the comparison's reference, its last tokenizer, is the corpus's own."""
+    details: tuple[tuple[str, str], ...] = ()
+    """More lines for the foot of the page: versions, fingerprint of the configuration."""
+
+
+def build_page(
+    statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts: BuildFacts, tables: Sequence[Table]
+) -> str:
+    """The whole page. The same build gives the same bytes."""
+    shown = [section for table in tables for section in _sections(table, statistics)]
+    return "\n".join(
+        [
+            "<!doctype html>",
+            "<html lang=en><head><meta charset=utf-8>",
+            '<meta name=viewport content="width=device-width, initial-scale=1">',
+            "<meta name=color-scheme content='light dark'>",
+            f"<title>{html.escape(facts.name)} · FinPile</title>",
+            f"<style>{_style()}</style></head><body><main>",
+            "<header><p class=kicker>FinPile corpus</p>",
+            f"<h1>{html.escape(facts.name)}</h1>{_lead(statistics, facts)}</header>",
+            _tiles(statistics, removals, facts),
+            _balance(statistics, removals, facts),
+            *shown,
+            to_html(removal_table(removals, facts.num_read)) if removals else "<p>Nothing was removed.</p>",
+            _foot(facts),
+            "</main></body></html>",
+            "",
+        ]
+    )
+
+
+def removal_table(removals: Sequence[RemovalCount], num_read: int) -> Table:
+    """What was taken out, by stage (in the order given) and reason, over all sources."""
+    order = {stage: at for at, stage in reversed(list(enumerate(row.stage for row in removals)))}
+    rows = sorted(removals, key=lambda row: (order[row.stage], row.reason))
+    lines: list[Row] = []
+    for stage, group in groupby(rows, key=lambda row: row.stage):
+        members = list(group)
+        lines.append(_removal_row(stage, members, num_read, total=True))
+        for reason, same in groupby(members, key=lambda row: row.reason):
+            lines.append(_removal_row(reason, list(same), num_read))
+    return Table(
+        name="removed",
+        title="Removed",
+        caption="By stage and reason. Spans were cut from kept documents. Every one is in the removal ledger.",
+        columns=(
+            Column(key="reason", title="Stage and reason"),
+            Column(key="num_docs", title="Documents"),
+            Column(key="doc_percent", title="of read"),
+            Column(key="num_spans", title="Spans"),
+            Column(key="num_bytes", title="Bytes"),
+        ),
+        rows=tuple(lines),
+    )
+
+
+def _removal_row(label: str, rows: Sequence[RemovalCount], num_read: int, total: bool = False) -> Row:
+    docs, spans, size = (sum(getattr(row, key) for row in rows) for key in ("num_docs", "num_spans", "num_bytes"))
+    cells: tuple[Cell, ...] = (name(label), count(docs), percent(docs, num_read, 2), count(spans), count(size))
+    return Row(cells=cells, kind=RowKind.TOTAL if total else RowKind.PLAIN, indent=not total, gap=total)
+
+
+def _sections(table: Table, statistics: CorpusStatistics) -> list[str]:
+    """A table with links to its files; the chart stands above the documents by year."""
+    links = " ".join(f'<a href="{html.escape(table.name)}.{suffix}">{suffix}</a>' for suffix in FORMATS)
+    chart = [year_chart(statistics)] if table.name == "table2_documents" else []
+    return [*chart, to_html(table), f"<p class=links>{links}</p>"]
+
+
+def _lead(statistics: CorpusStatistics, facts: BuildFacts) -> str:
+    datasets = len({row.dataset for row in statistics.sources})
+    text = f"{_plural(len(statistics.sources), 'source')} in {_plural(datasets, 'dataset')}"
+    cut = f"; documents after {html.escape(facts.heldout_after)} are held out" if facts.heldout_after else ""
+    return f"<p>{text}{cut}.</p>"
+
+
+def _tiles(statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts: BuildFacts) -> str:
+    figures = {
+        "documents read": facts.num_read,
+        "removed": sum(row.num_docs for row in removals),
+        "held out": facts.num_heldout,
+        "in training": statistics.num_docs,
+        "tokens": statistics.num_tokens,
+        "bytes of text": statistics.num_bytes,
+    }
+    tiles = "".join(f"<div><dt>{label}</dt><dd>{value:,}</dd></div>" for label, value in figures.items())
+    return f"<dl class=tiles>{tiles}</dl>"
+
+
+def _balance(statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts: BuildFacts) -> str:
+    """Read = training + held out + removed, or a warning that says by how much not."""
+    accounted = statistics.num_docs + facts.num_heldout + sum(row.num_docs for row in removals)
+    if accounted == facts.num_read:
+        return "<p class=balance>Every document read is in training, held out, or in the removal ledger.</p>"
+    return (
+        f"<p class=warning role=alert>The counts do not add up: {facts.num_read:,} documents were read, but "
+        f"{accounted:,} are in training, held out, or removed. Run <code>finpile verify</code>.</p>"
+    )
+
+
+def _foot(facts: BuildFacts) -> str:
+    lines = "".join(
+        f"<div><dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd></div>" for key, value in facts.details
+    )
+    return f"<footer><dl>{lines}</dl></footer>" if lines else ""
+
+
+def _plural(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _style() -> str:
+    return files("finpile.report").joinpath("page.css").read_text(encoding="utf-8")

@@ -1,0 +1,181 @@
+"""A `Table` as Markdown, CSV, TeX, JSON, HTML. Same table, same bytes."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from finpile.report.figures import Cell
+from finpile.report.table import Row, RowKind, Table
+
+_FORMAT_VERSION = 1
+_MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+_TEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "–": "--",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def to_json_value(table: Table) -> dict[str, Any]:
+    """Exact integers, ratios as floats, null where a ratio has no denominator; units as powers of ten."""
+    keys = [column.key for column in table.columns]
+    return {
+        "version": _FORMAT_VERSION,
+        "name": table.name,
+        "title": table.title,
+        "caption": table.caption,
+        "columns": [{"key": column.key, "title": column.title, "shown_in": column.unit} for column in table.columns],
+        "rows": [
+            {
+                "kind": row.kind.value,
+                "group": row.group,
+                "values": {key: cell.value for key, cell in zip(keys, row.cells, strict=True)},
+                "shown": [cell.text for cell in row.cells],
+            }
+            for row in table.rows
+        ],
+        "footnotes": list(table.footnotes),
+    }
+
+
+def to_json(table: Table) -> str:
+    return json.dumps(to_json_value(table), indent=2, ensure_ascii=False) + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """One line a row, exact values; `kind` tells totals from rows, `group` is the dataset (where there are groups)."""
+    grouped = any(row.group for row in table.rows)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["kind", *(["group"] if grouped else []), *(column.key for column in table.columns)])
+    for row in table.rows:
+        values = ["" if cell.value is None else cell.value for cell in row.cells]
+        writer.writerow([row.kind.value, *([row.group] if grouped else []), *values])
+    return stream.getvalue()
+
+
+def to_markdown(table: Table) -> str:
+    """A pipe table; totals are bold, the rows below them indented."""
+    headings = [escape_markdown(column.heading) for column in table.columns]
+    lines = [_pipes(headings), _pipes([":--", *["--:"] * (len(headings) - 1)])]
+    lines += [_pipes([_markdown_cell(row, index) for index in range(len(row.cells))]) for row in table.rows]
+    notes = [f"- {escape_markdown(note)}" for note in table.footnotes]
+    heading = f"**{escape_markdown(table.title)}.** {escape_markdown(table.caption)}"
+    return "\n".join([heading, "", *lines, *(["", *notes] if notes else []), ""])
+
+
+def to_tex(table: Table) -> str:
+    """A `table` environment for the packages `booktabs` and `inputenc` (utf8)."""
+    units = any(column.unit for column in table.columns)
+    head = [_tex_line([escape_tex(column.title) for column in table.columns])]
+    if units:
+        head.append(_tex_line([escape_tex(column.unit) for column in table.columns]))
+    body: list[str] = []
+    for index, row in enumerate(table.rows):
+        if row.gap and index:
+            body.append(r"\midrule" if row.kind is RowKind.TOTAL else r"\addlinespace")
+        body.append(_tex_line([_tex_cell(row, at) for at in range(len(row.cells))]))
+    notes = [rf"\par\smallskip{{\footnotesize {escape_tex(note)}}}" for note in table.footnotes]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
+            r"\toprule",
+            *head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *notes,
+            rf"\caption{{{escape_tex(table.caption)}}}",
+            rf"\label{{tab:{table.name}}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def to_html(table: Table) -> str:
+    """A `figure` with the table, its caption and notes; classes `total`, `indent`, `gap` are for the style sheet."""
+    head = "".join(f"<th scope=col>{_heading_html(column.title, column.unit)}</th>" for column in table.columns)
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.footnotes)
+    return "\n".join(
+        [
+            f'<figure id="{html.escape(table.name)}">',
+            f"<figcaption><b>{html.escape(table.title)}.</b> {html.escape(table.caption)}</figcaption>",
+            f"<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>",
+            *(_html_row(row) for row in table.rows),
+            "</tbody></table></div>",
+            *([f"<ul class=notes>{notes}</ul>"] if notes else []),
+            "</figure>",
+        ]
+    )
+
+
+#: Suffix -> renderer, for the files that stand beside the page.
+FORMATS: Mapping[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_tex, "json": to_json}
+
+
+def escape_tex(text: str) -> str:
+    """Text that TeX sets as it stands; control characters become spaces."""
+    return "".join(_TEX_SPECIAL.get(sign, sign) for sign in _CONTROL.sub(" ", text))
+
+
+def escape_markdown(text: str) -> str:
+    """Text that Markdown and the HTML inside it show as it stands, on one line."""
+    return _MARKDOWN_SPECIAL.sub(r"\\\1", _CONTROL.sub(" ", text))
+
+
+def _pipes(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _markdown_cell(row: Row, index: int) -> str:
+    text = escape_markdown(row.cells[index].text)
+    if row.kind is RowKind.TOTAL:
+        return f"**{text}**"
+    return f"&nbsp;&nbsp;{text}" if row.indent and index == 0 else text
+
+
+def _tex_line(cells: list[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _tex_cell(row: Row, index: int) -> str:
+    text = escape_tex(row.cells[index].text)
+    if row.kind is RowKind.TOTAL:
+        return rf"\textbf{{{text}}}"
+    return rf"\quad {text}" if row.indent and index == 0 else text
+
+
+def _heading_html(title: str, unit: str) -> str:
+    return html.escape(title) + (f" <small>{html.escape(unit)}</small>" if unit else "")
+
+
+def _html_row(row: Row) -> str:
+    marks = [
+        word for word, on in (("total", row.kind is RowKind.TOTAL), ("indent", row.indent), ("gap", row.gap)) if on
+    ]
+    cells = "".join(_html_cell(cell, first=index == 0) for index, cell in enumerate(row.cells))
+    return f'<tr class="{" ".join(marks)}">{cells}</tr>' if marks else f"<tr>{cells}</tr>"
+
+
+def _html_cell(cell: Cell, first: bool) -> str:
+    text = html.escape(cell.text)
+    if first:
+        return f"<th scope=row>{text}</th>"
+    exact = f' title="{cell.value:,}"' if isinstance(cell.value, int) and f"{cell.value:,}" != cell.text else ""
+    return f"<td{exact}>{text}</td>"

@@ -1,0 +1,163 @@
+"""What a build counted: the numbers behind Tables 1 and 2, and what was read and removed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any
+
+from finpile.errors import InputError
+from finpile.shards import read_json, write_json
+
+_FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceStatistics:
+    """One source's documents of the training split."""
+
+    dataset: str
+    source: str
+    num_docs: int
+    num_chars: int
+    """Unicode code points."""
+    num_tokens: int
+    """Tokens of the documents' texts, without end-of-text marks."""
+    num_bytes: int
+    """UTF-8 bytes."""
+
+    def __post_init__(self) -> None:
+        _reject_negative(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class YearStatistics:
+    """One source's training documents of one year (UTC); those without a date have `year` None."""
+
+    dataset: str
+    source: str
+    year: int | None
+    num_docs: int
+    num_tokens: int
+    first_day: date | None = None
+    last_day: date | None = None
+
+    def __post_init__(self) -> None:
+        _reject_negative(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorpusStatistics:
+    """Everything that Tables 1 and 2 are made of.
+
+    Raises: InputError where a source, or a year of a source, is given twice.
+    """
+
+    sources: tuple[SourceStatistics, ...]
+    years: tuple[YearStatistics, ...] = ()
+    private: tuple[str, ...] = ("FinPile",)
+    """Datasets of the company's own: first in Table 1, and the columns of Table 2."""
+
+    def __post_init__(self) -> None:
+        _reject_twins([f"source {row.dataset}/{row.source}" for row in self.sources])
+        _reject_twins([f"year {row.year} of {row.dataset}/{row.source}" for row in self.years])
+
+    @property
+    def num_docs(self) -> int:
+        return sum(row.num_docs for row in self.sources)
+
+    @property
+    def num_chars(self) -> int:
+        return sum(row.num_chars for row in self.sources)
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(row.num_tokens for row in self.sources)
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(row.num_bytes for row in self.sources)
+
+    def to_json(self) -> dict[str, Any]:
+        years = [
+            {**asdict(row), "first_day": _iso(row.first_day), "last_day": _iso(row.last_day)} for row in self.years
+        ]
+        sources = [asdict(row) for row in self.sources]
+        return {"version": _FORMAT_VERSION, "private": list(self.private), "sources": sources, "years": years}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> CorpusStatistics:
+        """The inverse of `to_json`.
+
+        Raises: InputError where `raw` is no such object.
+        """
+        try:
+            if raw["version"] != _FORMAT_VERSION:
+                raise InputError(
+                    f"corpus statistics of version {raw['version']}: expected {_FORMAT_VERSION}; build again"
+                )
+            return cls(
+                sources=tuple(SourceStatistics(**row) for row in raw["sources"]),
+                years=tuple(YearStatistics(**_with_days(row)) for row in raw["years"]),
+                private=tuple(raw["private"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise InputError(f"not corpus statistics: {error!r}; expected version, private, sources, years") from error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemovalCount:
+    """How much of one source a stage took out for one reason."""
+
+    dataset: str
+    source: str
+    stage: str
+    reason: str
+    num_docs: int
+    """Whole documents, unreadable records among them."""
+    num_spans: int = 0
+    """Spans cut from documents that were kept."""
+    num_bytes: int = 0
+    """UTF-8 bytes of both."""
+
+    def __post_init__(self) -> None:
+        _reject_negative(self)
+
+
+def save_statistics(url: str, statistics: CorpusStatistics) -> None:
+    write_json(url, statistics.to_json())
+
+
+def load_statistics(url: str) -> CorpusStatistics:
+    """What `save_statistics` wrote.
+
+    Raises: InputError where the file is missing or holds something else.
+    """
+    try:
+        return CorpusStatistics.from_json(read_json(url))
+    except FileNotFoundError:
+        raise InputError(f"{url}: there are no corpus statistics; run `finpile build` first") from None
+    except ValueError as error:
+        raise error if isinstance(error, InputError) else InputError(f"{url}: is not JSON: {error}") from error
+
+
+def _reject_negative(row: Any) -> None:
+    for name, value in asdict(row).items():
+        if name.startswith("num_") and value < 0:
+            raise InputError(f"{name} of {row.dataset}/{row.source} is {value}: a count cannot be negative")
+
+
+def _reject_twins(names: list[str]) -> None:
+    twins = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twins:
+        raise InputError(f"corpus statistics name {twins[0]} twice: add its counts up first")
+
+
+def _iso(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
+
+
+def _with_days(row: Mapping[str, Any]) -> dict[str, Any]:
+    days = {key: None if row[key] is None else date.fromisoformat(row[key]) for key in ("first_day", "last_day")}
+    return {**row, **days}

@@ -1,0 +1,112 @@
+"""Table 2: the private datasets by year (rows) and source (columns), in tokens; and the same in documents.
+
+The first and the last year name their months where the documents do not span them: `2007 [03-]`, `2022 [-07]`.
+
+Source: BloombergGPT (Wu et al. 2023), Table 2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from finpile.report.figures import STEP_THOUSAND, Cell, choose_unit, count, name, unit_name
+from finpile.report.statistics import CorpusStatistics, YearStatistics
+from finpile.report.table import Column, Row, RowKind, Table
+
+UNDATED = "undated"
+#: The paper prints 363,482 million tokens: the sum of all has at least so many units.
+_LEAST_UNITS = 1000
+_JANUARY, _DECEMBER = 1, 12
+
+_Source = tuple[str, str]
+
+
+def table2(statistics: CorpusStatistics) -> Table:
+    """Tokens by year and source of the private datasets; of all datasets where none is private."""
+    return _by_year(statistics, "num_tokens", "tokens", "table2", "Table 2")
+
+
+def documents_by_year(statistics: CorpusStatistics) -> Table:
+    """The companion of Table 2 in documents, always in units of one, to be held against the input files."""
+    return _by_year(statistics, "num_docs", "documents", "table2_documents", "Documents by year")
+
+
+def covered(statistics: CorpusStatistics) -> list[YearStatistics]:
+    """The rows that Table 2 is made of."""
+    private = [row for row in statistics.years if row.dataset in statistics.private]
+    return private or list(statistics.years)
+
+
+def year_labels(rows: Sequence[YearStatistics]) -> dict[int | None, str]:
+    """What each year is called, in order, `undated` last.
+
+    >>> year_labels([])
+    {}
+    """
+    years = sorted({row.year for row in rows if row.year is not None})
+    labels: dict[int | None, str] = {year: str(year) for year in years}
+    if years:
+        first, last = _first_month(rows, years[0]), _last_month(rows, years[-1])
+        labels[years[0]] += _months(first, last if len(years) == 1 else "")
+        if len(years) > 1:
+            labels[years[-1]] += _months("", last)
+    if any(row.year is None for row in rows):
+        labels[None] = UNDATED
+    return labels
+
+
+def _by_year(statistics: CorpusStatistics, field: str, what: str, table: str, title: str) -> Table:
+    rows = covered(statistics)
+    cells: Counter[tuple[int | None, _Source]] = Counter()
+    for row in rows:
+        cells[row.year, (row.dataset, row.source)] += getattr(row, field)
+    sources = _columns({source for _, source in cells})
+    exponent = choose_unit(sum(cells.values()), step=STEP_THOUSAND, least=_LEAST_UNITS) if what == "tokens" else 0
+    lines = [
+        Row(cells=_line(label, [cells[year, source] for source in sources], exponent))
+        for year, label in year_labels(rows).items()
+    ]
+    sums = [sum(cells[year, source] for year in year_labels(rows)) for source in sources]
+    lines.append(Row(cells=_line("Total", sums, exponent), kind=RowKind.TOTAL, gap=True))
+    return Table(
+        name=table,
+        title=title,
+        caption=_caption(rows, what, exponent),
+        columns=(
+            Column(key="year", title="Date"),
+            *(Column(key=f"{source[0]}/{source[1]}", title=label) for source, label in sources.items()),
+            Column(key="total", title="Total"),
+        ),
+        rows=tuple(lines),
+    )
+
+
+def _line(label: str, values: list[int], exponent: int) -> tuple[Cell, ...]:
+    return (name(label), *(count(value, exponent) for value in values), count(sum(values), exponent))
+
+
+def _columns(sources: set[_Source]) -> dict[_Source, str]:
+    """Sources with their headings, in alphabetical order; the dataset only where two have a source of one name."""
+    names = [source for _, source in sources]
+    labels = {pair: pair[1] if names.count(pair[1]) == 1 else f"{pair[1]} ({pair[0]})" for pair in sources}
+    return dict(sorted(labels.items(), key=lambda item: (item[1], item[0])))
+
+
+def _caption(rows: Sequence[YearStatistics], what: str, exponent: int) -> str:
+    datasets = ", ".join(sorted({row.dataset for row in rows})) or "the corpus"
+    return f"The {what} of {datasets} by year (rows) and source (columns), in {unit_name(exponent, what)}."
+
+
+def _first_month(rows: Sequence[YearStatistics], year: int) -> str:
+    days = [row.first_day for row in rows if row.year == year and row.first_day is not None]
+    return f"{min(days).month:02d}" if days and min(days).month > _JANUARY else ""
+
+
+def _last_month(rows: Sequence[YearStatistics], year: int) -> str:
+    days = [row.last_day for row in rows if row.year == year and row.last_day is not None]
+    return f"{max(days).month:02d}" if days and max(days).month < _DECEMBER else ""
+
+
+def _months(first: str, last: str) -> str:
+    return f" [{first}-{last}]" if first or last else ""

@@ -1,0 +1,300 @@
+"""Table 3: how many tokens each tokenizer makes of the same text, and what that is in percent of the reference's.
+
+    compare(tokenizers, texts) -> Comparison        counting: the only slow step
+    table3(comparison)         -> Table             as the paper prints it; the reference stands last
+    efficiency(comparison)     -> Table             characters and bytes per token, bits per byte, what was lost
+
+In the paper the row `Total` adds up the public datasets only, since its FinPile was an older one; here it is all rows.
+
+Source: BloombergGPT (Wu et al. 2023), Table 3; white-space tokens: GPT-NeoX-20B (Black et al. 2022), Table 16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile.errors import InputError
+from finpile.report.figures import NOTHING, STEP_THOUSAND, Cell, choose_unit, count, name, percent, ratio, unit_name
+from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.tokenizers import CountingTokenizer
+
+_FORMAT_VERSION = 1
+#: The paper prints 345 billion tokens: the total has at least so many units.
+_LEAST_UNITS = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizerFacts:
+    """Who was compared."""
+
+    name: str
+    vocab_size: int
+    lossless: bool | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenCount:
+    """What one tokenizer made of one source."""
+
+    num_tokens: int = 0
+    num_unknown: int = 0
+    num_altered: int = 0
+    """Documents that decoding does not give back."""
+    num_whitespace: int = 0
+
+    def __add__(self, other: TokenCount) -> TokenCount:
+        mine, theirs = asdict(self), asdict(other)
+        return TokenCount(**{key: mine[key] + theirs[key] for key in mine})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ComparedSource:
+    """One source's size, and a count for each tokenizer, in their order."""
+
+    dataset: str
+    source: str
+    num_docs: int
+    num_chars: int
+    num_bytes: int
+    counts: tuple[TokenCount, ...]
+
+    def __add__(self, other: ComparedSource) -> ComparedSource:
+        return replace(
+            self,
+            num_docs=self.num_docs + other.num_docs,
+            num_chars=self.num_chars + other.num_chars,
+            num_bytes=self.num_bytes + other.num_bytes,
+            counts=tuple(mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Exact counts of several tokenizers over the same texts; the last tokenizer is the reference."""
+
+    tokenizers: tuple[TokenizerFacts, ...]
+    sources: tuple[ComparedSource, ...]
+    """In the order in which they were met."""
+    private: tuple[str, ...] = ("FinPile",)
+    """These datasets stand first."""
+    limit_bytes: int | None = None
+    """Where set: the bytes of each source after which counting stopped."""
+
+    @property
+    def total(self) -> ComparedSource:
+        return _sum(self.sources)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": _FORMAT_VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Comparison:
+        """The inverse of `to_json`."""
+        return cls(
+            tokenizers=tuple(TokenizerFacts(**row) for row in raw["tokenizers"]),
+            sources=tuple(
+                ComparedSource(**{**row, "counts": tuple(TokenCount(**one) for one in row["counts"])})
+                for row in raw["sources"]
+            ),
+            private=tuple(raw["private"]),
+            limit_bytes=raw["limit_bytes"],
+        )
+
+
+def compare(
+    tokenizers: Sequence[CountingTokenizer],
+    texts: Iterable[tuple[str, str, pa.Array]],
+    *,
+    private: Sequence[str] = ("FinPile",),
+    limit_bytes: int | None = None,
+    advance: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Counts `(dataset, source, texts)` with every tokenizer; the last one is what the others are measured against.
+
+    Raises: InputError where there is no tokenizer, two of one name, or no text.
+    """
+    _check_names([tokenizer.name for tokenizer in tokenizers])
+    found: dict[tuple[str, str], ComparedSource] = {}
+    for dataset, source, array in texts:
+        measured = _measure(tokenizers, dataset, source, array)
+        known = found.get((dataset, source))
+        found[dataset, source] = known + measured if known else measured
+        if advance is not None:
+            advance(measured.num_bytes)
+    if not found:
+        raise InputError("there is no text to compare tokenizers on: give --on at least one document")
+    return Comparison(
+        tokenizers=tuple(
+            TokenizerFacts(name=one.name, vocab_size=one.vocab_size, lossless=one.lossless) for one in tokenizers
+        ),
+        sources=tuple(found.values()),
+        private=tuple(private),
+        limit_bytes=limit_bytes,
+    )
+
+
+def table3(comparison: Comparison, by: Literal["dataset", "source"] | None = None, ours: bool = False) -> Table:
+    """Table 3; rows are datasets, or sources where there is but one dataset. `ours`: the reference is FinPile's own."""
+    rows = _rows(comparison, by)
+    largest = max(one.num_tokens for one in comparison.total.counts)
+    exponent = choose_unit(largest, step=STEP_THOUSAND, least=_LEAST_UNITS)
+    *others, reference = comparison.tokenizers
+    against = "/ours" if ours else f"/{reference.name}"
+    columns = [Column(key="name", title="Dataset")]
+    for other in others:
+        columns.append(Column(key=other.name, title=other.name))
+        columns.append(Column(key=f"{other.name}_percent", title=against))
+    return Table(
+        name="table3",
+        title="Table 3",
+        caption=f"Tokens that each tokenizer makes of the same text, in {unit_name(exponent, 'tokens')}.",
+        columns=(*columns, Column(key=reference.name, title=reference.name)),
+        rows=(*(_row(label, row, exponent) for label, row in rows), _total_row(comparison.total, exponent)),
+        footnotes=(*_losses(comparison), *_limit_note(comparison)),
+    )
+
+
+def efficiency(comparison: Comparison) -> Table:
+    """The tokenizers themselves, over all texts: size, characters, bytes and bits per token, what was lost.
+
+    `Bits/byte` is tokens x log2(vocabulary) / bytes, the size of the text where every token takes as many bits
+    (BloombergGPT §2.3).
+    """
+    titles = ("Vocabulary", "Tokens", "Chars/tok", "Bytes/tok", "Bits/byte", "White space", "Unknown", "Altered docs")
+    keys = (
+        "vocab_size", "num_tokens", "chars_per_token", "bytes_per_token", "bits_per_byte",
+        "num_whitespace", "num_unknown", "num_altered",
+    )  # fmt: skip
+    columns = [Column(key=key, title=title) for key, title in zip(keys, titles, strict=True)]
+    total = comparison.total
+    pairs = zip(comparison.tokenizers, total.counts, strict=True)
+    return Table(
+        name="table3_efficiency",
+        title="Tokenizers",
+        caption=f"The same tokenizers over all {total.num_docs:,} documents ({total.num_bytes:,} bytes).",
+        columns=(Column(key="name", title="Tokenizer"), *columns),
+        rows=tuple(Row(cells=_efficiency_cells(facts, made, total)) for facts, made in pairs),
+    )
+
+
+def _measure(tokenizers: Sequence[CountingTokenizer], dataset: str, source: str, texts: pa.Array) -> ComparedSource:
+    counts = []
+    for tokenizer in tokenizers:
+        measured = tokenizer.measure(texts)
+        counts.append(
+            TokenCount(
+                num_tokens=int(measured.tokens.sum()),
+                num_unknown=measured.num_unknown,
+                num_altered=measured.num_altered,
+                num_whitespace=measured.num_whitespace,
+            )
+        )
+    return ComparedSource(
+        dataset=dataset,
+        source=source,
+        num_docs=len(texts),
+        num_chars=pc.sum(pc.utf8_length(texts)).as_py() or 0,
+        num_bytes=pc.sum(pc.binary_length(texts)).as_py() or 0,
+        counts=tuple(counts),
+    )
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if not names:
+        raise InputError("there is no tokenizer to compare: give at least one")
+    twins = [label for label in names if names.count(label) > 1]
+    if twins:
+        raise InputError(f"two tokenizers are called {twins[0]!r}: name them apart as NAME=PATH")
+
+
+def _rows(comparison: Comparison, by: str | None) -> list[tuple[str, ComparedSource]]:
+    """Private datasets first; then as in Table 1 by the reference's tokens, datasets by their largest source."""
+    by_source = _by_source(by, {row.dataset for row in comparison.sources})
+
+    def group(row: ComparedSource) -> tuple[str, str]:
+        return (row.dataset, row.source if by_source else "")
+
+    groups = [list(rows) for _, rows in groupby(sorted(comparison.sources, key=group), key=group)]
+    groups.sort(
+        key=lambda rows: (rows[0].dataset not in comparison.private, -max(map(_reference_tokens, rows)), group(rows[0]))
+    )
+    merged = [_sum(rows) for rows in groups]
+    return [(_label(row, by_source, merged), row) for row in merged]
+
+
+def _reference_tokens(row: ComparedSource) -> int:
+    return row.counts[-1].num_tokens
+
+
+def _by_source(by: str | None, datasets: set[str]) -> bool:
+    return by == "source" or (by is None and len(datasets) == 1)
+
+
+def _label(row: ComparedSource, by_source: bool, rows: Sequence[ComparedSource]) -> str:
+    if not by_source:
+        return row.dataset
+    shared = sum(other.source == row.source for other in rows) > 1
+    return f"{row.source} ({row.dataset})" if shared else row.source
+
+
+def _sum(rows: Sequence[ComparedSource]) -> ComparedSource:
+    first, *rest = rows
+    for row in rest:
+        first = first + row
+    return first
+
+
+def _row(label: str, row: ComparedSource, exponent: int) -> Row:
+    return Row(cells=(name(label), *_token_cells(row, exponent)), group=row.dataset)
+
+
+def _total_row(row: ComparedSource, exponent: int) -> Row:
+    return Row(cells=(name("Total"), *_token_cells(row, exponent)), kind=RowKind.TOTAL, gap=True)
+
+
+def _token_cells(row: ComparedSource, exponent: int) -> list[Cell]:
+    *others, reference = row.counts
+    cells: list[Cell] = []
+    for other in others:
+        cells += [count(other.num_tokens, exponent), percent(other.num_tokens, reference.num_tokens, 0)]
+    return [*cells, count(reference.num_tokens, exponent)]
+
+
+def _efficiency_cells(facts: TokenizerFacts, made: TokenCount, total: ComparedSource) -> tuple[Cell, ...]:
+    bits = made.num_tokens * math.log2(facts.vocab_size)
+    bits_per_byte = Cell(f"{bits / total.num_bytes:.3f}", bits / total.num_bytes) if total.num_bytes else Cell(NOTHING)
+    return (
+        name(facts.name),
+        count(facts.vocab_size),
+        count(made.num_tokens),
+        ratio(total.num_chars, made.num_tokens, 2),
+        ratio(total.num_bytes, made.num_tokens, 2),
+        bits_per_byte,
+        count(made.num_whitespace),
+        count(made.num_unknown),
+        count(made.num_altered),
+    )
+
+
+def _losses(comparison: Comparison) -> list[str]:
+    """A note for each tokenizer whose counts are of another text than the one given."""
+    num_docs = comparison.total.num_docs
+    return [
+        f"{facts.name}: decoding does not give back {made.num_altered:,} of {num_docs:,} documents byte for byte, and "
+        f"{made.num_unknown:,} tokens stand for text outside the vocabulary. The count is of the altered text."
+        for facts, made in zip(comparison.tokenizers, comparison.total.counts, strict=True)
+        if made.num_altered or made.num_unknown
+    ]
+
+
+def _limit_note(comparison: Comparison) -> list[str]:
+    if comparison.limit_bytes is None:
+        return []
+    return [f"Counted on the first {comparison.limit_bytes:,} bytes of each source, to the end of that document."]

@@ -1,0 +1,317 @@
+"""Any tokenizer as a counter of tokens: FinPile's own, Hugging Face `tokenizer.json`, SentencePiece, GPT-2's two files.
+
+A count is comparable only where the text survives it, so every measurement also decodes: what does not come back byte
+for byte (normalised, or unknown to the vocabulary) is counted beside the tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from finpile.errors import InputError
+
+_SPACE_MARK = "▁"
+#: File and folder names that say nothing about whose tokenizer it is: the folder above names it.
+_GENERIC = {"tokenizer", "vocabulary", "spiece", "sentencepiece", "encoder", "vocab", "model", "vocab.bpe"}
+_LOOKED_FOR = (
+    "a folder with vocabulary.parquet (FinPile's own), tokenizer.json, encoder.json and vocab.bpe (GPT-2), or one "
+    ".model file; or a file: tokenizer.json (Hugging Face) or .model (SentencePiece)"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """What a tokenizer makes of some texts."""
+
+    tokens: npt.NDArray[np.int64]
+    """Tokens of each text; neither start nor end marks."""
+    num_unknown: int = 0
+    """Tokens that stand for text which the vocabulary cannot spell."""
+    num_altered: int = 0
+    """Texts that decoding does not give back byte for byte."""
+    num_whitespace: int = 0
+    """Tokens that are white space only."""
+
+
+class CountingTokenizer(Protocol):
+    """What `finpile.report.table3` asks of a tokenizer."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def lossless(self) -> bool | None:
+        """Whether every text comes back from decoding; None where only measuring tells."""
+        ...
+
+    def measure(self, texts: pa.Array) -> Measured:
+        """Tokens of each text of a large_string array, and what was lost."""
+        ...
+
+    def count(self, texts: pa.Array) -> npt.NDArray[np.int64]:
+        """Tokens of each text of a large_string array."""
+        ...
+
+
+def open_tokenizer(path: str | Path, name: str | None = None) -> CountingTokenizer:
+    """The tokenizer at `path`, called `name`, or else after its file or folder.
+
+    Raises: InputError where there is nothing, or nothing of a known kind.
+    """
+    file = Path(path)
+    if not file.exists():
+        raise InputError(f"{path}: no tokenizer is there; expected {_LOOKED_FOR}")
+    opener, target = _find(file)
+    return opener(target, name or _own_name(file))
+
+
+class _IdTokenizer(ABC):
+    """A tokenizer that a library runs: texts to ids and back, as Python lists."""
+
+    lossless: bool | None = None
+    unknown_id: int | None = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int: ...
+
+    @abstractmethod
+    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    @abstractmethod
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
+
+    @abstractmethod
+    def spell(self, token_id: int) -> str:
+        """The text that one id stands for."""
+
+    def measure(self, texts: pa.Array) -> Measured:
+        given = texts.to_pylist()
+        encoded = self.encode(given)
+        returned = self.decode(encoded)
+        frequency = np.bincount(_flat(encoded), minlength=self.vocab_size)
+        return Measured(
+            tokens=_lengths(encoded),
+            num_unknown=0 if self.unknown_id is None else int(frequency[self.unknown_id]),
+            num_altered=sum(text != back for text, back in zip(given, returned, strict=True)),
+            num_whitespace=int(frequency[self._whitespace].sum()),
+        )
+
+    def count(self, texts: pa.Array) -> npt.NDArray[np.int64]:
+        return _lengths(self.encode(texts.to_pylist()))
+
+    @cached_property
+    def _whitespace(self) -> list[int]:
+        return [index for index in range(self.vocab_size) if self.spell(index).isspace()]
+
+
+class HuggingFaceTokenizer(_IdTokenizer):
+    """A `tokenizers.Tokenizer`. Marks such as `<|endoftext|>` that stand in a text are text, not one token."""
+
+    def __init__(self, name: str, tokenizer: Any) -> None:
+        super().__init__(name)
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True
+        self._tokenizer = tokenizer
+        self.unknown_id = self._unknown()
+
+    @classmethod
+    def open(cls, path: Path, name: str) -> HuggingFaceTokenizer:
+        from tokenizers import Tokenizer
+
+        try:
+            return cls(name, Tokenizer.from_file(str(path)))
+        except Exception as error:  # the library raises nothing narrower
+            raise InputError(f"{path}: is no Hugging Face tokenizer ({error}); expected {_LOOKED_FOR}") from error
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self._tokenizer.get_vocab_size())
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [one.ids for one in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        decoded: list[str] = self._tokenizer.decode_batch(ids, skip_special_tokens=False)
+        return decoded
+
+    def spell(self, token_id: int) -> str:
+        piece: str = self._tokenizer.id_to_token(token_id) or ""
+        return piece.replace(_SPACE_MARK, " ") if _SPACE_MARK in piece else self.decode([[token_id]])[0]
+
+    def _unknown(self) -> int | None:
+        model = json.loads(self._tokenizer.to_str())["model"]
+        if model.get("unk_id") is not None:
+            return int(model["unk_id"])
+        token = model.get("unk_token")
+        found = None if token is None else self._tokenizer.token_to_id(token)
+        return None if found is None else int(found)
+
+
+class SentencePieceTokenizer(_IdTokenizer):
+    """A SentencePiece model with its own normaliser."""
+
+    def __init__(self, name: str, processor: Any) -> None:
+        super().__init__(name)
+        self._processor = processor
+        self.unknown_id = int(processor.unk_id())
+
+    @classmethod
+    def open(cls, path: Path, name: str) -> SentencePieceTokenizer:
+        from sentencepiece import SentencePieceProcessor
+
+        try:
+            return cls(name, SentencePieceProcessor(model_file=str(path)))
+        except (RuntimeError, OSError) as error:
+            raise InputError(f"{path}: is no SentencePiece model ({error}); expected {_LOOKED_FOR}") from error
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        encoded: list[list[int]] = self._processor.encode(list(texts))
+        return encoded
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        decoded: list[str] = self._processor.decode(list(ids)) if ids else []
+        return decoded
+
+    def spell(self, token_id: int) -> str:
+        piece: str = self._processor.id_to_piece(token_id)
+        return piece.replace(_SPACE_MARK, " ")
+
+
+class OwnTokenizer:
+    """A trained FinPile tokenizer: every byte string comes back."""
+
+    lossless: bool | None = True
+
+    def __init__(self, name: str, tokenizer: Any) -> None:
+        self.name = name
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> OwnTokenizer:
+        from finpile_tokenizer import TokenizerError, UnigramTokenizer
+
+        try:
+            return cls(name, UnigramTokenizer.load(folder))
+        except TokenizerError as error:
+            raise InputError(f"{folder}: is no FinPile tokenizer ({error}); expected {_LOOKED_FOR}") from error
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self._tokenizer.vocab_size)
+
+    def measure(self, texts: pa.Array) -> Measured:
+        encoded = self._tokenizer.encode_array(texts)
+        return Measured(
+            tokens=np.diff(encoded.offsets.to_numpy()).astype(np.int64),
+            num_whitespace=int(self._whitespace[encoded.values.to_numpy()].sum()),
+        )
+
+    def count(self, texts: pa.Array) -> npt.NDArray[np.int64]:
+        return np.asarray(self._tokenizer.count_tokens(texts), dtype=np.int64)
+
+    @cached_property
+    def _whitespace(self) -> npt.NDArray[np.bool_]:
+        pieces = self._tokenizer.vocabulary.pieces.to_pylist()
+        blank = [piece.decode(errors="replace").isspace() for piece in pieces]
+        return np.array([*blank, False])  # the last id is the end-of-text mark
+
+
+def open_gpt2(folder: Path, name: str) -> HuggingFaceTokenizer:
+    """GPT-2's native files: `encoder.json` gives the ids, `vocab.bpe` the merges in order.
+
+    Raises: InputError where the two do not belong together.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    vocabulary, merges = _gpt2_files(folder)
+    for left, right in merges:
+        if left + right not in vocabulary:
+            raise InputError(
+                f"{folder}: vocab.bpe merges {left!r} and {right!r}, but encoder.json has no {left + right!r}"
+            )
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    return HuggingFaceTokenizer(name, tokenizer)
+
+
+_Opener = Callable[[Path, str], CountingTokenizer]
+
+
+def _find(path: Path) -> tuple[_Opener, Path]:
+    if path.is_file():
+        return _find_file(path)
+    if (path / "vocabulary.parquet").is_file():
+        return OwnTokenizer.open, path
+    if (path / "encoder.json").is_file() and (path / "vocab.bpe").is_file():
+        return open_gpt2, path
+    if (path / "tokenizer.json").is_file():
+        return HuggingFaceTokenizer.open, path / "tokenizer.json"
+    if (path / "tokenizer").is_dir():
+        return _find(path / "tokenizer")
+    models = sorted(path.glob("*.model"))
+    if len(models) == 1:
+        return SentencePieceTokenizer.open, models[0]
+    raise InputError(f"{path}: holds no tokenizer that is known; expected {_LOOKED_FOR}")
+
+
+def _find_file(path: Path) -> tuple[_Opener, Path]:
+    if path.name in ("vocab.bpe", "encoder.json"):
+        return open_gpt2, path.parent
+    if path.name == "vocabulary.parquet":
+        return OwnTokenizer.open, path.parent
+    if path.suffix == ".json":
+        return HuggingFaceTokenizer.open, path
+    if path.suffix == ".model":
+        return SentencePieceTokenizer.open, path
+    raise InputError(f"{path}: is no tokenizer that is known; expected {_LOOKED_FOR}")
+
+
+def _own_name(path: Path) -> str:
+    path = path.resolve()
+    while path.stem in _GENERIC and path.parent.name:
+        path = path.parent
+    return path.stem if path.is_file() else path.name
+
+
+def _gpt2_files(folder: Path) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    try:
+        vocabulary = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
+        lines = (folder / "vocab.bpe").read_text(encoding="utf-8").split("\n")
+        merges = [
+            (left, right) for left, right in (line.split(" ") for line in lines if line and line[:9] != "#version:")
+        ]
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder}: encoder.json and vocab.bpe are not GPT-2's: {error}") from error
+    return vocabulary, merges
+
+
+def _lengths(encoded: list[list[int]]) -> npt.NDArray[np.int64]:
+    return np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+
+
+def _flat(encoded: list[list[int]]) -> npt.NDArray[np.int64]:
+    total = sum(map(len, encoded))
+    return np.fromiter((token for ids in encoded for token in ids), dtype=np.int64, count=total)

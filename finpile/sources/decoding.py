@@ -1,0 +1,46 @@
+"""Bytes to text, strictly: an encoding either fits or the next one is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+UTF8 = ("utf-8",)
+
+
+class Undecodable(ValueError):
+    """None of the encodings fits; the message says why for each."""
+
+
+def decode(data: bytes, encodings: Sequence[str] = UTF8) -> tuple[str, str]:
+    """The text without a byte order mark, and the encoding that gave it: the first of `encodings` that fits.
+
+    Raises: Undecodable
+    """
+    failures: list[str] = []
+    for encoding in encodings:
+        try:
+            text = data.decode(encoding)
+            if encoding not in UTF8:
+                text.encode()  # utf-7 and its like can give halves of surrogate pairs
+        except UnicodeError as error:
+            at = f" at byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
+            failures.append(f"{encoding}: {getattr(error, 'reason', error)}{at}")
+        else:
+            return text.removeprefix("\ufeff"), encoding
+    raise Undecodable("; ".join(failures))
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether halves of surrogate pairs stand in the text, which UTF-8 cannot write."""
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def spell_surrogates(text: str) -> str:
+    """The text with every lone half of a surrogate pair spelled out as `\\udXXX`."""
+    return text.encode("utf-8", "backslashreplace").decode() if has_surrogates(text) else text

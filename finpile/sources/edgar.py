@@ -1,0 +1,252 @@
+"""EDGAR full-submission text files: what the SEC keeps of one filing, all its documents in one file.
+
+Two dialects of one SGML are read: `.txt` with `<SEC-DOCUMENT>` and a header of `NAME: value` lines (the oldest ones
+inside a PEM envelope), and `.nc` with `<SUBMISSION>` and a header of tags. Each `<DOCUMENT>` becomes one record:
+
+- a document, where its `<TEXT>` is HTML (XBRL inside HTML included) or plain text;
+- a ledger row `not_text` where it is not for reading: uuencoded files (images, PDF, ZIP, workbooks); JSON and XML,
+  which are data for machines, among them ownership forms, 13F tables, XBRL schemas and linkbases; the `R1.htm ...`
+  pages that EDGAR renders from XBRL (`<TYPE>XML`), which repeat the filing's own tables; and the tagged schedules of
+  1993-2001 (EX-27);
+- a ledger row `empty_text` where nothing is in it.
+
+A file without `<DOCUMENT>` gives one row: `empty_text` for a header alone, else `not_a_submission`. A submission
+whose end is missing gives what can be read, the open last document included, and one row `truncated_file`.
+
+The timestamp is the filing date. Files are read whole: the largest submissions have some hundred megabytes.
+
+Source: EDGAR Public Dissemination Service (PDS) Technical Specification, https://www.sec.gov/oit/announcement/pds
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from finpile.config import SourceConfig
+from finpile.document import HTML, PLAIN, RawDocument
+from finpile.ledger import Removal
+from finpile.sources.base import removal
+from finpile.sources.decoding import Undecodable, decode
+from finpile.sources.streams import BrokenStream
+from finpile.timestamps import parse
+
+#: Filings say nowhere how they are encoded; the last one reads any byte.
+DEFAULT_ENCODINGS = ("utf-8", "cp1252", "latin-1")
+
+_OPEN = re.compile(rb"<DOCUMENT>(?=\s*<TYPE>)")
+_CLOSE = b"</DOCUMENT>"
+_TEXT_OPEN, _TEXT_CLOSE = b"<TEXT>", b"</TEXT>"
+_HEADER_MARKS = (b"<SEC-DOCUMENT>", b"<SEC-HEADER>", b"<IMS-HEADER>", b"<SUBMISSION>", b"ACCESSION NUMBER:")
+#: What the last line of a whole file holds, by what its first lines hold.
+_TRAILERS = {b"<SEC-DOCUMENT>": b"</SEC-DOCUMENT>", b"<SUBMISSION>": b"</SUBMISSION>"}
+
+_WRAPPER = re.compile(rb"\s*<(XBRL|XML|PDF|JSON)>", re.IGNORECASE)
+_WRAPPER_END = re.compile(rb"</(?:XBRL|XML|PDF|JSON)>\s*\Z", re.IGNORECASE)
+#: Declarations, comments and doctypes other than HTML's, which may stand before the root element.
+_PROLOG = re.compile(rb"(?:\s*(?:<\?[^>]*>|<!--.*?-->|<!DOCTYPE(?!\s+html)[^>]*>))*\s*", re.IGNORECASE | re.DOTALL)
+_PROLOG_MAX_BYTES = 4096
+_UUENCODED = re.compile(rb"\s*begin [0-7]{3,4} \S")
+_HTML_START = re.compile(rb"<!DOCTYPE\s+html|<html\b", re.IGNORECASE)
+_XML_START = re.compile(rb"\s*<\?xml\b", re.IGNORECASE)
+_JSON_START = re.compile(rb'\s*[\[{]\s*["\[{\]}]')
+_HTML_SUFFIXES = (".htm", ".html")
+#: <TYPE> of what is data, or a rendering of data, however it is written down.
+_DATA_TYPES = re.compile(r"(?:XML|JSON|ZIP|EXCEL|GRAPHIC|PDF)$|EX-101\b|EX-27\b", re.IGNORECASE)
+
+_TAG = re.compile(r"<([A-Z][A-Z0-9.\-]*)>([^<\r\n]*)")
+_LINE = re.compile(r"^[ \t]*([A-Z][A-Z0-9 \-]*?)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_ACCESSION = re.compile(r"(?<!\d)\d{10}-\d{2}-\d{6}(?!\d)")
+_SIC = re.compile(r"\d{4}")
+
+#: Header names in both dialects -> what they are called here.
+_FIELDS = {
+    "ACCESSION NUMBER": "accession", "ACCESSION-NUMBER": "accession",
+    "CONFORMED SUBMISSION TYPE": "form_type", "TYPE": "form_type",
+    "FILED AS OF DATE": "filed", "FILING-DATE": "filed",
+    "CONFORMED PERIOD OF REPORT": "period", "PERIOD": "period",
+}  # fmt: skip
+_PARTY_FIELDS = {
+    "COMPANY CONFORMED NAME": "company", "CONFORMED-NAME": "company",
+    "CENTRAL INDEX KEY": "cik", "CIK": "cik",
+    "STANDARD INDUSTRIAL CLASSIFICATION": "sic", "ASSIGNED-SIC": "sic",
+}  # fmt: skip
+#: Whom a filing can be about, best first: a reporting owner's Form 4 is about the issuer.
+_PARTIES = ("ISSUER", "SUBJECT COMPANY", "FILER", "FILED FOR", "SERIAL COMPANY", "FILED BY", "REPORTING OWNER")
+#: Tags of a <DOCUMENT> -> keys of its meta.
+_DOCUMENT_FIELDS = {"TYPE": "document_type", "SEQUENCE": "sequence", "FILENAME": "filename"}
+
+
+@dataclass(slots=True)
+class _Header:
+    """The header's fields, and those of each party to the filing, in the order of the file."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    parties: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+
+    def subject(self) -> dict[str, str]:
+        """The party that the filing is about."""
+        named = [entry for entry in self.parties if "company" in entry[1]]
+        return min(named, key=lambda entry: _PARTIES.index(entry[0]), default=("", {}))[1]
+
+    def add(self, name: str, value: str) -> None:
+        """Takes one line of the header; of a repeated field the first counts."""
+        if name.replace("-", " ") in _PARTIES and not value:
+            self.parties.append((name.replace("-", " "), {}))
+        elif value and name in _FIELDS:
+            self.fields.setdefault(_FIELDS[name], value)
+        elif value and name in _PARTY_FIELDS:
+            if not self.parties:
+                self.parties.append(("FILER", {}))
+            self.parties[-1][1].setdefault(_PARTY_FIELDS[name], value)
+
+
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
+    """The documents of one full submission, and a ledger row for each that is not text.
+
+    A document's locator is that of the file, `#`, and the byte offset of its `<DOCUMENT>`.
+
+    Raises: BrokenStream of the stream, after the documents before its defect.
+    """
+    data, broken = _read_all(stream)
+    starts = [match.start() for match in _OPEN.finditer(data)]
+    if starts:
+        yield from _documents(data, starts, locator, source)
+    if broken:
+        broken.partial = b"" if starts else data
+        raise broken
+    if not starts:
+        yield _without_documents(data, locator, source)
+    elif missing := _missing_trailer(data, starts[0], starts[-1]):
+        detail = f"{len(data)} bytes that do not end in {missing}"
+        yield removal(source, f"{locator}#end", "truncated_file", detail, data[data.rfind(_CLOSE) + len(_CLOSE) :])
+
+
+def _read_all(stream: BinaryIO) -> tuple[bytes, BrokenStream | None]:
+    """All there is; and the defect, where the stream has one."""
+    try:
+        return stream.read(), None
+    except BrokenStream as broken:
+        return broken.partial, broken
+
+
+def _documents(data: bytes, starts: list[int], locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
+    header = _read_header(_header_text(data[: starts[0]]), locator)
+    for start, limit in zip(starts, [*starts[1:], len(data)], strict=True):
+        end = data.find(_CLOSE, start, limit)
+        yield _document(data[start : limit if end < 0 else end], f"{locator}#{start}", source, header)
+        if end < 0:
+            yield removal(source, f"{locator}#{start}/end", "truncated_file", "<DOCUMENT> is never closed", b"")
+
+
+def _without_documents(data: bytes, locator: str, source: SourceConfig) -> Removal:
+    if not data.strip():
+        return removal(source, locator, "empty_text", "the file is empty", data)
+    if any(mark in data for mark in _HEADER_MARKS):
+        return removal(source, locator, "empty_text", "a submission header without documents", data)
+    return removal(source, locator, "not_a_submission", "no <DOCUMENT> followed by <TYPE>", data)
+
+
+def _missing_trailer(data: bytes, header_end: int, last_start: int) -> str | None:
+    """The end tag that a cut file lacks; None after a document that is not closed, which has its own row."""
+    last_close = data.find(_CLOSE, last_start)
+    if last_close < 0:
+        return None
+    for mark, trailer in _TRAILERS.items():
+        if mark in data[:header_end] and data.find(trailer, last_close) < 0:
+            return trailer.decode()
+    return None
+
+
+def _document(record: bytes, locator: str, source: SourceConfig, header: _Header) -> RawDocument | Removal:
+    """One `<DOCUMENT>`, given from its tag up to, and without, its end tag."""
+    begin = record.find(_TEXT_OPEN)
+    head = record if begin < 0 else record[:begin]
+    tags = {name: value for name, value in _tags(_header_text(head)) if value}
+    document_type = tags.get("TYPE", "")
+    content = b"" if begin < 0 else _content(record[begin + len(_TEXT_OPEN) :])
+    if not content.strip():
+        return removal(source, locator, "empty_text", f"<TYPE>{document_type}", record)
+    kind = _kind(content, document_type, tags.get("FILENAME", ""))
+    if kind not in (HTML, PLAIN):
+        return removal(source, locator, "not_text", f"<TYPE>{document_type}: {kind}", content)
+    try:
+        text, _ = decode(_unwrap(content), source.encoding or DEFAULT_ENCODINGS)
+    except Undecodable as error:
+        return removal(source, locator, "undecodable", str(error), content)
+    return _raw_document(text, locator, kind, tags, header)
+
+
+def _content(text: bytes) -> bytes:
+    """What stands between <TEXT> and the last </TEXT>, or the end of a cut document."""
+    end = text.rfind(_TEXT_CLOSE)
+    return text if end < 0 else text[:end]
+
+
+def _unwrap(content: bytes) -> bytes:
+    """Without the <XBRL> or <XML> that EDGAR puts around a text; unchanged where there is none."""
+    wrapper = _WRAPPER.match(content)
+    return _WRAPPER_END.sub(b"", content[wrapper.end() :]) if wrapper else content
+
+
+def _kind(content: bytes, document_type: str, filename: str) -> str:
+    """The media type of a text; or, in words, what it is that is not text."""
+    inner = _unwrap(content)
+    root = _PROLOG.sub(b"", inner[:_PROLOG_MAX_BYTES], count=1)
+    if _UUENCODED.match(inner):
+        return "uuencoded"
+    if _DATA_TYPES.match(document_type):
+        return "data by its type"
+    if _HTML_START.match(root):
+        return HTML
+    if _XML_START.match(inner) or inner is not content:
+        return "XML data"
+    if _JSON_START.match(inner):
+        return "JSON data"
+    return HTML if filename.lower().endswith(_HTML_SUFFIXES) else PLAIN
+
+
+def _raw_document(text: str, locator: str, media_type: str, tags: dict[str, str], header: _Header) -> RawDocument:
+    fields, subject = header.fields, header.subject()
+    filed = parse(fields.get("filed"))
+    meta = {name: value for name, value in fields.items() if name != "filed"} | subject
+    meta |= {name: tags[tag] for tag, name in _DOCUMENT_FIELDS.items() if tag in tags}
+    if filed is None and "filed" in fields:
+        meta["unreadable_timestamp"] = fields["filed"]
+    form_type = fields.get("form_type") or tags.get("TYPE", "")
+    title = " ".join(dict.fromkeys(filter(None, (subject.get("company"), form_type, tags.get("DESCRIPTION")))))
+    return RawDocument(
+        locator=locator,
+        text=text,
+        media_type=media_type,
+        timestamp=filed,
+        timestamp_origin="header" if filed else "none",
+        title=title or None,
+        meta=meta,
+    )
+
+
+def _read_header(text: str, locator: str) -> _Header:
+    """The header's fields; the accession number may also stand in the file's name."""
+    header = _Header()
+    lines = text.replace("\r", "\n")
+    for name, value in [*_LINE.findall(lines), *_tags(lines)]:
+        header.add(name, value)
+    for _, party in header.parties:
+        if sic := _SIC.search(party.pop("sic", "")):
+            party["sic"] = sic[0]
+    if found := _ACCESSION.search(locator):
+        header.fields.setdefault("accession", found[0])
+    return header
+
+
+def _header_text(data: bytes) -> str:
+    return decode(data, DEFAULT_ENCODINGS)[0]
+
+
+def _tags(text: str) -> Iterator[tuple[str, str]]:
+    """Start tags and what follows them up to the next tag or line."""
+    return ((name, html.unescape(value).strip()) for name, value in _TAG.findall(text))

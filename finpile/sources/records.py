@@ -1,0 +1,144 @@
+"""From a record with named fields (a JSON object, a Parquet row) to a document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from typing import Any
+
+from finpile import timestamps
+from finpile.config import SourceConfig
+from finpile.document import RawDocument
+from finpile.ledger import Removal
+from finpile.sources.base import removal
+from finpile.sources.decoding import UTF8, Undecodable, decode, has_surrogates, spell_surrogates
+
+#: Fields of a document that a record may give, each under its own name unless `fields` says otherwise.
+TARGETS = ("text", "timestamp", "title", "url", "license")
+
+_SIMPLE = (str, int, float)
+
+
+def field_keys(source: SourceConfig) -> dict[str, str]:
+    """Which input key each field of a document is read from."""
+    return {target: source.fields.get(target, target) for target in TARGETS}
+
+
+def to_document(
+    record: dict[str, Any], locator: str, source: SourceConfig, keys: dict[str, str], raw: bytes = b""
+) -> RawDocument | Removal:
+    """The document that a record holds, or the row that says why it holds none.
+
+    The record is used up: what no field takes becomes `meta`. `raw`, the record's bytes, goes into the row.
+    """
+    found = {target: _Place.find(record, key) for target, key in keys.items()}
+    values = {target: None if place is None else place.value for target, place in found.items()}
+    text: Any = values["text"]
+    if isinstance(text, bytes):
+        raw = raw or text
+        try:
+            text = decode(text, source.encoding or UTF8)[0]
+        except Undecodable as error:
+            return removal(source, locator, "undecodable", str(error), raw)
+    if fault := _fault(text, keys["text"]):
+        return removal(source, locator, *fault, raw or _bytes_of(text))
+    moment = values["timestamp"]
+    timestamp = _moment(moment)
+    for target, place in found.items():
+        if place is not None and (target in ("text", "timestamp") or isinstance(place.value, _SIMPLE)):
+            place.remove()
+    meta = _plain(record)
+    if timestamp is None and moment not in (None, ""):
+        meta["unreadable_timestamp"] = _plain(moment)
+    return RawDocument(
+        locator=locator,
+        text=text,
+        timestamp=timestamp,
+        timestamp_origin="none" if timestamp is None else "field",
+        url=_string(values["url"]),
+        title=_string(values["title"]),
+        license=_string(values["license"]),
+        meta=meta,
+    )
+
+
+class _Place:
+    """Where a key leads to in nested objects."""
+
+    __slots__ = ("_key", "_parents", "value")
+
+    def __init__(self, parents: list[tuple[dict[str, Any], str]]) -> None:
+        self._parents = parents
+        holder, self._key = parents[-1]
+        self.value = holder[self._key]
+
+    @classmethod
+    def find(cls, record: dict[str, Any], key: str) -> _Place | None:
+        """A key that has dots of its own wins over one that dots reach into objects for."""
+        if key in record:  # nearly always; spares the search
+            return cls([(record, key)])
+        path = next(_paths(record, key), None) if "." in key else None
+        return None if path is None else cls(path)
+
+    def remove(self) -> None:
+        """Takes the value out, and the objects that are empty then."""
+        for holder, key in reversed(self._parents):
+            holder.pop(key, None)
+            if holder:
+                break
+
+
+def _paths(record: dict[str, Any], key: str) -> Iterator[list[tuple[dict[str, Any], str]]]:
+    if key in record:
+        yield [(record, key)]
+    dot = key.find(".")
+    while dot >= 0:
+        inner = record.get(key[:dot])
+        if isinstance(inner, dict):
+            for rest in _paths(inner, key[dot + 1 :]):
+                yield [(record, key[:dot]), *rest]
+        dot = key.find(".", dot + 1)
+
+
+def _fault(text: Any, key: str) -> tuple[str, str] | None:
+    if text is None:
+        return "no_text", f"`{key}` is missing or null"
+    if not isinstance(text, str):
+        return "wrong_type", f"`{key}` is of type {type(text).__name__}, not a string"
+    if not text or text.isspace():
+        return "empty_text", f"{len(text)} characters, all of them white space"
+    if has_surrogates(text):
+        return "undecodable", "half of a surrogate pair, which UTF-8 cannot write"
+    return None
+
+
+def _bytes_of(text: Any) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b""
+
+
+def _moment(value: Any) -> datetime | None:
+    return timestamps.parse(value) if isinstance(value, (str, int, float, date)) else None
+
+
+def _string(value: Any) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, _SIMPLE) or value == "":
+        return None
+    return spell_surrogates(value) if isinstance(value, str) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's types."""
+    if isinstance(value, str):
+        return spell_surrogates(value)
+    if isinstance(value, dict):
+        return {spell_surrogates(str(key)): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return value if value is None or isinstance(value, int) else str(value)

@@ -1,0 +1,210 @@
+"""Token shards on disk: what a language model trains on.
+
+A shard is an Arrow IPC file, uncompressed so that it can be memory-mapped, with one column:
+
+    ids: FixedSizeList<uint16 | uint32>[sequence_length]      one row is one training sequence
+
+Its schema metadata say which vocabulary the ids belong to. `uint16` holds vocabularies of up to 65,536 entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import fsspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+
+from finpile import shards
+from finpile.errors import ConfigError, InputError
+
+SHARD_SUFFIX = ".arrow"
+#: Ids below this fit in two bytes.
+MAX_UINT16_VOCAB = 1 << 16
+#: Shards kept open at once: an open map may hold a file descriptor, and systems often allow no more than 1,024.
+_MAX_OPEN_SHARDS = 256
+#: Metadata key of our own writer: lets a remote shard be counted without reading its ids.
+_NUM_SEQUENCES = "num_sequences"
+
+Ids = npt.NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenMeta:
+    """What all shards of one store agree on."""
+
+    vocab_size: int
+    """Entries of the vocabulary, `<|endoftext|>` among them."""
+    sequence_length: int
+    """Tokens of one sequence."""
+    eot_id: int
+    """The id of `<|endoftext|>`, which ends every document."""
+    tokenizer: str
+    """Checksum of the tokenizer that made the ids, in hex."""
+
+    def __post_init__(self) -> None:
+        if self.vocab_size < 1 or self.sequence_length < 1:
+            raise ConfigError(
+                f"token shards of vocab_size {self.vocab_size}, length {self.sequence_length}: expected >= 1"
+            )
+        if not 0 <= self.eot_id < self.vocab_size:
+            raise ConfigError(f"eot_id is {self.eot_id}: expected an id of the vocabulary, below {self.vocab_size}")
+
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The narrowest of uint16 and uint32 that holds every id."""
+        return np.dtype(np.uint16 if self.vocab_size <= MAX_UINT16_VOCAB else np.uint32)
+
+    def schema(self, num_sequences: int | None = None) -> pa.Schema:
+        """The Arrow schema of a shard, with its metadata."""
+        values = {name: str(value) for name, value in asdict(self).items()}
+        if num_sequences is not None:
+            values[_NUM_SEQUENCES] = str(num_sequences)
+        item = pa.field("item", pa.from_numpy_dtype(self.dtype), nullable=False)
+        return pa.schema([pa.field("ids", pa.list_(item, self.sequence_length), nullable=False)], metadata=values)
+
+
+def write_token_shard(url: str, sequences: Ids, *, vocab_size: int, eot_id: int, tokenizer: str) -> int:
+    """Writes one shard, atomically; returns its sequences.
+
+    `sequences` is [N, sequence_length] of any integer type. The same ids are always the same bytes.
+
+    Raises: InputError where an id lies outside the vocabulary, ConfigError where the metadata contradict themselves.
+    """
+    num_sequences, length = sequences.shape
+    meta = TokenMeta(vocab_size=vocab_size, sequence_length=length, eot_id=eot_id, tokenizer=tokenizer)
+    if sequences.size and not 0 <= int(sequences.min()) <= int(sequences.max()) < vocab_size:
+        raise InputError(
+            f"{url}: ids run from {sequences.min()} to {sequences.max()}, expected 0 to {vocab_size - 1}; "
+            "these ids come from another tokenizer than the vocab_size"
+        )
+    schema = meta.schema(num_sequences)
+    flat = pa.array(np.ascontiguousarray(sequences, dtype=meta.dtype).reshape(-1))
+    column = pa.FixedSizeListArray.from_arrays(flat, type=schema.field("ids").type)
+    return shards.write_ipc(url, schema, [pa.record_batch([column], schema=schema)], compress=False)
+
+
+class TokenStore:
+    """All sequences of a folder of token shards, in the order of the shards' names.
+
+    Local shards are memory-mapped on first use, so a store may be far larger than memory; shards behind other URLs
+    are read whole on first use. At most `_MAX_OPEN_SHARDS` stay open.
+
+    >>> store = TokenStore.open("out/tokens/split=train")      # doctest: +SKIP
+    >>> store.batch([0, 7]).shape                              # doctest: +SKIP
+    (2, 2048)
+    """
+
+    def __init__(self, urls: Sequence[str], counts: Sequence[int], meta: TokenMeta) -> None:
+        self._urls = tuple(urls)
+        self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        self._open: dict[int, Ids] = {}
+        self.meta = meta
+
+    @classmethod
+    def open(cls, folder: str) -> TokenStore:
+        """Reads the shards' schemas, and no ids.
+
+        Raises: InputError where the folder is absent, holds no shard, or holds shards that do not belong together.
+        """
+        urls = [shards.join(folder, path) for path in shards.list_files(folder) if path.endswith(SHARD_SUFFIX)]
+        if not urls:
+            state = f"holds no {SHARD_SUFFIX} file" if shards.exists(folder) else "does not exist"
+            raise InputError(f"{folder}: {state}; expected the token shards of a build, such as OUT/tokens/split=train")
+        headers = [_read_header(url) for url in urls]
+        first = headers[0][0]
+        for url, (meta, _) in zip(urls, headers, strict=True):
+            if meta != first:
+                raise InputError(
+                    f"{folder}: mixed shards: {urls[0]} has {first}, {url} has {meta}; "
+                    "keep the shards of one build in one folder"
+                )
+        return cls(urls, [count for _, count in headers], first)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getitem__(self, index: int) -> Ids:
+        """One sequence, [sequence_length], read-only, in the shard's own type."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"sequence {index} of {len(self)}")
+        index %= len(self)
+        shard = int(np.searchsorted(self._starts, index, side="right")) - 1
+        sequence: Ids = self._shard(shard)[index - int(self._starts[shard])]
+        return sequence
+
+    def batch(self, indices: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        """The sequences at `indices` as int64 [B, sequence_length], in the order asked for."""
+        out = np.empty((len(indices), self.sequence_length), dtype=np.int64)
+        for row, index in enumerate(indices):
+            out[row] = self[int(index)]
+        return out
+
+    @property
+    def vocab_size(self) -> int:
+        return self.meta.vocab_size
+
+    @property
+    def sequence_length(self) -> int:
+        return self.meta.sequence_length
+
+    @property
+    def eot_id(self) -> int:
+        return self.meta.eot_id
+
+    @cached_property
+    def num_tokens(self) -> int:
+        return len(self) * self.sequence_length
+
+    def _shard(self, shard: int) -> Ids:
+        """The ids of one shard, [N, sequence_length]; the least recently opened shard makes room."""
+        if shard not in self._open:
+            if len(self._open) >= _MAX_OPEN_SHARDS:
+                del self._open[next(iter(self._open))]
+            self._open[shard] = _read_ids(self._urls[shard])
+        return self._open[shard]
+
+
+def _read_header(url: str) -> tuple[TokenMeta, int]:
+    """The metadata of a shard and its number of sequences."""
+    try:
+        with fsspec.open(url, "rb") as stream, pa.ipc.open_file(stream) as reader:
+            meta = _parse_meta(url, reader.schema)
+            count = (reader.schema.metadata or {}).get(_NUM_SEQUENCES.encode())
+            if count is not None:
+                return meta, int(count)
+            return meta, sum(reader.get_batch(index).num_rows for index in range(reader.num_record_batches))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{url}: cannot be read as an Arrow file ({error}); build the token shards again") from error
+
+
+def _parse_meta(url: str, schema: pa.Schema) -> TokenMeta:
+    found: Mapping[bytes, bytes] = schema.metadata or {}
+    try:
+        meta = TokenMeta(
+            vocab_size=int(found[b"vocab_size"]),
+            sequence_length=int(found[b"sequence_length"]),
+            eot_id=int(found[b"eot_id"]),
+            tokenizer=found[b"tokenizer"].decode(),
+        )
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{url}: is no token shard: metadata {error}; expected a file that finpile wrote") from error
+    if not schema.equals(meta.schema()):
+        raise InputError(f"{url}: has columns {schema.to_string(show_schema_metadata=False)}, expected {meta.schema()}")
+    return meta
+
+
+def _read_ids(url: str) -> Ids:
+    """The column as one array: a view of the mapped file where it is local, of its bytes elsewhere."""
+    fs, path = url_to_fs(url)
+    source = pa.memory_map(path) if isinstance(fs, LocalFileSystem) else pa.BufferReader(fs.cat_file(path))
+    with pa.ipc.open_file(source) as reader:
+        chunks = reader.read_all().column("ids")
+    column = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()  # the latter always copies
+    ids: Ids = column.flatten().to_numpy(zero_copy_only=True)
+    return ids.reshape(len(column), column.type.list_size)

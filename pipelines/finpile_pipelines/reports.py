@@ -1,0 +1,101 @@
+"""The last stage: the counts of all others become the tables and the page of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any
+
+from finpile.config import ReportConfig
+from finpile.report.files import write_reports
+from finpile.report.html import BuildFacts
+from finpile.report.statistics import CorpusStatistics, RemovalCount, SourceStatistics, YearStatistics
+from finpile.shards import StageRecord
+from finpile.split import HELDOUT, TRAIN
+from finpile.tree import LEDGER_STAGES, Tree
+
+
+def write(tree: Tree, name: str, config: ReportConfig, records: Mapping[str, StageRecord], heldout_after: date | None) -> list[str]:
+    """Writes `reports/` from the records of the stages before; returns the files."""
+    groups = [
+        {**group, "dataset": part["dataset"], "source": part["source"]}
+        for part in records["tokens"].counts["statistics"]
+        for group in part["groups"]
+    ]
+    removals = count_removals(records["split"].counts["ledger"])
+    num_kept = sum(group["num_docs"] for group in groups)
+    facts = BuildFacts(
+        name=name,
+        num_read=num_kept + sum(row.num_docs for row in removals),
+        num_heldout=sum(group["num_docs"] for group in groups if group["split"] == HELDOUT),
+        heldout_after=heldout_after.isoformat() if heldout_after else "",
+        details=_details(records),
+    )
+    return write_reports(tree.reports, corpus_statistics(groups, config.private), removals, facts)
+
+
+def corpus_statistics(groups: Iterable[Mapping[str, Any]], private: tuple[str, ...]) -> CorpusStatistics:
+    """Sums the counts of the training documents, as the encode stage made them, by source and by year."""
+    train = [group for group in groups if group["split"] == TRAIN]
+    sources: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    years: dict[tuple[str, str, int | None], list[Mapping[str, Any]]] = {}
+    for group in train:
+        sources.setdefault((group["dataset"], group["source"]), []).append(group)
+        years.setdefault((group["dataset"], group["source"], group["year"]), []).append(group)
+    return CorpusStatistics(
+        sources=tuple(
+            SourceStatistics(dataset=dataset, source=source, **_sums(some, "num_docs", "num_chars", "num_tokens", "num_bytes"))
+            for (dataset, source), some in sorted(sources.items())
+        ),
+        years=tuple(
+            YearStatistics(
+                dataset=dataset,
+                source=source,
+                year=year,
+                first_day=_day(min((group["first_day"] for group in some if group["first_day"]), default=None)),
+                last_day=_day(max((group["last_day"] for group in some if group["last_day"]), default=None)),
+                **_sums(some, "num_docs", "num_tokens"),
+            )
+            for (dataset, source, year), some in sorted(years.items(), key=lambda item: (*item[0][:2], item[0][2] or 0))
+        ),
+        private=private,
+    )
+
+
+def count_removals(ledger: Iterable[Mapping[str, Any]]) -> list[RemovalCount]:
+    """The ledger's files, as the publish stage counted them, summed by source, stage and reason."""
+    rows: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
+    for part in sorted(ledger, key=lambda part: LEDGER_STAGES.index(part["stage"])):
+        for removed in part["removed"]:
+            key = (removed["dataset"], removed["source"], part["stage"], removed["reason"])
+            rows.setdefault(key, []).append(removed)
+    return [
+        RemovalCount(dataset=key[0], source=key[1], stage=key[2], reason=key[3], **_sums(some, "num_docs", "num_spans", "num_bytes"))
+        for key, some in rows.items()
+    ]
+
+
+def _sums(rows: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
+    rows = list(rows)
+    return {name: sum(row[name] for row in rows) for name in names}
+
+
+def _day(text: str | None) -> date | None:
+    return date.fromisoformat(text) if text else None
+
+
+def _details(records: Mapping[str, StageRecord]) -> tuple[tuple[str, str], ...]:
+    training, tokens = records["tokenizer"].counts, records["tokens"].counts
+    return (
+        ("Vocabulary", f"{training['vocab_size']:,} entries, from {training['chunks']:,} chunk models"),
+        ("Training sequences", f"{tokens['sequences']:,}; {tokens['tokens_left_over']:,} tokens left over"),
+        ("Fingerprint", records["tokens"].fingerprint),
+    )
+
+
+def rewrite(tree: Tree, manifest: Mapping[str, Any]) -> list[str]:
+    """Writes the reports of a finished build again, from its manifest."""
+    config = manifest["config"]
+    records = {stage["stage"]: StageRecord.from_json(stage) for stage in manifest["stages"]}
+    after = _day(config["heldout"]["after"])
+    return write(tree, manifest["name"], ReportConfig(private=tuple(config["report"]["private"])), records, after)

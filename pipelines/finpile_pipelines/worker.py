@@ -1,0 +1,39 @@
+"""A worker process of the local runner: Beam's own worker, made silent, and bound to its launcher's life.
+
+Run by `finpile_pipelines.local` as `python -m finpile_pipelines.worker`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+
+import psutil
+
+LAUNCHER_VARIABLE = "FINPILE_LAUNCHER_PID"
+_POLL_SECONDS = 0.5
+
+
+def main() -> None:
+    """Serves until the pipeline ends, or until the launcher is gone."""
+    launcher = int(os.environ[LAUNCHER_VARIABLE])
+    threading.Thread(target=_end_with, args=(launcher,), daemon=True).start()
+    logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
+    from apache_beam.runners.worker import sdk_worker_main
+
+    sdk_worker_main.main(sys.argv)
+
+
+def _end_with(launcher: int) -> None:
+    """A killed launcher cannot end its workers; they would write into the tree of the run that comes after it."""
+    while psutil.pid_exists(launcher):
+        time.sleep(_POLL_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""The C4 rules against a slow, obvious twin, and each rule by an example."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finpile.clean import Rejection, Span, c4
+from finpile.clean.normalise import normalise
+from finpile.clean.rules import apply_all, byte_spans, without
+
+GOOD = "Oil prices rose again on Monday."
+PAGE = "\n".join([GOOD, "Gold fell by two percent there.", "The dollar did not move much."])
+
+
+def twin(text: str) -> list[str] | None:
+    """The lines that stay, written straight from the table; None for a rejected page."""
+    if "lorem ipsum" in text.lower() or "{" in text:
+        return None
+    kept, sentences = [], 0
+    for line in text.split("\n"):
+        bare = re.sub(r"\[\d*\]|\[edit\]|\[citation needed\]", "", line).rstrip()
+        if any(len(word) > 1000 for word in line.split()) or len(bare.split()) < 5:
+            continue
+        if not bare.endswith((".", "?", "!", '"')) or bare.endswith("..."):
+            continue
+        low = bare.lower()
+        phrases = ["javascript", "terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies"]
+        if any(phrase in low for phrase in [*phrases, "use cookies"]):
+            continue
+        kept.append(re.sub(r"\[\d*\]|\[edit\]|\[citation needed\]", "", line))
+        sentences += max(1, len(re.findall(r"[.?!]+[\"')\]\u2019\u201d]*(?=\s|$)", kept[-1])))
+    return kept if sentences >= 3 else None
+
+
+SAMPLES = (
+    GOOD,
+    "Gold fell [12] by two percent there.[3]",
+    "Home",
+    "Menu and more to read",
+    "",
+    "We said: “no” — and left it.",
+    "Please enable Javascript to see this page.",
+    "Read our privacy policy before you go on.",
+    "It goes on and on ...",
+    "x" * 1001 + " is a very long word.",
+    "Too short.",
+    "lorem ipsum dolor sit amet you know.",
+    "f(x) { return x; }",
+    'He said that "oil rose on Monday"',
+    "Is it [citation needed] so? It is! It was. [edit]",
+)
+LINES = st.lists(st.sampled_from(SAMPLES), max_size=14)
+
+
+@given(LINES)
+def test_lines_that_stay_are_those_of_the_twin(lines: list[str]) -> None:
+    text = normalise("\n".join(lines))
+    found, expected = apply_all([c4], text), twin(text)
+    if isinstance(found, Rejection):
+        assert expected is None
+    else:
+        assert [line for line in without(text, found).split("\n") if line] == expected
+        assert not without(text, found).endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("x" * 1001 + " and four more words.", "c4_long_word"),
+        ("Menu and some more words", "c4_no_end_mark"),
+        ("This one breaks off ...", "c4_ellipsis"),
+        ("Only four words here.", "c4_short_line"),
+        ("Please turn on JavaScript to read on.", "c4_javascript"),
+        ("This fine site uses cookies for you.", "c4_policy"),
+    ],
+)
+def test_a_line_goes_with_its_line_end_for_the_rule_it_breaks(line: str, reason: str) -> None:
+    lines = PAGE.split("\n")
+    middle = "\n".join([lines[0], line, *lines[1:]])
+    at = len(lines[0]) + 1
+    assert c4.apply(middle) == [Span(at, at + len(line) + 1, reason)]
+    assert without(middle, c4.apply(middle)) == PAGE  # type: ignore[arg-type]
+    assert c4.apply(f"{PAGE}\n\n{line}") == [Span(len(PAGE), len(PAGE) + 2 + len(line), reason)]
+    assert c4.apply(f"{line}\n\n{PAGE}") == [Span(0, len(line) + 2, reason)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (PAGE + "\nLOREM Ipsum", "c4_lorem_ipsum"),
+        (PAGE + "\nvar x = {};", "c4_curly_bracket"),
+        (GOOD + "\n" + GOOD, "c4_few_sentences"),
+        ("Home\nMenu", "c4_few_sentences"),
+        ("x", "c4_few_sentences"),
+    ],
+)
+def test_a_page_is_rejected_as_a_whole(text: str, reason: str) -> None:
+    found = c4.apply(text)
+    assert isinstance(found, Rejection)
+    assert found.reason == reason
+
+
+def test_three_sentences_in_one_line_are_enough() -> None:
+    assert c4.apply('Oil rose. Did gold fall? "Not at all!"') == []
+
+
+def test_citations_are_spans_inside_lines_that_stay() -> None:
+    text = PAGE.replace("Gold fell", "Gold[12] fell[citation needed]")
+    found = c4.apply(text)
+    assert isinstance(found, list)
+    assert [(text[span.start : span.end], span.reason) for span in found] == [
+        ("[12]", "c4_citation"),
+        ("[citation needed]", "c4_citation"),
+    ]
+    assert without(text, found) == PAGE
+
+
+class Cut:
+    """A filter that takes every occurrence of a string."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def apply(self, text: str) -> Rejection | list[Span]:
+        return [Span(found.start(), found.end(), f"cut_{self.what}") for found in re.finditer(self.what, text)]
+
+
+@given(st.text(alphabet="abcé", max_size=30), st.lists(st.sampled_from(["a", "b", "ab", "bc", "cé", "aa"]), max_size=4))
+def test_spans_of_filters_in_a_row_are_spans_of_the_first_text(text: str, cuts: list[str]) -> None:
+    expected = text
+    for cut in cuts:
+        expected = expected.replace(cut, "")
+    spans = apply_all([Cut(cut) for cut in cuts], text)
+    assert isinstance(spans, list)
+    assert without(text, spans) == expected
+    assert all(first.end <= second.start for first, second in itertools.pairwise(spans))
+    data = text.encode()
+    for span, (start, end, _) in zip(spans, byte_spans(text, spans), strict=True):
+        assert data[start:end].decode() == text[span.start : span.end] != ""

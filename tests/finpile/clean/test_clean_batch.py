@@ -1,0 +1,200 @@
+"""The laws of the clean stage: nothing is lost, nothing else is changed, dates come from the best evidence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finpile.clean import REASONS, Cleaned, clean_batch
+from finpile.clean.clean import BEFORE_FILTERS
+from finpile.clean.normalise import normalise
+from finpile.config import CleanConfig, SourceConfig
+from finpile.digest import add, from_hex, multiset_digest, to_hex
+from finpile.document import DOCUMENT_SCHEMA, HTML, PLAIN, DocumentBuilder, RawDocument, document_id
+from finpile.errors import ConfigError
+from finpile.ledger import restore
+
+PAGE = "Oil prices rose again on Monday. Gold fell by two percent. The dollar did not move much."
+MOMENT = datetime(2021, 3, 15, tzinfo=UTC)
+
+
+def source(**clean: Any) -> SourceConfig:
+    date_pattern = clean.pop("date_pattern", None)
+    format_name = clean.pop("format", "text")
+    return SourceConfig(
+        name="News", dataset="FinPile", format=format_name, paths=("*",), date_pattern=date_pattern,
+        clean=CleanConfig(**clean),
+    )  # fmt: skip
+
+
+def batch_of(*documents: RawDocument) -> pa.RecordBatch:
+    builder = DocumentBuilder("FinPile", "News")
+    for document in documents:
+        builder.append(document)
+    return builder.flush()
+
+
+def clean(*documents: RawDocument, **settings: Any) -> Cleaned:
+    return clean_batch(batch_of(*documents), source(**settings))
+
+
+def one(document: RawDocument, **settings: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The one kept row, and the rows of the ledger as (reason, detail)."""
+    found = clean(document, **settings)
+    (row,) = found.batch.to_pylist()
+    return row, [(removal.reason, removal.detail) for removal in found.removals]
+
+
+LINES = st.sampled_from(
+    ["Oil prices rose again on Monday.", "Ölpreise stiegen am Montag [1] – wieder!", "Menu", "", "Read on ...", "é {",
+     "Please use cookies or do not use them.", "日本の株は上がった", " \t", "\r\nGold\x00 fell by two percent there. "]
+)  # fmt: skip
+TEXTS = st.lists(st.lists(LINES, max_size=10).map("\n".join), max_size=6)
+
+
+@given(TEXTS, st.sampled_from([(), ("c4",)]))
+def test_kept_text_and_ledger_rebuild_the_normal_form(texts: list[str], filters: tuple[str, ...]) -> None:
+    documents = [RawDocument(locator=str(index), text=text) for index, text in enumerate(texts)]
+    found = clean(*documents, filters=filters)
+    before = {document_id("News", str(index)): normalise(text) for index, text in enumerate(texts)}
+    rebuilt: dict[str, bytes] = {}
+    for row in found.batch.to_pylist():
+        spans = [(entry.start, entry.end, entry.removed_text) for entry in found.removals if entry.id == row["id"]]
+        rebuilt[row["id"]] = restore(row["text"].encode(), spans)
+    for entry in found.removals:
+        if entry.start is None and entry.reason not in BEFORE_FILTERS:
+            assert entry.id not in rebuilt
+            rebuilt[entry.id] = entry.removed_text
+    assert rebuilt == {identity: text.encode() for identity, text in before.items() if text}
+    assert found.digest_before_filters == multiset_digest(rebuilt.keys(), rebuilt.values())
+    assert found.num_bytes_before_filters == sum(map(len, rebuilt.values()))
+    assert found.num_documents_before_filters == len(rebuilt)
+
+
+@given(TEXTS)
+def test_every_document_is_kept_or_removed_once(texts: list[str]) -> None:
+    documents = [RawDocument(locator=str(index), text=text) for index, text in enumerate(texts)]
+    found = clean(*documents, filters=("c4",))
+    gone = [entry.id for entry in found.removals if entry.start is None]
+    assert sorted(gone + found.batch.column("id").to_pylist()) == sorted(
+        document_id("News", document.locator) for document in documents
+    )
+    assert {entry.reason for entry in found.removals} <= REASONS.keys()
+    assert {(entry.stage, entry.dataset, entry.source) for entry in found.removals} <= {("clean", "FinPile", "News")}
+
+
+@given(TEXTS, st.integers(0, 6))
+def test_result_does_not_depend_on_the_cut_into_batches(texts: list[str], at: int) -> None:
+    documents = [RawDocument(locator=str(index), text=text) for index, text in enumerate(texts)]
+    whole = clean(*documents, filters=("c4",))
+    parts = [clean(*documents[:at], filters=("c4",)), clean(*documents[at:], filters=("c4",))]
+    assert pa.Table.from_batches([part.batch for part in parts]).to_pylist() == whole.batch.to_pylist()
+    assert parts[0].removals + parts[1].removals == whole.removals
+    assert add(*(part.digest_before_filters for part in parts)) == whole.digest_before_filters
+
+
+def test_schema_and_untouched_columns() -> None:
+    raw = RawDocument(locator="a#1", text=PAGE, url="u", title="t", license="l", meta={"k": "é"}, timestamp=MOMENT,
+                      timestamp_origin="field")  # fmt: skip
+    found = clean(raw).batch
+    assert found.schema == DOCUMENT_SCHEMA
+    found.validate(full=True)
+    assert found.to_pylist() == batch_of(raw).drop_columns("media_type").to_pylist()
+
+
+def test_an_empty_batch_gives_an_empty_batch() -> None:
+    found = clean()
+    assert (found.batch.num_rows, found.removals, found.digest_before_filters) == (0, [], 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "media_type", "becomes_text"),
+    [("auto", HTML, True), ("auto", PLAIN, False), ("always", PLAIN, True), ("never", HTML, False)],
+)
+def test_html_is_read_where_the_source_says_so(mode: str, media_type: str, becomes_text: bool) -> None:
+    raw = RawDocument(locator="a", text="<title>Oil</title><p>Oil rose.</p>", media_type=media_type)
+    row, _ = one(raw, html=mode)
+    assert row["text"] == ("Oil rose." if becomes_text else raw.text)
+    assert row["title"] == ("Oil" if becomes_text else None)
+
+
+def test_a_page_without_text_goes_as_it_came() -> None:
+    raw = RawDocument(locator="a", text="<script>x()</script>", media_type=HTML)
+    found = clean(raw)
+    (removal,) = found.removals
+    assert (removal.reason, removal.start, removal.removed_text) == ("empty_text", None, raw.text.encode())
+    assert found.digest_before_filters == 0
+
+
+HTML_DATE = '<meta property="article:published_time" content="2021-03-15"><p>Oil rose.'
+
+
+@pytest.mark.parametrize(
+    ("changes", "moment", "origin"),
+    [
+        ({"timestamp": datetime(2020, 1, 1, tzinfo=UTC), "timestamp_origin": "field"}, datetime(2020, 1, 1), "field"),
+        ({"timestamp": datetime(1800, 1, 1, tzinfo=UTC), "timestamp_origin": "field"}, datetime(2021, 3, 15), "html"),
+        ({"meta": {"unreadable_timestamp": "soon"}}, datetime(2021, 3, 15), "html"),
+        ({"text": "<p>x"}, datetime(2022, 4, 16), "url"),
+        ({"text": "<p>x", "url": None}, datetime(2023, 5, 17), "filename"),
+        ({"text": "<p>x", "url": "http://a.com", "locator": "a.tar!b.htm#20200101"}, None, "none"),
+    ],
+)
+def test_a_date_comes_from_the_best_evidence(changes: dict[str, Any], moment: datetime | None, origin: str) -> None:
+    given_values: dict[str, Any] = {
+        "locator": "x/20230517.htm#77", "text": HTML_DATE, "media_type": HTML, "url": "http://a.com/2022/04/16/oil",
+    }  # fmt: skip
+    row, _ = one(RawDocument(**{**given_values, **changes}), date_pattern="%Y%m%d")
+    assert row["timestamp"] == (moment and moment.replace(tzinfo=UTC))
+    assert row["timestamp_origin"] == origin
+
+
+@pytest.mark.parametrize("value", ["soon", {"day": 3}])
+def test_an_unreadable_date_leaves_a_row_and_meta(value: Any) -> None:
+    row, rows = one(RawDocument(locator="a", text=PAGE, meta={"unreadable_timestamp": value, "k": 1}))
+    assert json.loads(row["meta"]) == {"k": 1}
+    assert rows == [("unreadable_timestamp", value if isinstance(value, str) else json.dumps(value))]
+    assert (row["timestamp"], row["timestamp_origin"]) == (None, "none")
+
+
+def test_an_implausible_date_leaves_a_row_without_text() -> None:
+    raw = RawDocument(locator="a", text=PAGE, timestamp=datetime(2199, 1, 1, tzinfo=UTC), timestamp_origin="field")
+    found = clean(raw)
+    (removal,) = found.removals
+    assert (removal.reason, removal.detail) == ("implausible_timestamp", "2199-01-01T00:00:00+00:00")
+    assert (removal.start, removal.end, removal.removed_text) == (0, 0, b"")
+    assert found.batch.column("timestamp").null_count == 1
+
+
+def test_a_date_pattern_that_leaves_the_day_open_is_a_config_error() -> None:
+    with pytest.raises(ConfigError):
+        one(RawDocument(locator="a", text=PAGE), date_pattern="%Y")
+
+
+def test_digest_is_the_sum_of_the_documents_hashes() -> None:
+    expected = sum(
+        int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "big") for data in (b"a\0x", b"b\0\xc3\xa9")
+    )
+    assert multiset_digest(["a", "b"], ["x", "é"]) == expected % 2**128
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=5), st.randoms())
+def test_digest_knows_no_order_and_adds_up(documents: list[tuple[str, str]], random: Any) -> None:
+    shuffled = random.sample(documents, len(documents))
+    total = multiset_digest(*zip(*documents, strict=True)) if documents else multiset_digest([], [])
+    assert add(*(multiset_digest([identity], [text]) for identity, text in shuffled)) == total
+    assert from_hex(to_hex(total)) == total
+    assert len(to_hex(total)) == 32
+
+
+def test_digest_tells_a_document_from_two_of_it() -> None:
+    assert multiset_digest(["a", "a"], ["x", "x"]) != multiset_digest(["a"], ["x"])
+    with pytest.raises(ValueError, match="zip"):
+        multiset_digest(["a"], [])

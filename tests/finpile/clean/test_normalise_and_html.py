@@ -1,0 +1,128 @@
+"""The normal form of text, and HTML to text."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zstandard import ZstdDecompressor
+
+from finpile.clean.html import to_text
+from finpile.clean.normalise import normalise
+
+SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+TEXT = st.text(alphabet=st.sampled_from("ab \t\n\r\v\f\0\x1b\x7f\u00a0\u2003e\u0301\u00e9\u212b.")) | st.text()
+
+
+@given(TEXT)
+def test_to_normalise_again_changes_nothing(text: str) -> None:
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@given(TEXT)
+def test_normal_form_holds_what_it_promises(text: str) -> None:
+    found = normalise(text)
+    assert unicodedata.is_normalized("NFC", found)
+    assert not any(ord(sign) < 32 and sign not in "\t\n" for sign in found)
+    assert "\n\n\n" not in found
+    assert not found.startswith("\n")
+    assert not any(line.endswith((" ", "\t", "\u00a0")) for line in found.split("\n"))
+
+
+@given(TEXT)
+def test_nothing_but_white_space_and_controls_goes(text: str) -> None:
+    def bare(value: str) -> str:
+        kept = "".join(sign for sign in value if ord(sign) > 32 and sign not in "\x7f\u00a0")
+        return unicodedata.normalize("NFC", kept)
+
+    assert bare(normalise(text)) == bare(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\r\nb\rc\fd\ve", "a\nb\nc\nd\ne"),
+        ("\n\n  def f():\n\t\treturn  1 \t\u00a0\n\n\n\n\n  x\n\n", "  def f():\n\t\treturn  1\n\n  x"),
+        ("cafe\u0301 \x00\x1b", "caf\u00e9"),
+        ("e\x00\u0301", "\u00e9"),
+        (" \t\u00a0\r\n ", ""),
+        ("", ""),
+    ],
+)
+def test_examples_of_the_normal_form(text: str, expected: str) -> None:
+    assert normalise(text) == expected
+
+
+PAGE = (
+    "<html><head><title>Oil \n rose</title></head><body><nav><a href=/>Home</a></nav><article><h1>Oil</h1>"
+    "<p>Oil rose on Monday after the producers met in Vienna to talk about output.</p>"
+    "<table><tr><td>Brent</td><td></td><td>12.5</td></tr></table></article></body></html>"
+)
+
+
+def test_main_content_leaves_the_menu_out() -> None:
+    whole, title = to_text(PAGE, main_content=False)
+    main, _ = to_text(PAGE, main_content=True)
+    assert title == "Oil rose"
+    assert "Home" in whole
+    assert "Home" not in main
+    assert "Oil rose on Monday" in main
+
+
+def test_rows_of_a_table_are_lines_with_tabs() -> None:
+    assert "Brent\t12.5" in to_text(PAGE, main_content=False)[0].split("\n")
+
+
+def test_indentation_in_pre_stays() -> None:
+    assert "\t\treturn 1" in to_text("<pre>def f():\n\t\treturn 1</pre>", main_content=False)[0]
+
+
+def test_a_page_without_main_content_is_taken_whole() -> None:
+    assert to_text("<nav>Only a menu</nav>", main_content=True)[0].strip() == "Only a menu"
+
+
+def test_the_hidden_data_of_inline_xbrl_is_not_text() -> None:
+    page = "<body><div style='display:none'><ix:header><ix:hidden>us-gaap</ix:hidden></ix:header></div><p>Oil rose.</p>"
+    assert to_text(page, main_content=False)[0].strip() == "Oil rose."
+
+
+@given(st.text(alphabet=st.sampled_from("<>/=\"'&;!-divtableprscnx:? \n\0é")) | st.text(), st.booleans())
+def test_broken_html_gives_some_text(html: str, main_content: bool) -> None:
+    text, _ = to_text(html, main_content=main_content)
+    assert text.encode().decode() == text
+
+
+@pytest.mark.parametrize(
+    "page", ["<div>" * 20_000 + "deep", "<table><tr><td>" * 2_000 + "deep", "<b><p>" * 200 + "deep"]
+)
+def test_deep_nesting_is_no_harm(page: str) -> None:
+    assert to_text(page, main_content=False)[0].strip() == "deep"
+
+
+def members(archive: Path, marks: str) -> dict[str, str]:
+    """The files whose names hold one of the marks, by their day."""
+    with archive.open("rb") as stream, tarfile.open(fileobj=ZstdDecompressor().stream_reader(stream), mode="r|") as tar:
+        return {
+            found[0]: tar.extractfile(member).read().decode("utf-8", "replace")  # type: ignore[union-attr]
+            for member in tar
+            if (found := re.search(marks, member.name)) and member.isfile()
+        }
+
+
+def test_real_speeches_as_html_hold_the_words_of_their_text() -> None:
+    """An oracle: the same speeches, extracted by other hands."""
+    folder = SHARED_DATA / "fin_centralbank"
+    if not folder.exists():
+        pytest.skip("../shared/data is absent")
+    pages = members(folder / "fed_speeches_html_sample.tar.zst", r"2022\d{4}")
+    speeches = members(folder / "fed_speeches_txt.tar.zst", r"2022\d{4}")
+    assert len(pages.keys() & speeches.keys()) > 3
+    for day in sorted(pages.keys() & speeches.keys()):
+        words = set(re.findall("[a-z]+", speeches[day].lower()))
+        found = set(re.findall("[a-z]+", to_text(pages[day], main_content=False)[0].lower()))
+        assert len(words & found) >= 0.95 * len(words), day

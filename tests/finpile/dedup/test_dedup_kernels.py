@@ -1,0 +1,53 @@
+"""The kernels are all compiled at once, and stay within their arrays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+PROGRAM = """
+import random
+import pyarrow as pa
+from numba import config
+from numba.core.dispatcher import Dispatcher
+from finpile.config import NearConfig
+from finpile.dedup import FAST, _kernels, band_keys, compile_kernels, find_near_duplicates, verify
+
+def compiled():
+    found = {name: len(value.signatures) for name, value in vars(_kernels).items() if isinstance(value, Dispatcher)}
+    assert len(found) > 8
+    return found
+
+assert config.BOUNDSCHECK == 1
+compile_kernels()
+before = compiled()
+assert all(before.values()), before
+rng = random.Random(0)
+alphabet = "abC1 .,é\\u2019\\u2080漢。😀"
+texts = ["".join(rng.choices(alphabet, k=rng.randrange(40))) for _ in range(300)]
+texts += [text[:3] + text for text in texts] + ["", "a", "漢" * 50, "a " * 5000, "\\u2019" * 9]
+for cut in range(1, 4):  # characters broken off at the end: never valid, never out of bounds
+    verify.word_hashes("漢é\\u2019😀".encode()[:-cut])
+    for text in ("é", "漢", "\\u2019", "\\u3002"):
+        verify.word_hashes(text.encode()[:cut])
+find_near_duplicates(pa.array(texts, pa.large_string()), NearConfig(ngram=2, bands=30, rows=1, edit_similarity=0.5))
+band_keys(pa.array([], pa.large_string()), FAST)
+band_keys(pa.array(["", ""]).slice(1), FAST)
+verify.LONG_WORDS = 4
+verify.resolve_group([text.encode() for text in texts[:60]], [(0, i) for i in range(60)], FAST)
+after = compiled()
+assert after == before, (before, after)
+print("within bounds")
+"""
+
+
+def test_kernels_stay_within_bounds_and_are_compiled_at_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.stdout.strip() == "within bounds", result.stderr

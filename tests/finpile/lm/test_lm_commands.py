@@ -1,0 +1,87 @@
+"""`finpile train` and `finpile evaluate`, from training file to table."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from finpile.cli import train as commands
+from finpile.document import PUBLISHED_SCHEMA
+from finpile.errors import ConfigError, InputError
+from finpile.tokens.store import write_token_shard
+
+TEXT = "Gold rose by a tenth, and oil fell. "
+
+
+class ByteTokenizer:
+    vocab_size, eot_id = 257, 256
+
+    def encode_array(self, texts: pa.Array) -> pa.LargeListArray:
+        return pa.array([list(text.encode()) for text in texts.to_pylist()], pa.large_list(pa.int32()))
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A build whose only text is one sentence, a training file beside it, and bytes for a tokenizer."""
+    root = tmp_path / "out"
+    ids = np.frombuffer((TEXT * 80).encode(), np.uint8)[: 32 * 80].reshape(-1, 32)
+    write_token_shard(f"{root}/tokens/split=train/a.arrow", ids, vocab_size=257, eot_id=256, tokenizer="")
+    row: dict[str, Any] = dict.fromkeys(PUBLISHED_SCHEMA.names)
+    row |= {"id": "a", "dataset": "FinPile", "source": "News", "text": TEXT * 3, "split": "heldout", "num_copies": 1}
+    row |= {"timestamp_origin": "none", "locator": "x", "meta": "{}"}
+    (root / "documents/dataset=FinPile/source=News").mkdir(parents=True)
+    table = pa.Table.from_pylist([row], schema=PUBLISHED_SCHEMA)
+    pq.write_table(table, root / "documents/dataset=FinPile/source=News/part-00000-of-00001.parquet")
+    (tmp_path / "train.yaml").write_text(
+        "tokens: out/tokens/split=train\nout: run\nsteps: 60\nbatch_size: 4\nlearning_rate: 0.01\nwarmup_steps: 5\n"
+        "model: {num_layers: 1, num_heads: 3, hidden_size: 24}\nthreads: 1\n"
+    )
+    monkeypatch.setattr(commands, "load_tokenizer", lambda *_: ByteTokenizer())
+    return root
+
+
+def run(command: click.Command, *arguments: object) -> str:
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_train_then_evaluate(build: Path) -> None:
+    folder = build.parent
+    first = json.loads(run(commands.train_command, folder / "train.yaml", "--steps", 5, "--json"))
+    assert (first["step"], first["resumed_from"], first["num_sequences"]) == (5, 0, 80)
+    said = run(commands.train_command, folder / "train.yaml")
+    assert "step 60 of 60: loss" in said
+    assert "Went on from step 5" in said
+    report = json.loads(run(commands.evaluate_command, folder / "run", "--on", build, "--json"))
+    assert report == json.loads((folder / "run" / "evaluation.json").read_text())
+    assert [entry["source"] for entry in report["sources"]] == ["News"]
+    assert report["total"]["num_bytes"] == report["total"]["num_tokens"] == 3 * len(TEXT)
+    assert report["total"]["bits_per_byte"] < 0.8 * math.log2(257)
+    assert (report["step"], report["window"]) == (60, 32)
+    table = run(commands.evaluate_command, folder / "run", "--on", build, "--max-documents", 1)
+    assert f"{report['total']['bits_per_byte']:.4f}" in table
+
+
+def test_evaluate_names_a_folder_without_a_run(build: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no checkpoint\.pt"):
+        run(commands.evaluate_command, tmp_path / "nowhere", "--on", build)
+
+
+@pytest.mark.parametrize("command", [commands.train_command, commands.evaluate_command])
+def test_without_torch_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, command: click.Command) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    arguments = ["x.yaml"] if command is commands.train_command else ["run", "--on", "out"]
+    with pytest.raises(ConfigError, match=r'pip install "finpile\[train\]"') as caught:
+        run(command, *arguments)
+    assert caught.value.exit_code == 2

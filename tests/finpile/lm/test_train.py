@@ -1,0 +1,257 @@
+"""A run is a function of its settings: killed or not, cut up or not, it leaves the same bytes; and it learns."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from finpile.config import to_dict
+from finpile.errors import ConfigError, InputError, RunError
+from finpile.lm.checkpoint import FILE_NAME, load_checkpoint, restore_model
+from finpile.lm.losses import LOG_NAME, PLOT_NAME, LossRecord, read_log, smooth
+from finpile.lm.model import ModelConfig
+from finpile.lm.presets import BLOOMBERGGPT_50B
+from finpile.lm.train import TrainConfig, load_train_config, repeatable, train
+from finpile.tokens.store import write_token_shard
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+VOCAB_SIZE = 40
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> TrainConfig:
+    """A run of a few thousand parameters over sequences that count upwards; dropout, so that generators matter."""
+    starts = np.random.default_rng(0).integers(0, VOCAB_SIZE, (30, 1))
+    ids = (starts + np.arange(16)) % VOCAB_SIZE
+    write_token_shard(f"{tmp_path}/tokens/a.arrow", ids, vocab_size=VOCAB_SIZE, eot_id=39, tokenizer="ab")
+    return TrainConfig(
+        tokens=str(tmp_path / "tokens"),
+        out=str(tmp_path / "run"),
+        steps=20,
+        model=ModelConfig(num_layers=2, num_heads=3, hidden_size=24, dropout=0.1),
+        batch_size=4,
+        learning_rate=3e-3,
+        warmup_steps=5,
+        threads=1,
+        checkpoint_every=5,
+    )
+
+
+def elsewhere(settings: TrainConfig, name: str, **changes: Any) -> TrainConfig:
+    return dataclasses.replace(settings, out=str(Path(settings.out).with_name(name)), **changes)
+
+
+def flat(value: Any, name: str = "") -> dict[str, Any]:
+    """All leaves of a nested state by name; tensors as their bytes."""
+    if isinstance(value, torch.Tensor):
+        return {name: (value.dtype, tuple(value.shape), value.numpy().tobytes())}
+    if isinstance(value, dict):
+        return {leaf: each for key, entry in value.items() for leaf, each in flat(entry, f"{name}/{key}").items()}
+    if isinstance(value, (list, tuple)):
+        return flat(dict(enumerate(value)), name)
+    return {name: value}
+
+
+def outcome(settings: TrainConfig) -> tuple[dict[str, Any], bytes]:
+    """Everything a run leaves: weights, optimiser, generators, step and settings, and the loss log's bytes."""
+    checkpoint = load_checkpoint(settings.out)
+    assert checkpoint is not None
+    state = {name: getattr(checkpoint, name) for name in ("step", "settings", "model", "optimizer", "random")}
+    return flat(state), (Path(settings.out) / LOG_NAME).read_bytes()
+
+
+#: Kills itself as no handler can prevent: after step 13, or half way through writing the checkpoint of step 10.
+VICTIM = """
+import json, os, signal, sys
+import torch
+from finpile.lm.model import ModelConfig
+from finpile.lm.presets import BLOOMBERGGPT_50B
+from finpile.lm.train import TrainConfig, train
+
+values = json.loads(sys.argv[1])
+values["model"] = ModelConfig(**values["model"])
+die = lambda: os.kill(os.getpid(), signal.SIGKILL)
+saves, save = [], torch.save
+
+def dying_save(state, stream):
+    saves.append(state["step"])
+    if len(saves) == 2 and sys.argv[2] == "while saving":
+        stream.write(b"half a checkpoint")
+        stream.flush()
+        die()
+    save(state, stream)
+
+torch.save = dying_save
+train(TrainConfig(**values), on_step=lambda record: die() if record.step == 13 else None)
+"""
+
+
+@pytest.mark.parametrize(("when", "resumes_at"), [("between checkpoints", 10), ("while saving", 5)])
+def test_a_killed_run_ends_in_the_bytes_of_an_undisturbed_one(
+    settings: TrainConfig, when: str, resumes_at: int
+) -> None:
+    undisturbed = elsewhere(settings, "undisturbed")
+    train(undisturbed)
+    command = [sys.executable, "-c", VICTIM, json.dumps(to_dict(settings)), when]
+    assert subprocess.run(command, cwd=REPOSITORY, check=False).returncode == -9
+    assert len(read_log(settings.out)) > resumes_at - 1
+    result = train(settings)
+    assert result.resumed_from == resumes_at
+    assert [record.step for record in result.records] == list(range(1, 21))
+    assert outcome(settings) == outcome(undisturbed)
+
+
+def test_stopping_early_changes_nothing_but_the_end(settings: TrainConfig) -> None:
+    train(settings)
+    pieces = elsewhere(settings, "pieces")
+    assert len(train(pieces, stop_at=3).records) == 3
+    assert len(train(pieces, stop_at=4).records) == 4
+    train(pieces)
+    assert outcome(pieces) == outcome(settings)
+
+
+def test_a_finished_run_is_left_as_it_is(settings: TrainConfig) -> None:
+    train(settings)
+    before = outcome(settings)
+    result = train(settings)
+    assert result.resumed_from == len(result.records) == 20
+    assert outcome(settings) == before
+
+
+def test_dropout_and_seed_reach_the_weights(settings: TrainConfig) -> None:
+    model = dataclasses.replace(settings.model or ModelConfig(num_layers=1, num_heads=1, hidden_size=1), dropout=0.0)
+    runs = [settings, elsewhere(settings, "dry", model=model), elsewhere(settings, "seeded", seed=1)]
+    losses = {train(run, stop_at=3).records[-1].loss for run in runs}
+    assert len(losses) == 3
+
+
+def test_the_first_loss_is_near_ln_v_and_the_last_far_below(settings: TrainConfig) -> None:
+    longer = dataclasses.replace(settings, steps=150, learning_rate=1e-2, batch_size=8, checkpoint_every=150)
+    records = train(longer).records
+    assert records[0].loss == pytest.approx(math.log(VOCAB_SIZE), abs=0.6)
+    assert records[-1].loss < 0.5  # counting upwards leaves nothing to chance
+    assert records[-1].tokens == 150 * 8 * 16
+    assert (Path(longer.out) / PLOT_NAME).read_bytes().startswith(b"\x89PNG")
+
+
+def test_micro_batches_add_up_to_the_batch(settings: TrainConfig) -> None:
+    model = ModelConfig(num_layers=2, num_heads=3, hidden_size=24)
+    whole = train(dataclasses.replace(settings, model=model), stop_at=4).records
+    parts = train(elsewhere(settings, "parts", model=model, micro_batch_size=3), stop_at=4).records
+    for one, other in zip(whole, parts, strict=True):
+        assert one.loss == pytest.approx(other.loss, rel=1e-4)
+        assert one.gradient_norm == pytest.approx(other.gradient_norm, rel=1e-4)
+
+
+def test_bfloat16_stays_close_to_float32(settings: TrainConfig) -> None:
+    single = train(settings, stop_at=2).records
+    half = train(elsewhere(settings, "half", precision="bfloat16"), stop_at=2).records
+    assert half[0].loss != single[0].loss
+    assert half[0].loss == pytest.approx(single[0].loss, rel=0.02)
+
+
+def test_a_checkpoint_gives_back_the_model(settings: TrainConfig) -> None:
+    train(settings, stop_at=2)
+    checkpoint = load_checkpoint(settings.out)
+    assert checkpoint is not None
+    assert (checkpoint.step, checkpoint.meta.model) == (2, settings.model)
+    assert (checkpoint.meta.vocab_size, checkpoint.meta.eot_id, checkpoint.meta.sequence_length) == (VOCAB_SIZE, 39, 16)
+    for name, tensor in restore_model(checkpoint).state_dict().items():
+        assert torch.equal(tensor, checkpoint.model[name])
+
+
+def test_a_run_does_not_resume_under_other_settings(settings: TrainConfig) -> None:
+    train(settings, stop_at=1)
+    with pytest.raises(ConfigError, match=r"optimizer\.learning_rate was 0\.003, is 0\.01.*another `out`"):
+        train(dataclasses.replace(settings, learning_rate=0.01))
+    write_token_shard(f"{settings.tokens}/b.arrow", np.zeros((1, 16), int), vocab_size=40, eot_id=39, tokenizer="ab")
+    with pytest.raises(ConfigError, match=r"tokens\.num_sequences was 30, is 31"):
+        train(settings)
+
+
+def test_a_file_that_is_no_checkpoint_is_named(settings: TrainConfig) -> None:
+    Path(settings.out).mkdir()
+    (Path(settings.out) / FILE_NAME).write_bytes(b"half a checkpoint")
+    with pytest.raises(InputError, match="is no checkpoint"):
+        train(settings)
+    torch.save({"format": "another"}, Path(settings.out) / FILE_NAME)
+    with pytest.raises(InputError, match="of this version"):
+        train(settings)
+
+
+def test_a_loss_that_is_no_number_ends_the_run_with_advice(settings: TrainConfig) -> None:
+    wild = dataclasses.replace(settings, learning_rate=1e30, warmup_steps=0, checkpoint_every=1)
+    with pytest.raises(RunError, match=r"step \d+: the loss is .*nan.*lower `learning_rate`"):
+        train(wild)
+    assert all(math.isfinite(record.loss) for record in read_log(wild.out))
+
+
+def test_torch_is_left_as_it_was(settings: TrainConfig) -> None:
+    before = (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.get_rng_state())
+    train(settings, stop_at=1)
+    after = (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled(), torch.get_rng_state())
+    assert before[:2] == after[:2]
+    assert torch.equal(before[2], after[2])
+    with repeatable(1):
+        assert torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_torn_last_line_of_the_log_is_no_record(tmp_path: Path) -> None:
+    record = LossRecord(1, 64, 3.5, 0.1, 0.2)
+    line = json.dumps(dataclasses.asdict(record))
+    (tmp_path / LOG_NAME).write_text(f'{line}\n{{"step": 2, "tok')
+    assert read_log(str(tmp_path)) == [record]
+
+
+def test_smoothing_is_the_papers_formula() -> None:
+    losses = [5.0, 3.0, 4.0, 1.0, 2.0]
+    weights = [[0.9 ** (t - i) for i in range(t + 1)] for t in range(5)]
+    expected = [sum(w * x for w, x in zip(row, losses, strict=False)) / sum(row) for row in weights]
+    assert smooth(losses, 0.1) == pytest.approx(expected)
+
+
+def test_a_training_file_is_read_strictly_and_from_its_own_folder(tmp_path: Path) -> None:
+    file = tmp_path / "train.yaml"
+    file.write_text("tokens: ../t\nout: run\nsteps: 7\nmodel: {num_layers: 1, num_heads: 2, hidden_size: 8}\n")
+    config = load_train_config(file)
+    assert (config.tokens, config.out) == (str(tmp_path.parent / "t"), str(tmp_path / "run"))
+    assert config.optimizer_config().decay_steps == config.optimizer_config().warmup_steps == 7
+    file.write_text("tokens: gs://bucket/t\nout: run\nsteps: 7\n")
+    assert load_train_config(file).tokens == "gs://bucket/t"
+    file.write_text("tokens: t\nout: run\nsteps: 7\nlearning_rat: 1\n")
+    with pytest.raises(ConfigError, match=r"train\.yaml:4: unknown key `learning_rat`.*`learning_rate`"):
+        load_train_config(file)
+    file.write_text("tokens: t\nout: run\nsteps: 7\npreset: tinny\n")
+    with pytest.raises(ConfigError, match=r"train\.yaml:.*'tinny' is not known"):
+        load_train_config(file)
+    file.write_text("tokens: t\nout: s3://bucket/run\nsteps: 7\n")
+    with pytest.raises(ConfigError, match="on a local disk"):
+        load_train_config(file)
+
+
+def test_a_preset_alone_is_the_preset() -> None:
+    config = TrainConfig(tokens="t", out="o", steps=172_640, preset="bloomberggpt-50b")
+    assert config.model_config() == BLOOMBERGGPT_50B.model
+    assert config.batch_config() == BLOOMBERGGPT_50B.batch
+    assert to_dict(config.optimizer_config()) == pytest.approx(to_dict(BLOOMBERGGPT_50B.optimizer))
+
+
+def test_the_training_file_that_comes_along_is_valid() -> None:
+    config = load_train_config(REPOSITORY / "pipelines" / "configs" / "train-tiny.yaml")
+    assert config.tokens == str(REPOSITORY / "out" / "tokens" / "split=train")
+    assert config.model_config().num_layers == 4
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_an_absent_device_is_named(settings: TrainConfig) -> None:
+    with pytest.raises(ConfigError, match="finds no CUDA device"):
+        train(dataclasses.replace(settings, device="cuda"))

@@ -1,0 +1,233 @@
+"""Every format carries the same table, whatever its names contain."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from datetime import date
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finpile.errors import InputError
+from finpile.report.chart import year_chart
+from finpile.report.files import write_reports
+from finpile.report.html import BuildFacts, build_page, removal_table
+from finpile.report.render import to_csv, to_html, to_json, to_markdown, to_tex
+from finpile.report.statistics import (
+    CorpusStatistics,
+    RemovalCount,
+    SourceStatistics,
+    YearStatistics,
+    load_statistics,
+    save_statistics,
+)
+from finpile.report.table import RowKind, Table
+from finpile.report.table1 import table1
+from finpile.report.table2 import documents_by_year, table2, year_labels
+
+NASTY = 'A&B_50% #1 $x$ {y} ~^\\ <script>alert("1")</script> | `z` *w*, "q"\nnext'
+VOID = {"meta"}
+
+
+def source(dataset: str, name: str, docs: int = 3, tokens: int = 40) -> SourceStatistics:
+    return SourceStatistics(
+        dataset=dataset, source=name, num_docs=docs, num_chars=200, num_tokens=tokens, num_bytes=210
+    )
+
+
+def year(name: str, when: int | None, docs: int, first: date | None = None, last: date | None = None) -> YearStatistics:
+    return YearStatistics(
+        dataset="FinPile", source=name, year=when, num_docs=docs, num_tokens=docs * 10, first_day=first, last_day=last
+    )
+
+
+def statistics(nasty: str = NASTY) -> CorpusStatistics:
+    return CorpusStatistics(
+        sources=(
+            source("FinPile", "News", 6, 60),
+            source("FinPile", nasty),
+            source("Wiki", "Wiki"),
+            source("Web", "Wiki"),
+        ),
+        years=(
+            year("News", 1987, 4, date(1987, 2, 26), date(1987, 10, 20)),
+            year("News", 1990, 2, date(1990, 1, 3), date(1990, 12, 1)),
+            year(nasty, None, 3),
+        ),
+    )
+
+
+def facts(**changes: object) -> BuildFacts:
+    values = {"name": NASTY, "num_read": 19, "num_heldout": 2, "details": (("Version", NASTY),), **changes}
+    return BuildFacts(**values)  # type: ignore[arg-type]
+
+
+REMOVALS = [
+    RemovalCount(dataset="FinPile", source="News", stage="ingest", reason="bad_json", num_docs=1, num_bytes=9),
+    RemovalCount(dataset="FinPile", source="News", stage="clean", reason=NASTY, num_docs=1, num_spans=4, num_bytes=70),
+]
+
+
+class Balanced(HTMLParser):
+    """Fails on a tag that is closed out of turn; collects tags and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parsed(markup: str) -> Balanced:
+    parser = Balanced()
+    parser.feed(markup)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def all_tables() -> list[Table]:
+    return [table1(statistics()), table2(statistics()), documents_by_year(statistics()), removal_table(REMOVALS, 19)]
+
+
+@pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
+def test_csv_and_json_hold_the_exact_values(table: Table) -> None:
+    values = [[cell.value for cell in row.cells] for row in table.rows]
+    rows = list(csv.reader(io.StringIO(to_csv(table))))
+    width = len(table.columns)
+    assert [row[-width:] for row in rows[1:]] == [["" if v is None else str(v) for v in line] for line in values]
+    assert [list(row["values"].values()) for row in json.loads(to_json(table))["rows"]] == values
+
+
+@pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
+def test_markdown_keeps_one_cell_a_column(table: Table) -> None:
+    lines = [line for line in to_markdown(table).splitlines() if line.startswith("| ")]
+    assert len(lines) == len(table.rows) + 2
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(table.columns) + 1}
+
+
+@pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
+def test_tex_keeps_one_cell_a_column_and_no_sign_of_its_own(table: Table) -> None:
+    text = to_tex(table)
+    lines = [line for line in text.splitlines() if line.endswith(r" \\")]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(table.columns) - 1}
+    assert not re.search(r"(?<!\\)[#$%_^~]", re.sub(r"\\label{.*}", "", text))
+    assert re.sub(r"\\[{}]", "", text).count("{") == re.sub(r"\\[{}]", "", text).count("}")
+
+
+@pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
+def test_html_shows_every_cell_and_runs_nothing(table: Table) -> None:
+    page = parsed(to_html(table))
+    assert "script" not in page.tags
+    assert all(cell.text in page.text for row in table.rows for cell in row.cells)
+
+
+@given(st.text())
+def test_no_name_breaks_the_page(name: str) -> None:
+    corpus = statistics(name + "!")  # never equal to another source
+    page = parsed(build_page(corpus, REMOVALS, facts(name=name), [table1(corpus), documents_by_year(corpus)]))
+    assert page.tags.count("table") == 3
+    assert "script" not in page.tags
+
+
+def test_page_needs_nothing_from_elsewhere() -> None:
+    page = build_page(statistics(), REMOVALS, facts(), all_tables()[:3])
+    assert not re.search(r"(src=|@import|url\(|https?://|<link)", page)
+
+
+def test_page_says_when_documents_are_unaccounted_for() -> None:
+    kept = statistics().num_docs
+    read = kept + 2 + 2
+    assert "do not add up" not in build_page(statistics(), REMOVALS, facts(num_read=read), [])
+    assert "do not add up" in build_page(statistics(), REMOVALS, facts(num_read=read + 1), [])
+
+
+def test_reports_are_the_same_bytes_again(tmp_path: Path) -> None:
+    def written(folder: Path) -> dict[str, bytes]:
+        urls = write_reports(str(folder), statistics(), REMOVALS, facts())
+        assert sorted(urls) == sorted(str(path) for path in folder.iterdir())
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    first, second = written(tmp_path / "a"), written(tmp_path / "b")
+    assert first == second
+    assert {"table1.tex", "table2.csv", "table2_documents.md", "statistics.json", "index.html"} <= set(first)
+
+
+def test_statistics_survive_their_file(tmp_path: Path) -> None:
+    save_statistics(str(tmp_path / "s.json"), statistics())
+    assert load_statistics(str(tmp_path / "s.json")) == statistics()
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"version": 9}', '{"version": 1, "sources": [{"x": 1}]}', "[1]"])
+def test_other_files_are_no_statistics(tmp_path: Path, content: str) -> None:
+    (tmp_path / "s.json").write_text(content)
+    with pytest.raises(InputError):
+        load_statistics(str(tmp_path / "s.json"))
+
+
+def test_statistics_reject_twins_and_negative_counts() -> None:
+    with pytest.raises(InputError, match="FinPile/News twice"):
+        CorpusStatistics(sources=(source("FinPile", "News"), source("FinPile", "News")))
+    with pytest.raises(InputError, match="num_docs of FinPile/News is -1"):
+        source("FinPile", "News", docs=-1)
+
+
+def test_years_name_their_months_only_where_they_are_cut() -> None:
+    rows = statistics().years
+    assert list(year_labels(rows).values()) == ["1987 [02-]", "1990", "undated"]
+    assert list(year_labels(rows[:1]).values()) == ["1987 [02-10]"]
+    whole = year("News", 1988, 1, date(1988, 1, 31), date(1988, 12, 1))
+    assert list(year_labels([whole]).values()) == ["1988"]
+
+
+def test_table2_counts_every_document_once_undated_ones_included() -> None:
+    table = documents_by_year(statistics())
+    assert [row.cells[-1].value for row in table.rows] == [4, 2, 3, 9]
+    assert table.rows[-1].kind is RowKind.TOTAL
+
+
+def test_public_sources_of_one_name_are_told_apart() -> None:
+    labels = [row.cells[0].text for row in table1(statistics()).rows]
+    assert {"Wiki (Wiki)", "Wiki (Web)"} < set(labels)
+    assert labels[:2] == ["FinPile", "News"]
+
+
+def test_a_private_dataset_of_one_source_of_its_name_is_one_row() -> None:
+    corpus = CorpusStatistics(sources=(source("Notes", "Notes"),), private=("Notes",))
+    assert [row.cells[0].text for row in table1(corpus).rows] == ["Notes", "TOTAL"]
+
+
+def test_chart_bars_are_as_high_as_their_documents() -> None:
+    parts = parsed(year_chart(statistics()))
+    heights = [
+        float(height) for height in re.findall(r'rect class=s\d [^>]* height="([\d.]+)"', year_chart(statistics()))
+    ]
+    assert len(heights) == 3
+    assert heights[0] / heights[1] == pytest.approx(4 / 2, abs=0.01)
+    assert heights[2] / heights[1] == pytest.approx(3 / 2, abs=0.01)
+    assert "1988: 0 documents" in parts.text
+
+
+def test_an_empty_corpus_still_has_tables_and_a_page(tmp_path: Path) -> None:
+    write_reports(str(tmp_path), CorpusStatistics(sources=()), [], facts(num_read=0, num_heldout=0))
+    assert "do not add up" not in (tmp_path / "index.html").read_text()

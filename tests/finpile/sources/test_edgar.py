@@ -1,0 +1,213 @@
+"""Full submissions: both dialects, what is text and what is not, cut files, and the 23 real ones."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from finpile.config import SourceConfig
+from finpile.document import HTML, PLAIN, RawDocument
+from finpile.ledger import Removal
+from finpile.sources import edgar
+from finpile.sources.base import list_inputs, read_file
+from finpile.sources.streams import BrokenStream, ByteStream
+
+SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+SOURCE = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=("*",))
+
+TXT_HEADER = """-----BEGIN PRIVACY-ENHANCED MESSAGE-----
+Proc-Type: 2001,MIC-CLEAR
+
+<SEC-DOCUMENT>0000000001-99-000001.txt : 19990302
+<SEC-HEADER>0000000001-99-000001.hdr.sgml : 19990302
+ACCESSION NUMBER:\t\t0000000001-99-000001
+CONFORMED SUBMISSION TYPE:\t4
+CONFORMED PERIOD OF REPORT:\t19990228
+FILED AS OF DATE:\t\t19990302
+
+REPORTING-OWNER:
+
+\tOWNER DATA:
+\t\tCOMPANY CONFORMED NAME:\t\t\tDOE JANE
+\t\tCENTRAL INDEX KEY:\t\t\t0000000009
+
+ISSUER:
+
+\tCOMPANY DATA:
+\t\tCOMPANY CONFORMED NAME:\t\t\tSMITH & SONS
+\t\tCENTRAL INDEX KEY:\t\t\t0000000007
+\t\tSTANDARD INDUSTRIAL CLASSIFICATION:\tMETALWORKING [3540]
+</SEC-HEADER>
+"""
+NC_HEADER = (
+    "<SUBMISSION>\n<ACCESSION-NUMBER>0000000001-99-000001<TYPE>4<PERIOD>19990228<FILING-DATE>19990302\r"
+    "<REPORTING-OWNER>\r<OWNER-DATA>\r<CONFORMED-NAME>DOE JANE\r<CIK>0000000009\r</OWNER-DATA>\r</REPORTING-OWNER>\r"
+    "<ISSUER>\r<COMPANY-DATA>\r<CONFORMED-NAME>SMITH &amp; SONS\r<CIK>0000000007\r<ASSIGNED-SIC>3540\r"
+    "</COMPANY-DATA>\r</ISSUER>\r"
+)
+
+
+def document(text: str, document_type: str = "4", filename: str = "a.txt") -> str:
+    return (
+        f"<DOCUMENT>\n<TYPE>{document_type}\n<SEQUENCE>1\n<FILENAME>{filename}\n<DESCRIPTION>OWNERSHIP\n"
+        f"<TEXT>{text}</TEXT>\n</DOCUMENT>\n"
+    )
+
+
+def txt(*documents: str) -> bytes:
+    return (TXT_HEADER + "".join(documents) + "</SEC-DOCUMENT>\n-----END PRIVACY-ENHANCED MESSAGE-----\n").encode()
+
+
+def read(data: bytes, source: SourceConfig = SOURCE) -> list[RawDocument | Removal]:
+    return list(edgar.read(io.BytesIO(data), "a/0000000001-99-000001.txt", source))
+
+
+def reasons(found: list[RawDocument | Removal]) -> list[str]:
+    return [entry.reason if isinstance(entry, Removal) else entry.media_type for entry in found]
+
+
+def one(data: bytes) -> RawDocument:
+    (found,) = read(data)
+    assert isinstance(found, RawDocument)
+    return found
+
+
+def test_both_dialects_tell_the_same() -> None:
+    first = one(txt(document("\nShares were sold.\n")))
+    second = one((NC_HEADER + document("\nShares were sold.\n") + "</SUBMISSION>").encode())
+    assert first.text == second.text == "\nShares were sold.\n"
+    assert first.meta == second.meta
+    assert first.title == second.title == "SMITH & SONS 4 OWNERSHIP"
+    assert first.timestamp == second.timestamp == datetime(1999, 3, 2, tzinfo=UTC)
+    assert first.meta == {
+        "accession": "0000000001-99-000001", "form_type": "4", "period": "19990228", "company": "SMITH & SONS",
+        "cik": "0000000007", "sic": "3540", "document_type": "4", "sequence": "1", "filename": "a.txt",
+    }  # fmt: skip
+
+
+def test_a_locator_leads_to_the_document() -> None:
+    data = txt(document("one"), document("two"))
+    for found in read(data):
+        offset = int(found.locator.rpartition("#")[2])
+        assert data[offset:].startswith(b"<DOCUMENT>\n<TYPE>4")
+    assert len({found.locator for found in read(data)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "document_type", "filename", "expected"),
+    [
+        ("plain words", "8-K", "", PLAIN),
+        ("<PAGE>\n<TABLE>\n<S> <C>\nRevenue 12\n</TABLE>", "10-K", "a.txt", PLAIN),
+        ("\n<html><body>x", "EX-99.1", "a.txt", HTML),
+        ("\n<P>x</P>", "8-K", "a.htm", HTML),
+        ("\n<!-- made by x --><!DOCTYPE html PUBLIC '-//W3C'>\n<HTML>x", "8-K", "", HTML),
+        ("\n<XBRL>\n<?xml version='1.0'?>\n<!--a--><html xmlns='x'>x</html>\n</XBRL>\n", "10-K", "a.htm", HTML),
+        ("\n<XML>\n<?xml version='1.0'?>\n<ownershipDocument>x", "4", "a.xml", "not_text"),
+        ("\n<?xml version='1.0'?>\n<informationTable>x", "INFORMATION TABLE", "a.txt", "not_text"),
+        ("\n<html><body>R1", "XML", "R1.htm", "not_text"),
+        ('\n{\n "version": "2.2"', "OTHER", "a.txt", "not_text"),
+        ("\nbegin 644 a.jpg\nM_]C_X", "OTHER", "a.txt", "not_text"),
+        ("\n<PDF>\nbegin 644 a.pdf\nMJVBE\n</PDF>\n", "8-K", "a.pdf", "not_text"),
+        ("\n<ARTICLE> 5\n<CASH> 12", "EX-27", "a.txt", "not_text"),
+        ("\n<XBRL>x", "EX-101.LAB", "a.xml", "not_text"),
+        (" \n ", "8-K", "a.txt", "empty_text"),
+    ],
+)
+def test_what_is_for_reading_is_told_from_what_is_not(
+    text: str, document_type: str, filename: str, expected: str
+) -> None:
+    (found,) = read(txt(document(text, document_type, filename)))
+    assert reasons([found]) == [expected]
+    if isinstance(found, Removal):
+        assert text.encode() in found.removed_text
+
+
+def test_the_wrapper_around_a_text_is_not_text() -> None:
+    assert one(txt(document("\n<XBRL>\n<html>x</html>\n</XBRL>\n"))).text == "\n<html>x</html>\n"
+
+
+def test_each_document_has_its_own_encoding() -> None:
+    data = txt(document("caf\u00e9"), document("PLACE")).replace(b"PLACE", b"caf\xe9 \x93q\x94")
+    assert [found.text for found in read(data) if isinstance(found, RawDocument)] == ["café", "café “q”"]
+
+
+def test_bytes_that_no_encoding_reads_are_kept_in_the_ledger() -> None:
+    source = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=("*",), encoding=("ascii",))
+    (found,) = read(txt(document("caf\u00e9")), source)
+    assert isinstance(found, Removal)
+    assert (found.reason, found.removed_text) == ("undecodable", "café".encode())
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "empty_text"),
+        (TXT_HEADER.encode(), "empty_text"),
+        (b"<html><body>a page</body></html>", "not_a_submission"),
+        (b"<DOCUMENT> in prose", "not_a_submission"),
+        (bytes(range(256)), "not_a_submission"),
+    ],
+)
+def test_a_file_without_documents_is_one_row_that_holds_it(data: bytes, reason: str) -> None:
+    (found,) = read(data)
+    assert isinstance(found, Removal)
+    assert (found.reason, found.removed_text) == (reason, data)
+
+
+def test_every_cut_is_noticed_and_nothing_before_it_is_lost() -> None:
+    data = txt(document("first text"), document("second text"))
+    texts = ["first text", "second text"]
+    end = data.index(b"</SEC-DOCUMENT>") + len(b"</SEC-DOCUMENT>")
+    first_whole = data.index(b"</DOCUMENT>") + len(b"</DOCUMENT>")
+    for cut in range(data.index(b"<DOCUMENT>") + 20, end):
+        found = read(data[:cut])
+        assert "truncated_file" in reasons(found), cut
+        assert len({entry.locator for entry in found}) == len(found)
+        kept = [entry.text for entry in found if isinstance(entry, RawDocument)]
+        assert all(whole.startswith(part.split("<")[0]) for whole, part in zip(texts, kept, strict=False))
+        assert cut < first_whole or kept[0] == texts[0]
+    assert "truncated_file" not in reasons(read(data[:end]))
+
+
+def test_a_document_that_is_not_closed_does_not_swallow_the_next() -> None:
+    found = read(txt(document("one").replace("</DOCUMENT>", ""), document("two")))
+    assert reasons(found) == [PLAIN, "truncated_file", PLAIN]
+
+
+def test_a_broken_stream_is_passed_on_after_what_it_gave() -> None:
+    def blocks():  # type: ignore[no-untyped-def]
+        yield txt(document("one"), document("two"))[:-60]
+        raise BrokenStream("truncated_file", "a.gz", "cut")
+
+    found: list[RawDocument | Removal] = []
+    with pytest.raises(BrokenStream):
+        found.extend(edgar.read(ByteStream(blocks()), "a", SOURCE))  # type: ignore[arg-type]
+    assert [entry.text for entry in found if isinstance(entry, RawDocument)] == ["one", "two"]
+
+
+def test_a_date_that_cannot_be_read_goes_to_meta() -> None:
+    found = one(txt(document("one")).replace(b"FILED AS OF DATE:\t\t19990302", b"FILED AS OF DATE:\t\t1999"))
+    assert found.timestamp is None
+    assert found.timestamp_origin == "none"
+    assert found.meta["unreadable_timestamp"] == "1999"
+
+
+def test_real_submissions() -> None:
+    """Counted by hand in the archive's 23 files: 85 <DOCUMENT>s, one header alone, one file without header."""
+    archive = SHARED_DATA / "fin_filings" / "edgar_full_submission_sgml.tar.zst"
+    if not archive.exists():
+        pytest.skip("../shared/data is absent")
+    source = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=(archive.name,))
+    found = [entry for file in list_inputs(source, str(archive.parent)) for entry in read_file(file, source)]
+    documents = [entry for entry in found if isinstance(entry, RawDocument)]
+    assert Counter(reasons(found)) == {"not_text": 57, HTML: 21, PLAIN: 7, "empty_text": 1}
+    assert len({entry.locator for entry in found}) == len(found)
+    for entry in documents:
+        if entry.timestamp is None:
+            assert "0000899681-95-000096" in entry.locator
+        else:  # a filing is filed in the year of its accession number, or in the first days of the next
+            assert entry.timestamp.year % 100 - int(entry.meta["accession"][11:13]) in (0, 1)

@@ -1,0 +1,537 @@
+"""Finding input files, and reading them through compression and archives, whole and cut."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import random
+import re
+import subprocess
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finpile.config import SourceConfig
+from finpile.document import DocumentBuilder, RawDocument, document_id
+from finpile.errors import InputError
+from finpile.ledger import Removal, ledger_table
+from finpile.sources import REASONS, BrokenStream, ByteStream, list_inputs, read_file, removal
+from finpile.sources.streams import decompress, split_codecs
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": lambda data: gzip.compress(data, mtime=0),
+    ".zst": zstandard.ZstdCompressor().compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+}
+# Random words: every record costs compressed bytes, so that a cut in the middle loses some and leaves some.
+WORDS = random.Random(7)
+TEXTS = ["".join(WORDS.choices("abcdefghij ", k=400)) for _ in range(500)]
+LINES = [b'{"text": "%s"}\n' % text.encode() for text in TEXTS]
+
+
+def source(format_name: str = "jsonl", paths: tuple[str, ...] = ("*",), **keys: object) -> SourceConfig:
+    return SourceConfig(name="News", dataset="FinPile", format=format_name, paths=paths, **keys)  # type: ignore[arg-type]
+
+
+def read(folder: Path, config: SourceConfig) -> tuple[list[RawDocument], list[Removal]]:
+    found = [entry for file in list_inputs(config, str(folder)) for entry in read_file(file, config)]
+    documents = [entry for entry in found if isinstance(entry, RawDocument)]
+    rows = [entry for entry in found if isinstance(entry, Removal)]
+    write_out(config, documents, rows)
+    return documents, rows
+
+
+def write_out(config: SourceConfig, documents: list[RawDocument], rows: list[Removal]) -> None:
+    """Whatever a reader gives must fit into Arrow, and no id may occur twice."""
+    builder = DocumentBuilder(config.dataset, config.name)
+    for document in documents:
+        builder.append(document)
+    assert builder.flush().num_rows == len(documents)
+    assert ledger_table(rows).num_rows == len(rows)
+    assert all(row.reason in REASONS and row.stage == "ingest" for row in rows)
+    ids = [document_id(config.name, document.locator) for document in documents] + [row.id for row in rows]
+    assert len(set(ids)) == len(ids)
+
+
+def tar_of(members: dict[str, bytes], mode: str = "w") -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode=mode) as archive:  # type: ignore[call-overload]
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return data.getvalue()
+
+
+def zip_of(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, method)
+    return data.getvalue()
+
+
+# --- finding files
+
+
+def test_inputs_are_sorted_by_locator_and_listed_once(tmp_path: Path) -> None:
+    for name in ("b/2.txt", "b/1.txt", "a.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"12345")
+    found = list_inputs(source("text", ("b/*.txt", "*.txt", "b/1.txt")), str(tmp_path))
+    assert [file.locator for file in found] == ["a.txt", "b/1.txt", "b/2.txt"]
+    assert {file.size_bytes for file in found} == {5}
+    assert found[0].url == str(tmp_path / "a.txt")
+
+
+def test_version_changes_with_the_content(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("x")
+    os.utime(file, ns=(1, 1))
+    before = list_inputs(source("text"), str(tmp_path))
+    os.utime(file, ns=(2, 2))
+    assert [entry.version for entry in before] == ["1"]
+    assert [entry.version for entry in list_inputs(source("text"), str(tmp_path))] == ["2"]
+
+
+def test_names_with_pattern_characters_are_taken_by_their_letters(tmp_path: Path) -> None:
+    for name in ("a[1].txt", "b!c#d.txt", "e::f.txt", "100%.txt"):
+        (tmp_path / name).write_text(name)
+        documents, _ = read(tmp_path, source("text", (name,)))
+        assert [document.text for document in documents] == [name]
+        assert [document.locator for document in documents] == [name]
+
+
+def test_a_symbolic_link_is_read_as_the_file_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("oil")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real" / "a.txt")
+    found = list_inputs(source("text", ("*.txt",)), str(tmp_path))
+    assert [(file.locator, file.size_bytes) for file in found] == [("link.txt", 3)]
+
+
+def test_a_file_outside_of_the_root_is_located_by_its_whole_path(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root2").mkdir()
+    (tmp_path / "root2" / "a.txt").write_text("x")
+    found = list_inputs(source("text", ("../root2/a.txt",)), str(tmp_path / "root"))
+    assert [file.locator for file in found] == [str(tmp_path / "root2" / "a.txt")]
+
+
+@pytest.mark.parametrize(
+    ("entry", "remedy"),
+    [
+        ("newz/*.txt", "in .* there is: news"),
+        ("news/juli.txt", "there is: july.txt"),
+        ("news", r"is a folder.*write news/\*"),
+        ("new*", r"matches only folders: write new\*/\*"),
+    ],
+)
+def test_a_path_that_names_no_file_is_an_error_with_a_remedy(tmp_path: Path, entry: str, remedy: str) -> None:
+    (tmp_path / "news").mkdir()
+    (tmp_path / "news" / "july.txt").write_text("x")
+    with pytest.raises(InputError, match=remedy) as caught:
+        list_inputs(source("text", (entry,)), str(tmp_path))
+    assert repr(entry) in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+def test_remote_files_are_found_and_read() -> None:
+    fs = fsspec.filesystem("memory")
+    fs.pipe("/corpus/a/1.jsonl.gz", COMPRESS[".gz"](b"".join(LINES[:3])))
+    fs.pipe("/other/2.jsonl", LINES[3])
+    config = source("jsonl", ("a/*.jsonl.gz", "memory://other/2.jsonl"))
+    found = list_inputs(config, "memory://corpus")
+    assert [file.locator for file in found] == ["a/1.jsonl.gz", "memory:///other/2.jsonl"]
+    assert all(file.version for file in found)
+    texts = [entry.text for file in found for entry in read_file(file, config) if isinstance(entry, RawDocument)]
+    assert texts == TEXTS[:4]
+
+
+def test_a_file_that_has_vanished_is_a_row(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    [file] = list_inputs(source("text"), str(tmp_path))
+    (tmp_path / "a.txt").unlink()
+    [row] = read_file(file, source("text"))
+    assert isinstance(row, Removal) and (row.reason, row.locator) == ("unreadable_file", "a.txt")
+
+
+def test_license_of_the_source_goes_to_documents_without_their_own(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n{"text": "y", "license": "MIT"}\n')
+    documents, _ = read(tmp_path, source(license="CC0"))
+    assert [document.license for document in documents] == ["CC0", "MIT"]
+
+
+# --- compression
+
+
+def test_suffixes_of_compression_come_off_from_the_right() -> None:
+    assert split_codecs("a.jsonl") == ("a.jsonl", [])
+    assert split_codecs("a.jsonl.gz.ZST") == ("a.jsonl", [".zst", ".gz"])
+    assert split_codecs("a.tgz") == ("a.tar", [".gz"])
+    assert split_codecs("gz") == ("gz", [])
+
+
+@pytest.mark.parametrize("codec", COMPRESS)
+def test_all_frames_of_a_compressed_file_are_read(tmp_path: Path, codec: str) -> None:
+    frames = [COMPRESS[codec](b"".join(LINES[i : i + 100])) for i in range(0, 500, 100)]
+    (tmp_path / f"a.jsonl{codec}").write_bytes(b"".join(frames))
+    documents, rows = read(tmp_path, source())
+    assert [document.text for document in documents] == TEXTS
+    assert rows == []
+    starts = [sum(map(len, LINES[:i])) for i in range(500)]
+    assert [document.locator for document in documents] == [f"a.jsonl{codec}#{start}" for start in starts]
+
+
+@pytest.mark.parametrize("frame_lines", [500, 100])
+@pytest.mark.parametrize("codec", COMPRESS)
+def test_a_cut_keeps_whole_records_and_gives_one_row_with_the_rest(
+    tmp_path: Path, codec: str, frame_lines: int
+) -> None:
+    data = b"".join(COMPRESS[codec](b"".join(LINES[i : i + frame_lines])) for i in range(0, 500, frame_lines))
+    for cut in (len(data) - 1, len(data) * 7 // 10, 20):
+        (tmp_path / f"a.jsonl{codec}").write_bytes(data[:cut])
+        documents, [row] = read(tmp_path, source())
+        assert [document.text for document in documents] == TEXTS[: len(documents)]
+        assert (row.reason, row.locator) == ("truncated_file", f"a.jsonl{codec}")
+        assert f"cut after {cut} bytes" in row.detail
+        read_bytes = b"".join(LINES[: len(documents)]) + row.removed_text
+        assert b"".join(LINES).startswith(read_bytes) and b"\n" not in row.removed_text
+        assert (f"{len(row.removed_text)} bytes of an unfinished record" in row.detail) == bool(row.removed_text)
+
+
+def test_no_byte_before_a_cut_is_lost(tmp_path: Path) -> None:
+    data = COMPRESS[".gz"](b"".join(LINES))
+    cut = len(data) * 7 // 10
+    (tmp_path / "a.jsonl.gz").write_bytes(data[:cut])
+    documents, [row] = read(tmp_path, source())
+    decoded = gzip_prefix(data[:cut])
+    assert len(documents) > 300
+    assert b"".join(LINES[: len(documents)]) + row.removed_text == decoded
+
+
+def gzip_prefix(data: bytes) -> bytes:
+    """All that zlib makes of a cut file, fed byte by byte."""
+    decoder = zlib.decompressobj(31)
+    return b"".join(decoder.decompress(data[i : i + 1]) for i in range(len(data)))
+
+
+def test_a_cut_between_frames_is_no_cut(tmp_path: Path) -> None:
+    frames = [COMPRESS[".zst"](line) for line in LINES[:3]]
+    (tmp_path / "a.jsonl.zst").write_bytes(frames[0] + frames[1])
+    documents, rows = read(tmp_path, source())
+    assert len(documents) == 2 and rows == []
+
+
+def test_zero_padding_and_skippable_frames_are_passed_over(tmp_path: Path) -> None:
+    skippable = b"\x50\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"xyz"  # RFC 8878 §3.1.2
+    (tmp_path / "a.jsonl.zst").write_bytes(skippable + COMPRESS[".zst"](LINES[0]) + skippable)
+    (tmp_path / "b.jsonl.gz").write_bytes(COMPRESS[".gz"](LINES[1]) + bytes(512))
+    documents, rows = read(tmp_path, source())
+    assert [document.text for document in documents] == TEXTS[:2] and rows == []
+
+
+@pytest.mark.parametrize("codec", COMPRESS)
+def test_a_file_that_is_not_what_its_name_says_is_unreadable(tmp_path: Path, codec: str) -> None:
+    (tmp_path / f"a.jsonl{codec}").write_bytes(b"".join(LINES[:5]))
+    documents, [row] = read(tmp_path, source())
+    assert documents == [] and row.reason == "unreadable_file" and codec in row.detail
+
+
+@pytest.mark.parametrize("codec", [".gz", ".bz2", ".xz"])
+def test_junk_behind_the_last_frame_is_a_row_and_loses_no_document(tmp_path: Path, codec: str) -> None:
+    (tmp_path / f"a.jsonl{codec}").write_bytes(COMPRESS[codec](b"".join(LINES[:5])) + b"junk" * 20)
+    documents, [row] = read(tmp_path, source())
+    assert len(documents) == 5 and row.reason == "corrupt_file"
+
+
+def test_a_flipped_bit_is_a_row(tmp_path: Path) -> None:
+    data = bytearray(COMPRESS[".gz"](b"".join(LINES)))
+    data[-6] ^= 1  # the checksum
+    (tmp_path / "a.jsonl.gz").write_bytes(data)
+    _, [row] = read(tmp_path, source())
+    assert row.reason == "corrupt_file" and "check" in row.detail
+
+
+def test_empty_files_are_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"")
+    (tmp_path / "b.jsonl.gz").write_bytes(b"")
+    (tmp_path / "c.jsonl.zst").write_bytes(COMPRESS[".zst"](b""))
+    (tmp_path / "d.tar").write_bytes(tar_of({"e.jsonl": b""}))
+    documents, rows = read(tmp_path, source())
+    assert documents == []
+    assert [(row.locator, row.reason) for row in rows] == [
+        (name, "empty_file") for name in ("a.jsonl", "b.jsonl.gz", "c.jsonl.zst", "d.tar!e.jsonl")
+    ]
+
+
+# --- archives
+
+MEMBERS = {f"news/{i:02}.txt": (TEXTS[i] * 60).encode() for i in range(20)}
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz", "a.tar.zst", "a.tar.bz2", "a.tar.xz", "a.zip"])
+def test_members_are_read_in_archive_order(tmp_path: Path, name: str) -> None:
+    members = dict(reversed(MEMBERS.items()))
+    data = zip_of(members) if name == "a.zip" else tar_of(members)
+    for codec in reversed(split_codecs(name)[1]):
+        data = COMPRESS[codec](data)
+    (tmp_path / name).write_bytes(data)
+    documents, rows = read(tmp_path, source("text"))
+    assert [document.locator for document in documents] == [f"{name}!{member}" for member in members]
+    assert [document.text.encode() for document in documents] == list(members.values())
+    assert rows == []
+
+
+@pytest.mark.parametrize("codec", ["", ".gz", ".zst"])
+def test_a_cut_tar_keeps_the_members_before_the_cut(tmp_path: Path, codec: str) -> None:
+    whole = tar_of(MEMBERS)
+    data = COMPRESS[codec](whole) if codec else whole
+    for cut in (len(data) // 2, len(data) - 1 if codec else len(data.rstrip(b"\0")) - 100):
+        (tmp_path / f"a.tar{codec}").write_bytes(data[:cut])
+        documents, [row] = read(tmp_path, source("text"))
+        assert [document.text.encode() for document in documents] == list(MEMBERS.values())[: len(documents)]
+        assert (row.reason, row.locator) == ("truncated_file", f"a.tar{codec}")
+        if len(documents) < len(MEMBERS):
+            assert list(MEMBERS.values())[len(documents)].startswith(row.removed_text)
+    assert len(documents) >= 14  # a block of zstd, 128 KiB, is decoded as a whole or not at all
+
+
+def test_a_record_before_the_cut_in_a_member_is_kept(tmp_path: Path) -> None:
+    data = COMPRESS[".gz"](tar_of({"a.jsonl": b"".join(LINES)}))
+    (tmp_path / "a.tar.gz").write_bytes(data[: len(data) // 2])
+    documents, [row] = read(tmp_path, source())
+    decoded = gzip_prefix(data[: len(data) // 2])[tarfile.BLOCKSIZE :]
+    assert b"".join(LINES[: len(documents)]) + row.removed_text == decoded
+    assert row.locator == "a.tar.gz" and row.detail.count("in a.jsonl") == 1
+
+
+def test_a_tar_cut_at_every_place_is_noticed(tmp_path: Path) -> None:
+    data = tar_of({"a.txt": b"x" * 700, "b.txt": b"y" * 512, "c.txt": b"z"})
+    end_of_members = 6 * 512 + 1024  # 3 headers, 2 + 1 + 1 blocks; then zeros, of which one block is the end mark
+    for cut in range(1, end_of_members, 256):
+        (tmp_path / "a.tar").write_bytes(data[:cut])
+        documents, rows = read(tmp_path, source("text"))
+        assert [row.reason for row in rows] == ["truncated_file"], cut
+        assert [document.text[0] for document in documents] == list("xyz")[: len(documents)]
+
+
+def test_what_follows_the_end_of_a_tar_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "a.tar").write_bytes(tar_of({"a.txt": b"1"}) + tar_of({"b.txt": b"2"}))
+    documents, [row] = read(tmp_path, source("text"))
+    assert [document.text for document in documents] == ["1"]
+    assert row.reason == "corrupt_archive" and "--concatenate" in row.detail
+
+
+def test_a_broken_header_in_the_middle_of_a_tar_is_a_row(tmp_path: Path) -> None:
+    data = bytearray(tar_of({"a.txt": b"x" * 512, "b.txt": b"y"}))
+    data[1024:1034] = b"!" * 10
+    (tmp_path / "a.tar").write_bytes(data)
+    documents, [row] = read(tmp_path, source("text"))
+    assert len(documents) == 1 and (row.reason, row.locator) == ("corrupt_archive", "a.tar")
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.zip"])
+def test_no_archive_under_an_archive_name_is_unreadable(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"plain text" * 100)
+    documents, [row] = read(tmp_path, source("text"))
+    assert documents == [] and (row.reason, row.locator) == ("unreadable_file", name)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+def test_a_cut_zip_keeps_the_members_before_the_cut(tmp_path: Path, method: int) -> None:
+    data = zip_of(MEMBERS, method)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        offsets = {info.filename: info.header_offset for info in archive.infolist()}
+    for cut in (len(data) - 5, offsets["news/07.txt"] + 300, offsets["news/07.txt"] + 10, 50):
+        (tmp_path / "a.zip").write_bytes(data[:cut])
+        documents, [row] = read(tmp_path, source("text"))
+        ends = [*list(offsets.values())[1:], data.find(b"PK\x01\x02")]
+        whole = [MEMBERS[name].decode() for name, end in zip(offsets, ends, strict=True) if end <= cut]
+        assert [document.text for document in documents] == whole
+        assert (row.reason, row.locator) == ("truncated_file", "a.zip")
+
+
+def test_a_cut_zip_that_was_streamed_is_read(tmp_path: Path) -> None:
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def seek(self, *_: int) -> int:
+            raise OSError
+
+        def tell(self) -> int:
+            raise OSError
+
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in MEMBERS.items():
+            archive.writestr(name, content)
+    data = pipe.getvalue()
+    (tmp_path / "a.zip").write_bytes(data[: data.find(b"PK\x01\x02")])
+    documents, [row] = read(tmp_path, source("text"))
+    assert [document.text.encode() for document in documents] == list(MEMBERS.values())
+    assert row.reason == "truncated_file"
+
+
+def test_one_broken_member_of_a_zip_does_not_take_the_others_along(tmp_path: Path) -> None:
+    data = bytearray(zip_of({"a.txt": b"first", "b.txt": b"second", "c.txt": b"third"}, zipfile.ZIP_STORED))
+    data[data.find(b"second")] ^= 1
+    (tmp_path / "a.zip").write_bytes(data)
+    documents, [row] = read(tmp_path, source("text"))
+    assert [document.text for document in documents] == ["first", "third"]
+    assert (row.reason, row.locator) == ("corrupt_archive", "a.zip!b.txt") and "CRC" in row.detail
+
+
+def test_one_cut_member_of_a_tar_does_not_take_the_others_along(tmp_path: Path) -> None:
+    cut = COMPRESS[".gz"](b"".join(LINES))[:-100]
+    (tmp_path / "a.tar").write_bytes(tar_of({"a.jsonl.gz": cut, "b.jsonl": LINES[0]}))
+    documents, [row] = read(tmp_path, source())
+    assert documents[-1].locator == "a.tar!b.jsonl#0" and documents[-1].text == TEXTS[0]
+    assert (row.reason, row.locator) == ("truncated_file", "a.tar!a.jsonl.gz")
+
+
+def test_members_are_chosen_by_whole_path_or_by_name(tmp_path: Path) -> None:
+    members = {"x/a.txt": b"1", "x/b.md": b"2", "y/c.txt": b"3"}
+    (tmp_path / "a.tar").write_bytes(tar_of(members))
+
+    def chosen(*patterns: str) -> list[str]:
+        return [document.text for document in read(tmp_path, source("text", members=patterns))[0]]
+
+    assert chosen("*.txt") == ["1", "3"]
+    assert chosen("x/*") == ["1", "2"]
+    assert chosen("a.*", "c.*") == ["1", "3"]
+
+
+def test_patterns_that_no_member_matches_give_a_row(tmp_path: Path) -> None:
+    (tmp_path / "a.tar").write_bytes(tar_of({"a.text": b"1"}))
+    documents, [row] = read(tmp_path, source("text", members=("*.txt",)))
+    assert documents == [] and row.reason == "no_members"
+    assert "*.txt" in row.detail and "a.text" in row.detail
+
+
+def test_archives_in_archives_are_walked(tmp_path: Path) -> None:
+    inner = {"in.zip": zip_of({"a.txt": b"1"}), "in.tar.gz": COMPRESS[".gz"](tar_of({"b.txt": b"2"}))}
+    (tmp_path / "out.tar").write_bytes(tar_of(inner))
+    documents, rows = read(tmp_path, source("text"))
+    assert [document.locator for document in documents] == ["out.tar!in.zip!a.txt", "out.tar!in.tar.gz!b.txt"]
+    assert rows == []
+
+
+def test_only_regular_files_are_members(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "a.txt").write_text("1")
+    (tmp_path / "x" / "link.txt").symlink_to("a.txt")
+    os.mkfifo(tmp_path / "x" / "pipe.txt")
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.add(tmp_path / "x", "x")
+    documents, _ = read(tmp_path, source("text", ("a.tar",)))
+    assert [document.locator for document in documents] == ["a.tar!x/a.txt"]
+
+
+def test_odd_member_names_do_no_harm(tmp_path: Path) -> None:
+    names = ["a!b.txt", "c#d.txt", "é.txt", "n" * 200 + ".txt", "caf\udce9.txt"]
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as archive:
+        for name in names:
+            info = tarfile.TarInfo(name)
+            info.size = 1
+            archive.addfile(info, io.BytesIO(b"x"))
+    (tmp_path / "a.tar").write_bytes(data.getvalue())
+    documents, rows = read(tmp_path, source("text"))
+    assert [document.locator for document in documents] == [f"a.tar!{name}" for name in [*names[:4], "caf\\xe9.txt"]]
+    assert rows == []
+
+
+def test_members_of_the_same_name_are_different_documents(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for content in (b"1", b"2"):
+            info = tarfile.TarInfo("a.txt")
+            info.size = 1
+            archive.addfile(info, io.BytesIO(content))
+    (tmp_path / "a.tar").write_bytes(data.getvalue())
+    documents, _ = read(tmp_path, source("text"))
+    assert [(document.locator, document.text) for document in documents] == [
+        ("a.tar!a.txt", "1"),
+        ("a.tar!a.txt~2", "2"),
+    ]
+
+
+def test_a_sparse_member_is_read_in_full(tmp_path: Path) -> None:
+    with open(tmp_path / "a.txt", "wb") as file:
+        file.write(b"head")
+        file.seek(1 << 20)
+        file.write(b"tail")
+    made = subprocess.run(["tar", "--sparse", "-cf", "a.tar", "a.txt"], cwd=tmp_path, capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("no tar that writes sparse files")
+    [document], _ = read(tmp_path, source("text", ("a.tar",)))
+    assert document.text.encode() == (tmp_path / "a.txt").read_bytes()
+
+
+# --- the stream and the list of reasons
+
+
+@given(st.lists(st.binary(max_size=9)), st.lists(st.integers(1, 12)))
+def test_a_stream_reads_as_a_file_of_the_same_bytes(blocks: list[bytes], sizes: list[int]) -> None:
+    data = b"".join(blocks)
+    assert ByteStream(iter(blocks)).read() == data
+    assert list(ByteStream(iter(blocks))) == list(io.BytesIO(data))
+    ours, oracle = ByteStream(iter(blocks)), io.BytesIO(data)
+    for size in sizes:
+        assert ours.read(size) == oracle.read(size)
+        assert ours.readline() == oracle.readline()
+        assert ours.tell() == oracle.tell()
+        assert oracle.getvalue()[oracle.tell() :].startswith(ours.peek())
+
+
+@given(st.binary(min_size=1, max_size=60), st.data())
+def test_a_broken_stream_gives_every_byte_before_it_raises(data: bytes, draw: st.DataObject) -> None:
+    def blocks() -> Iterator[bytes]:
+        yield from (data[i : i + 7] for i in range(0, len(data), 7))
+        raise BrokenStream("truncated_file", "a", "cut")
+
+    whole = ByteStream(blocks())
+    with pytest.raises(BrokenStream) as caught:
+        whole.read()
+    assert caught.value.partial == data
+    pieces, stream = [], ByteStream(blocks())
+    with pytest.raises(BrokenStream):
+        while True:
+            pieces.append(stream.read(draw.draw(st.integers(1, 20))))
+    assert b"".join(pieces) == data
+
+
+def test_decoding_stops_at_the_same_byte_however_the_input_is_split() -> None:
+    data = (COMPRESS[".zst"](b"".join(LINES)) + COMPRESS[".zst"](LINES[0]))[:-2]
+    for size in (1, 1000, len(data)):
+        parts: list[bytes] = []
+        with pytest.raises(BrokenStream, match=f"cut after {len(data)} bytes"):
+            parts.extend(decompress((data[i : i + size] for i in range(0, len(data), size)), ".zst", "a"))
+        assert b"".join(parts).startswith(b"".join(LINES))
+
+
+def test_every_reason_in_the_readers_is_documented() -> None:
+    import finpile.sources
+
+    folder = Path(finpile.sources.__file__).parent
+    code = "\n".join(file.read_text() for file in sorted(folder.glob("*.py")) if file.name != "base.py")
+    used = set(re.findall(r'(?:removal\(source, [^")]*?|BrokenStream\()"([a-z_]+)"', code))
+    assert {"broken_json", "truncated_file", "empty_text", "not_text"} <= used <= set(REASONS)
+
+
+def test_an_undocumented_reason_is_refused() -> None:
+    with pytest.raises(ValueError, match="no reason of stage ingest"):
+        removal(source(), "a", "bad_luck")

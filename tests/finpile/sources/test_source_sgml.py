@@ -1,0 +1,170 @@
+"""Reuters-21578 stories."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from finpile.config import SourceConfig
+from finpile.document import RawDocument
+from finpile.ledger import Removal
+from finpile.sources import list_inputs, read_file
+from finpile.sources import sgml as sgml_reader
+
+SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+REUTERS = "fin_news/reuters21578.tar.gz"
+
+SOURCE = SourceConfig(name="News", dataset="FinPile", format="sgml", paths=("*",), members=("*.sgm",))
+
+
+def story(newid: int, body: str, date: str = "26-FEB-1987 15:01:01.79", text: str | None = None) -> str:
+    text = text or f"<TITLE>OIL &lt;OIL.N></TITLE>\n<DATELINE>  LONDON, Feb 26 - </DATELINE><BODY>{body}</BODY>"
+    return (
+        f'<REUTERS TOPICS="YES" LEWISSPLIT="TRAIN" CGISPLIT="TRAINING-SET" OLDID="5{newid}" NEWID="{newid}">\n'
+        f"<DATE>{date}</DATE>\n<TOPICS><D>crude</D><D>fuel</D></TOPICS>\n<PLACES></PLACES>\n"
+        f"<UNKNOWN>&#5;&#5;F Y</UNKNOWN>\n<TEXT>&#2;\n{text}</TEXT>\n</REUTERS>\n"
+    )
+
+
+def read(*stories: str | bytes) -> tuple[list[RawDocument], list[Removal]]:
+    data = b"<!DOCTYPE lewis>\n" + b"".join(part if isinstance(part, bytes) else part.encode() for part in stories)
+    return split(sgml_reader.read(io.BytesIO(data), "a.sgm", SOURCE))
+
+
+def split(found: object) -> tuple[list[RawDocument], list[Removal]]:
+    entries = list(found)  # type: ignore[call-overload]
+    documents = [entry for entry in entries if isinstance(entry, RawDocument)]
+    return documents, [entry for entry in entries if isinstance(entry, Removal)]
+
+
+def read_root(folder: Path, config: SourceConfig) -> tuple[list[RawDocument], list[Removal]]:
+    return split(entry for file in list_inputs(config, str(folder)) for entry in read_file(file, config))
+
+
+def test_a_story_is_a_document() -> None:
+    [document], [] = read(story(7, "S&amp;P &lt;SPX> fell\n\tby &#36;1. Reuter\n&#3;"))
+    assert document == RawDocument(
+        locator="a.sgm#7",
+        text="S&P <SPX> fell\n\tby $1. Reuter\n",
+        timestamp=datetime(1987, 2, 26, 15, 1, 1, tzinfo=UTC),
+        timestamp_origin="header",
+        title="OIL <OIL.N>",
+        meta={
+            "newid": "7",
+            "oldid": "57",
+            "lewissplit": "TRAIN",
+            "cgisplit": "TRAINING-SET",
+            "topics_assigned": "YES",
+            "topics": ["crude", "fuel"],
+            "dateline": "LONDON, Feb 26 -",
+        },
+    )
+
+
+def test_entities_are_undone_once_and_only_those_of_the_dtd() -> None:
+    [document], [] = read(story(1, "&amp;lt; &copy; &#65; AT&T &#55296; &#9999999;"))
+    assert document.text == "&lt; &copy; A AT&T &#55296; &#9999999;"
+
+
+@pytest.mark.parametrize(
+    ("date", "moment"),
+    [
+        (" 2-MAR-1987 16:51:43.42", datetime(1987, 3, 2, 16, 51, 43, tzinfo=UTC)),
+        ("3-MAR-1987  09:15:05.40", datetime(1987, 3, 3, 9, 15, 5, tzinfo=UTC)),
+        ("31-MAR-1987 605:12:19.12", datetime(1987, 3, 31, tzinfo=UTC)),
+        ("1-APR-1987 25:00:00.00", datetime(1987, 4, 1, tzinfo=UTC)),
+        ("5-OCT-1987 10:00:00.00 T1:xx", datetime(1987, 10, 5, 10, tzinfo=UTC)),
+    ],
+)
+def test_dates_are_found_between_junk(date: str, moment: datetime) -> None:
+    [document], [] = read(story(1, "x", date))
+    assert document.timestamp == moment and "unreadable_timestamp" not in document.meta
+
+
+@pytest.mark.parametrize("date", ["30-FEB-1987 10:00:00.00", "26-FOO-1987", "soon"])
+def test_a_date_that_is_none_is_handed_on(date: str) -> None:
+    [document], [] = read(story(1, "x", date))
+    assert (document.timestamp, document.timestamp_origin) == (None, "none")
+    assert document.meta["unreadable_timestamp"] == date
+
+
+@pytest.mark.parametrize("text", ["<BODY> \n&#3;</BODY>", "<TITLE>BRIEF</TITLE>", "unformatted"])
+def test_a_story_without_body_is_a_row_with_its_text_element(text: str) -> None:
+    [other], [row] = read(story(1, "", text=text), story(2, "x"))
+    assert other.locator == "a.sgm#2"
+    assert (row.locator, row.reason) == ("a.sgm#1", "empty_text")
+    assert row.removed_text == f"<TEXT>&#2;\n{text}</TEXT>".encode()
+
+
+def test_one_byte_that_is_no_utf8_makes_the_file_latin_1() -> None:
+    body = story(1, "caf@", text="<BODY>caf@</BODY>").encode().replace(b"@", b"\xe9")
+    [document], [] = read(body)
+    assert document.text == "café"
+
+
+def test_a_file_that_ends_inside_a_story_gives_the_whole_ones_and_a_row() -> None:
+    half = story(2, "y")[:150]
+    [document], [row] = read(story(1, "x"), half)
+    assert document.locator == "a.sgm#1"
+    assert (row.locator, row.reason, row.removed_text) == ("a.sgm", "truncated_file", b"\n" + half.encode())
+
+
+def test_a_cut_compressed_file_gives_the_whole_stories_and_one_row(tmp_path: Path) -> None:
+    bodies = [f"body {i} " * 40 + str(i * 7919) for i in range(2000)]
+    data = gzip.compress("".join(story(i, body) for i, body in enumerate(bodies)).encode(), mtime=0)
+    (tmp_path / "a.sgm.gz").write_bytes(data[: len(data) // 2])
+    documents, [row] = read_root(tmp_path, SOURCE)
+    assert [document.text for document in documents] == bodies[: len(documents)] and len(documents) > 500
+    assert (row.locator, row.reason) == ("a.sgm.gz", "truncated_file")
+    assert row.removed_text.lstrip().startswith(b"<REUTERS") and b"</REUTERS>" not in row.removed_text
+
+
+def test_a_file_of_another_kind_is_a_row() -> None:
+    documents, [row] = read("no stories")
+    assert documents == [] and row.reason == "no_record"
+
+
+@pytest.fixture(scope="module")
+def reuters() -> tuple[list[RawDocument], list[Removal]]:
+    if not SHARED_DATA.exists():
+        pytest.skip("../shared/data is absent")
+    config = SourceConfig(name="News", dataset="FinPile", format="sgml", paths=(REUTERS,), members=("*.sgm",))
+    return read_root(SHARED_DATA, config)
+
+
+def test_the_whole_collection_has_its_published_counts(reuters: tuple[list[RawDocument], list[Removal]]) -> None:
+    documents, rows = reuters
+    assert len(documents) + len(rows) == 21_578  # README.txt of the collection
+    assert len(documents) == 19_043
+    assert {row.reason for row in rows} == {"empty_text"}
+    moments = [document.timestamp for document in documents if document.timestamp is not None]
+    assert len(moments) == len(documents)
+    assert min(moments).date().isoformat() == "1987-02-26" and max(moments).date().isoformat() == "1987-10-20"
+
+
+def test_bodies_are_those_of_the_files(reuters: tuple[list[RawDocument], list[Removal]]) -> None:
+    bodies: list[bytes] = []
+    with tarfile.open(SHARED_DATA / REUTERS) as archive:
+        for member in archive:
+            if member.name.endswith(".sgm"):
+                content = archive.extractfile(member)
+                assert content is not None
+                bodies += re.findall(rb"<BODY>(.*?)</BODY>", content.read(), re.DOTALL)
+    assert [letters(document.text) for document in reuters[0]] == [letters(body.decode("latin-1")) for body in bodies]
+
+
+def letters(text: str) -> str:
+    """What entities, control characters and encodings cannot change."""
+    return re.sub(r"&(?:lt|gt|amp|#\d+);|[^A-Za-z]", "", text)
+
+
+def test_duplicate_bodies_are_counted_by_their_words(reuters: tuple[list[RawDocument], list[Removal]]) -> None:
+    texts = [document.text for document in reuters[0]]
+    assert len(texts) - len(set(texts)) == 262
+    assert len(texts) - len({" ".join(text.split()) for text in texts}) == 281

@@ -1,0 +1,189 @@
+"""Web archives: records told apart, cuts noticed at every byte, payloads decoded, and the real ones."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+import zstandard
+from warcio.archiveiterator import ArchiveIterator
+
+from finpile.config import SourceConfig
+from finpile.document import HTML, PLAIN, RawDocument
+from finpile.ledger import Removal
+from finpile.sources import warc
+
+SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+SOURCE = SourceConfig(name="Web", dataset="FinPile", format="warc", paths=("*",))
+URL = "http://example.com/a"
+
+
+def record(kind: str, block: bytes, content_type: str = "application/http; msgtype=response", url: str = URL) -> bytes:
+    head = (
+        f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2024-05-18T01:58:10Z\r\n"
+        f"WARC-Record-ID: <urn:uuid:35f02b38-eb19-4f0d-86e4-bfe95815069c>\r\nContent-Type: {content_type}\r\n"
+        f"Content-Length: {len(block)}\r\n\r\n"
+    )
+    return head.encode() + block + b"\r\n\r\n"
+
+
+def response(payload: bytes, headers: str = "Content-Type: text/html", status: str = "200 OK", url: str = URL) -> bytes:
+    return record("response", f"HTTP/1.1 {status}\r\n{headers}\r\n\r\n".encode() + payload, url=url)
+
+
+def read(data: bytes, source: SourceConfig = SOURCE) -> list[RawDocument | Removal]:
+    return list(warc.read(io.BytesIO(data), "a.warc", source))
+
+
+def kinds(found: list[RawDocument | Removal]) -> list[str]:
+    return [entry.reason if isinstance(entry, Removal) else entry.media_type for entry in found]
+
+
+def texts(found: list[RawDocument | Removal]) -> list[str]:
+    return [entry.text for entry in found if isinstance(entry, RawDocument)]
+
+
+RECORDS = [
+    record("warcinfo", b"software: x\r\n", "application/warc-fields"),
+    record("request", b"GET / HTTP/1.1\r\n\r\n", "application/http; msgtype=request"),
+    response(b"<p>one"),
+    record("metadata", b"a: b\r\n", "application/warc-fields"),
+    response(b"<p>two"),
+]
+
+
+def packed(kind: str, records: list[bytes]) -> list[bytes]:
+    """The records as a file of this kind stores them."""
+    if kind == "gzip":
+        return [gzip.compress(one, mtime=0) for one in records]
+    return [zstandard.ZstdCompressor().compress(one) for one in records] if kind == "zstd" else records
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip", "zstd"])
+def test_a_locator_is_the_offset_of_the_record_in_the_stored_file(kind: str) -> None:
+    parts = packed(kind, RECORDS)
+    found = read(b"".join(parts))
+    assert texts(found) == ["<p>one", "<p>two"]
+    offsets = [sum(map(len, parts[:index])) for index in (2, 4)]
+    assert [entry.locator for entry in found] == [f"a.warc#{offset}" for offset in offsets]
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip", "zstd"])
+def test_a_cut_anywhere_gives_what_stands_before_it_and_one_row(kind: str) -> None:
+    parts = packed(kind, RECORDS)
+    data = b"".join(parts)
+    boundaries = {sum(map(len, parts[:index])) for index in range(len(parts) + 1)}
+    for cut in range(1, len(data)):
+        found = read(data[:cut])
+        rows = kinds(found).count("truncated_file")
+        assert rows == (cut not in boundaries), cut
+        assert kinds(found).count(HTML) == len(found) - rows
+        assert texts(found) == ["<p>one", "<p>two"][: len(texts(found))]
+        assert len(texts(found)) >= (cut >= sum(map(len, parts[:3])))
+
+
+def test_records_of_a_file_compressed_as_one_piece_have_locators_of_their_own() -> None:
+    found = read(gzip.compress(b"".join(RECORDS)))
+    assert texts(found) == ["<p>one", "<p>two"]
+    assert len({entry.locator for entry in found}) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "held"),
+    [
+        (response(b"words", "Content-Type: TEXT/Plain; charset=utf-8"), PLAIN, b""),
+        (response(b"<p>", "Content-Type: application/xhtml+xml"), HTML, b""),
+        (response(b"GIF89a", "Content-Type: image/gif"), "not_text", b"GIF89a"),
+        (response(b"words", "X: y"), "not_text", b"words"),
+        (response(b"gone", status="404 Not Found"), "http_status", b"gone"),
+        (response(b"", "Location: /b", status="301 Moved"), "http_status", b""),
+        (response(b"Disallow: /", "Content-Type: text/plain", url="http://a.com/robots.txt"), "robots_txt", b"Disa"),
+        (response(b" \n"), "empty_text", b" \n"),
+        (record("response", b"20080430 127.0.0.1", "text/dns", "dns:a.com"), "not_text", b"20080430"),
+        (record("response", b"no status line\r\n\r\nx"), "unreadable_record", b"no status"),
+        (record("resource", b"<p>", "text/html"), HTML, b""),
+        (record("conversion", b"words", "text/plain"), PLAIN, b""),
+        (record("continuation", b"words", "text/html"), "not_text", b"words"),
+    ],
+)
+def test_what_becomes_of_a_record(data: bytes, kind: str, held: bytes) -> None:
+    (found,) = read(data)
+    assert kinds([found]) == [kind]
+    if isinstance(found, Removal):
+        assert found.removed_text.startswith(held)
+    else:
+        assert found.url == URL
+        assert found.timestamp is None
+        assert found.meta == {"crawl_date": "2024-05-18T01:58:10+00:00"}
+
+
+@pytest.mark.parametrize("kind", ["warcinfo", "request", "metadata", "revisit"])
+def test_records_that_carry_no_document_are_passed_over(kind: str) -> None:
+    assert read(record(kind, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nx")) == []
+    assert read(record("resource", b"log", "text/plain", "metadata://crawler/log")) == []
+
+
+@pytest.mark.parametrize(
+    ("payload", "headers", "text"),
+    [
+        ("<p>Ω".encode("iso-8859-7"), "Content-Type: text/html; charset=iso-8859-7", "<p>Ω"),
+        (
+            "<meta charset=koi8-r><p>Привет".encode("koi8-r"),
+            "Content-Type: text/html",
+            "<meta charset=koi8-r><p>Привет",
+        ),
+        (b"<p>caf\xe9", "Content-Type: text/html; charset=utf-8", "<p>café"),
+        (b"<p>caf\xe9", "Content-Type: text/html; charset=base64", "<p>café"),
+        (b"\xef\xbb\xbf<p>x", "Content-Type: text/html", "<p>x"),
+        (b"3\r\n<p>\r\n1\r\nx\r\n0\r\n\r\n", "Content-Type: text/html\r\nTransfer-Encoding: chunked", "<p>x"),
+        (b"<p>not chunked", "Content-Type: text/html\r\nTransfer-Encoding: chunked", "<p>not chunked"),
+        (gzip.compress(b"<p>x"), "Content-Type: text/html\r\nContent-Encoding: gzip", "<p>x"),
+        (b"<p>not gzip", "Content-Type: text/html\r\nContent-Encoding: gzip", "<p>not gzip"),
+    ],
+)
+def test_payloads_are_decoded(payload: bytes, headers: str, text: str) -> None:
+    assert texts(read(response(payload, headers))) == [text]
+
+
+def test_a_broken_message_does_not_end_the_archive() -> None:
+    payload = bytearray(gzip.compress(bytes(range(256)), mtime=0))
+    payload[20:40] = bytes(20)
+    broken = response(bytes(payload), "Content-Type: text/html\r\nContent-Encoding: gzip")
+    assert kinds(read(broken + response(b"<p>two"))) == ["unreadable_record", HTML]
+
+
+def test_what_is_no_archive_is_a_row() -> None:
+    assert kinds(read(b"hello " * 100 + b"\r\n\r\n")) == ["unreadable_record"]
+
+
+def test_real_archives_agree_with_warcio() -> None:
+    folder = SHARED_DATA / "webarchive"
+    if not folder.exists():
+        pytest.skip("../shared/data is absent")
+    for path in (
+        folder / "dolma" / "sample-0000.warc.gz",
+        folder / "example.warc.gz",
+        folder / "pywb" / "iana.warc.gz",
+    ):
+        expected: dict[str, bytes] = {}
+        with path.open("rb") as stream:
+            archive = ArchiveIterator(stream)
+            for one in archive:
+                http = one.http_headers
+                if one.rec_type == "response" and http and http.get_statuscode() == "200":
+                    media_type = (http.get_header("Content-Type") or "").split(";")[0].lower()
+                    payload = one.content_stream().read()
+                    url = one.rec_headers.get_header("WARC-Target-URI")
+                    if (
+                        media_type in ("text/html", "text/plain")
+                        and not url.endswith("/robots.txt")
+                        and payload.strip()
+                    ):
+                        expected[f"a.warc#{archive.get_record_offset()}"] = payload
+        found = {entry.locator: entry for entry in read(path.read_bytes()) if isinstance(entry, RawDocument)}
+        assert found.keys() == expected.keys()
+        for locator, payload in expected.items():
+            ascii_bytes = bytes(byte for byte in payload if byte < 128)
+            assert "".join(filter(str.isascii, found[locator].text)).encode() == ascii_bytes

@@ -1,0 +1,163 @@
+"""Dates: what each kind of evidence says, and that nothing is invented."""
+
+from __future__ import annotations
+
+import email.utils
+import os
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finpile import timestamps
+from finpile.errors import ConfigError
+
+MOMENTS = st.datetimes(min_value=datetime(1974, 1, 1), max_value=datetime(2099, 12, 31)).map(
+    lambda moment: moment.replace(microsecond=0, tzinfo=UTC)
+)
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc,arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "moment"),
+    [
+        ("2014-03-03", utc(2014, 3, 3)),
+        ("2014-03-03T10:00:00-05:00", utc(2014, 3, 3, 15)),
+        ("2024-01-01T00:00:00.987654321Z", utc(2024, 1, 1)),
+        ("20240418", utc(2024, 4, 18)),
+        (20240418, utc(2024, 4, 18)),
+        ("20240418163021", utc(2024, 4, 18, 16, 30, 21)),
+        ("26-FEB-1987 15:01:01.79", utc(1987, 2, 26, 15, 1, 1)),
+        (" 5-MAR-1987 09:07:54.17", utc(1987, 3, 5, 9, 7, 54)),
+        ("Tue, 15 Nov 1994 12:45:26 EST", utc(1994, 11, 15, 17, 45, 26)),
+        ("Tue, 15 Nov 94 12:45:26 GMT", utc(1994, 11, 15, 12, 45, 26)),
+        ("March 3, 2014", utc(2014, 3, 3)),
+        ("Mar 3, 2014 9:30 AM EST", utc(2014, 3, 3, 14, 30)),
+        ("2014-03-03 10:00 PST", utc(2014, 3, 3, 18)),
+        ("12/31/99", utc(1999, 12, 31)),
+        (date(2014, 3, 3), utc(2014, 3, 3)),
+        (datetime(2014, 3, 3, 10), utc(2014, 3, 3, 10)),
+        (-500_000_000, utc(1954, 2, 26, 23, 6, 40)),
+    ],
+)
+def test_known_forms_are_read(value: object, moment: datetime) -> None:
+    assert timestamps.parse(value) == moment  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "", " ", "2014", 2014, "2014-03", "March 2014", "28 February", "Friday", "Friday 2014", "10:30", "2024-W10",
+     "Q1 2014", "10.5.2", "yesterday", "Feb 30, 2014", "31-MAR-1987 605:12:19.12", "20241399", "99999999999999", "0",
+     0, True, float("nan"), float("inf"), "0001-01-01T00:00:00+14:00", "\u0661\u0662", "x" * 5000, "1" * 5000],
+)  # fmt: skip
+def test_a_value_that_leaves_year_month_or_day_open_is_none(value: object) -> None:
+    assert timestamps.parse(value) is None  # type: ignore[arg-type]
+
+
+@given(MOMENTS)
+def test_every_spelling_of_a_moment_is_that_moment(moment: datetime) -> None:
+    seconds = int(moment.timestamp())
+    east = moment.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    spellings = [
+        moment.isoformat(), east.isoformat(), moment.strftime("%Y%m%d%H%M%S"), moment.strftime("%d-%b-%Y %H:%M:%S.79"),
+        email.utils.format_datetime(moment), email.utils.format_datetime(east), moment.strftime("%B %d, %Y %H:%M:%S"),
+        moment, east, moment.replace(tzinfo=None), seconds, str(seconds), seconds * 1000 + 999, seconds + 0.5,
+    ]  # fmt: skip
+    assert [timestamps.parse(value) for value in spellings] == [moment] * len(spellings)
+
+
+@given(st.text(max_size=30) | st.integers() | st.floats())
+def test_whatever_stands_there_gives_whole_seconds_of_utc_or_none(value: str | int | float) -> None:
+    found = timestamps.parse(value)
+    assert found is None or (found.utcoffset() == timedelta(0) and found.microsecond == 0)
+
+
+def test_result_does_not_depend_on_the_machines_zone() -> None:
+    code = "from finpile.timestamps import parse; print(parse('March 3, 2014 10:00 CET'), parse('3/3/14 1:00'))"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "TZ": zone, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for zone in ("UTC", "CET-1CEST", "PST8PDT")
+    }
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "moment"),
+    [
+        ("fed/boe-2016-03-09.txt", "%Y-%m-%d", utc(2016, 3, 9)),
+        ("fed/boe160309a.htm", "%y%m%d", utc(2016, 3, 9)),
+        ("2016/03/09/minutes.txt", "%Y/%m/%d", utc(2016, 3, 9)),
+        ("fomc_09Mar2016.txt", "%d%b%Y", utc(2016, 3, 9)),
+        ("log.2016.069", "%Y.%j", utc(2016, 3, 9)),
+        ("2016-03-09/minutes.txt", "%Y-%m-%d", None),
+        ("x20160309.txt", "%y%m%d", None),
+        ("9999-99-99 2016-03-09", "%Y-%m-%d", utc(2016, 3, 9)),
+    ],
+)
+def test_a_pattern_is_found_in_a_path(path: str, pattern: str, moment: datetime | None) -> None:
+    assert timestamps.from_name(path, pattern) == moment
+
+
+@pytest.mark.parametrize("pattern", ["%Y-%m", "%m-%d", "%Y", "%Q", ""])
+def test_a_pattern_that_leaves_the_day_open_is_a_config_error(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="date_pattern"):
+        timestamps.from_name("2016-03-09", pattern)
+
+
+@pytest.mark.parametrize(
+    ("url", "moment"),
+    [
+        ("http://example.com/2021/03/15/oil", utc(2021, 3, 15)),
+        ("https://example.com/business/2021/mar/5/oil", utc(2021, 3, 5)),
+        ("https://example.com/news/2021-03-15-oil", utc(2021, 3, 15)),
+        ("https://example.com/20210315/", utc(2021, 3, 15)),
+        ("https://example.com/2021/13/15/oil/2021-03-15", utc(2021, 3, 15)),
+        ("https://example.com/?next=/2021/03/15/", None),
+        ("https://2021-03-15.example.com/oil", None),
+        ("https://example.com/item-1202103155", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_day_in_a_url_is_found(url: str | None, moment: datetime | None) -> None:
+    assert timestamps.from_url(url) == moment
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<META Content="2021-03-15T01:02:03Z" PROPERTY=article:published_time>',
+        "<meta name='DC.date.issued' content='2021-03-15 01:02:03'>",
+        '<script type="application/ld+json">{"@graph": [{"x": {"datePublished": "2021-03-15T01:02:03Z"}}]}</script>',
+        '<script type="application/ld+json">{"datePublished": "2021-03-15T01:02:03Z", broken</script>',
+        '<span itemprop="datePublished" content="2021-03-15T01:02:03Z">a week ago</span>',
+        '<time datetime="yesterday">x</time><time datetime="2021-03-15T01:02:03+00:00">',
+        '<time datetime="2020-01-01"><meta name="date" content="2021-03-15T01:02:03Z">',
+        '<meta name=date content="2020-01-01"><meta property="article:published_time" content="2021-03-15T01:02:03Z">',
+        '<meta name=date content="0201-03-15"><time datetime="2021-03-15T01:02:03Z">',
+    ],
+)
+def test_the_best_date_that_a_page_states_is_found(html: str) -> None:
+    assert timestamps.from_html(html) == utc(2021, 3, 15, 1, 2, 3)
+
+
+@pytest.mark.parametrize("html", ["", "<time>2021-03-15</time>", '<meta name="revised" content="2021-03-15">', "<meta"])
+def test_a_page_without_a_publication_date_has_none(html: str) -> None:
+    assert timestamps.from_html(html) is None
+
+
+def test_bounds_are_half_open() -> None:
+    second = timedelta(seconds=1)
+    edges = [timestamps.EARLIEST - second, timestamps.EARLIEST, timestamps.LATEST - second, timestamps.LATEST]
+    assert [timestamps.is_plausible(edge) for edge in edges] == [False, True, True, False]

@@ -1,0 +1,140 @@
+"""Token shards: what is written is read, whatever the sharding; nothing foreign is taken for a shard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from finpile.errors import ConfigError, InputError
+from finpile.tokens import store as store_module
+from finpile.tokens.store import TokenStore, write_token_shard
+
+
+def write(folder: Path | str, ids: np.ndarray, cuts: list[int], **changes: object) -> None:
+    """The sequences as consecutive shards, cut at `cuts`."""
+    meta = {"vocab_size": 1000, "eot_id": 999, "tokenizer": "ab12", **changes}
+    for number, part in enumerate(np.split(ids, cuts)):
+        write_token_shard(f"{folder}/part-{number:05d}-of-{len(cuts) + 1:05d}.arrow", part, **meta)  # type: ignore[arg-type]
+
+
+def sequences(count: int, length: int = 8, vocab_size: int = 1000) -> np.ndarray:
+    return np.random.default_rng(7).integers(0, vocab_size, (count, length))
+
+
+@given(cuts=st.lists(st.integers(0, 20), max_size=4).map(sorted), picks=st.lists(st.integers(-20, 19), max_size=9))
+@settings(max_examples=25, deadline=None)
+def test_reading_does_not_depend_on_shard_boundaries(
+    tmp_path_factory: pytest.TempPathFactory, cuts: list[int], picks: list[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("tokens")
+    ids = sequences(20)
+    write(folder, ids, cuts)
+    store = TokenStore.open(str(folder))
+    assert (len(store), store.num_tokens) == (20, 160)
+    batch = store.batch(picks)
+    assert (batch.dtype, batch.shape) == (np.int64, (len(picks), 8))
+    np.testing.assert_array_equal(batch, ids[picks] if picks else np.empty((0, 8)))
+    for index in range(20):
+        np.testing.assert_array_equal(store[index], ids[index])
+
+
+@pytest.mark.parametrize(("vocab_size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
+def test_ids_take_two_bytes_up_to_65536_entries(tmp_path: Path, vocab_size: int, dtype: type) -> None:
+    ids = np.array([[0, vocab_size - 1]])
+    write(tmp_path, ids, [], vocab_size=vocab_size, eot_id=vocab_size - 1)
+    store = TokenStore.open(str(tmp_path))
+    assert store[0].dtype == dtype
+    assert store[0].tolist() == [0, vocab_size - 1]
+    assert (store.vocab_size, store.sequence_length, store.eot_id) == (vocab_size, 2, vocab_size - 1)
+    assert store.meta.tokenizer == "ab12"
+
+
+def test_a_local_shard_is_mapped_and_not_copied(tmp_path: Path) -> None:
+    write(tmp_path, sequences(64, 512), [])
+    store = TokenStore.open(str(tmp_path))
+    before = pa.total_allocated_bytes()
+    sequence = store[3]
+    assert pa.total_allocated_bytes() - before < sequences(64, 512).size
+    assert not sequence.flags.writeable
+    assert not sequence.flags.owndata
+
+
+def test_shards_are_read_through_any_filesystem(tmp_path: Path) -> None:
+    ids = sequences(10)
+    write(tmp_path, ids, [4])
+    for path in tmp_path.iterdir():
+        fsspec.filesystem("memory").pipe(f"/test-store/{path.name}", path.read_bytes())
+    store = TokenStore.open("memory://test-store")
+    np.testing.assert_array_equal(store.batch(range(10)), ids)
+
+
+def test_few_shards_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_MAX_OPEN_SHARDS", 2)
+    ids = sequences(12)
+    write(tmp_path, ids, [3, 6, 9])
+    store = TokenStore.open(str(tmp_path))
+    np.testing.assert_array_equal(store.batch(range(12)), ids)
+    assert len(store._open) == 2
+
+
+def test_shards_of_another_writer_need_no_count_and_may_have_several_batches(tmp_path: Path) -> None:
+    ids = sequences(9)
+    write(tmp_path / "ours", ids, [])
+    table = pa.ipc.open_file(pa.memory_map(str(tmp_path / "ours/part-00000-of-00001.arrow"))).read_all()
+    metadata = {key: value for key, value in table.schema.metadata.items() if key != b"num_sequences"}
+    table = table.replace_schema_metadata(metadata)
+    (tmp_path / "theirs").mkdir()
+    with pa.ipc.new_file(str(tmp_path / "theirs/a.arrow"), table.schema) as writer:
+        writer.write_table(table, max_chunksize=4)
+    np.testing.assert_array_equal(TokenStore.open(str(tmp_path / "theirs")).batch(range(9)), ids)
+
+
+def test_the_same_ids_are_the_same_bytes(tmp_path: Path) -> None:
+    write(tmp_path / "a", sequences(5), [])
+    write(tmp_path / "b", sequences(5).astype(np.uint16), [])
+    name = "part-00000-of-00001.arrow"
+    assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_absent_empty_foreign_and_mixed_folders_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        TokenStore.open(str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match=r"holds no \.arrow file"):
+        TokenStore.open(str(tmp_path))
+    write(tmp_path / "mixed", sequences(4), [])
+    write_token_shard(f"{tmp_path}/mixed/z.arrow", sequences(4), vocab_size=1001, eot_id=0, tokenizer="ab12")
+    with pytest.raises(InputError, match=r"mixed shards.*vocab_size=1000.*vocab_size=1001"):
+        TokenStore.open(str(tmp_path / "mixed"))
+    (tmp_path / "torn").mkdir()
+    whole = (tmp_path / "mixed/z.arrow").read_bytes()
+    (tmp_path / "torn/a.arrow").write_bytes(whole[:-20])
+    with pytest.raises(InputError, match="cannot be read as an Arrow file"):
+        TokenStore.open(str(tmp_path / "torn"))
+    (tmp_path / "foreign").mkdir()
+    table = pa.table({"ids": [1, 2]})
+    with pa.ipc.new_file(str(tmp_path / "foreign/a.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InputError, match="is no token shard"):
+        TokenStore.open(str(tmp_path / "foreign"))
+
+
+def test_ids_outside_the_vocabulary_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="0 to 999"):
+        write(tmp_path, np.array([[1, 1000]]), [])
+    with pytest.raises(InputError, match="from -1"):
+        write(tmp_path, np.array([[1, -1]]), [])
+    with pytest.raises(ConfigError, match="eot_id is 1000"):
+        write(tmp_path, np.array([[1, 2]]), [], eot_id=1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_index_past_the_end_is_an_index_error(tmp_path: Path) -> None:
+    write(tmp_path, sequences(3), [])
+    with pytest.raises(IndexError):
+        TokenStore.open(str(tmp_path))[3]

@@ -1,0 +1,175 @@
+"""The kernels against their slow twins."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from finpile_tokenizer import (
+    MAX_PRETOKEN_BYTES,
+    InputTypeError,
+    PretokenCounts,
+    TokenizerError,
+    UnigramTokenizer,
+    Vocabulary,
+    count_pretokens,
+    pretokenize,
+    reference,
+)
+from finpile_tokenizer.pretokenizer import pretoken_starts
+from finpile_tokenizer.trie import build_trie
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+# Few letters of each class, so that runs are long and pretokens recur.
+TEXTS = st.one_of(st.binary(max_size=60), st.text("aZ 09.\n\xe9", max_size=60).map(str.encode))
+SMALL_PIECES = st.dictionaries(st.text("ab", min_size=2, max_size=5).map(str.encode), st.integers(1, 12), max_size=12)
+
+
+def as_array(texts: list[bytes]) -> pa.Array:
+    return pa.array(texts, pa.large_binary())
+
+
+def as_dict(counts: PretokenCounts) -> dict[bytes, int]:
+    return dict(zip(counts.pretokens.to_pylist(), counts.frequencies.tolist(), strict=True))
+
+
+def vocabulary_of(scores: dict[bytes, float]) -> Vocabulary:
+    """All 256 bytes at a score that makes them the last resort, and these pieces."""
+    pieces = [bytes([value]) for value in range(256)] + [piece for piece in scores if len(piece) > 1]
+    return Vocabulary(
+        pieces=as_array(pieces),
+        log_probs=np.array([scores.get(piece, -9.0) for piece in pieces]),
+        num_models=None,
+        num_requested=len(pieces) + 1,
+    )
+
+
+def scores_of(vocabulary: Vocabulary) -> dict[bytes, float]:
+    return dict(zip(vocabulary.pieces.to_pylist(), vocabulary.log_probs.tolist(), strict=True))
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_pretokens_are_those_of_the_regular_expression(text: bytes) -> None:
+    assert pretokenize(text) == reference.pretokenize(text)
+
+
+def test_every_byte_value_has_the_class_that_the_regular_expression_gives_it() -> None:
+    for a, b in itertools.product(range(256), repeat=2):
+        pair = bytes([a, b])
+        assert pretokenize(pair) == reference.pretokenize(pair)
+
+
+@settings(deadline=None)
+@given(st.lists(TEXTS, max_size=6))
+def test_pretoken_starts_of_a_slice_are_those_of_its_documents(texts: list[bytes]) -> None:
+    starts, num_pretokens = pretoken_starts(as_array([b"before 1", *texts, b"after"]).slice(1, len(texts)))
+    expected = [reference.pretokenize(text) for text in texts]
+    assert num_pretokens.tolist() == [len(pretokens) for pretokens in expected]
+    lengths = [len(pretoken) for pretokens in expected for pretoken in pretokens]
+    assert starts.tolist() == [len(b"before 1") + sum(lengths[:i]) for i in range(len(lengths))]
+
+
+@settings(deadline=None)
+@given(st.lists(TEXTS, max_size=8))
+def test_counts_are_those_of_a_counter(texts: list[bytes]) -> None:
+    counts = count_pretokens(as_array(texts))
+    assert list(as_dict(counts).items()) == list(reference.count_pretokens(texts, MAX_PRETOKEN_BYTES).items())
+    assert counts.num_bytes == sum(map(len, texts))
+
+
+@settings(deadline=None)
+@given(st.lists(TEXTS, max_size=8), st.randoms(use_true_random=False))
+def test_counts_do_not_depend_on_order_or_chunking(texts: list[bytes], rng: random.Random) -> None:
+    shuffled = list(texts)
+    rng.shuffle(shuffled)
+    cut = len(texts) // 2
+    chunked = pa.chunked_array([as_array(shuffled[:cut]), as_array(shuffled[cut:])], pa.large_binary())
+    merged = count_pretokens(as_array(shuffled[cut:])).merge([count_pretokens(as_array(shuffled[:cut]))])
+    whole = as_dict(count_pretokens(as_array(texts)))
+    assert list(as_dict(count_pretokens(chunked)).items()) == list(whole.items()) == list(as_dict(merged).items())
+
+
+def test_counts_survive_growth_of_the_hash_table() -> None:
+    texts = [f"{word}." for word in map("".join, itertools.product("abcdefghijkl", repeat=4))] * 2
+    counts = count_pretokens(pa.array(texts, pa.string()))
+    assert as_dict(counts) == reference.count_pretokens([text.encode() for text in texts], MAX_PRETOKEN_BYTES)
+    assert len(counts.pretokens) == 12**4 + 1
+
+
+def test_long_pretokens_are_counted_in_parts() -> None:
+    text = b"x" * (2 * MAX_PRETOKEN_BYTES + 5)
+    assert as_dict(count_pretokens(as_array([text]))) == {b"xxxxx": 1, b"x" * MAX_PRETOKEN_BYTES: 2}
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view()])
+def test_counts_do_not_depend_on_the_arrow_type(kind: pa.DataType) -> None:
+    texts = ["Oil", "rose 12", "", "é"]
+    expected = reference.count_pretokens([text.encode() for text in texts], MAX_PRETOKEN_BYTES)
+    assert as_dict(count_pretokens(pa.array(texts, kind))) == expected
+
+
+@pytest.mark.parametrize("texts", [pa.array([1, 2]), pa.array(["a", None]), ["a"]])
+def test_what_is_no_array_of_texts_is_refused(texts: pa.Array) -> None:
+    with pytest.raises(InputTypeError):
+        count_pretokens(texts)
+
+
+@settings(deadline=None)
+@given(st.sets(st.binary(min_size=1, max_size=6), max_size=60), st.binary(max_size=12))
+def test_trie_finds_the_prefixes_that_are_pieces(pieces: set[bytes], text: bytes) -> None:
+    ordered = sorted(pieces, reverse=True)
+    trie = build_trie(as_array(ordered), np.zeros(len(ordered)))
+    assert trie.prefixes(text) == [ordered.index(text[:n]) for n in range(1, len(text) + 1) if text[:n] in pieces]
+    for piece in ordered:
+        assert ordered[trie.prefixes(piece)[-1]] == piece
+
+
+def test_trie_of_many_pieces_finds_each_and_wastes_little() -> None:
+    words = ["".join(word).encode() for n in (1, 2, 3, 4) for word in itertools.product("abcdefghijkl 1", repeat=n)]
+    trie = build_trie(as_array(words), np.arange(len(words), dtype=np.float64))
+    for index in range(0, len(words), 97):
+        assert trie.prefixes(words[index])[-1] == index
+    assert trie.prefixes(b"ma") == []
+    assert len(trie.units) < 1.2 * len(words)
+
+
+@pytest.mark.parametrize("pieces", [[b"a", b""], [b"a", b"b", b"a"]])
+def test_trie_refuses_empty_and_repeated_pieces(pieces: list[bytes]) -> None:
+    with pytest.raises(TokenizerError):
+        build_trie(as_array(pieces), np.zeros(len(pieces)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SMALL_PIECES, st.text("ab", min_size=1, max_size=10).map(str.encode))
+def test_encoding_reaches_the_best_score_of_all_segmentations(pieces: dict[bytes, int], text: bytes) -> None:
+    vocabulary = vocabulary_of({piece: -float(cost) for piece, cost in pieces.items()})
+    scores = scores_of(vocabulary)
+    tokenizer = UnigramTokenizer(vocabulary)
+    found = [scores[tokenizer.decode([token])] for token in tokenizer.encode(text)]
+    assert sum(found) == reference.best_score(text, scores)
+
+
+@settings(max_examples=100, deadline=None)
+@given(SMALL_PIECES, st.lists(st.text("ab 1", max_size=40).map(str.encode), max_size=4))
+def test_encoding_settles_ties_as_the_reference_does(pieces: dict[bytes, int], texts: list[bytes]) -> None:
+    # Whole numbers as scores: ties abound.
+    vocabulary = vocabulary_of({piece: -float(cost) for piece, cost in pieces.items()})
+    scores = scores_of(vocabulary)
+    tokenizer = UnigramTokenizer(vocabulary)
+    encoded = [
+        [tokenizer.decode([token]) for token in tokens]
+        for tokens in tokenizer.encode_array(as_array(texts)).to_pylist()
+    ]
+    assert encoded == [reference.encode(text, scores) for text in texts]
+
+
+def test_a_pretoken_longer_than_any_buffer_is_encoded_whole() -> None:
+    tokenizer = UnigramTokenizer(vocabulary_of({b"ab": -1.0, b"aba": -1.25, b"b" * 40: -2.0}))
+    text = b"aba" * 3_000 + b"b" * 900
+    tokens = tokenizer.encode(text)
+    assert [tokenizer.decode([token]) for token in tokens] == reference.encode(text, scores_of(tokenizer.vocabulary))

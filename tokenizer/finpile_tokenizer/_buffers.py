@@ -1,0 +1,94 @@
+"""Arrow string arrays as the plain buffers that the kernels read, and back."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile_tokenizer.errors import InputTypeError
+
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Int64s: TypeAlias = npt.NDArray[np.int64]
+UInt8s: TypeAlias = npt.NDArray[np.uint8]
+UInt32s: TypeAlias = npt.NDArray[np.uint32]
+UInt64s: TypeAlias = npt.NDArray[np.uint64]
+Float64s: TypeAlias = npt.NDArray[np.float64]
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+#: Arrays of these types are read; their bytes are taken as they stand.
+_TEXT_TYPES = (
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.binary(),
+    pa.large_binary(),
+    pa.binary_view(),
+)
+
+
+def byte_buffers(array: pa.Array) -> tuple[Int64s, UInt8s]:
+    """`(offsets, data)` of an array of texts: item i is `data[offsets[i]:offsets[i + 1]]`.
+
+    `offsets` has one entry more than the array; both are read-only views where Arrow holds the array in 64-bit form.
+
+    Raises:
+        InputTypeError: the array holds something else than texts or byte strings, or holds nulls.
+    """
+    if array.type not in _TEXT_TYPES:
+        raise InputTypeError(f"cannot read texts from an Arrow array of {array.type}: expected string or binary")
+    if array.null_count:
+        raise InputTypeError(f"{array.null_count} of {len(array)} texts are null: drop them, or fill them with ''")
+    if array.type not in (pa.large_string(), pa.large_binary()):
+        array = array.cast(pa.large_binary())
+    _, offsets, data = array.buffers()
+    if offsets is None or len(array) == 0:
+        return _read_only(np.zeros(1, np.int64)), _read_only(np.empty(0, np.uint8))
+    window = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return _read_only(np.require(window, requirements=["A"])), _read_only(content)
+
+
+def chunks_of(texts: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    """The contiguous arrays that `texts` consists of."""
+    if isinstance(texts, pa.ChunkedArray):
+        return list(texts.chunks)
+    if isinstance(texts, pa.Array):
+        return [texts]
+    raise InputTypeError(f"expected an Arrow array of texts, got {type(texts).__name__}: wrap a list in pa.array(...)")
+
+
+def binary_array(offsets: Int64s, data: UInt8s) -> pa.LargeBinaryArray:
+    """The large_binary array over these buffers (not copied)."""
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def concat(arrays: list[pa.Array]) -> pa.LargeBinaryArray:
+    """The large_binary arrays one after the other."""
+    return pa.concat_arrays([array.cast(pa.large_binary()) for array in arrays])
+
+
+def order_by_bytes(array: pa.LargeBinaryArray) -> Int64s:
+    """The order that sorts the array's distinct items by their bytes."""
+    indices: Int64s = pc.array_sort_indices(array).to_numpy().astype(np.int64)
+    return indices
+
+
+def lengths_of(array: pa.LargeBinaryArray) -> Int64s:
+    """Each item's length in bytes."""
+    offsets, _ = byte_buffers(array)
+    lengths: Int64s = np.diff(offsets)
+    return lengths
+
+
+def _read_only(array: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+    """The array as a view without the right to write: one array type, hence one compiled kernel, for all callers."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,202 @@
+"""The tokenizer as files: `tokenizer.json` for HF tokenizers and transformers, and `vocabulary.parquet` for people.
+
+HF cannot take raw bytes: its pieces are strings, in which each byte is one character of GPT-2's byte alphabet. On
+every valid UTF-8 text its ids equal ours, but for one case: where the text itself spells `<|endoftext|>`, HF puts the
+special token, and `UnigramTokenizer` encodes it as the ordinary text it is.
+All files are the same bytes for the same vocabulary.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from finpile_tokenizer.errors import FormatError
+from finpile_tokenizer.merge import NUM_BYTE_PIECES
+from finpile_tokenizer.pretokenizer import PRETOKEN_PATTERN
+from finpile_tokenizer.unigram import END_OF_TEXT, Vocabulary
+
+TOKENIZER_FILE = "tokenizer.json"
+CONFIG_FILE = "tokenizer_config.json"
+VOCABULARY_FILE = "vocabulary.parquet"
+
+#: HF wants a score for the special token. No text reaches it: its bytes lie in three pretokens.
+_END_OF_TEXT_SCORE = 0.0
+_REQUESTED_KEY = b"num_requested"
+
+
+def byte_alphabet() -> dict[int, str]:
+    """The character that stands for each byte: itself where it is printable Latin-1, else U+0100 and on, in order.
+
+    Source: GPT-2's encoder, https://github.com/openai/gpt-2/blob/master/src/encoder.py (`bytes_to_unicode`).
+    """
+    printable = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
+    hidden = [byte for byte in range(NUM_BYTE_PIECES) if byte not in printable]
+    return {byte: chr(byte) for byte in printable} | {
+        byte: chr(NUM_BYTE_PIECES + rank) for rank, byte in enumerate(hidden)
+    }
+
+
+_TO_CHARACTERS = byte_alphabet()
+_TO_BYTES = {ord(character): byte for byte, character in _TO_CHARACTERS.items()}
+
+
+def tokenizer_json(vocabulary: Vocabulary) -> bytes:
+    """The content of `tokenizer.json`."""
+    names = (_as_characters(piece) for piece in vocabulary.pieces.to_pylist())
+    scored = [[name, score] for name, score in zip(names, vocabulary.log_probs.tolist(), strict=True)]
+    return _json_bytes(
+        {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [_end_of_text_token(vocabulary.eot_id)],
+            "normalizer": None,
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [_SPLIT, _BYTE_LEVEL]},
+            "post_processor": None,
+            "decoder": _BYTE_LEVEL,
+            "model": {
+                "type": "Unigram",
+                "unk_id": None,
+                "vocab": [*scored, [END_OF_TEXT, _END_OF_TEXT_SCORE]],
+                "byte_fallback": False,
+            },
+        }
+    )
+
+
+_SPLIT = {"type": "Split", "pattern": {"Regex": PRETOKEN_PATTERN}, "behavior": "Isolated", "invert": False}
+_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+
+
+def _end_of_text_token(eot_id: int) -> dict[str, Any]:
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return {"id": eot_id, "content": END_OF_TEXT, **plain, "special": True}
+
+
+def tokenizer_config_json() -> bytes:
+    """The content of `tokenizer_config.json`, which tells transformers how to load `tokenizer.json`."""
+    return _json_bytes(
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "clean_up_tokenization_spaces": False,
+            "bos_token": END_OF_TEXT,
+            "eos_token": END_OF_TEXT,
+        }
+    )
+
+
+def vocabulary_table(vocabulary: Vocabulary) -> pa.Table:
+    """One row for each id: `id, piece, log_prob, num_models, origin`.
+
+    `origin` is `learned`, `added_byte` (a byte that never occurred) or `special`; `num_models`, the chunk models that
+    the piece was a part of, and `origin` are null where that is not known.
+    """
+    known = vocabulary.num_models is not None
+    num_models = vocabulary.num_models.tolist() if vocabulary.num_models is not None else [None] * vocabulary.eot_id
+    origins = [("learned" if count else "added_byte") if known else None for count in num_models]
+    return pa.table(
+        {
+            "id": pa.array(np.arange(vocabulary.vocab_size, dtype=np.int32)),
+            "piece": pa.array([*vocabulary.pieces.to_pylist(), END_OF_TEXT.encode()], pa.binary()),
+            "log_prob": pa.array([*vocabulary.log_probs.tolist(), None], pa.float64()),
+            "num_models": pa.array([*num_models, None], pa.int64()),
+            "origin": pa.array([*origins, "special"], pa.string()),
+        }
+    ).replace_schema_metadata({_REQUESTED_KEY: str(vocabulary.num_requested)})
+
+
+def write_tokenizer(folder: str | Path, vocabulary: Vocabulary) -> None:
+    """Writes the three files into `folder` (made where missing), each whole or not at all."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    table = io.BytesIO()
+    pq.write_table(vocabulary_table(vocabulary), table, compression="zstd")
+    _write_atomically(target / VOCABULARY_FILE, table.getvalue())
+    _write_atomically(target / CONFIG_FILE, tokenizer_config_json())
+    _write_atomically(target / TOKENIZER_FILE, tokenizer_json(vocabulary))
+
+
+def read_tokenizer(path: str | Path) -> Vocabulary:
+    """The vocabulary of a folder that `write_tokenizer` wrote, or of its `tokenizer.json` alone.
+
+    `num_models` is known only where `vocabulary.parquet` lies beside.
+
+    Raises:
+        FormatError: the file is missing or is not of this package's form.
+    """
+    location = Path(path)
+    file = location / TOKENIZER_FILE if location.is_dir() else location
+    if not file.is_file():
+        raise FormatError(f"no tokenizer at {location}: expected a folder that holds {TOKENIZER_FILE}, or that file")
+    vocabulary = parse_tokenizer_json(file.read_bytes(), str(file))
+    beside = file.parent / VOCABULARY_FILE
+    return _with_origins(vocabulary, pq.read_table(beside), str(beside)) if beside.is_file() else vocabulary
+
+
+def parse_tokenizer_json(content: bytes, name: str = TOKENIZER_FILE) -> Vocabulary:
+    """The vocabulary in the content of a `tokenizer.json`.
+
+    Raises:
+        FormatError: it is not JSON, or not of the form that `tokenizer_json` writes; `name` is for the message.
+    """
+    try:
+        parsed = json.loads(content)
+        model, added = parsed["model"], parsed["added_tokens"]
+        kind, entries = model["type"], model["vocab"]
+        pretokenizers = parsed["pre_tokenizer"]["pretokenizers"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{name} is no tokenizer of this package: {type(error).__name__} {error}") from error
+    if kind != "Unigram" or pretokenizers != [_SPLIT, _BYTE_LEVEL] or parsed.get("normalizer") is not None:
+        raise FormatError(f"{name} cuts or scores text by other rules: expected Unigram behind {PRETOKEN_PATTERN!r}")
+    if added != [_end_of_text_token(len(entries) - 1)] or entries[-1][0] != END_OF_TEXT:
+        raise FormatError(f"{name}: expected {END_OF_TEXT} as the last id and the one added token")
+    pieces = [_as_bytes(piece, name) for piece, _ in entries[:-1]]
+    if pieces[:NUM_BYTE_PIECES] != [bytes([value]) for value in range(NUM_BYTE_PIECES)]:
+        raise FormatError(f"{name}: expected the 256 bytes, in order, as the first ids")
+    return Vocabulary(
+        pieces=pa.array(pieces, pa.large_binary()),
+        log_probs=np.array([score for _, score in entries[:-1]], np.float64),
+        num_models=None,
+        num_requested=len(entries),
+    )
+
+
+def _with_origins(vocabulary: Vocabulary, table: pa.Table, name: str) -> Vocabulary:
+    if table["piece"].to_pylist()[:-1] != vocabulary.pieces.to_pylist():
+        raise FormatError(f"{name} lists other pieces than the {TOKENIZER_FILE} beside it: one of them is out of date")
+    counts = table["num_models"].to_pylist()[:-1]
+    return Vocabulary(
+        pieces=vocabulary.pieces,
+        log_probs=vocabulary.log_probs,
+        num_models=None if None in counts else np.array(counts, np.int64),
+        num_requested=int((table.schema.metadata or {}).get(_REQUESTED_KEY, vocabulary.vocab_size)),
+    )
+
+
+def _as_characters(piece: bytes) -> str:
+    return piece.decode("latin-1").translate(_TO_CHARACTERS)
+
+
+def _as_bytes(piece: str, name: str) -> bytes:
+    try:
+        return piece.translate(_TO_BYTES).encode("latin-1")
+    except UnicodeEncodeError as error:
+        raise FormatError(f"{name}: piece {piece!r} is not written in GPT-2's byte alphabet") from error
+
+
+def _json_bytes(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    beside.write_bytes(content)
+    beside.replace(path)
