@@ -56,7 +56,8 @@ class SourceConfig:
     fields: Mapping[str, str] = field(default_factory=dict)
     """jsonl, parquet: which input field is `text`, `timestamp`, `title`, `url`, `license`. Dots reach into objects."""
     date_pattern: str | None = None
-    """Date in the path, as strptime: `%Y-%m-%d`, `%y%m%d`. Found anywhere in the file's name."""
+    """Date in the path, as strptime: `%Y-%m-%d`, `%y%m%d`. Found anywhere in the file's name, where no other digit
+    touches it; with `*` at its end (`%Y%m%d*`) more digits may follow, as in `20160309-2` written `201603092`."""
     encoding: tuple[str, ...] = ()
     """Encodings to try in order; the format's own where empty (UTF-8, strictly, for jsonl, parquet and text)."""
     clean: CleanConfig = field(default_factory=CleanConfig)
@@ -105,10 +106,16 @@ class DedupConfig:
     """Which duplicates go, and how far to look for them."""
 
     exact: bool = True
+    exact_fold: Literal["none", "whitespace"] = "none"
+    """`whitespace`: texts that differ only in white space are equal."""
     near: NearConfig | None = field(default_factory=NearConfig)
     """`near: null` leaves near duplicates in."""
     scope: Literal["dataset", "corpus"] = "dataset"
     """`dataset`: each dataset on its own, as BloombergGPT §2 does; `corpus`: across all of them."""
+
+    def __post_init__(self) -> None:
+        if self.near is not None and not self.exact:
+            raise ConfigError("dedup: near duplicates are looked for among distinct texts: set `exact: true`")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -296,7 +303,7 @@ class _Reader:
         return value
 
     def _fail(self, node: yaml.Node, what: str, expected: str) -> typing.NoReturn:
-        found = repr(node.value) if isinstance(node, yaml.ScalarNode) else f"a {node.id}"
+        found = repr(node.value) if isinstance(node, yaml.ScalarNode) else "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
         self._error(node, f"{what} is {found}: expected {expected}")
 
     def _error(self, node: yaml.Node, message: str) -> typing.NoReturn:

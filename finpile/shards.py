@@ -16,8 +16,9 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from io import UnsupportedOperation
 from typing import IO, Any
 
 import fsspec
@@ -104,7 +105,7 @@ def write_atomically(url: str) -> Iterator[IO[bytes]]:
         with fs.open(beside, "wb") as stream:
             yield stream
             stream.flush()
-            if hasattr(stream, "fileno"):
+            with suppress(AttributeError, UnsupportedOperation):  # only local files have a descriptor
                 os.fsync(stream.fileno())
         fs.mv(beside, path)
     except BaseException:

@@ -86,17 +86,24 @@ def is_plausible(moment: datetime) -> bool:
     return EARLIEST <= moment < LATEST
 
 
+#: At the end of a pattern: digits may follow the date, such as the number of a speech on that day.
+_MORE_DIGITS = "*"
+
+
 def from_name(path: str, pattern: str) -> datetime | None:
     """The date that stands in a path as a strptime pattern: in its last part, or anywhere where the pattern has a `/`.
 
-    Of several matches the first that is a date counts.
+    Of several matches the first that is a date counts. No other digit may touch it, unless the pattern ends in `*`.
 
+    >>> from_name("speeches/201603092.txt", "%Y%m%d*").date().isoformat()
+    '2016-03-09'
     >>> from_name("speeches/boe-2016-03-09.txt", "%Y-%m-%d").date().isoformat()
     '2016-03-09'
     """
     where = path if "/" in pattern else path.rstrip("/").rsplit("/", 1)[-1]
-    expression = _strptime_regex(pattern)
-    return _first(expression.finditer(where), lambda match: _strptime(match[1], pattern))
+    dated = pattern.removesuffix(_MORE_DIGITS)
+    expression = _strptime_regex(dated, more_digits=dated != pattern)
+    return _first(expression.finditer(where), lambda match: _strptime(match[1], dated))
 
 
 #: Parts of a path: /2021/03/15/ or /2021/mar/15/, /2021-03-15-title, /20210315/.
@@ -314,8 +321,8 @@ def _strptime(text: str, pattern: str) -> datetime | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _strptime_regex(pattern: str) -> re.Pattern[str]:
-    """What a strptime pattern looks like, as group 1; its digits are not part of a longer number.
+def _strptime_regex(pattern: str, more_digits: bool) -> re.Pattern[str]:
+    """What a strptime pattern looks like, as group 1; no digit stands before it, nor after it unless `more_digits`.
 
     Raises: ConfigError for a directive that dates in paths do not have, and where year, month or day is missing.
     """
@@ -328,7 +335,8 @@ def _strptime_regex(pattern: str) -> re.Pattern[str]:
     if not any(set(need) <= {_PART.get(directive) for directive in directives} for need in ("Ymd", "Yj")):
         raise ConfigError(f"date_pattern {pattern!r} leaves year, month or day open: expected such as %Y-%m-%d")
     shape = "".join(_DIRECTIVES[piece] if position % 2 else re.escape(piece) for position, piece in enumerate(pieces))
-    return re.compile(rf"(?<!\d)({shape})(?!\d)", re.IGNORECASE)
+    end = "" if more_digits else r"(?!\d)"
+    return re.compile(rf"(?<!\d)({shape}){end}", re.IGNORECASE)
 
 
 def _first(candidates: Iterable[T], read: Callable[[T], datetime | None]) -> datetime | None:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from finpile import shards
+from finpile.clean.clean import BEFORE_FILTERS
 from finpile.digest import multiset_digest
 from finpile.document import document_id, text_views
 from finpile.errors import InputError
@@ -137,7 +138,7 @@ class _Audit:
     def _count_whole(self, source: tuple[str, str], row: Mapping[str, Any]) -> None:
         if row["stage"] in ("exact", "near"):
             self._add(source, row["id"], row["removed_text"])
-        elif row["stage"] == "clean":
+        elif row["stage"] == "clean" and row["reason"] not in BEFORE_FILTERS:
             digest = multiset_digest([row["id"]], [row["removed_text"]])
             self._digests_before[source] = self._digests_before.get(source, 0) + digest
 

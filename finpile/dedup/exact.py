@@ -1,4 +1,4 @@
-"""Exact duplicates: documents whose texts are equal byte for byte.
+"""Exact duplicates: documents whose texts are equal byte for byte, or up to white space where that is asked for.
 
 Equality is that of 128-bit digests; of n documents two that differ share one with probability about n^2 / 2^129.
 """
@@ -6,6 +6,7 @@ Equality is that of 128-bit digests; of n documents two that differ share one wi
 from __future__ import annotations
 
 import hashlib
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,16 @@ from finpile.document import text_views
 
 _I64 = npt.NDArray[np.int64]
 
+Fold = Literal["none", "whitespace"]
 REASON = "exact_duplicate"
 DIGEST_BYTES = 16
 
-#: What a stage must know of each document to choose between copies; `scope` is the dataset, or "" for the corpus.
+#: What a stage must know of each document to choose between copies. Those of one `digest` are equal; `text_digest` is of
+#: the text as it stands, the same where nothing was folded. `scope` is the dataset, or "" for the corpus.
 ROW_SCHEMA = pa.schema(
     [
         pa.field("digest", pa.binary(DIGEST_BYTES), nullable=False),
+        pa.field("text_digest", pa.binary(DIGEST_BYTES), nullable=False),
         pa.field("scope", pa.string(), nullable=False),
         pa.field("priority", pa.int32(), nullable=False),
         pa.field("timestamp", pa.timestamp("s", tz="UTC")),
@@ -39,6 +43,7 @@ DECISION_SCHEMA = pa.schema(
         pa.field("shard", pa.int32(), nullable=False),
         pa.field("row", pa.int32(), nullable=False),
         pa.field("duplicate_of", pa.string(), nullable=False),
+        pa.field("duplicate_offset", pa.int64()),
         pa.field("kept_shard", pa.int32(), nullable=False),
         pa.field("kept_row", pa.int32(), nullable=False),
         pa.field("reason", pa.string(), nullable=False),
@@ -47,13 +52,17 @@ DECISION_SCHEMA = pa.schema(
 )
 
 #: The order in which copies are preferred, nulls last; shard and row only part what is else the same document.
-PREFERENCE = ("priority", "timestamp", "digest", "id", "shard", "row")
+PREFERENCE = ("priority", "timestamp", "text_digest", "id", "shard", "row")
 
 
-def document_digests(batch: pa.RecordBatch | pa.Table) -> pa.FixedSizeBinaryArray:
-    """BLAKE2b-128 of each text: 16 bytes a document, in the batch's order."""
+def document_digests(batch: pa.RecordBatch | pa.Table, fold: Fold = "none") -> pa.FixedSizeBinaryArray:
+    """BLAKE2b-128 of each text: 16 bytes a document, in the batch's order.
+
+    With `fold="whitespace"` every run of ASCII white space counts as one blank, and none at the ends.
+    """
     blake2b = hashlib.blake2b
-    digests = b"".join(blake2b(text, digest_size=DIGEST_BYTES).digest() for text in text_views(batch))
+    texts = text_views(batch) if fold == "none" else (b" ".join(bytes(view).split()) for view in text_views(batch))
+    digests = b"".join(blake2b(text, digest_size=DIGEST_BYTES).digest() for text in texts)
     return pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(DIGEST_BYTES), len(digests) // DIGEST_BYTES, [None, pa.py_buffer(digests)]
     )
@@ -74,6 +83,7 @@ def find_duplicates(rows: pa.Table) -> pa.Table:
         "shard": gone["shard"],
         "row": gone["row"],
         "duplicate_of": kept["id"],
+        "duplicate_offset": pc.if_else(pc.equal(gone["text_digest"], kept["text_digest"]), pa.scalar(0, pa.int64()), None),
         "kept_shard": kept["shard"],
         "kept_row": kept["row"],
         "reason": pa.repeat(REASON, len(removed)),

@@ -98,7 +98,7 @@ class _Build:
         files = [[(file.locator, file.size_bytes, file.version) for file in some] for some in inputs]
         self._stage("ingest", [reading, files, self._sizes.shard_bytes], lambda: self._ingest(inputs))
         self._stage("clean", [to_dict(source.clean) for source in config.sources], self._clean)
-        self._stage("exact", [config.dedup.exact, config.dedup.scope], self._exact)
+        self._stage("exact", [config.dedup.exact, config.dedup.exact_fold, config.dedup.scope], self._exact)
         self._stage("near", [to_dict(config.dedup.near)], self._near)
         self._stage("split", [to_dict(config.heldout), self._sizes.part_bytes], self._split)
         self._stage("tokenizer", [to_dict(config.tokenizer)], self._tokenizer)

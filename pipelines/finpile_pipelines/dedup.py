@@ -74,7 +74,7 @@ def run_exact(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], cl
         return Parcels(f"{ref.index:06d}", split_by_partition(table, by_range(digest_bits(table["digest"]), partitions)))
 
     def decide(group: tuple[int, pa.Table]) -> pa.Table:
-        return decision_table(exact.find_duplicates(group[1]), "exact", offset=0)
+        return decision_table(exact.find_duplicates(group[1]), "exact")
 
     def construct(pipeline: beam.Pipeline) -> None:
         exchange = ExchangeByPartition(engine.exchange_carrier, shards.join(folder, "scratch"), "ByDigest")
@@ -166,11 +166,9 @@ def digest_bits(digests: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
     return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
 
 
-def decision_table(decisions: pa.Table, stage: str, offset: int | None) -> pa.Table:
-    """Decisions of one stage in `DECISION_SCHEMA`; the removed text stands at byte `offset` of the kept, if anywhere."""
-    size = decisions.num_rows
-    staged = decisions.append_column("stage", pa.array([stage] * size, pa.string()))
-    staged = staged.append_column("duplicate_offset", pa.array([offset] * size, pa.int64()))
+def decision_table(decisions: pa.Table, stage: str) -> pa.Table:
+    """Decisions of one stage in `DECISION_SCHEMA`."""
+    staged = decisions.append_column("stage", pa.array([stage] * decisions.num_rows, pa.string()))
     return staged.select(DECISION_SCHEMA.names).cast(DECISION_SCHEMA)
 
 
@@ -182,7 +180,8 @@ def _digest_rows(ref: ShardRef, config: CorpusConfig, clean: str) -> pa.Table:
         report_progress(size, batch["text"].nbytes)
         scope = scope_of(config, config.sources[ref.entry].dataset)
         columns = {
-            "digest": exact.document_digests(batch),
+            "digest": exact.document_digests(batch, config.dedup.exact_fold),
+            "text_digest": exact.document_digests(batch),
             "scope": pa.array([scope] * size, pa.string()),
             "priority": pa.array(np.full(size, ref.entry, np.int32)),
             "timestamp": batch["timestamp"],

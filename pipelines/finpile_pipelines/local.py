@@ -143,14 +143,15 @@ def _fallen_workers() -> Iterator[list[str]]:
     def hook(args: threading.ExceptHookArgs) -> None:
         if args.thread is not None and args.thread.name == _BEAM_WORKER_THREAD:
             fallen.append(str(args.exc_value))
-        else:
+        elif not fallen:
             before(args)
 
     threading.excepthook = hook
     try:
         yield fallen
     finally:
-        threading.excepthook = before
+        if not fallen:  # else Beam's other threads have yet to find out, and nobody needs to read that
+            threading.excepthook = before
 
 
 def _environment(num_workers: int) -> SubprocessSDKEnvironment | None:

@@ -34,7 +34,6 @@ from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import ShardRef, shard_url
 
 _NUMBER_MASK = (1 << 63) - 1
-_REASON = "near_duplicate"
 
 
 def run_near(
@@ -118,7 +117,7 @@ class _NearStage:
 
         def decide(group: tuple[int, pa.Table]) -> pa.Table:
             pairs = shards.read_parquet(shards.join(folder, "grouped_pairs", f"{group[0]:06d}.parquet"))
-            return decision_table(_resolve_partition(group[1], pairs, near), "near", offset=None)
+            return decision_table(_resolve_partition(group[1], pairs, near), "near")
 
         def construct(pipeline: beam.Pipeline) -> None:
             exchange = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByGroup")
@@ -219,6 +218,7 @@ _FOUND_SCHEMA = pa.schema(
         ("reason", pa.string()),
         ("detail", pa.string()),
         ("duplicate_of", pa.string()),
+        ("duplicate_offset", pa.int64()),
         ("kept_shard", pa.int32()),
         ("kept_row", pa.int32()),
     ]
@@ -232,9 +232,10 @@ def _decision(members: pa.Table, resolved: verify.NearDuplicate) -> dict[str, An
     detail = f"jaccard {resolved.jaccard:.3f}, edit similarity {resolved.edit_similarity:.3f}"
     return {
         **gone,
-        "reason": _REASON,
+        "reason": verify.REASON,
         "detail": detail,
         "duplicate_of": stays["id"],
+        "duplicate_offset": None,
         "kept_shard": stays["shard"],
         "kept_row": stays["row"],
     }

@@ -23,10 +23,10 @@ def write(tree: Tree, name: str, config: ReportConfig, records: Mapping[str, Sta
         for group in part["groups"]
     ]
     removals = count_removals(records["split"].counts["ledger"])
-    num_kept = sum(group["num_docs"] for group in groups)
+    num_read = sum(row["documents"] + sum(row["removed"].values()) for row in records["ingest"].counts["sources"])
     facts = BuildFacts(
         name=name,
-        num_read=num_kept + sum(row.num_docs for row in removals),
+        num_read=num_read,
         num_heldout=sum(group["num_docs"] for group in groups if group["split"] == HELDOUT),
         heldout_after=heldout_after.isoformat() if heldout_after else "",
         details=_details(records),

@@ -62,7 +62,7 @@ def _find_base(
     for _ in range(_MAX_TRIES):
         if candidate <= 0:
             break
-        base = candidate ^ labels[0]
+        base: int = candidate ^ labels[0]
         if _fits(base, labels, num_labels, taken, base_used):
             return base
         candidate = next_free[candidate] if num_labels == 1 else previous_free[candidate]
@@ -72,7 +72,8 @@ def _find_base(
 @numba.njit(cache=True, nogil=True)
 def _unlink(slot: int, next_free: Int64s, previous_free: Int64s, tail: int) -> int:
     """Takes the slot out of the list of free slots; returns the list's tail."""
-    before, after = previous_free[slot], next_free[slot]
+    before: int = previous_free[slot]
+    after: int = next_free[slot]
     next_free[before] = after
     if after < 0:
         return before

@@ -17,7 +17,8 @@ NO_DATE = 1 << 62
 def rows_of(documents: list[dict[str, Any]]) -> pa.Table:
     rows = [{"timestamp": None, "priority": 0, "scope": "", **row} for row in documents]
     for row in rows:
-        row["digest"] = hashlib.blake2b(row.pop("text").encode(), digest_size=16).digest()
+        row["text_digest"] = hashlib.blake2b(row["text"].encode(), digest_size=16).digest()
+        row["digest"] = hashlib.blake2b(" ".join(row.pop("text").split()).encode(), digest_size=16).digest()
     return pa.Table.from_pylist(rows, schema=exact.ROW_SCHEMA)
 
 
@@ -107,3 +108,13 @@ def test_digests_are_blake2b_of_the_texts_also_in_a_slice() -> None:
     assert document_digests(batch).to_pylist() == expected
     assert document_digests(batch.slice(1, 2)).to_pylist() == expected[1:3]
     assert document_digests(batch.slice(0, 0)).to_pylist() == []
+
+
+def test_folded_digests_do_not_see_white_space_and_say_so_in_the_offset() -> None:
+    texts = ["Oil  rose\n on Monday ", "Oil rose on Monday", "Oilrose on Monday"]
+    batch = pa.record_batch({"text": pa.array(texts, pa.large_string())})
+    first, second, third = document_digests(batch, "whitespace").to_pylist()
+    assert first == second != third
+    rows = [{"text": text, "id": str(at), "shard": 0, "row": at} for at, text in enumerate([*texts[:2], texts[1]])]
+    found = find_duplicates(rows_of(rows))
+    assert sorted(found["duplicate_offset"].to_pylist(), key=str) == [0, None]
