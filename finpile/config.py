@@ -76,7 +76,9 @@ class SourceConfig:
             try:
                 "".encode(name)
             except LookupError:
-                raise ConfigError(f"source {self.name!r}: no encoding is called {name!r}; try utf-8 or latin-1") from None
+                raise ConfigError(
+                    f"source {self.name!r}: no encoding is called {name!r}; try utf-8 or latin-1"
+                ) from None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -298,16 +300,33 @@ class _Reader:
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            self._fail(node, what, {str: "text", int: "a whole number", float: "a number", bool: "true or false",
-                                    date: "a day such as 2022-07-31"}.get(kind, kind.__name__))
+            self._fail(
+                node,
+                what,
+                {
+                    str: "text",
+                    int: "a whole number",
+                    float: "a number",
+                    bool: "true or false",
+                    date: "a day such as 2022-07-31",
+                }.get(kind, kind.__name__),
+            )
         return value
 
     def _fail(self, node: yaml.Node, what: str, expected: str) -> typing.NoReturn:
-        found = repr(node.value) if isinstance(node, yaml.ScalarNode) else "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
+        found = (
+            repr(node.value)
+            if isinstance(node, yaml.ScalarNode)
+            else "a list"
+            if isinstance(node, yaml.SequenceNode)
+            else "a mapping"
+        )
         self._error(node, f"{what} is {found}: expected {expected}")
 
     def _error(self, node: yaml.Node, message: str) -> typing.NoReturn:
-        raise ConfigError(message if message.startswith(self._file) else f"{self._file}:{node.start_mark.line + 1}: {message}")
+        raise ConfigError(
+            message if message.startswith(self._file) else f"{self._file}:{node.start_mark.line + 1}: {message}"
+        )
 
 
 def _one_of(what: str, value: str, choices: typing.Iterable[str]) -> None:

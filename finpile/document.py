@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -119,7 +120,7 @@ def text_views(batch: pa.RecordBatch | pa.Table, column: str = "text") -> Iterat
     array = batch.column(column)
     for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
         offsets, data = text_buffers(chunk)
-        for start, end in zip(offsets[:-1], offsets[1:], strict=True):
+        for start, end in pairwise(offsets):
             yield data[start:end]
 
 

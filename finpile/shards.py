@@ -188,7 +188,9 @@ def save_stage(folder: str, record: StageRecord) -> None:
     write_json(join(folder, "stage.json"), record.to_json())
 
 
-def run_once(folder: str, mark: str, run: Callable[[], StageRecord], published: Iterable[str] = ()) -> tuple[StageRecord, bool]:
+def run_once(
+    folder: str, mark: str, run: Callable[[], StageRecord], published: Iterable[str] = ()
+) -> tuple[StageRecord, bool]:
     """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
 
     What an interrupted run with the same fingerprint left is kept, since names and bytes are the same again; what any

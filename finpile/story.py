@@ -41,7 +41,9 @@ def tell(out: str, prefix: str) -> Story:
     removals = _find(tree.removed, pc.starts_with(ds.field("id"), prefix))
     ids = sorted({row["id"] for row in (*documents, *removals)})
     if not ids:
-        raise InputError(f"no document of {out} has an id that begins with {prefix!r}; ids stand in documents/ and removed/")
+        raise InputError(
+            f"no document of {out} has an id that begins with {prefix!r}; ids stand in documents/ and removed/"
+        )
     if len(ids) > 1:
         raise InputError(f"{len(ids)} ids begin with {prefix!r}: {ids[0]}, {ids[1]}, ...: give more digits")
     copies = _find(tree.removed, ds.field("duplicate_of") == ids[0])
@@ -52,5 +54,7 @@ def _find(folder: str, condition: Any) -> list[dict[str, Any]]:
     if not shards.list_files(folder):
         return []
     fs, path = url_to_fs(folder)
-    rows: list[dict[str, Any]] = ds.dataset(path, filesystem=fs, format="parquet").to_table(filter=condition).to_pylist()
+    rows: list[dict[str, Any]] = (
+        ds.dataset(path, filesystem=fs, format="parquet").to_table(filter=condition).to_pylist()
+    )
     return sorted(rows, key=lambda row: (row["id"], row.get("start") or 0))

@@ -1,10 +1,10 @@
 """Where everything stands in the output tree of a build.
 
-    OUT/manifest.json                                         written last
-    OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
-    OUT/removed/stage=S/part-00000-of-00001.parquet
-    OUT/tokenizer/  OUT/tokens/split=train/  OUT/reports/
-    OUT/.work/STAGE/                                          what a stage hands to the next, and its record
+OUT/manifest.json                                         written last
+OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
+OUT/removed/stage=S/part-00000-of-00001.parquet
+OUT/tokenizer/  OUT/tokens/split=train/  OUT/reports/
+OUT/.work/STAGE/                                          what a stage hands to the next, and its record
 """
 
 from __future__ import annotations

@@ -58,7 +58,9 @@ def load_manifest(tree: Tree) -> dict[str, Any]:
     Raises: InputError where there is none.
     """
     if not shards.exists(tree.manifest):
-        raise InputError(f"{tree.root} holds no finished build (no manifest.json): run `finpile build CONFIG.yaml -o {tree.root}`")
+        raise InputError(
+            f"{tree.root} holds no finished build (no manifest.json): run `finpile build CONFIG.yaml -o {tree.root}`"
+        )
     manifest: dict[str, Any] = shards.read_json(tree.manifest)
     return manifest
 
@@ -132,7 +134,11 @@ class _Audit:
                 self._spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"]))
             if row["duplicate_of"] is not None:
                 self._num_copies += 1
-                wanted = (row["id"], -1 if row["duplicate_offset"] is None else row["duplicate_offset"], row["removed_text"])
+                wanted = (
+                    row["id"],
+                    -1 if row["duplicate_offset"] is None else row["duplicate_offset"],
+                    row["removed_text"],
+                )
                 self._wanted.setdefault(row["duplicate_of"], []).append(wanted)
 
     def _count_whole(self, source: tuple[str, str], row: Mapping[str, Any]) -> None:
@@ -198,7 +204,9 @@ class _Audit:
 
     def _duplicates_are_kept(self) -> Law:
         gone = [f"{copies[0][0]} is for {kept}, which is not kept" for kept, copies in sorted(self._wanted.items())]
-        return _law("every duplicate's kept copy is kept", [*gone, *self._wrong_copies], f"{self._num_copies:,} duplicates")
+        return _law(
+            "every duplicate's kept copy is kept", [*gone, *self._wrong_copies], f"{self._num_copies:,} duplicates"
+        )
 
     def _heldout_is_later(self) -> Law:
         first, last = self._first_heldout, self._last_train

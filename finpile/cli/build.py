@@ -15,10 +15,11 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from finpile.cli.console import Console, json_option, quantity
 
 if TYPE_CHECKING:
-    from finpile.config import CorpusConfig
-    from finpile.shards import StageRecord
     from finpile_pipelines.build import StageEvent
     from finpile_pipelines.local import Progress
+
+    from finpile.config import CorpusConfig
+    from finpile.shards import StageRecord
 
 _LINE_EVERY_SECONDS = 5.0
 _CALLED_OUT = 0.5
@@ -28,10 +29,16 @@ _CALLED_OUT = 0.5
 @click.argument("config", type=click.Path())
 @click.option("-o", "--out", required=True, help="Output folder or fsspec URL.")
 @click.option("--root", default=None, help="Folder that the config's relative paths start from, instead of its `root`.")
-@click.option("--runner", type=click.Choice(["local", "spark", "flink", "dataflow"]), default="local", show_default=True)
+@click.option(
+    "--runner", type=click.Choice(["local", "spark", "flink", "dataflow"]), default="local", show_default=True
+)
 @click.option("--workers", type=int, default=None, help="Worker processes of the local runner.  [default: CPU cores]")
-@click.option("--carrier", type=click.Choice(["files", "shuffle"]), default=None,
-              help="How exchanges travel: scratch files, or the runner's shuffle.  [default: files on local]")
+@click.option(
+    "--carrier",
+    type=click.Choice(["files", "shuffle"]),
+    default=None,
+    help="How exchanges travel: scratch files, or the runner's shuffle.  [default: files on local]",
+)
 @click.option("--fresh", is_flag=True, help="Forget what an earlier run finished.")
 @json_option
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED)
@@ -84,15 +91,16 @@ def check_command(config: str, root: str | None, as_json: bool) -> None:
     parsed = load(config, root)
     from finpile.sources.base import list_inputs
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for source in parsed.sources:
         files = list_inputs(source, parsed.root)
-        rows.append([source.dataset, source.name, source.format, len(files), sum(file.size_bytes for file in files)])
-    console.table(parsed.name, ["dataset", "source", "format", "files", "size"],
-                  [[*row[:4], quantity(row[4], "B")] for row in rows])
+        size = sum(file.size_bytes for file in files)
+        row = {"dataset": source.dataset, "source": source.name, "format": source.format, "files": len(files)}
+        rows.append({**row, "bytes": size})
+    shown = [[*list(row.values())[:4], quantity(row["bytes"], "B")] for row in rows]
+    console.table(parsed.name, ["dataset", "source", "format", "files", "size"], shown)
     console.line(f"{config} is valid; build it with: finpile build {config} -o OUT")
-    keys = ("dataset", "source", "format", "files", "bytes")
-    console.result({"name": parsed.name, "sources": [dict(zip(keys, row, strict=True)) for row in rows]})
+    console.result({"name": parsed.name, "sources": rows})
 
 
 def load(path: str, root: str | None) -> CorpusConfig:
@@ -141,7 +149,7 @@ class _Display:
             self._progress.remove_task(self._task)
             self._task = None
         if event.record is not None:
-            self._say(f"{event.stage:<10} {_outcome(event)}")
+            self._say(f"{event.stage:<10} {_outcome(event, event.record)}")
 
     def watch(self, label: str, progress: Progress) -> None:
         """Called by the engine while a pipeline runs."""
@@ -173,13 +181,15 @@ class _Display:
             self._console.line(text)
 
 
-def _outcome(event: StageEvent) -> str:
-    record = event.record
-    assert record is not None  # noqa: S101  (narrowing; `listen` has asked)
+def _outcome(event: StageEvent, record: StageRecord) -> str:
     if event.state == "found":
         return "done before"
     documents, size = _handled(record)
-    rate = f", {documents / record.wall_seconds:,.0f} documents/s, {quantity(size / record.wall_seconds, 'B')}/s" if documents else ""
+    rate = (
+        f", {documents / record.wall_seconds:,.0f} documents/s, {quantity(size / record.wall_seconds, 'B')}/s"
+        if documents
+        else ""
+    )
     return f"{record.wall_seconds:.1f} s{rate}"
 
 
@@ -199,8 +209,12 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
     for row in rows:
         for reason, count in sorted(row["reasons"].items()):
             if count > _CALLED_OUT * row["read"]:
-                console.line(f"warning: {row['source']} lost {count} of {row['read']} documents to {reason}", style="yellow")
+                console.line(
+                    f"warning: {row['source']} lost {count} of {row['read']} documents to {reason}", style="yellow"
+                )
     if num_run == 0:
         console.line("all stages were done before; nothing to do (--fresh starts over)")
     console.line(f"report: {out.rstrip('/')}/reports/index.html")
-    console.result({"out": out, "stages_run": num_run, "sources": rows, "report": f"{out.rstrip('/')}/reports/index.html"})
+    console.result(
+        {"out": out, "stages_run": num_run, "sources": rows, "report": f"{out.rstrip('/')}/reports/index.html"}
+    )

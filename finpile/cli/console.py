@@ -69,7 +69,12 @@ class Console:
 
     @contextmanager
     def _bar(self, what: str, total: float | None, unit: str) -> Iterator[Callable[[float], None]]:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
         began = time.monotonic()
         with Progress(*columns, console=self._rich, transient=True) as progress:
             task = progress.add_task(what, total=total, rate="")

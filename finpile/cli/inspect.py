@@ -30,9 +30,13 @@ def verify_command(out: str, as_json: bool) -> None:
     with console.progress("reading", unit="B") as advance:
         laws = verify(out, advance)
     for law in laws:
-        console.line(f"{'holds ' if law.holds else 'BROKEN'}  {law.name}: {law.detail}", style=None if law.holds else "red")
+        console.line(
+            f"{'holds ' if law.holds else 'BROKEN'}  {law.name}: {law.detail}", style=None if law.holds else "red"
+        )
     broken = sum(not law.holds for law in laws)
-    console.line(f"{out}: all {len(laws)} laws hold" if not broken else f"{out}: {broken} of {len(laws)} laws are broken")
+    console.line(
+        f"{out}: all {len(laws)} laws hold" if not broken else f"{out}: {broken} of {len(laws)} laws are broken"
+    )
     console.result({"out": out, "laws": [{"name": law.name, "holds": law.holds, "detail": law.detail} for law in laws]})
     if broken:
         sys.exit(1)
@@ -53,7 +57,9 @@ def show_command(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa:
     console = Console(as_json)
     story = tell(out, id)
     if as_json:
-        console.result(_plain({"id": story.id, "document": story.document, "removals": story.removals, "copies": story.copies}))
+        console.result(
+            _plain({"id": story.id, "document": story.document, "removals": story.removals, "copies": story.copies})
+        )
         return
     _tell(console, story, full)
 
@@ -92,7 +98,9 @@ def _tell(console: Console, story: Story, full: bool) -> None:
             console.line(f"  kept in its stead: {removal['duplicate_of']}", style="green")
         if story.document is None:
             console.line(f"  {removal['source']} ({removal['dataset']}), {removal['locator']}")
-        console.line(_excerpt(removal["removed_text"].decode("utf-8", "replace"), _CUT_CHARACTERS, full), style="dim strike")
+        console.line(
+            _excerpt(removal["removed_text"].decode("utf-8", "replace"), _CUT_CHARACTERS, full), style="dim strike"
+        )
     for copy in story.copies:
         console.line(f"stands for {copy['id']}: {copy['reason']}, {copy['locator']} ({copy['detail']})", style="green")
 

@@ -21,8 +21,8 @@ Fold = Literal["none", "whitespace"]
 REASON = "exact_duplicate"
 DIGEST_BYTES = 16
 
-#: What a stage must know of each document to choose between copies. Those of one `digest` are equal; `text_digest` is of
-#: the text as it stands, the same where nothing was folded. `scope` is the dataset, or "" for the corpus.
+#: What a stage must know of each document to choose between copies. Those of one `digest` are equal; `text_digest` is
+#: of the text as it stands, the same where nothing was folded. `scope` is the dataset, or "" for the corpus.
 ROW_SCHEMA = pa.schema(
     [
         pa.field("digest", pa.binary(DIGEST_BYTES), nullable=False),
@@ -83,7 +83,9 @@ def find_duplicates(rows: pa.Table) -> pa.Table:
         "shard": gone["shard"],
         "row": gone["row"],
         "duplicate_of": kept["id"],
-        "duplicate_offset": pc.if_else(pc.equal(gone["text_digest"], kept["text_digest"]), pa.scalar(0, pa.int64()), None),
+        "duplicate_offset": pc.if_else(
+            pc.equal(gone["text_digest"], kept["text_digest"]), pa.scalar(0, pa.int64()), None
+        ),
         "kept_shard": kept["shard"],
         "kept_row": kept["row"],
         "reason": pa.repeat(REASON, len(removed)),

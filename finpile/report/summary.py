@@ -21,7 +21,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             "source": ingested["source"],
             "read": ingested["documents"] + unreadable,
             "unreadable": unreadable,
-            **{name: 0 for name in ("cleaned_out", "exact", "near", "train", "held_out")},
+            **dict.fromkeys(("cleaned_out", "exact", "near", "train", "held_out"), 0),
             "reasons": {},
         }
     for part in stages["split"]["documents"]:

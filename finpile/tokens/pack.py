@@ -24,7 +24,7 @@ def join_documents(documents: pa.LargeListArray | pa.ListArray, eot_id: int) -> 
 
 
 def cut_points(stream_lengths: Sequence[int], sequence_length: int, per_shard: int) -> list[tuple[int, int]]:
-    """The token ranges (begin, end) of the shards over the whole stream; what is left over at its end is no sequence."""
+    """The token ranges (begin, end) of the shards over the whole stream; what is left at its end is no sequence."""
     num_sequences = sum(stream_lengths) // sequence_length
     step = per_shard * sequence_length
     whole = num_sequences * sequence_length

@@ -26,6 +26,7 @@ from finpile import __version__, shards
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.errors import ConfigError, RunError
 from finpile.shards import FileRecord, StageRecord, fingerprint
+from finpile.sources.base import InputFile
 from finpile.tree import LEDGER_STAGES, STAGES, Tree
 from finpile_pipelines import clean, dedup, encode, ingest, near, publish, reports, tokenizer
 from finpile_pipelines.engine import Engine
@@ -92,8 +93,8 @@ class _Build:
         self._engine = replace(engine, watch=self._remember_peak)
         self._records: dict[str, StageRecord] = {}
 
-    def run(self, inputs: Sequence[Sequence[ingest.InputFile]]) -> dict[str, Any]:
-        config, tree = self._config, self._tree
+    def run(self, inputs: Sequence[Sequence[InputFile]]) -> dict[str, Any]:
+        config = self._config
         reading = [_without_cleaning(source) for source in config.sources]
         files = [[(file.locator, file.size_bytes, file.version) for file in some] for some in inputs]
         self._stage("ingest", [reading, files, self._sizes.shard_bytes], lambda: self._ingest(inputs))
@@ -106,7 +107,9 @@ class _Build:
         self._stage("reports", [config.name, to_dict(config.report)], self._reports)
         return self._finish()
 
-    def _stage(self, stage: str, settings: Any, work: Callable[[], tuple[Mapping[str, Any], Sequence[FileRecord]]]) -> None:
+    def _stage(
+        self, stage: str, settings: Any, work: Callable[[], tuple[Mapping[str, Any], Sequence[FileRecord]]]
+    ) -> None:
         before = [self._records[name].fingerprint for name in STAGES[: STAGES.index(stage)][-1:]]
         mark = fingerprint(__version__, stage, settings, before)
 
@@ -131,7 +134,7 @@ class _Build:
         self._records[stage] = record
         self._listen(StageEvent(stage, "done" if ran else "found", record))
 
-    def _ingest(self, inputs: Sequence[Sequence[ingest.InputFile]]) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+    def _ingest(self, inputs: Sequence[Sequence[InputFile]]) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         tasks = ingest.plan(self._config, inputs, self._sizes.shard_bytes)
         return ingest.run(self._engine, tasks, self._tree.work("ingest"), self._sizes.shard_bytes), ()
 
@@ -190,7 +193,7 @@ class _Build:
 
     def _ledger_bytes(self, total_bytes: int) -> dict[str, int]:
         """Upper bounds of the ledger's size by stage: dedup stages remove at most what there is."""
-        sizes = {stage: total_bytes // 8 for stage in LEDGER_STAGES}
+        sizes = dict.fromkeys(LEDGER_STAGES, total_bytes // 8)
         for stage in ("ingest", "clean"):
             sizes[stage] = sum(row["removed_bytes"] for row in self._records[stage].counts["sources"])
         return sizes

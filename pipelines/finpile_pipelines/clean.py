@@ -45,7 +45,7 @@ def clean_task(ref: ShardRef, source: SourceConfig, before: str, folder: str) ->
     }
 
 
-class Clean(beam.PTransform):  # type: ignore[misc]
+class Clean(beam.PTransform):
     """Shards of raw documents to shards of clean ones."""
 
     def __init__(self, sources: Sequence[SourceConfig], before: str, folder: str) -> None:

@@ -26,7 +26,7 @@ def table_from_bytes(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
-class TableCoder(Coder):  # type: ignore[misc]
+class TableCoder(Coder):
     """`pa.Table` by Arrow IPC."""
 
     def encode(self, value: pa.Table) -> bytes:

@@ -65,13 +65,17 @@ def read_decisions(folder: str, shard: int) -> pa.Table:
     return shards.read_parquet(url) if shards.exists(url) else DECISION_SCHEMA.empty_table()
 
 
-def run_exact(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, folder: str) -> dict[str, Any]:
+def run_exact(
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, folder: str
+) -> dict[str, Any]:
     """Finds exact duplicates among the clean shards; returns how many, and the bytes compared."""
     partitions = num_partitions(refs)
 
     def send(ref: ShardRef) -> Parcels:
         table = _digest_rows(ref, config, clean)
-        return Parcels(f"{ref.index:06d}", split_by_partition(table, by_range(digest_bits(table["digest"]), partitions)))
+        return Parcels(
+            f"{ref.index:06d}", split_by_partition(table, by_range(digest_bits(table["digest"]), partitions))
+        )
 
     def decide(group: tuple[int, pa.Table]) -> pa.Table:
         return decision_table(exact.find_duplicates(group[1]), "exact")
@@ -85,7 +89,7 @@ def run_exact(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], cl
     return _removed_counts(shards.read_json(shards.join(folder, "tasks.json")))
 
 
-class WriteDecisions(beam.PTransform):  # type: ignore[misc]
+class WriteDecisions(beam.PTransform):
     """Decision tables to one file for each shard that has any, keyed by the column `shard` or `kept_shard`."""
 
     def __init__(self, engine: Engine, folder: str, key: str, label: str | None = None) -> None:

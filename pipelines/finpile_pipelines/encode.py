@@ -95,7 +95,9 @@ def _write_streams(
 
     def construct(pipeline: beam.Pipeline) -> None:
         tasks = Tasks(file["path"] for file in files)
-        encoded = pipeline | tasks | "Encode" >> beam.FlatMap(encode_task, tree, partitions).with_outputs("counts", "ids")
+        encoded = (
+            pipeline | tasks | "Encode" >> beam.FlatMap(encode_task, tree, partitions).with_outputs("counts", "ids")
+        )
         exchange = ExchangeByPartition(engine.exchange_carrier, shards.join(folder, "scratch"), "ByDigest")
         _ = encoded.ids | exchange | "Stream" >> beam.Map(write) | Gather(shards.join(folder, "streams.json"))
         _ = encoded.counts | "GatherCounts" >> Gather(shards.join(folder, "statistics.json"))
@@ -160,7 +162,14 @@ def _count(table: pa.Table, num_tokens: pa.Array) -> dict[str, Any]:
         "num_bytes": pc.binary_length(table["text"]),
         "num_tokens": num_tokens,
     }
-    sums = [("num_chars", "sum"), ("num_bytes", "sum"), ("num_tokens", "sum"), ("day", "min"), ("day", "max"), ([], "count_all")]
+    sums = [
+        ("num_chars", "sum"),
+        ("num_bytes", "sum"),
+        ("num_tokens", "sum"),
+        ("day", "min"),
+        ("day", "max"),
+        ([], "count_all"),
+    ]
     groups = pa.table(columns).group_by(["split", "year"]).aggregate(sums).to_pylist()
     return {
         "dataset": table["dataset"][0].as_py(),

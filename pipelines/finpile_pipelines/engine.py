@@ -23,7 +23,6 @@ RUNNERS = {"local": "FnApiRunner", "spark": "PortableRunner", "flink": "Portable
 RunnerName = Literal["local", "spark", "flink", "dataflow"]
 
 
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Engine:
     """Where pipelines run."""
@@ -59,7 +58,7 @@ class Engine:
             construct(pipeline)
 
 
-class Tasks(beam.PTransform):  # type: ignore[misc]
+class Tasks(beam.PTransform):
     """A list of tasks as elements, spread over the workers."""
 
     def __init__(self, tasks: Iterable[Any]) -> None:
@@ -70,7 +69,7 @@ class Tasks(beam.PTransform):  # type: ignore[misc]
         return pipeline | beam.Create(self._tasks, reshuffle=False) | beam.Reshuffle()
 
 
-class Gather(beam.PTransform):  # type: ignore[misc]
+class Gather(beam.PTransform):
     """Task outcomes (JSON objects) into one file, sorted by their text, so that no order of work shows."""
 
     def __init__(self, url: str) -> None:

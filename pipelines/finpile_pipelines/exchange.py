@@ -42,8 +42,7 @@ def split_by_partition(table: pa.Table, partition: np.ndarray[Any, Any]) -> dict
     names, starts = np.unique(partition[order], return_index=True)
     ends = np.append(starts[1:], len(order))
     return {
-        int(name): table.take(pa.array(order[start:end]))
-        for name, start, end in zip(names, starts, ends, strict=True)
+        int(name): table.take(pa.array(order[start:end])) for name, start, end in zip(names, starts, ends, strict=True)
     }
 
 
@@ -53,7 +52,7 @@ def by_range(high_bits: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray
     return ((top * np.uint64(num_partitions)) >> np.uint64(32)).astype(np.int64)
 
 
-class ExchangeByPartition(beam.PTransform):  # type: ignore[misc]
+class ExchangeByPartition(beam.PTransform):
     """`Parcels` in; `(partition, table)` out, a table's rows ordered by origin, then as they were sent."""
 
     def __init__(self, carrier: Carrier, scratch: str, label: str) -> None:
@@ -67,7 +66,7 @@ class ExchangeByPartition(beam.PTransform):  # type: ignore[misc]
         return parcels | "Send" >> beam.ParDo(send) | "Group" >> beam.GroupByKey() | "Receive" >> beam.Map(receive)
 
 
-class _SendFiles(beam.DoFn):  # type: ignore[misc]
+class _SendFiles(beam.DoFn):
     def __init__(self, scratch: str) -> None:
         self._scratch = scratch
 
@@ -82,7 +81,7 @@ class _SendFiles(beam.DoFn):  # type: ignore[misc]
             yield name, (parcels.origin, url, index)
 
 
-class _SendBytes(beam.DoFn):  # type: ignore[misc]
+class _SendBytes(beam.DoFn):
     def process(self, parcels: Parcels) -> Iterator[tuple[int, tuple[str, bytes]]]:
         for name, table in sorted(parcels.tables.items()):
             yield name, (parcels.origin, table_to_bytes(table))

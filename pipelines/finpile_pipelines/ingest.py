@@ -47,7 +47,9 @@ def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
     return inputs
 
 
-def plan(config: CorpusConfig, inputs: Sequence[Sequence[InputFile]], task_bytes: int = SHARD_BYTES) -> list[IngestTask]:
+def plan(
+    config: CorpusConfig, inputs: Sequence[Sequence[InputFile]], task_bytes: int = SHARD_BYTES
+) -> list[IngestTask]:
     """Groups small files of a source into one task; a task is never more than one file beyond `task_bytes`."""
     tasks: list[IngestTask] = []
     for entry, (source, files) in enumerate(zip(config.sources, inputs, strict=True)):
@@ -88,7 +90,7 @@ def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -
     }
 
 
-class Ingest(beam.PTransform):  # type: ignore[misc]
+class Ingest(beam.PTransform):
     """Ingest tasks to their outcomes."""
 
     def __init__(self, folder: str, shard_bytes: int) -> None:
@@ -118,8 +120,8 @@ def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: i
         if row["documents"] == 0:
             reasons = ", ".join(f"{reason} {count}" for reason, count in row["removed"].items()) or "no records"
             raise RunError(
-                f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} files "
-                f"({reasons}); check its `format`, `fields` and `members`"
+                f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} "
+                f"files ({reasons}); check its `format`, `fields` and `members`"
             )
     return {"sources": rows}
 

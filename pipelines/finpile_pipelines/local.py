@@ -24,7 +24,6 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from finpile import shards
 from finpile.errors import FinpileError, RunError, WorkerDied
 from finpile_pipelines.worker import LAUNCHER_VARIABLE
 
@@ -81,8 +80,8 @@ def run(
             if fallen:
                 _kill(_workers())
                 raise WorkerDied(
-                    f"stage {label}: a worker process ended before its work was done ({fallen[0]}): it was killed, or ran "
-                    "out of memory. Run the same command again to go on from the last finished stage; use fewer "
+                    f"stage {label}: a worker process ended before its work was done ({fallen[0]}): it was killed, or "
+                    "ran out of memory. Run the same command again to go on from the last finished stage; use fewer "
                     "--workers if memory is short"
                 )
             if watch is not None:

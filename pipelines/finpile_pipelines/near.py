@@ -121,7 +121,9 @@ class _NearStage:
 
         def construct(pipeline: beam.Pipeline) -> None:
             exchange = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByGroup")
-            decided = pipeline | Tasks(self._refs) | "Texts" >> beam.Map(send) | exchange | "Resolve" >> beam.Map(decide)
+            decided = (
+                pipeline | Tasks(self._refs) | "Texts" >> beam.Map(send) | exchange | "Resolve" >> beam.Map(decide)
+            )
             _ = decided | WriteDecisions(self._engine, folder, "shard") | Gather(shards.join(folder, "tasks.json"))
 
         self._engine.run("near: verify", construct)
@@ -164,7 +166,9 @@ class _Survivors:
 
 def _number(scope: str, digest: bytes) -> int:
     """63 bits that stand for a text within its scope."""
-    return int.from_bytes(hashlib.blake2b(scope.encode() + b"\0" + digest, digest_size=8).digest(), "big") & _NUMBER_MASK
+    return (
+        int.from_bytes(hashlib.blake2b(scope.encode() + b"\0" + digest, digest_size=8).digest(), "big") & _NUMBER_MASK
+    )
 
 
 def _key_rows(reader: _Survivors, ref: ShardRef, near: NearConfig) -> pa.Table:
@@ -227,7 +231,8 @@ _FOUND_SCHEMA = pa.schema(
 
 def _decision(members: pa.Table, resolved: verify.NearDuplicate) -> dict[str, Any]:
     gone, stays = (
-        members.select(["id", "shard", "row"]).slice(index, 1).to_pylist()[0] for index in (resolved.removed, resolved.kept)
+        members.select(["id", "shard", "row"]).slice(index, 1).to_pylist()[0]
+        for index in (resolved.removed, resolved.kept)
     )
     detail = f"jaccard {resolved.jaccard:.3f}, edit similarity {resolved.edit_similarity:.3f}"
     return {

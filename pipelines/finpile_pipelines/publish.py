@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
 from typing import Any
 
 import apache_beam as beam
@@ -57,7 +56,9 @@ class Parts:
         return documents, ledger
 
 
-def plan_parts(document_bytes: Mapping[tuple[str, str], int], ledger_bytes: Mapping[str, int], part_bytes: int) -> Parts:
+def plan_parts(
+    document_bytes: Mapping[tuple[str, str], int], ledger_bytes: Mapping[str, int], part_bytes: int
+) -> Parts:
     """Parts in proportion to bytes; their number is a function of the data alone."""
     documents: dict[tuple[str, str], tuple[Part, ...]] = {}
     ledger: dict[str, tuple[Part, ...]] = {}

@@ -15,7 +15,9 @@ from finpile.split import HELDOUT, TRAIN
 from finpile.tree import LEDGER_STAGES, Tree
 
 
-def write(tree: Tree, name: str, config: ReportConfig, records: Mapping[str, StageRecord], heldout_after: date | None) -> list[str]:
+def write(
+    tree: Tree, name: str, config: ReportConfig, records: Mapping[str, StageRecord], heldout_after: date | None
+) -> list[str]:
     """Writes `reports/` from the records of the stages before; returns the files."""
     groups = [
         {**group, "dataset": part["dataset"], "source": part["source"]}
@@ -44,7 +46,9 @@ def corpus_statistics(groups: Iterable[Mapping[str, Any]], private: tuple[str, .
         years.setdefault((group["dataset"], group["source"], group["year"]), []).append(group)
     return CorpusStatistics(
         sources=tuple(
-            SourceStatistics(dataset=dataset, source=source, **_sums(some, "num_docs", "num_chars", "num_tokens", "num_bytes"))
+            SourceStatistics(
+                dataset=dataset, source=source, **_sums(some, "num_docs", "num_chars", "num_tokens", "num_bytes")
+            )
             for (dataset, source), some in sorted(sources.items())
         ),
         years=tuple(
@@ -70,7 +74,13 @@ def count_removals(ledger: Iterable[Mapping[str, Any]]) -> list[RemovalCount]:
             key = (removed["dataset"], removed["source"], part["stage"], removed["reason"])
             rows.setdefault(key, []).append(removed)
     return [
-        RemovalCount(dataset=key[0], source=key[1], stage=key[2], reason=key[3], **_sums(some, "num_docs", "num_spans", "num_bytes"))
+        RemovalCount(
+            dataset=key[0],
+            source=key[1],
+            stage=key[2],
+            reason=key[3],
+            **_sums(some, "num_docs", "num_spans", "num_bytes"),
+        )
         for key, some in rows.items()
     ]
 

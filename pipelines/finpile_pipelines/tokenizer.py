@@ -15,7 +15,15 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from finpile_tokenizer import PretokenCounts, UnigramModel, UnigramTokenizer, count_pretokens, merge, prune_to, train_chunk
+from finpile_tokenizer import (
+    PretokenCounts,
+    UnigramModel,
+    UnigramTokenizer,
+    count_pretokens,
+    merge,
+    prune_to,
+    train_chunk,
+)
 
 from finpile import shards
 from finpile.config import TokenizerConfig
@@ -111,7 +119,9 @@ def count_task(task: tuple[Domain, str], root: str) -> Parcels:
     chunk = by_range(digest_bits(exact.document_digests(table)), domain.num_chunks) + domain.first_chunk
     parts = split_by_partition(table.select(["text"]), chunk)
     report_progress(table.num_rows, table["text"].nbytes)
-    return Parcels(path.replace("/", "-"), {name: _counts_table(count_pretokens(part["text"])) for name, part in parts.items()})
+    return Parcels(
+        path.replace("/", "-"), {name: _counts_table(count_pretokens(part["text"])) for name, part in parts.items()}
+    )
 
 
 def train_task(chunk: int, domain: Domain, table: pa.Table, config: TokenizerConfig, models: str) -> dict[str, Any]:

@@ -83,12 +83,12 @@ class Balanced(HTMLParser):
         self.tags: list[str] = []
         self.text = ""
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+    def handle_starttag(self, tag: str, attrs: object) -> None:
         self.tags.append(tag)
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
         self.tags.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
