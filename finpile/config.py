@@ -81,6 +81,10 @@ class SourceConfig:
                 ) from None
 
 
+#: `dedup: {near: NAME}`. P(candidate) at J = .5, .6, .7, .8: paper .0004 .016 .30 .995, fast .12 .42 .85 .997.
+_NEAR_PRESETS = {"paper": (450, 20), "fast": (32, 8)}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NearConfig:
     """Near duplicates: MinHash candidates, each verified. Defaults are those of Lee et al. 2022, appendix A."""
@@ -95,6 +99,13 @@ class NearConfig:
     """A candidate is a duplicate when its edit similarity over words is above this."""
     numbers: Literal["keep", "any"] = "keep"
     """`keep`: documents whose sequences of numbers differ are no duplicates (two dividend notices, two quarters)."""
+
+    @classmethod
+    def named(cls, name: str) -> NearConfig:
+        """`paper`: Lee et al.'s setting; `fast`: 256 hashes, which finds almost every pair from J = .7 on."""
+        _one_of("near", name, _NEAR_PRESETS)
+        bands, rows = _NEAR_PRESETS[name]
+        return cls(bands=bands, rows=rows)
 
     def __post_init__(self) -> None:
         for name in ("ngram", "bands", "rows"):
@@ -111,7 +122,7 @@ class DedupConfig:
     exact_fold: Literal["none", "whitespace"] = "none"
     """`whitespace`: texts that differ only in white space are equal."""
     near: NearConfig | None = field(default_factory=NearConfig)
-    """`near: null` leaves near duplicates in."""
+    """A setting, or the name of one: `paper` or `fast`; null leaves near duplicates in."""
     scope: Literal["dataset", "corpus"] = "dataset"
     """`dataset`: each dataset on its own, as BloombergGPT §2 does; `corpus`: across all of them."""
 
@@ -220,6 +231,12 @@ def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
     return typing.cast(T, _Reader(str(file)).read(node, kind, what))
 
 
+def line_of(path: str | Path, text: str) -> int | None:
+    """The first line of a corpus file, from 1, that says `text`; None where none does."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    return next((number for number, line in enumerate(lines, start=1) if text in line), None)
+
+
 def to_dict(value: Any) -> Any:
     """A config as plain JSON-able values, defaults included."""
     if dataclasses.is_dataclass(value):
@@ -253,6 +270,8 @@ class _Reader:
         return self._scalar(node, kind, what)
 
     def _dataclass(self, node: yaml.Node, kind: type, what: str) -> Any:
+        if isinstance(node, yaml.ScalarNode) and hasattr(kind, "named"):
+            return self._named(node, kind, what)
         if not isinstance(node, yaml.MappingNode):
             self._fail(node, what, "a mapping")
         hints = typing.get_type_hints(kind)
@@ -269,6 +288,12 @@ class _Reader:
                 self._error(node, f"key `{entry.name}` is missing in {what}")
         try:
             return kind(**values)
+        except ConfigError as error:
+            self._error(node, str(error))
+
+    def _named(self, node: yaml.Node, kind: Any, what: str) -> Any:
+        try:
+            return kind.named(self._scalar(node, str, what))
         except ConfigError as error:
             self._error(node, str(error))
 

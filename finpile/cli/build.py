@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.progress import Progress as RichProgress
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import SpinnerColumn, TextColumn
 
 from finpile.cli.console import Console, json_option, quantity
+from finpile.errors import InputError
 
 if TYPE_CHECKING:
     from finpile_pipelines.build import StageEvent
@@ -73,7 +75,7 @@ def build_command(
         carrier=carrier,
         watch=display.watch,
     )
-    with display:
+    with display, locating(config, parsed):
         manifest = build(parsed, out, engine, fresh=fresh, listen=display.listen)
     _close(console, manifest, out, display.num_run)
 
@@ -93,7 +95,8 @@ def check_command(config: str, root: str | None, as_json: bool) -> None:
 
     rows: list[dict[str, Any]] = []
     for source in parsed.sources:
-        files = list_inputs(source, parsed.root)
+        with locating(config, parsed):
+            files = list_inputs(source, parsed.root)
         size = sum(file.size_bytes for file in files)
         row = {"dataset": source.dataset, "source": source.name, "format": source.format, "files": len(files)}
         rows.append({**row, "bytes": size})
@@ -116,6 +119,19 @@ def load(path: str, root: str | None) -> CorpusConfig:
     return dataclasses.replace(config, root=root if "://" in root else str(Path(root).resolve()))
 
 
+@contextmanager
+def locating(path: str, config: CorpusConfig) -> Iterator[None]:
+    """Errors about an input tell the line of the corpus file that names it."""
+    from finpile.config import line_of
+
+    try:
+        yield
+    except InputError as error:
+        named = [pattern for source in config.sources for pattern in source.paths if pattern in str(error)]
+        line = line_of(path, max(named, key=len)) if named else None
+        raise InputError(f"{path}:{line}: {error}" if line else str(error)) from error
+
+
 class _Display:
     """What is seen while stages run: a live line on a terminal, a line now and then elsewhere."""
 
@@ -125,12 +141,13 @@ class _Display:
         self._progress: RichProgress | None = None
         self._task: Any = None
         self._label = ""
-        self._began = self._last = time.monotonic()
+        self._began = self._last = self._changed = time.monotonic()
+        self._seen = 0
         self.num_run = 0
 
     def __enter__(self) -> _Display:
         if self._live:
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            columns = (SpinnerColumn(), TextColumn("{task.description}"))
             self._progress = RichProgress(*columns, transient=True)
             self._progress.start()
         return self
@@ -153,19 +170,23 @@ class _Display:
 
     def watch(self, label: str, progress: Progress) -> None:
         """Called by the engine while a pipeline runs."""
+        now = time.monotonic()
         if label != self._label:
             self._label = label
-            self._began = self._last = time.monotonic()
-        seconds = max(time.monotonic() - self._began, 1e-9)
+            self._began = self._last = self._changed = now
+            self._seen = 0
+        if progress.size_bytes != self._seen:  # the rate is that of the work, not of the wait after it
+            self._seen, self._changed = progress.size_bytes, now
+        seconds = max(self._changed - self._began, 1e-3)
         text = (
-            f"{label:<10} {quantity(progress.num_documents, 'documents')}, "
+            f"{label:<10} {now - self._began:4.0f} s  {quantity(progress.num_documents, 'documents')}, "
             f"{progress.num_documents / seconds:,.0f} documents/s, {quantity(progress.size_bytes / seconds, 'B')}/s, "
             f"{quantity(progress.memory_bytes, 'B')} in memory"
         )
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, description=text)
-        elif not self._live and time.monotonic() - self._last >= _LINE_EVERY_SECONDS:
-            self._last = time.monotonic()
+        elif not self._live and now - self._last >= _LINE_EVERY_SECONDS:
+            self._last = now
             self._console.line(f"  {text}")
 
     def _begin(self, stage: str) -> None:

@@ -45,7 +45,7 @@ def compare_command(
 
     console = Console(as_json)
     others = [argument for argument in tokenizers if argument != ours]
-    opened = [_open(argument) for argument in (*others, *([ours] if ours else []))]
+    opened = [open_named(argument) for argument in (*others, *([ours] if ours else []))]
     with console.progress("counting", unit="B") as advance:
         comparison = compare(opened, iter_texts(documents, limit_bytes), limit_bytes=limit_bytes, advance=advance)
     tables = [table3(comparison, by, ours=ours is not None), efficiency(comparison)]
@@ -57,7 +57,7 @@ def compare_command(
     console.result({**comparison.to_json(), "files": files})
 
 
-def _open(argument: str) -> Any:
+def open_named(argument: str) -> Any:
     from finpile.report.tokenizers import open_tokenizer
 
     label, equals, path = argument.partition("=")

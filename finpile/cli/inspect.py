@@ -10,6 +10,7 @@ import click
 from finpile.cli.console import Console, json_option
 
 if TYPE_CHECKING:
+    from finpile.report.table3 import Comparison
     from finpile.story import Story
 
 _EXCERPT_CHARACTERS = 1200
@@ -66,21 +67,39 @@ def show_command(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa:
 
 @click.command()
 @click.argument("out", type=click.Path())
+@click.option(
+    "--compare", "tokenizers", multiple=True, metavar="TOKENIZER", help="Add Table 3 against this one; may be repeated."
+)
 @json_option
-def report_command(out: str, as_json: bool) -> None:
-    """Write the reports of a build again: Tables 1 and 2 in Markdown, CSV, TeX, JSON, and the page."""
+def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None:
+    """Write the reports of a build again: Tables 1 and 2 in Markdown, CSV, TeX, JSON, and the page.
+
+    With --compare, Table 3 too: the build's training documents counted with each TOKENIZER (as for `finpile tokenizer
+    compare`) and with the build's own.
+    """
     from finpile.tree import Tree
     from finpile.verify import load_manifest
 
     console = Console(as_json)
     tree = Tree(out)
     manifest = load_manifest(tree)
+    comparison = _compare(console, out, tree.tokenizer, tokenizers) if tokenizers else None
     from finpile_pipelines.reports import rewrite
 
-    files = rewrite(tree, manifest)
+    files = rewrite(tree, manifest, comparison)
     for file in files:
         console.line(file)
     console.result({"out": out, "files": files})
+
+
+def _compare(console: Console, out: str, ours: str, others: tuple[str, ...]) -> Comparison:
+    from finpile.cli.compare import open_named
+    from finpile.report.documents import iter_texts
+    from finpile.report.table3 import compare
+
+    opened = [open_named(argument) for argument in (*others, f"ours={ours}")]
+    with console.progress("counting", unit="B") as advance:
+        return compare(opened, iter_texts([out]), advance=advance)
 
 
 def _tell(console: Console, story: Story, full: bool) -> None:

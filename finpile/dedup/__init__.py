@@ -14,14 +14,13 @@ import pyarrow as pa
 from finpile.dedup import _kernels
 from finpile.dedup.clusters import candidate_pairs, components
 from finpile.dedup.exact import document_digests, find_duplicates
-from finpile.dedup.minhash import FAST, NO_KEY, PAPER, PRESETS, band_keys, keys_in_scope, s_curve
+from finpile.dedup.minhash import FAST, NO_KEY, PAPER, band_keys, keys_in_scope, s_curve
 from finpile.dedup.verify import NearDuplicate, find_near_duplicates, resolve_group
 
 __all__ = [
     "FAST",
     "NO_KEY",
     "PAPER",
-    "PRESETS",
     "NearDuplicate",
     "band_keys",
     "candidate_pairs",

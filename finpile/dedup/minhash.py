@@ -27,11 +27,10 @@ from finpile.dedup._kernels import I64, U8, U32, U64
 NO_KEY = int(_kernels.NO_KEY)
 
 #: 9,000 hashes, as Lee et al. 2022: a candidate with probability .995 at J = .8, .30 at .7, .0004 at .5.
-PAPER = NearConfig()
+PAPER = NearConfig.named("paper")
 #: 256 hashes: .997 at J = .8, .85 at .7, .12 at .5. As sure of what is similar, and 35 times cheaper to hash; verifying
 #: meets more pairs that are none.
-FAST = NearConfig(bands=32, rows=8)
-PRESETS = {"paper": PAPER, "fast": FAST}
+FAST = NearConfig.named("fast")
 
 #: Seeds the permutations and the bands' factors; another seed is another, equally good, set of keys.
 SEED = 0x46696E50696C65  # "FinPile"

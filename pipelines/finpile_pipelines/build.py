@@ -16,12 +16,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import finpile_tokenizer
 import psutil
 
+import finpile.dedup
 from finpile import __version__, shards
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.errors import ConfigError, RunError
@@ -34,6 +37,8 @@ from finpile_pipelines.local import Progress
 from finpile_pipelines.shardrefs import SHARD_BYTES, ShardRef, shard_refs
 
 MANIFEST_VERSION = 1
+#: Stages whose tasks run Numba kernels.
+_COMPILED_STAGES = ("near", "tokenizer", "tokens")
 _PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "sentencepiece", "resiliparse", "zstandard", "rapidfuzz")
 
 
@@ -115,6 +120,8 @@ class _Build:
 
         def run() -> StageRecord:
             self._listen(StageEvent(stage, "running"))
+            if stage in _COMPILED_STAGES:
+                _compile_kernels()
             shards.remove_tree(self._tree.manifest)  # from here on the tree is not what an old manifest says
             self._peak = psutil.Process().memory_info().rss
             wall, cpu = time.monotonic(), _cpu_seconds()
@@ -183,7 +190,7 @@ class _Build:
     def _reports(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         config = self._config
         reports.write(self._tree, config.name, config.report, self._records, config.heldout.after)
-        return {}, self._published("reports")
+        return {}, reports.report_files(self._tree)
 
     def _refs(self) -> list[ShardRef]:
         return shard_refs(shards.read_json(shards.join(self._tree.work("ingest"), "tasks.json")))
@@ -224,6 +231,13 @@ class _Build:
         }
         shards.write_json(self._tree.manifest, manifest)
         return manifest
+
+
+@cache
+def _compile_kernels() -> None:
+    """Compiles into Numba's cache on disk, once, what every worker process would else compile for itself."""
+    finpile.dedup.compile_kernels()
+    finpile_tokenizer.compile_kernels()
 
 
 def _without_cleaning(source: SourceConfig) -> dict[str, Any]:

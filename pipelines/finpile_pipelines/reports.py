@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
+from finpile import shards
 from finpile.config import ReportConfig
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
 from finpile.report.statistics import CorpusStatistics, RemovalCount, SourceStatistics, YearStatistics
+from finpile.report.table3 import Comparison
 from finpile.shards import StageRecord
 from finpile.split import HELDOUT, TRAIN
 from finpile.tree import LEDGER_STAGES, Tree
 
 
 def write(
-    tree: Tree, name: str, config: ReportConfig, records: Mapping[str, StageRecord], heldout_after: date | None
+    tree: Tree,
+    name: str,
+    config: ReportConfig,
+    records: Mapping[str, StageRecord],
+    heldout_after: date | None,
+    comparison: Comparison | None = None,
 ) -> list[str]:
     """Writes `reports/` from the records of the stages before; returns the files."""
     groups = [
@@ -31,6 +39,8 @@ def write(
         num_read=num_read,
         num_heldout=sum(group["num_docs"] for group in groups if group["split"] == HELDOUT),
         heldout_after=heldout_after.isoformat() if heldout_after else "",
+        comparison=comparison,
+        comparison_has_ours=comparison is not None,
         details=_details(records),
     )
     return write_reports(tree.reports, corpus_statistics(groups, config.private), removals, facts)
@@ -103,9 +113,24 @@ def _details(records: Mapping[str, StageRecord]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def rewrite(tree: Tree, manifest: Mapping[str, Any]) -> list[str]:
-    """Writes the reports of a finished build again, from its manifest."""
+def rewrite(tree: Tree, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:
+    """Writes the reports of a finished build again, with Table 3 where there is a `comparison`; returns the files.
+
+    The manifest is brought up to date with them.
+    """
     config = manifest["config"]
     records = {stage["stage"]: StageRecord.from_json(stage) for stage in manifest["stages"]}
-    after = _day(config["heldout"]["after"])
-    return write(tree, manifest["name"], ReportConfig(private=tuple(config["report"]["private"])), records, after)
+    report = ReportConfig(private=tuple(config["report"]["private"]))
+    shards.remove_tree(tree.manifest)
+    shards.remove_tree(tree.reports)
+    files = write(tree, manifest["name"], report, records, _day(config["heldout"]["after"]), comparison)
+    record = replace(records["reports"], files=report_files(tree))
+    shards.save_stage(tree.work("reports"), record)
+    stages = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
+    shards.write_json(tree.manifest, {**manifest, "stages": stages})
+    return files
+
+
+def report_files(tree: Tree) -> tuple[shards.FileRecord, ...]:
+    """What `reports/` holds, for the record."""
+    return tuple(shards.file_record(tree.root, f"reports/{name}") for name in shards.list_files(tree.reports))

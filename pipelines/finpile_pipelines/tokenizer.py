@@ -131,6 +131,7 @@ def train_task(chunk: int, domain: Domain, table: pa.Table, config: TokenizerCon
     if not shards.exists(url):
         model = train_chunk(counts, vocab_size=config.chunk_vocab_size, max_piece_bytes=config.max_piece_bytes)
         shards.write_parquet(url, model.to_table())
+        report_progress(0, counts.num_bytes)
     else:
         model = UnigramModel.from_table(shards.read_parquet(url))
     return {

@@ -129,13 +129,16 @@ def test_trie_finds_the_prefixes_that_are_pieces(pieces: set[bytes], text: bytes
         assert ordered[trie.prefixes(piece)[-1]] == piece
 
 
-def test_trie_of_many_pieces_finds_each_and_wastes_little() -> None:
-    words = ["".join(word).encode() for n in (1, 2, 3, 4) for word in itertools.product("abcdefghijkl 1", repeat=n)]
-    trie = build_trie(as_array(words), np.arange(len(words), dtype=np.float64))
-    for index in range(0, len(words), 97):
-        assert trie.prefixes(words[index])[-1] == index
-    assert trie.prefixes(b"ma") == []
-    assert len(trie.units) < 1.2 * len(words)
+@pytest.mark.parametrize("alphabet", ["ab", "abcdefghijklmnopqrstuvwxyz ", "".join(map(chr, range(256)))])
+def test_trie_of_many_pieces_finds_each_and_wastes_little(alphabet: str) -> None:
+    # Long random pieces make chains of only children: the shape that used up all bases where the oldest holes lay.
+    rng = random.Random(7)
+    pieces = sorted({bytes(ord(c) for c in rng.choices(alphabet, k=rng.randrange(1, 17))) for _ in range(8000)})
+    trie = build_trie(as_array(pieces), np.zeros(len(pieces)))
+    for index in range(0, len(pieces), 13):
+        assert trie.prefixes(pieces[index])[-1] == index
+    num_nodes = 1 + len({piece[:length] for piece in pieces for length in range(1, len(piece) + 1)})
+    assert num_nodes <= len(trie.units) < 1.05 * num_nodes + 1024
 
 
 @pytest.mark.parametrize("pieces", [[b"a", b""], [b"a", b"b", b"a"]])
