@@ -24,8 +24,8 @@ lint: $(VENV)/.dev  ## style, types, layers
 schemas: $(VENV)/.dev  ## render schemas/ from the code
 	$(BIN)/python schemas/render.py
 
-bench: $(VENV)/.dev  ## every benchmark against its peers; results go to benchmarks/results
-	$(BIN)/python benchmarks/build.py
+bench: demo $(VENV)/.dev  ## our hot loops against peers; results go to benchmarks/results
+	$(BIN)/python benchmarks/peers.py $(OUT)
 
 $(VENV)/.pip:
 	$(PYTHON) -m venv $(VENV)

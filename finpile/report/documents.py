@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from finpile.errors import InputError
+from finpile.split import TRAIN
 
 #: Text of one yielded array; what all tokenizers see between two reads.
 BATCH_BYTES = 4 << 20
@@ -98,10 +99,11 @@ def _read_parquet(file: Path, label: Label) -> Iterator[tuple[Label, str]]:
         names = parquet.schema_arrow.names
         if "text" not in names:
             raise InputError(f"{file}: has no column `text` but {', '.join(names)}")
-        columns = [name for name in ("text", "dataset", "source") if name in names]
+        columns = [name for name in ("text", "dataset", "source", "split") if name in names]
         for batch in parquet.iter_batches(batch_size=_PARQUET_ROWS, columns=columns):
             for row in batch.to_pylist():
-                yield _label_in(row, label), row["text"] or ""
+                if row.get("split", TRAIN) == TRAIN:  # tables tell of what is trained on
+                    yield _label_in(row, label), row["text"] or ""
     except pa.ArrowInvalid as error:
         raise InputError(f"{file}: is not a whole Parquet file: {error}") from error
 
