@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from io import UnsupportedOperation
@@ -30,6 +30,7 @@ from fsspec.core import url_to_fs
 ROW_GROUP_ROWS = 8192
 _COMPRESSION_LEVEL = 3
 _BLOCK_BYTES = 1 << 20
+_TEMPORARY = ".tmp"
 _DOMAIN = "finpile-stage-1"
 
 
@@ -85,7 +86,7 @@ def list_files(url: str) -> list[str]:
     if not fs.exists(root):
         return []
     found = (os.path.relpath(path, root).replace(os.sep, "/") for path in fs.find(root))
-    return sorted(path for path in found if not path.endswith(".tmp"))
+    return sorted(path for path in found if not path.endswith(_TEMPORARY))
 
 
 def remove_tree(url: str) -> None:
@@ -100,7 +101,7 @@ def write_atomically(url: str) -> Iterator[IO[bytes]]:
     """A binary stream whose bytes appear under `url` all at once, or, on any error, not at all."""
     fs, path = url_to_fs(url)
     fs.makedirs(fs._parent(path), exist_ok=True)
-    beside = f"{path}.{uuid.uuid4().hex[:8]}.tmp"
+    beside = f"{path}.{uuid.uuid4().hex[:8]}{_TEMPORARY}"
     try:
         with fs.open(beside, "wb") as stream:
             yield stream
@@ -188,8 +189,17 @@ def save_stage(folder: str, record: StageRecord) -> None:
     write_json(join(folder, "stage.json"), record.to_json())
 
 
+def _remove_temporaries(url: str) -> None:
+    """What a killed run was writing when it was killed."""
+    fs, root = url_to_fs(url)
+    if fs.exists(root):
+        for path in fs.find(root):
+            if path.endswith(_TEMPORARY):
+                fs.rm(path)
+
+
 def run_once(
-    folder: str, mark: str, run: Callable[[], StageRecord], published: Iterable[str] = ()
+    folder: str, mark: str, run: Callable[[], StageRecord], published: Sequence[str] = ()
 ) -> tuple[StageRecord, bool]:
     """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
 
@@ -204,6 +214,8 @@ def run_once(
         for stale in (folder, *published):
             remove_tree(stale)
         write_json(started, mark)
+    for unfinished in (folder, *published):
+        _remove_temporaries(unfinished)
     record = run()
     save_stage(folder, record)
     return record, True

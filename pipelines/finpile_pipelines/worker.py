@@ -12,8 +12,6 @@ import sys
 import threading
 import time
 
-import psutil
-
 LAUNCHER_VARIABLE = "FINPILE_LAUNCHER_PID"
 _POLL_SECONDS = 0.5
 
@@ -30,7 +28,7 @@ def main() -> None:
 
 def _end_with(launcher: int) -> None:
     """A killed launcher cannot end its workers; they would write into the tree of the run that comes after it."""
-    while psutil.pid_exists(launcher):
+    while os.getppid() == launcher:  # an orphan gets another parent, also while its dead launcher is still listed
         time.sleep(_POLL_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)
 
