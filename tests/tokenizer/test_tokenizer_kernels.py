@@ -129,11 +129,16 @@ def test_trie_finds_the_prefixes_that_are_pieces(pieces: set[bytes], text: bytes
         assert ordered[trie.prefixes(piece)[-1]] == piece
 
 
-@pytest.mark.parametrize("alphabet", ["ab", "abcdefghijklmnopqrstuvwxyz ", "".join(map(chr, range(256)))])
-def test_trie_of_many_pieces_finds_each_and_wastes_little(alphabet: str) -> None:
-    # Long random pieces make chains of only children: the shape that used up all bases where the oldest holes lay.
+@pytest.mark.parametrize(
+    ("num_letters", "skew", "num_pieces"), [(2, 0.0, 8000), (26, 0.0, 8000), (256, 0.0, 8000), (26, 1.4, 150_000)]
+)
+def test_trie_of_many_pieces_finds_each_and_wastes_little(num_letters: int, skew: float, num_pieces: int) -> None:
+    # Long random pieces make chains of only children, which can use up all bases where the oldest holes lie; a skewed
+    # alphabet makes that happen with a few labels.
     rng = random.Random(7)
-    pieces = sorted({bytes(ord(c) for c in rng.choices(alphabet, k=rng.randrange(1, 17))) for _ in range(8000)})
+    weights = [(rank + 1) ** -skew for rank in range(num_letters)]
+    drawn = (rng.choices(range(num_letters), weights, k=rng.randrange(1, 17)) for _ in range(num_pieces))
+    pieces = sorted(set(map(bytes, drawn)))
     trie = build_trie(as_array(pieces), np.zeros(len(pieces)))
     for index in range(0, len(pieces), 13):
         assert trie.prefixes(pieces[index])[-1] == index

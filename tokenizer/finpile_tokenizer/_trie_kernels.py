@@ -15,8 +15,9 @@ TERMINAL = np.uint32(0x200)
 BASE_SHIFT = np.uint32(10)
 MAX_SLOTS = 1 << 22
 _BLOCK = 256
-#: Free slots tried for a node's children before a fresh block is opened.
-_MAX_TRIES = 4096
+#: Free slots tried for a node's children before a fresh block is opened: from the list's end, and from its beginning.
+_MAX_TRIES = 1024
+_MAX_OLD_TRIES = 64
 
 _ONE = np.uint64(1)
 #: Room at first, in bytes, for the way back through one pretoken.
@@ -56,16 +57,26 @@ def _find_base(
 ) -> int:
     """An unused base with which the slots of all these labels are free, or 0.
 
-    One child goes into the oldest hole; several go into a newer block, where holes lie side by side.
+    An only child fills the oldest hole. Several go into a newer block, where holes lie side by side; so does an only
+    child whom the oldest holes do not suit, for their bases may all be used.
     """
-    candidate = next_free[0] if num_labels == 1 else tail
+    if num_labels == 1:
+        candidate = next_free[0]
+        for _ in range(_MAX_OLD_TRIES):
+            if candidate < 0:
+                break
+            base: int = candidate ^ labels[0]
+            if _fits(base, labels, num_labels, taken, base_used):
+                return base
+            candidate = next_free[candidate]
+    candidate = tail
     for _ in range(_MAX_TRIES):
-        if candidate <= 0:
+        if candidate == 0:
             break
-        base: int = candidate ^ labels[0]
+        base = candidate ^ labels[0]
         if _fits(base, labels, num_labels, taken, base_used):
             return base
-        candidate = next_free[candidate] if num_labels == 1 else previous_free[candidate]
+        candidate = previous_free[candidate]
     return 0
 
 
