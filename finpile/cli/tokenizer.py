@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from finpile.cli.console import Console, json_option
 from finpile.cli.main import LazyGroup
 from finpile.errors import InputError
+
+if TYPE_CHECKING:
+    from finpile_tokenizer import UnigramTokenizer
 
 _COMMANDS = {
     "compare": ("finpile.cli.compare", "compare_command", "Count tokens with several tokenizers: Table 3."),
@@ -30,9 +34,7 @@ def encode_command(tokenizer: str, as_json: bool) -> None:
 
     TOKENIZER is a folder that `finpile build` wrote, or its tokenizer.json. The line end is not a part of the text.
     """
-    from finpile_tokenizer import UnigramTokenizer
-
-    loaded = UnigramTokenizer.load(tokenizer)
+    loaded = load_tokenizer(tokenizer)
     console = Console(as_json)
     lines = [line.rstrip(b"\n") for line in sys.stdin.buffer]
     encoded = [loaded.encode(line) for line in lines]
@@ -47,12 +49,32 @@ def encode_command(tokenizer: str, as_json: bool) -> None:
 @click.argument("tokenizer", type=click.Path())
 def decode_command(tokenizer: str) -> None:
     """Turn lines of ids on standard input back into lines of text, byte for byte."""
-    from finpile_tokenizer import UnigramTokenizer
-
-    loaded = UnigramTokenizer.load(tokenizer)
+    loaded = load_tokenizer(tokenizer)
     for number, line in enumerate(sys.stdin, start=1):
         try:
             ids = [int(word) for word in line.split()]
         except ValueError:
             raise InputError(f"line {number} of standard input is not a line of ids: {line.strip()[:60]!r}") from None
-        sys.stdout.buffer.write(loaded.decode(ids) + b"\n")
+        sys.stdout.buffer.write(_decoded(loaded, ids, number) + b"\n")
+
+
+def load_tokenizer(path: str) -> UnigramTokenizer:
+    """A tokenizer that `finpile build` wrote.
+
+    Raises: InputError where there is none, or another kind of one.
+    """
+    from finpile_tokenizer import TokenizerError, UnigramTokenizer
+
+    try:
+        return UnigramTokenizer.load(path)
+    except (TokenizerError, OSError) as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _decoded(tokenizer: UnigramTokenizer, ids: list[int], number: int) -> bytes:
+    from finpile_tokenizer import TokenizerError
+
+    try:
+        return tokenizer.decode(ids)
+    except TokenizerError as error:
+        raise InputError(f"line {number} of standard input: {error}") from error

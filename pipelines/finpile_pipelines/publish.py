@@ -6,9 +6,9 @@ cutting the input into files agrees on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import apache_beam as beam
 import numpy as np
@@ -28,6 +28,8 @@ from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import ShardRef, shard_url
+
+K = TypeVar("K", str, tuple[str, str])
 
 #: Text bytes of one published Parquet file, about.
 PART_BYTES = 128 << 20
@@ -60,23 +62,23 @@ def plan_parts(
     document_bytes: Mapping[tuple[str, str], int], ledger_bytes: Mapping[str, int], part_bytes: int
 ) -> Parts:
     """Parts in proportion to bytes; their number is a function of the data alone."""
-    documents: dict[tuple[str, str], tuple[Part, ...]] = {}
-    ledger: dict[str, tuple[Part, ...]] = {}
-    next_partition = 0
-    for row, size in sorted(document_bytes.items()):
+    return Parts(
+        _number_parts(document_bytes, lambda row, index, count: document_part(*row, index, count), part_bytes),
+        _number_parts(ledger_bytes, removed_part, part_bytes),
+    )
+
+
+def _number_parts(
+    sizes: Mapping[K, int], path: Callable[[K, int, int], str], part_bytes: int
+) -> dict[K, tuple[Part, ...]]:
+    """Partitions numbered through all keys, at least one a key."""
+    parts: dict[K, tuple[Part, ...]] = {}
+    first = 0
+    for key, size in sorted(sizes.items()):
         count = max(1, -(-size // part_bytes))
-        documents[row] = tuple(
-            Part(next_partition + index, document_part(*row, index, count), index, count) for index in range(count)
-        )
-        next_partition += count
-    next_partition = 0
-    for stage, size in sorted(ledger_bytes.items()):
-        count = max(1, -(-size // part_bytes))
-        ledger[stage] = tuple(
-            Part(next_partition + index, removed_part(stage, index, count), index, count) for index in range(count)
-        )
-        next_partition += count
-    return Parts(documents, ledger)
+        parts[key] = tuple(Part(first + index, path(key, index, count), index, count) for index in range(count))
+        first += count
+    return parts
 
 
 def run(
