@@ -1,0 +1,396 @@
+"""Renders the contracts: one JSON file for each artifact that FinPile writes or reads, and the references in docs/.
+
+    python schemas/render.py        writes schemas/*.json, and the tables between the marks in docs/guide-*.md
+
+Types and defaults come from the code; the meaning of a column, which the code cannot say, from `meanings.py`, and a
+column without one is an error. `tests/test_schemas.py` fails where the committed files are not what this renders.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import json
+import sys
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from datetime import date
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from finpile_pipelines.build import MANIFEST_VERSION
+from finpile_tokenizer.export import vocabulary_table
+from finpile_tokenizer.unigram import Vocabulary
+from meanings import DOCUMENT_MEANINGS, LEDGER_MEANINGS, UNSAID, VOCABULARY_MEANINGS
+
+from finpile.clean import REASONS as clean_reasons  # noqa: N811
+from finpile.config import FILTERS, FORMATS, CorpusConfig, to_dict
+from finpile.dedup import exact, verify
+from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, RAW_SCHEMA
+from finpile.ledger import LEDGER_SCHEMA
+from finpile.lm.train import TrainConfig
+from finpile.report.render import FORMATS as TABLE_FORMATS
+from finpile.report.render import to_json_value
+from finpile.report.statistics import CorpusStatistics, SourceStatistics, YearStatistics
+from finpile.report.table import RowKind, Table
+from finpile.shards import StageRecord
+from finpile.sources import REASONS as ingest_reasons  # noqa: N811
+from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
+from finpile.tree import LEDGER_STAGES, STAGES
+
+ROOT = Path(__file__).resolve().parents[1]
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+
+#: Raised when a column is renamed, retyped or dropped; a new nullable column leaves it as it is.
+_ARROW_VERSION = 1
+
+#: What `__post_init__` demands beyond the annotated type.
+_TIGHTER: Mapping[tuple[str, str], dict[str, Any]] = {
+    ("SourceConfig", "format"): {"enum": list(FORMATS)},
+    ("CleanConfig", "filters"): {"items": {"enum": list(FILTERS)}},
+    ("FileRecord", "checksum"): _HEX,
+    ("StageRecord", "fingerprint"): _HEX,
+    ("StageRecord", "stage"): {"enum": list(STAGES)},
+}
+_SCALARS: Mapping[Any, tuple[dict[str, Any], str]] = {
+    str: ({"type": "string"}, "text"),
+    int: ({"type": "integer"}, "whole number"),
+    float: ({"type": "number"}, "number"),
+    bool: ({"type": "boolean"}, "true or false"),
+    date: ({"type": "string", "format": "date"}, "day"),
+    types.NoneType: ({"type": "null"}, "null"),
+    Any: ({}, "anything"),
+}
+
+
+def render() -> dict[str, bytes]:
+    """Every rendered file: path below the repository's root -> content."""
+    contracts = {
+        "documents": _documents(),
+        "ledger": _table_contract("Removal ledger: removed/", LEDGER_SCHEMA, LEDGER_MEANINGS),
+        "vocabulary": _table_contract("tokenizer/vocabulary.parquet", _vocabulary_schema(), VOCABULARY_MEANINGS),
+        "tokens": _tokens(),
+        "manifest": _manifest(),
+        "statistics": _statistics(),
+        "table": _table(),
+        "corpus": _dataclass_contract("A corpus file (YAML)", CorpusConfig),
+        "train": _dataclass_contract("A training file (YAML)", TrainConfig),
+    }
+    files = {f"schemas/{name}.json": _json(contract) for name, contract in contracts.items()}
+    references = {
+        "docs/guide-your-own-corpus.md": _reference(CorpusConfig, ""),
+        "docs/guide-training.md": _reference(TrainConfig, ""),
+        "docs/guide-reading-the-ledger.md": _reasons(),
+    }
+    for guide, reference in references.items():
+        files[guide] = _with_reference((ROOT / guide).read_text(encoding="utf-8"), reference).encode()
+    return files
+
+
+# --- Arrow ----------------------------------------------------------------------------------------------------------
+
+
+def stored(schema: pa.Schema) -> pa.Schema:
+    """The schema as Parquet gives it back: it has no seconds, so timestamps come back in milliseconds."""
+    sink = BytesIO()
+    pq.write_table(schema.empty_table(), sink)
+    return pq.read_schema(BytesIO(sink.getvalue()))
+
+
+def columns(schema: pa.Schema, meanings: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One object for each column: name, Arrow type in memory and in Parquet, whether nulls are allowed, meaning."""
+    found = []
+    for entry, on_disk in zip(schema, stored(schema), strict=True):
+        column = {"name": entry.name, "type": str(entry.type), "nullable": entry.nullable}
+        if on_disk.type != entry.type:
+            column["parquet_type"] = str(on_disk.type)
+        found.append({**column, "meaning": meanings[entry.name]})
+    return found
+
+
+def _table_contract(title: str, schema: pa.Schema, meanings: Mapping[str, str]) -> dict[str, Any]:
+    return {"title": title, "version": _ARROW_VERSION, "columns": columns(schema, meanings)}
+
+
+def _documents() -> dict[str, Any]:
+    forms = {"raw": RAW_SCHEMA, "document": DOCUMENT_SCHEMA, "published": PUBLISHED_SCHEMA}
+    about = {
+        "raw": "between ingest and clean",
+        "document": "between the other stages",
+        "published": "in documents/dataset=D/source=S/part-*.parquet",
+    }
+    tables = {name: {"where": about[name], "columns": columns(forms[name], DOCUMENT_MEANINGS)} for name in forms}
+    return {"title": "Document batch", "version": _ARROW_VERSION, **tables}
+
+
+def _vocabulary_schema() -> pa.Schema:
+    nothing = Vocabulary(
+        pieces=pa.array([], pa.large_binary()), log_probs=np.zeros(0), num_models=np.zeros(0, np.int64), num_requested=1
+    )
+    return vocabulary_table(nothing).schema
+
+
+def _tokens() -> dict[str, Any]:
+    def column(vocab_size: int) -> str:
+        meta = TokenMeta(vocab_size=vocab_size, sequence_length=1, eot_id=0, tokenizer="")
+        return str(meta.schema().field("ids").type).replace("[1]", "[sequence_length]")
+
+    said = dict(_descriptions(TokenMeta))
+    return {
+        "title": "Token shard: tokens/split=train/part-*.arrow, an uncompressed Arrow IPC file",
+        "version": _ARROW_VERSION,
+        "columns": [
+            {"name": "ids", "type": column(MAX_UINT16_VOCAB), "nullable": False, "when": "vocab_size <= 65536"},
+            {"name": "ids", "type": column(MAX_UINT16_VOCAB + 1), "nullable": False, "when": "vocab_size > 65536"},
+        ],
+        "metadata": {**said, "num_sequences": "Rows of this shard."},
+    }
+
+
+# --- JSON Schema ----------------------------------------------------------------------------------------------------
+
+
+def _dataclass_contract(title: str, kind: type) -> dict[str, Any]:
+    defs: dict[str, Any] = {}
+    reference = _json_type(kind, defs)
+    return {"$schema": _DIALECT, "title": title, "version": 1, **reference, "$defs": defs}
+
+
+def _manifest() -> dict[str, Any]:
+    defs: dict[str, Any] = {}
+    stages = {"type": "array", "items": _json_type(StageRecord, defs), "minItems": len(STAGES), "maxItems": len(STAGES)}
+    properties = {
+        "version": {"const": MANIFEST_VERSION},
+        "name": {"type": "string"},
+        "config": {**_json_type(CorpusConfig, defs), "description": "The corpus file with every default spelt out."},
+        "config_hash": _HEX,
+        "finpile": {"type": "string", "description": "Version of FinPile."},
+        "python": {"type": "string"},
+        "packages": {"type": "object", "additionalProperties": {"type": "string"}},
+        "stages": {**stages, "description": f"In this order: {', '.join(STAGES)}."},
+    }
+    title = "manifest.json: what a build did, written last"
+    return {"$schema": _DIALECT, "title": title, "version": MANIFEST_VERSION, **_object(properties), "$defs": defs}
+
+
+def _statistics() -> dict[str, Any]:
+    defs: dict[str, Any] = {}
+    version = CorpusStatistics(sources=()).to_json()["version"]
+    properties = {
+        "version": {"const": version},
+        "private": {"type": "array", "items": {"type": "string"}, "description": "Datasets of the company's own."},
+        "sources": {"type": "array", "items": _json_type(SourceStatistics, defs)},
+        "years": {"type": "array", "items": _json_type(YearStatistics, defs)},
+    }
+    title = "reports/statistics.json: the counts behind Tables 1 and 2"
+    return {"$schema": _DIALECT, "title": title, "version": version, **_object(properties), "$defs": defs}
+
+
+def _table() -> dict[str, Any]:
+    version = to_json_value(Table(name="", title="", caption="", columns=(), rows=()))["version"]
+    text: dict[str, Any] = {"type": "string"}
+    column = _object({"key": text, "title": text, "shown_in": {**text, "description": "Unit of the shown figures."}})
+    row = {
+        "kind": {"enum": [kind.value for kind in RowKind]},
+        "group": {**text, "description": "Dataset of the row; empty where the table has no groups."},
+        "values": {
+            "type": "object",
+            "additionalProperties": {"type": ["integer", "number", "string", "null"]},
+            "description": "By column key: exact counts, ratios as floats, null where a ratio has no denominator.",
+        },
+        "shown": {"type": "array", "items": text, "description": "The cells as people read them."},
+    }
+    properties = {
+        "version": {"const": version},
+        **dict.fromkeys(("name", "title", "caption"), text),
+        "columns": {"type": "array", "items": column},
+        "rows": {"type": "array", "items": _object(row)},
+        "footnotes": {"type": "array", "items": text},
+    }
+    title = (
+        f"reports/table*.json; the same table stands beside it as {', '.join(sorted(set(TABLE_FORMATS) - {'json'}))}"
+    )
+    return {"$schema": _DIALECT, "title": title, "version": version, **_object(properties)}
+
+
+def _object(properties: Mapping[str, Any], required: list[str] | None = None) -> dict[str, Any]:
+    required = list(properties) if required is None else required
+    return {"type": "object", "additionalProperties": False, "required": required, "properties": dict(properties)}
+
+
+def _json_type(kind: Any, defs: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an annotated type; dataclasses go to `defs` and are referred to."""
+    if kind in _SCALARS:
+        return dict(_SCALARS[kind][0])
+    if dataclasses.is_dataclass(kind):
+        name = typing.cast(type, kind).__name__
+        if name not in defs:
+            defs[name] = {}  # holds its place: definitions stand in the order in which they are met
+            defs[name] = _json_dataclass(typing.cast(type, kind), defs)
+        reference = {"$ref": f"#/$defs/{name}"}
+        return {"anyOf": [reference, {"type": "string"}]} if hasattr(kind, "named") else reference
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is tuple:
+        return {"type": "array", "items": _json_type(arguments[0], defs)}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": _json_type(arguments[1], defs)}
+    return {"anyOf": [_json_type(option, defs) for option in arguments]}
+
+
+def _json_dataclass(kind: type, defs: dict[str, Any]) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for entry in _fields(kind):
+        schema = {**_json_type(entry.kind, defs), **_TIGHTER.get((kind.__name__, entry.name), {})}
+        if entry.kind == tuple[str, ...]:  # a single text stands for a list of one
+            schema = {"anyOf": [schema.get("items", {}), schema]}
+        if entry.meaning:
+            schema["description"] = entry.meaning
+        if entry.has_plain_default:
+            schema["default"] = entry.default
+        properties[entry.name] = schema
+    required = [entry.name for entry in _fields(kind) if entry.is_required]
+    return {"description": _first_line(kind), **_object(properties, required)}
+
+
+# --- what a dataclass says of itself --------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Field:
+    """One field of a configuration or record."""
+
+    name: str
+    kind: Any
+    meaning: str
+    is_required: bool
+    default: Any
+
+    @property
+    def nested(self) -> type | None:
+        """The dataclass that this field holds, alone, in a list, or as an alternative to null."""
+        options = (self.kind, *typing.get_args(self.kind))
+        return next(
+            (option for option in options if isinstance(option, type) and dataclasses.is_dataclass(option)), None
+        )
+
+    @property
+    def has_plain_default(self) -> bool:
+        return not self.is_required and (self.nested is None or self.default is None)
+
+
+def _fields(kind: type) -> Iterator[_Field]:
+    hints, said = typing.get_type_hints(kind), _descriptions(kind)
+    for entry in dataclasses.fields(typing.cast(Any, kind)):
+        default: Any = entry.default
+        if entry.default_factory is not dataclasses.MISSING:
+            default = entry.default_factory()
+        yield _Field(
+            name=entry.name,
+            kind=hints[entry.name],
+            meaning=said.get(entry.name) or UNSAID.get((kind.__name__, entry.name), ""),
+            is_required=default is dataclasses.MISSING,
+            default=to_dict(None if default is dataclasses.MISSING else default),
+        )
+
+
+def _descriptions(kind: type) -> dict[str, str]:
+    """The docstring under each field that has one."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    found: dict[str, str] = {}
+    for entry, after in pairwise(typing.cast(ast.ClassDef, definition).body):
+        is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name) and is_text:
+            found[entry.target.id] = " ".join(str(typing.cast(Any, after).value.value).split())
+    return found
+
+
+def _first_line(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+# --- the references in docs/ ----------------------------------------------------------------------------------------
+
+
+def _with_reference(page: str, reference: str) -> str:
+    begin, end = "<!-- reference: begin -->", "<!-- reference: end -->"
+    (head, _), (_, tail) = page.split(begin), page.split(end)
+    return f"{head}{begin}\n\n{reference}{end}{tail}"
+
+
+def _reference(kind: type, path: str) -> str:
+    """A table of the keys of one mapping, then those of the mappings in it."""
+    heading = f"### `{path}`\n\n{_first_line(kind)}\n\n" if path else ""
+    lines = ["| key | value | default | |", "|---|---|---|---|"]
+    below = []
+    for entry in _fields(kind):
+        default = (
+            "required" if entry.is_required else f"`{json.dumps(entry.default)}`" if entry.has_plain_default else ""
+        )
+        meaning = entry.meaning or (_first_line(entry.nested) if entry.nested else "")
+        lines.append(f"| `{entry.name}` | {_words(entry.kind)} | {default} | {_escaped(meaning)} |")
+        if entry.nested is not None:
+            item = f"{entry.name}[]" if typing.get_origin(entry.kind) is tuple else entry.name
+            below.append(_reference(entry.nested, f"{path}.{item}".lstrip(".")))
+    return heading + "\n".join(lines) + "\n\n" + "".join(below)
+
+
+def _reasons() -> str:
+    """Every reason that a row of the ledger can have."""
+    duplicates = {
+        "exact": {exact.REASON: "a text equal to a kept one"},
+        "near": {verify.REASON: "a text whose words hardly differ from a kept one's; `detail` has the similarities"},
+    }
+    stages = {"ingest": ingest_reasons, "clean": clean_reasons, **duplicates}
+    rows = [
+        f"| {stage} | `{reason}` | {_escaped(meaning)} |"
+        for stage in LEDGER_STAGES
+        for reason, meaning in stages[stage].items()
+    ]
+    return "\n".join(["| stage | reason | |", "|---|---|---|", *rows]) + "\n\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def _words(kind: Any) -> str:
+    """A type as the reference names it."""
+    if kind in _SCALARS:
+        return _SCALARS[kind][1]
+    if dataclasses.is_dataclass(kind):
+        return "mapping or name" if hasattr(kind, "named") else "mapping"
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return ", ".join(f"`{value}`" for value in arguments)
+    if origin is tuple:
+        return f"list of {_words(arguments[0])}s"
+    if origin is Mapping:
+        return "mapping of texts"
+    return " or ".join(_words(option) for option in arguments)
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def main() -> None:
+    for path, content in render().items():
+        file = ROOT / path
+        state = "unchanged" if file.exists() and file.read_bytes() == content else "written"
+        file.write_bytes(content)
+        sys.stdout.write(f"{state:<9}  {path}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""The closing table of a build: every record that was read stands in exactly one column."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from finpile.report.summary import source_rows
+
+EXPECTED = Path(__file__).resolve().parents[3] / "data_samples" / "expected.json"
+
+
+@pytest.fixture
+def manifest(sample_build: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((sample_build / "manifest.json").read_text())
+    return loaded
+
+
+def test_columns_add_up_to_what_was_read(manifest: dict[str, Any]) -> None:
+    columns = ("unreadable", "cleaned_out", "exact", "near", "train", "held_out")
+    for row in source_rows(manifest):
+        assert sum(row[name] for name in columns) == row["read"] > 0
+        assert sum(row["reasons"].values()) == sum(row[name] for name in columns[:4])
+
+
+def test_sample_is_summed_up_as_its_makers_counted(manifest: dict[str, Any]) -> None:
+    expected = {(row["dataset"], row["source"]): row for row in json.loads(EXPECTED.read_text())["sources"]}
+    found = {(row["dataset"], row["source"]): row for row in source_rows(manifest)}
+    assert found.keys() == expected.keys()
+    for key, row in found.items():
+        removed = expected[key]["removed"]
+        sums = {stage: sum(removed.get(stage, {}).values()) for stage in ("ingest", "clean", "exact", "near")}
+        assert [row["unreadable"], row["cleaned_out"], row["exact"], row["near"]] == list(sums.values()), key
+        assert (row["read"], row["train"], row["held_out"]) == tuple(
+            expected[key][name] for name in ("read", "kept_train", "kept_heldout")
+        )
+
+
+def test_rows_stand_in_the_order_of_their_names(manifest: dict[str, Any]) -> None:
+    names = [(row["dataset"], row["source"]) for row in source_rows(manifest)]
+    assert names == sorted(names)
+
+
+def stage(name: str, **counts: Any) -> dict[str, Any]:
+    return {"stage": name, "counts": counts}
+
+
+def test_parts_and_entries_of_one_source_are_summed() -> None:
+    news = {"dataset": "D", "source": "News"}
+    removed = {**news, "num_spans": 0, "num_bytes": 9}
+    ledger = [
+        {"stage": "ingest", "removed": [{**removed, "reason": "no_text", "num_docs": 2}]},
+        {"stage": "clean", "removed": [{**removed, "reason": "c4_policy", "num_docs": 0}]},
+        {"stage": "exact", "removed": [{**removed, "reason": "exact_duplicate", "num_docs": 1}]},
+        {"stage": "exact", "removed": [{**removed, "reason": "exact_duplicate", "num_docs": 3}]},
+    ]
+    documents = [{**news, "documents": 4, "heldout": 1}, {**news, "documents": 2, "heldout": 2}]
+    found = source_rows(
+        {
+            "stages": [
+                stage("ingest", sources=[{**news, "documents": 10, "removed": {"no_text": 2}}]),
+                stage("split", documents=documents, ledger=ledger),
+            ]
+        }
+    )
+    assert found == [
+        {
+            **news,
+            "read": 12,
+            "unreadable": 2,
+            "cleaned_out": 0,
+            "exact": 4,
+            "near": 0,
+            "train": 3,
+            "held_out": 3,
+            "reasons": {"no_text": 2, "c4_policy": 0, "exact_duplicate": 4},
+        }
+    ]

@@ -1,0 +1,349 @@
+"""The corpus file is strict: whatever it says that cannot be meant is an error with its line and a remedy."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from finpile.config import (
+    CleanConfig,
+    CorpusConfig,
+    DedupConfig,
+    NearConfig,
+    SourceConfig,
+    TokenizerConfig,
+    TokensConfig,
+    load_config,
+    to_dict,
+)
+from finpile.errors import ConfigError
+
+#: Seven lines; each case below adds its own, or changes one of these.
+SMALL = """\
+name: small
+sources:
+  - name: News
+    dataset: FinPile
+    format: jsonl
+    paths: [news/*.jsonl]
+    fields: {text: body}
+"""
+
+Refusal = Callable[[str], str]
+
+
+@pytest.fixture
+def refusal(tmp_path: Path) -> Refusal:
+    """Loads a text that must be refused, and returns the message, the file's folder cut off."""
+
+    def load(text: str) -> str:
+        path = tmp_path / "corpus.yaml"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError) as caught:
+            load_config(path)
+        message = str(caught.value)
+        assert message.startswith(f"{path}:"), message
+        return message.removeprefix(f"{tmp_path}/")
+
+    return load
+
+
+def load(folder: Path, text: str) -> CorpusConfig:
+    path = folder / "corpus.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_config(path)
+
+
+def test_small_file_gets_every_default(tmp_path: Path) -> None:
+    found = load(tmp_path, SMALL)
+    source = SourceConfig(
+        name="News", dataset="FinPile", format="jsonl", paths=("news/*.jsonl",), fields={"text": "body"}
+    )
+    assert found == CorpusConfig(name="small", sources=(source,), root=str(tmp_path))
+
+
+def test_contract_example_is_read_value_by_value(tmp_path: Path) -> None:
+    text = SMALL + (
+        "    clean: {filters: [c4], html: always}\n"
+        "    license: CC-BY-4.0\n"
+        "    encoding: [utf-8, latin-1]\n"
+        '    date_pattern: "%Y%m%d"\n'
+        '    members: ["*.txt"]\n'
+        "root: data\n"
+        "dedup:\n"
+        "  exact_fold: whitespace\n"
+        "  near: {ngram: 4, bands: 10, rows: 2, edit_similarity: 1, numbers: any}\n"
+        "  scope: corpus\n"
+        "heldout: {after: 2022-07-31}\n"
+        "tokenizer: {vocab_size: 4_096, chunks: 7, chunk_vocab_size: 300, max_piece_bytes: 9, train_on: [FinPile]}\n"
+        "tokens: {sequence_length: 512}\n"
+        "report: {private: [FinPile, Bloomberg]}\n"
+    )
+    found = load(tmp_path, text)
+    (source,) = found.sources
+    assert source.clean == CleanConfig(filters=("c4",), html="always")
+    assert (source.license, source.encoding) == ("CC-BY-4.0", ("utf-8", "latin-1"))
+    assert (source.date_pattern, source.members) == ("%Y%m%d", ("*.txt",))
+    assert found.root == str(tmp_path / "data")
+    near = NearConfig(ngram=4, bands=10, rows=2, edit_similarity=1.0, numbers="any")
+    assert found.dedup == DedupConfig(exact=True, exact_fold="whitespace", near=near, scope="corpus")
+    assert found.heldout.after == date(2022, 7, 31)
+    assert found.tokenizer == TokenizerConfig(
+        vocab_size=4096, chunks=7, chunk_vocab_size=300, max_piece_bytes=9, train_on=("FinPile",)
+    )
+    assert found.tokens == TokensConfig(sequence_length=512)
+    assert found.report.private == ("FinPile", "Bloomberg")
+
+
+@pytest.mark.parametrize("name", ["sample.yaml", "open-finance.yaml"])
+def test_configs_of_the_project_are_valid(name: str, sample_config: Path) -> None:
+    assert load_config(sample_config.parent / name).sources
+
+
+@pytest.mark.parametrize(("written", "expected"), [("auto", "auto"), ("3", 3)])
+def test_chunks_are_a_number_or_auto(written: str, expected: object, tmp_path: Path) -> None:
+    assert load(tmp_path, SMALL + f"tokenizer: {{chunks: {written}}}\n").tokenizer.chunks == expected
+
+
+@pytest.mark.parametrize("written", ["null", "~", ""])
+def test_null_near_leaves_near_duplicates_in(written: str, tmp_path: Path) -> None:
+    assert load(tmp_path, SMALL + f"dedup:\n  near: {written}\n").dedup.near is None
+
+
+@pytest.mark.parametrize(("name", "bands", "rows"), [("paper", 450, 20), ("fast", 32, 8)])
+def test_near_may_be_named(name: str, bands: int, rows: int, tmp_path: Path) -> None:
+    assert load(tmp_path, SMALL + f"dedup: {{near: {name}}}\n").dedup.near == NearConfig(bands=bands, rows=rows)
+
+
+def test_one_path_needs_no_list(tmp_path: Path) -> None:
+    found = load(tmp_path, SMALL.replace("[news/*.jsonl]", "news/one.jsonl"))
+    assert found.sources[0].paths == ("news/one.jsonl",)
+
+
+@pytest.mark.parametrize(
+    ("root", "expected"),
+    [("sub/..", "{folder}"), ("/elsewhere", "/elsewhere"), ("gs://bucket/data", "gs://bucket/data")],
+)
+def test_root_is_relative_to_the_file_unless_it_is_a_url(root: str, expected: str, tmp_path: Path) -> None:
+    assert load(tmp_path, SMALL + f"root: {root}\n").root == expected.format(folder=tmp_path)
+
+
+UNKNOWN = [
+    ("rooot: x\n", 8, "rooot", "root"),
+    ("    pahts: [a]\n", 8, "pahts", "paths"),
+    ("    clean: {filter: [c4]}\n", 8, "filter", "filters"),
+    ("dedup:\n  exact: true\n  exactfold: none\n", 10, "exactfold", "exact_fold"),
+    ("dedup:\n  near:\n    band: 4\n", 10, "band", "bands"),
+    ("heldout: {afer: 2022-07-31}\n", 8, "afer", "after"),
+    ("tokenizer:\n\n  vocabsize: 4096\n", 10, "vocabsize", "vocab_size"),
+    ("tokens: {sequence_lenght: 512}\n", 8, "sequence_lenght", "sequence_length"),
+    ("report: {privat: [FinPile]}\n", 8, "privat", "private"),
+]
+
+
+@pytest.mark.parametrize(("added", "line", "key", "nearest"), UNKNOWN, ids=[case[2] for case in UNKNOWN])
+def test_unknown_key_names_line_and_nearest(added: str, line: int, key: str, nearest: str, refusal: Refusal) -> None:
+    message = refusal(SMALL + added)
+    assert message.startswith(f"corpus.yaml:{line}: unknown key `{key}`")
+    assert f"did you mean `{nearest}`?" in message
+
+
+def test_unknown_field_names_its_own_line_and_nearest(refusal: Refusal) -> None:
+    message = refusal(SMALL.replace("fields: {text: body}", "fields:\n      text: body\n      txet: body"))
+    assert message.startswith("corpus.yaml:9: ")
+    assert "'txet'" in message
+    assert "did you mean `text`?" in message
+
+
+def test_unknown_key_that_is_near_to_nothing_lists_all(refusal: Refusal) -> None:
+    known = "dedup, heldout, name, report, root, sources, tokenizer, tokens"
+    assert refusal(SMALL + "zzz: 1\n") == f"corpus.yaml:8: unknown key `zzz` in the corpus; known: {known}"
+
+
+WRONG_TYPES = {
+    "number for text": (SMALL.replace("name: small", "name: 5"), 1, "'5'", "text"),
+    "list for text": (SMALL.replace("name: small", "name: [a]"), 1, "list", "text"),
+    "nothing for text": (SMALL.replace("name: small", "name:"), 1, "name", "text"),
+    "text for list of mappings": ("name: x\nsources: News\n", 2, "'News'", "a list"),
+    "text for mapping": ("name: x\nsources:\n  - News\n", 3, "'News'", "a mapping"),
+    "list for mapping": (SMALL + "tokens: [512]\n", 8, "a list", "a mapping"),
+    "nothing for mapping": (SMALL + "tokens:\n", 8, "tokens", "a mapping"),
+    "mapping for list": (SMALL.replace("[news/*.jsonl]", "{a: b}"), 6, "a mapping", "a list"),
+    "number in list of text": (SMALL.replace("[news/*.jsonl]", "[a, 7]"), 6, "'7'", "text"),
+    "list for fields": (SMALL.replace("{text: body}", "[text]"), 7, "a list", "a mapping"),
+    "number as field": (SMALL.replace("{text: body}", "{text: 1}"), 7, "'1'", "text"),
+    "text for number": (SMALL + "tokens: {sequence_length: long}\n", 8, "'long'", "a whole number"),
+    "fraction for whole number": (SMALL + "tokens: {sequence_length: 5.5}\n", 8, "'5.5'", "a whole number"),
+    "truth for whole number": (SMALL + "tokens: {sequence_length: true}\n", 8, "'true'", "a whole number"),
+    "text for number with point": (SMALL + "dedup: {near: {edit_similarity: most}}\n", 8, "'most'", "a number"),
+    "truth for number with point": (SMALL + "dedup: {near: {edit_similarity: yes}}\n", 8, "'yes'", "a number"),
+    "text for truth": (SMALL + "dedup: {exact: sure}\n", 8, "'sure'", "true or false"),
+    "number for truth": (SMALL + "dedup: {exact: 1}\n", 8, "'1'", "true or false"),
+    "text for day": (SMALL + "heldout: {after: soon}\n", 8, "'soon'", "a day such as 2022-07-31"),
+    "day that is none": (SMALL + "heldout: {after: 2022-02-30}\n", 8, "2022-02-30", "a day such as 2022-07-31"),
+    "moment for day": (SMALL + "heldout: {after: 2022-07-31 12:00:00}\n", 8, "12:00", "a day such as 2022-07-31"),
+    "list for a file": ("- name: x\n", 1, "a list", "a mapping"),
+    "text for a file": ("corpus\n", 1, "'corpus'", "a mapping"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "found", "expected"), WRONG_TYPES.values(), ids=WRONG_TYPES.keys())
+def test_wrong_type_names_line_value_and_expectation(
+    text: str, line: int, found: str, expected: str, refusal: Refusal
+) -> None:
+    message = refusal(text)
+    assert message.startswith(f"corpus.yaml:{line}: ")
+    assert found in message
+    assert f"expected {expected}" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "line"), [("name", 1), ("sources", 1), ("dataset", 3), ("format", 3), ("paths", 3)], ids=str
+)
+def test_missing_key_is_named(key: str, line: int, refusal: Refusal) -> None:
+    lines = SMALL.splitlines(keepends=True)
+    text = "name: x\n" if key == "sources" else "".join(row for row in lines if not row.strip(" ").startswith(key))
+    if key == "name":
+        text = "".join(lines[1:])
+    message = refusal(text)
+    assert message.startswith(f"corpus.yaml:{line}: key `{key}` is missing")
+
+
+DUPLICATES = [
+    (SMALL + "name: again\n", 8, "name"),
+    (SMALL + "    format: text\n", 8, "format"),
+    (SMALL + "dedup: {near: {rows: 2, rows: 3}}\n", 8, "rows"),
+    (SMALL.replace("{text: body}", "{text: body, text: title}"), 7, "text"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"), DUPLICATES, ids=["of the corpus", "of a source", "of near", "of fields"]
+)
+def test_key_may_stand_only_once(text: str, line: int, key: str, refusal: Refusal) -> None:
+    message = refusal(text)
+    assert message.startswith(f"corpus.yaml:{line}: key `{key}` stands twice")
+
+
+ENUMS = [
+    ("dedup: {scope: everything}\n", "everything", ("dataset", "corpus")),
+    ("dedup: {exact_fold: case}\n", "case", ("none", "whitespace")),
+    ("dedup: {near: {numbers: drop}}\n", "drop", ("keep", "any")),
+    ("    clean: {html: sometimes}\n", "sometimes", ("auto", "always", "never")),
+    ("    clean: {html: no}\n", "no", ("auto", "always", "never")),
+    ("dedup: {near: fats}\n", "fats", ("fast",)),
+    ("dedup: {near: 3}\n", "3", ("a mapping",)),
+    ("tokenizer: {chunks: many}\n", "many", ("auto", "a whole number")),
+    ("tokenizer: {chunks: 1.5}\n", "1.5", ("auto", "a whole number")),
+]
+
+
+@pytest.mark.parametrize(("added", "value", "choices"), ENUMS, ids=[case[0].strip() for case in ENUMS])
+def test_bad_choice_names_what_may_stand_there(
+    added: str, value: str, choices: tuple[str, ...], refusal: Refusal
+) -> None:
+    message = refusal(SMALL + added)
+    assert message.startswith("corpus.yaml:8: ")
+    assert repr(value) in message
+    assert all(choice in message for choice in choices), message
+
+
+#: Text, line of the value, line of the mapping that holds it (either may be named), remedy.
+BAD_VALUES = [
+    (SMALL.replace("jsonl\n", "jsonll\n", 1), 5, 3, "did you mean `jsonl`?"),
+    (SMALL.replace("[news/*.jsonl]", "[]"), 6, 3, "at least one file or pattern"),
+    (SMALL.replace("format: jsonl", "format: text"), 7, 3, "`fields` belongs to jsonl and parquet"),
+    (SMALL + "    encoding: [utf-8, utf-9]\n", 8, 3, "no encoding is called 'utf-9'; try utf-8 or latin-1"),
+    (SMALL + "    clean: {filters: [c5]}\n", 8, 8, "did you mean `c4`?"),
+    ("name: x\nsources: []\n", 2, 1, "list at least one under `sources:`"),
+    (SMALL + "dedup: {exact: false}\n", 8, 8, "set `exact: true`"),
+    (SMALL + "dedup: {near: {ngram: 0}}\n", 8, 8, "near.ngram is 0: expected at least 1"),
+    (SMALL + "dedup: {near: {bands: -1}}\n", 8, 8, "near.bands is -1: expected at least 1"),
+    (SMALL + "dedup: {near: {rows: 0}}\n", 8, 8, "near.rows is 0: expected at least 1"),
+    (SMALL + "dedup: {near: {edit_similarity: 0}}\n", 8, 8, "0.0: expected 0 < value <= 1"),
+    (SMALL + "dedup: {near: {edit_similarity: 1.01}}\n", 8, 8, "1.01: expected 0 < value <= 1"),
+    (SMALL + "dedup: {near: {edit_similarity: .nan}}\n", 8, 8, "nan: expected 0 < value <= 1"),
+    (SMALL + "tokenizer: {vocab_size: 257}\n", 8, 8, "tokenizer.vocab_size is 257: expected at least 258"),
+    (SMALL + "tokenizer: {chunk_vocab_size: 0}\n", 8, 8, "tokenizer.chunk_vocab_size is 0: expected at least 258"),
+    (SMALL + "tokenizer: {chunks: 0}\n", 8, 8, "tokenizer.chunks is 0: expected at least 1"),
+    (SMALL + "tokenizer: {max_piece_bytes: 1}\n", 8, 8, "1: expected 2 to 255"),
+    (SMALL + "tokenizer: {max_piece_bytes: 256}\n", 8, 8, "256: expected 2 to 255"),
+    (SMALL + "tokens: {sequence_length: 1}\n", 8, 8, "tokens.sequence_length is 1: expected at least 2"),
+    (SMALL + "tokenizer: {train_on: [Finpile]}\n", 8, 1, "did you mean `FinPile`?"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "holder", "remedy"), BAD_VALUES, ids=[case[3] for case in BAD_VALUES])
+def test_value_out_of_bounds_names_bound_or_remedy(
+    text: str, line: int, holder: int, remedy: str, refusal: Refusal
+) -> None:
+    message = refusal(text)
+    assert remedy in message
+    assert int(message.split(":")[1]) in (line, holder)
+
+
+BOUNDS = [
+    "dedup: {near: {ngram: 1, bands: 1, rows: 1, edit_similarity: 1}}\n",
+    "tokenizer: {vocab_size: 258, chunk_vocab_size: 258, chunks: 1, max_piece_bytes: 2, train_on: [FinPile]}\n",
+    "tokenizer: {max_piece_bytes: 255}\n",
+    "tokens: {sequence_length: 2}\n",
+    "dedup: {exact: false, near: null}\n",
+]
+
+
+@pytest.mark.parametrize("added", BOUNDS)
+def test_value_on_its_bound_is_taken(added: str, tmp_path: Path) -> None:
+    assert load(tmp_path, SMALL + added).name == "small"
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing but a remark\n"])
+def test_empty_file_says_what_is_expected(text: str, refusal: Refusal) -> None:
+    assert refusal(text) == "corpus.yaml: is empty; expected the keys of the corpus"
+
+
+NOT_YAML = {
+    "open bracket": SMALL + "report: [\n",
+    "tab": SMALL + "\tname: x\n",
+    "two documents": SMALL + "---\nname: y\n",
+    "unknown alias": SMALL + "root: *nowhere\n",
+    "unknown tag": SMALL.replace("small", "!foo small"),
+    "wrong tag": SMALL + "tokens: {sequence_length: !!int many}\n",
+    "list as key": SMALL + "? [a, b]\n: c\n",
+    "list as field": SMALL.replace("{text: body}", "{? [text] : body}"),
+}
+
+
+@pytest.mark.parametrize("text", NOT_YAML.values(), ids=NOT_YAML.keys())
+def test_what_is_not_yaml_is_refused_in_one_line(text: str, refusal: Refusal) -> None:
+    assert "\n" not in refusal(text)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.yaml"
+    path.write_bytes(b"name: \xff\xfe\n")
+    with pytest.raises(ConfigError, match="is not YAML"):
+        load_config(path)
+
+
+def test_missing_file_and_folder_name_the_remedy(tmp_path: Path) -> None:
+    for path in (tmp_path / "absent.yaml", tmp_path):
+        with pytest.raises(ConfigError, match=r"cannot be read \(.+\); give the path of a YAML file"):
+            load_config(path)
+
+
+def test_every_default_can_be_written_down_and_read_again(tmp_path: Path) -> None:
+    first = load(tmp_path, SMALL)
+    assert load(tmp_path, json.dumps(to_dict(first))) == first  # JSON is YAML
+
+
+def test_configs_are_frozen_and_keyword_only(tmp_path: Path) -> None:
+    found = load(tmp_path, SMALL)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.name = "other"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        TokensConfig(512)  # type: ignore[misc]

@@ -1,0 +1,105 @@
+"""The removal ledger: kept text and spans give back the text, and the table has one order."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from finpile.ledger import LEDGER_SCHEMA, Removal, ledger_table, restore
+
+Span = tuple[int, int, bytes]
+
+
+def restore_slowly(kept: bytes, spans: list[Span]) -> bytes:
+    """Puts one span back after the other, from the front: then each `start` is already right."""
+    text = bytearray(kept)
+    for start, end, removed in sorted(spans):
+        assert len(removed) == end - start
+        text[start:start] = removed
+    return bytes(text)
+
+
+@st.composite
+def cut_texts(draw: st.DrawFn) -> tuple[bytes, bytes, list[Span]]:
+    """(text, what is kept of it, the spans taken) in any order, spans of no bytes and neighbours among them."""
+    text = draw(st.binary(max_size=60))
+    edges = sorted(draw(st.lists(st.integers(0, len(text)), max_size=10)))
+    cuts = list(zip(edges[::2], edges[1::2], strict=False))
+    spans = [(start, end, text[start:end]) for start, end in cuts]
+    gone = {index for start, end in cuts for index in range(start, end)}
+    kept = bytes(value for index, value in enumerate(text) if index not in gone)
+    return text, kept, draw(st.permutations(spans))
+
+
+@given(cut_texts())
+@example((b"", b"", []))
+@example((b"abcdef", b"", [(0, 6, b"abcdef")]))
+@example((b"abcdef", b"af", [(3, 5, b"de"), (1, 3, b"bc")]))
+@example((b"ab", b"ab", [(1, 1, b""), (0, 0, b""), (2, 2, b"")]))
+def test_restore_inverts_the_cut(case: tuple[bytes, bytes, list[Span]]) -> None:
+    text, kept, spans = case
+    assert restore(kept, spans) == text == restore_slowly(kept, spans)
+
+
+def test_restore_takes_spans_from_any_iterable_and_leaves_it_alone() -> None:
+    spans = [(4, 6, b"ef"), (0, 2, b"ab")]
+    assert restore(b"cdg", iter(spans)) == restore(b"cdg", spans) == b"abcdefg"
+    assert spans == [(4, 6, b"ef"), (0, 2, b"ab")]
+
+
+def removal(**changes: object) -> Removal:
+    values = {"id": "a" * 32, "dataset": "D", "source": "S", "locator": "x", "stage": "clean", "reason": "c4_policy"}
+    return Removal(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_ledger_stands_in_its_order_whatever_came_first() -> None:
+    expected = [
+        removal(dataset="A", source="Z", locator="z"),
+        removal(source="R"),
+        removal(locator="a", start=9, end=10, removed_text=b"x"),
+        removal(locator="b"),
+        removal(locator="b", start=0, end=0, reason="implausible_timestamp"),
+        removal(locator="b", start=0, end=4, removed_text=b"abcd"),
+        removal(locator="b", start=10, end=11, removed_text=b"x"),
+    ]
+    tables = []
+    for seed in range(5):
+        rows = expected.copy()
+        random.Random(seed).shuffle(rows)
+        tables.append(ledger_table(rows))
+    assert all(table.equals(tables[0]) for table in tables)
+    found = tables[0].select(["dataset", "source", "locator", "start", "end"]).to_pylist()
+    assert [tuple(row.values()) for row in found] == [
+        (row.dataset, row.source, row.locator, row.start, row.end) for row in expected
+    ]
+
+
+def test_ledger_has_its_schema_empty_or_not() -> None:
+    row = removal(duplicate_of="b" * 32, duplicate_offset=1 << 40, removed_text=b"\xff\x00", detail="3 words")
+    assert ledger_table([]).schema == ledger_table([row]).schema == LEDGER_SCHEMA
+    (found,) = ledger_table([row]).to_pylist()
+    assert found == {name: getattr(row, name) for name in LEDGER_SCHEMA.names}
+
+
+def test_columns_are_those_of_the_contract() -> None:
+    assert {entry.name for entry in LEDGER_SCHEMA if entry.nullable} == {
+        "duplicate_of",
+        "duplicate_offset",
+        "start",
+        "end",
+    }
+    assert {entry.name: entry.type for entry in LEDGER_SCHEMA if entry.type != pa.string()} == {
+        "duplicate_offset": pa.int64(),
+        "start": pa.int64(),
+        "end": pa.int64(),
+        "removed_text": pa.large_binary(),
+    }
+
+
+def test_row_cannot_be_changed_once_written() -> None:
+    with pytest.raises(AttributeError):
+        removal().reason = "other"  # type: ignore[misc]

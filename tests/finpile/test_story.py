@@ -1,0 +1,97 @@
+"""A document's story holds all that the tree knows of it, and an id that tells nothing is refused with a remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from finpile import shards
+from finpile.errors import InputError
+from finpile.ledger import LEDGER_SCHEMA
+from finpile.story import MIN_ID_DIGITS, tell
+
+Row = dict[str, Any]
+
+
+def rows_of(out: Path, folder: str) -> list[Row]:
+    return [row for path in sorted((out / folder).rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def test_every_id_of_the_tree_tells_its_rows(sample_build: Path) -> None:
+    """Against a scan of everything: a kept document, one with duplicates, one with cuts, and each way of removal."""
+    documents, ledger = rows_of(sample_build, "documents"), rows_of(sample_build, "removed")
+    asked = {row["stage"] + row["reason"]: row["id"] for row in ledger}
+    asked |= {"kept": documents[0]["id"], "stands for others": next(row["duplicate_of"] for row in ledger if row["duplicate_of"])}
+    assert len(asked) > 15
+    for id in asked.values():
+        story = tell(str(sample_build), id)
+        assert story.id == id
+        assert story.document == next((row for row in documents if row["id"] == id), None)
+        expected = [row for row in ledger if row["id"] == id]
+        assert sorted(map(repr, story.removals)) == sorted(map(repr, expected))
+        assert sorted(map(repr, story.copies)) == sorted(repr(row) for row in ledger if row["duplicate_of"] == id)
+
+
+def test_removed_document_has_no_text_but_a_reason(sample_build: Path) -> None:
+    gone = next(row for row in rows_of(sample_build, "removed") if row["stage"] == "exact")
+    story = tell(str(sample_build), gone["id"])
+    assert story.document is None
+    assert [row["reason"] for row in story.removals] == ["exact_duplicate"]
+    kept = tell(str(sample_build), gone["duplicate_of"])
+    assert kept.document is not None
+    assert kept.document["text"].encode() == gone["removed_text"]
+    assert gone["id"] in {row["id"] for row in kept.copies}
+
+
+def test_cuts_stand_in_the_order_of_the_text(sample_build: Path) -> None:
+    ledger = [row for row in rows_of(sample_build, "removed") if row["start"] is not None]
+    cut_twice = next(row["id"] for row in ledger if sum(other["id"] == row["id"] for other in ledger) > 1)
+    starts = [row["start"] for row in tell(str(sample_build), cut_twice).removals]
+    assert len(starts) > 1
+    assert starts == sorted(starts)
+
+
+def test_prefix_that_fits_one_id_is_enough(sample_build: Path) -> None:
+    ids = sorted({row["id"] for folder in ("documents", "removed") for row in rows_of(sample_build, folder)})
+    id = ids[len(ids) // 2]
+    prefix = next(id[:size] for size in range(MIN_ID_DIGITS, 33) if sum(other.startswith(id[:size]) for other in ids) == 1)
+    assert tell(str(sample_build), prefix) == tell(str(sample_build), id)
+
+
+def removed_as(out: Path, *ids: str) -> Path:
+    rows = [
+        dict.fromkeys(LEDGER_SCHEMA.names, "")
+        | {"id": id, "duplicate_of": None, "duplicate_offset": None, "start": None, "end": None, "removed_text": b"x"}
+        for id in ids
+    ]
+    table = pa.Table.from_pylist(rows, schema=LEDGER_SCHEMA)
+    shards.write_parquet(str(out / "removed/stage=clean/part-00000-of-00001.parquet"), table)
+    return out
+
+
+def test_prefix_of_several_ids_asks_for_more_digits(tmp_path: Path) -> None:
+    out = str(removed_as(tmp_path, "abcd1" + "0" * 27, "abcd2" + "0" * 27, "abcd2" + "1" * 27))
+    with pytest.raises(InputError, match="3 ids begin with 'abcd': abcd10+, abcd20+, ...: give more digits"):
+        tell(out, "abcd")
+    assert tell(out, "abcd1").id == "abcd1" + "0" * 27
+
+
+def test_id_of_nothing_is_refused(sample_build: Path) -> None:
+    with pytest.raises(InputError, match=r"no document of .+ begins with 'zzzz'"):
+        tell(str(sample_build), "zzzz")
+
+
+@pytest.mark.parametrize("prefix", ["", "a", "abc"])
+def test_id_too_short_to_mean_one_is_refused(prefix: str, sample_build: Path) -> None:
+    with pytest.raises(InputError, match="too short: give at least 4 of its 32 digits"):
+        tell(str(sample_build), prefix)
+
+
+def test_folder_that_holds_no_build_is_refused(tmp_path: Path) -> None:
+    for out in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(InputError):
+            tell(str(out), "abcd")

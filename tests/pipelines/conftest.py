@@ -1,0 +1,138 @@
+"""What the tests of whole builds share: a corpus small enough to be built many times, and how two trees compare."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = ("documents", "removed", "tokenizer", "tokens", "reports")
+PATIENCE_SECONDS = 120
+_WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index fund".split()
+_NUM_DISTINCT = 22
+_MINI: dict[str, Any] = {
+    "name": "mini",
+    "sources": [
+        {
+            "name": name,
+            "dataset": "FinPile",
+            "format": "jsonl",
+            "paths": [f"{name}*"],
+            "fields": {"timestamp": "date"},
+            "clean": {"filters": []},
+        }
+        for name in ("News", "Web")
+    ],
+    "heldout": {"after": date(2022, 7, 31)},
+    "tokenizer": {"vocab_size": 400, "chunks": 2, "chunk_vocab_size": 350},
+    "tokens": {"sequence_length": 64},
+}
+
+Record = dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def snapshot() -> Callable[[Path], dict[str, bytes]]:
+    """All published files of a tree by path, leftovers included; not the manifest, which tells times."""
+
+    def take(out: Path) -> dict[str, bytes]:
+        files = (path for folder in PUBLISHED for path in (out / folder).rglob("*") if path.is_file())
+        return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
+
+    return take
+
+
+@pytest.fixture(scope="session")
+def records() -> list[Record]:
+    """Thirty-six documents: twelve exact copies and two near ones among them, some late, one without a date."""
+    draw = random.Random(20230330)
+    texts = [
+        "\n".join(" ".join(draw.choices(_WORDS, k=12)).capitalize() + f" {draw.randrange(10**6)}." for _ in range(14))
+        for _ in range(_NUM_DISTINCT)
+    ]
+    texts[4] += "\n<b>& €uro – Zürich</b>"
+    texts += [*texts[:12], texts[0] + " Bank bank.", texts[1] + " Fund fund."]
+    days = [f"{2018 + index % 6}-{1 + index % 12:02d}-{1 + index % 28:02d}T08:00:00Z" for index in range(len(texts))]
+    found: list[Record] = [{"text": text, "date": day} for text, day in zip(texts, days, strict=True)]
+    found[3]["date"] = None
+    return found
+
+
+@pytest.fixture(scope="session")
+def write_corpus(records: list[Record]) -> Callable[..., Path]:
+    """Writes the small corpus, its files unless told otherwise, and its YAML, whose keys may be replaced."""
+
+    def write(folder: Path, files: Mapping[str, bytes] | None = None, **changes: Any) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        halves = {"News.jsonl": records[::2], "Web.jsonl": records[1::2]}
+        lines = {name: "".join(json.dumps(row) + "\n" for row in rows).encode() for name, rows in halves.items()}
+        for name, data in (lines if files is None else files).items():
+            (folder / name).write_bytes(data)
+        path = folder / "corpus.yaml"
+        path.write_text(yaml.safe_dump({**_MINI, **changes}, sort_keys=False))
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def start_python() -> Callable[..., subprocess.Popen[str]]:
+    """Starts Python on arguments, in a session (a process group) of its own, with the project importable."""
+
+    def start(*arguments: object, **environment: str) -> subprocess.Popen[str]:
+        rooms = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
+        return subprocess.Popen(
+            [sys.executable, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(rooms), **environment},
+        )
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[[Callable[[], Any]], Any]:
+    """Asks until the answer is true, and returns it; the last answer where patience ends."""
+
+    def ask(question: Callable[[], Any]) -> Any:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not (answer := question()) and time.monotonic() < end:
+            time.sleep(0.01)
+        return answer
+
+    return ask
+
+
+@pytest.fixture(scope="session")
+def members() -> Callable[[int], list[psutil.Process]]:
+    """The living processes of a session, but for its leader: workers whose launcher is gone stay in its session."""
+
+    def living(session: int) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                is_member = os.getsid(process.pid) == session != process.pid
+                if is_member and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except (ProcessLookupError, psutil.Error):
+                continue
+        return found
+
+    return living

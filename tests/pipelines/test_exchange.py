@@ -1,0 +1,139 @@
+"""Exchanges: rows meet in their partition, in the same order whatever carries them and whoever comes first."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pytest
+from finpile_pipelines.coders import RecordBatchCoder, TableCoder
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange import Carrier, ExchangeByPartition, Parcels, by_range, split_by_partition
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from finpile import shards
+
+SCHEMA = pa.schema([("key", pa.int64()), ("text", pa.large_string()), ("ids", pa.list_(pa.int32()))])
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"key": st.integers(0, 5), "text": st.text(max_size=8), "ids": st.none() | st.lists(st.integers(0, 9))}
+    ),
+    max_size=30,
+)
+
+
+def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def origins() -> dict[str, list[dict[str, Any]]]:
+    """What nine origins send, one of them nothing."""
+    draw = random.Random(5)
+    sent = {
+        f"s{number}": [
+            {"key": draw.randrange(6), "text": f"{number}-{row} é", "ids": list(range(row % 3))}
+            for row in range(number * 7)
+        ]
+        for number in (4, 2, 8, 1, 10, 3, 7, 5)
+    }
+    return {**sent, "s0": []}
+
+
+def exchanged(carrier: Carrier, order: list[str], folder: Path) -> list[dict[str, Any]]:
+    """The exchange's tables, as a pipeline gathers them; each origin's table is sent as a slice in two chunks."""
+    sent = origins()
+    parcels = []
+    for origin in order:
+        table = pa.concat_tables([table_of(sent[origin][:3]), table_of([*sent[origin][3:], *sent["s1"]])])
+        table = table.slice(0, len(sent[origin]))
+        parcels.append(Parcels(origin, split_by_partition(table, table["key"].to_numpy())))
+    exchange = ExchangeByPartition(carrier, str(folder / "scratch"), "ByKey")
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        received = pipeline | Tasks(parcels) | exchange
+        described = received | beam.Map(lambda group: {"partition": group[0], "rows": group[1].to_pylist()})
+        _ = described | Gather(str(folder / "out.json"))
+
+    Engine().run("exchange", construct)
+    found: list[dict[str, Any]] = shards.read_json(str(folder / "out.json"))
+    return sorted(found, key=lambda group: group["partition"])
+
+
+@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_partition_holds_its_rows_by_origin_whatever_order_they_arrive_in(
+    carrier: Carrier, seed: int, tmp_path: Path
+) -> None:
+    sent = origins()
+    order = sorted(sent)
+    random.Random(seed).shuffle(order)
+    expected: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+    for origin in sorted(sent):
+        for row in sent[origin]:
+            expected[row["key"]].append(row)
+    assert exchanged(carrier, order, tmp_path) == [
+        {"partition": key, "rows": rows} for key, rows in sorted(expected.items())
+    ]
+
+
+@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+@pytest.mark.parametrize("order", [[], ["s0"]], ids=["no origin", "an origin that sends nothing"])
+def test_exchange_of_nothing_is_nothing(carrier: Carrier, order: list[str], tmp_path: Path) -> None:
+    assert exchanged(carrier, order, tmp_path) == []
+
+
+@given(rows=ROWS, start=st.integers(0, 10), chunks=st.booleans())
+def test_split_keeps_every_row_of_a_partition_in_order(rows: list[dict[str, Any]], start: int, chunks: bool) -> None:
+    middle = len(rows) // 2 if chunks else 0
+    table = pa.concat_tables([table_of(rows[:middle]), table_of(rows[middle:])]).slice(start)
+    expected: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows[start:]:
+        expected[row["key"]].append(row)
+    found = split_by_partition(table, table["key"].to_numpy())
+    assert {name: part.to_pylist() for name, part in found.items()} == expected
+    assert all(part.schema == SCHEMA for part in found.values())
+
+
+@given(
+    keys=st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([0, 2**32 - 1, 2**32, 2**63, 2**64 - 1])),
+    num_partitions=st.integers(1, 1 << 20),
+)
+def test_ranges_are_the_keys_share_of_the_whole_and_keep_its_order(keys: list[int], num_partitions: int) -> None:
+    keys = sorted(keys)
+    found = by_range(np.array(keys, dtype=np.uint64), num_partitions).tolist()
+    assert found == [(key >> 32) * num_partitions // 2**32 for key in keys]
+    assert found == sorted(found)
+    assert all(0 <= partition < num_partitions for partition in found)
+
+
+@settings(max_examples=50)
+@given(rows=ROWS, start=st.integers(0, 10), size=st.integers(0, 10))
+def test_coders_give_a_slice_back(rows: list[dict[str, Any]], start: int, size: int) -> None:
+    table = table_of(rows).slice(start, size)
+    assert TableCoder().decode(TableCoder().encode(table)) == table
+    parent = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+    batch = parent.slice(min(start, len(rows)), size)
+    found = RecordBatchCoder().decode(RecordBatchCoder().encode(batch))
+    assert isinstance(found, pa.RecordBatch)
+    assert found == batch
+    assert found.schema == SCHEMA
+
+
+def test_encoded_slice_does_not_carry_its_parent() -> None:
+    noise = random.Random(1).randbytes(1 << 20)
+    parent = pa.record_batch({"data": [noise[at : at + 64] for at in range(0, len(noise), 64)]})
+    part = parent.slice(len(parent) // 2, 4)
+    assert len(RecordBatchCoder().encode(parent)) > len(noise)
+    assert len(RecordBatchCoder().encode(part)) < 2048
+    assert len(TableCoder().encode(pa.Table.from_batches([part]))) < 2048
+
+
+def test_beam_finds_the_coders_by_type() -> None:
+    assert isinstance(beam.coders.registry.get_coder(pa.RecordBatch), RecordBatchCoder)
+    assert type(beam.coders.registry.get_coder(pa.Table)) is TableCoder

@@ -1,0 +1,235 @@
+"""A build that is killed at any moment and run again gives the bytes of one that was left in peace.
+
+Two ways to kill: the launcher of a build with two workers at a random moment of a stage, as a machine would; and the
+process of a one-worker build at a chosen one of its file operations, which no clock could hit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from finpile_pipelines.build import build
+from finpile_pipelines.engine import Engine
+
+from finpile.config import load_config
+from finpile.errors import InputError
+from finpile.tree import STAGES
+from finpile.verify import verify
+
+Snapshot = Callable[[Path], dict[str, bytes]]
+StartPython = Callable[..., subprocess.Popen[str]]
+Eventually = Callable[[Callable[[], Any]], Any]
+Members = Callable[[int], list[psutil.Process]]
+PATIENCE_SECONDS = 300
+#: Longest wait before the kill; most stages of these small builds last longer with two workers.
+MAX_DELAY_SECONDS = 2.5
+
+#: Reads lines `OUT N`: forks a build that is killed before its N-th file operation in OUT (never where N is 0), and
+#: prints how the build ended. Imports are paid for once.
+FORKING_BUILDS = """
+import os, signal, sys
+from finpile.config import load_config
+from finpile_pipelines.build import build, _compile_kernels
+from finpile_pipelines.engine import Engine
+
+def child(config, out, last):
+    left = [last]
+    def hook(event, arguments):
+        if event.split(".")[0] in ("open", "os", "shutil") and any(out in str(one) for one in arguments[:2]):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(hook)
+    build(load_config(config), out, Engine())
+    os._exit(0)
+
+_compile_kernels()
+config = sys.argv[1]
+for line in sys.stdin:
+    out, last = line.split()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child(config, out, int(last))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def corpus(write_corpus: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus: Path) -> Path:
+    build(load_config(corpus), str(corpus.parent / "out"), Engine())
+    return corpus.parent / "out"
+
+
+def assert_same(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
+    assert sorted(found) == sorted(expected)
+    assert [path for path in sorted(found) if found[path] != expected[path]] == []
+
+
+def assert_unfinished(out: Path) -> None:
+    """A tree whose build was killed does not pass for a finished one."""
+    with pytest.raises(InputError, match="no finished build"):
+        verify(str(out))
+
+
+class Killer:
+    """Runs the same command again and again on one tree, and kills it in the stages it is told."""
+
+    def __init__(self, start: StartPython, eventually: Eventually, config: Path, out: Path) -> None:
+        self._start = start
+        self._eventually = eventually
+        self._command = ["-m", "finpile.cli", "build", config, "-o", out, "--workers", "2"]
+        self._out = out
+
+    def kill_in(self, stage: str, delay_seconds: float) -> bool:
+        """Kills the launcher that long after the stage began; False where the stage was done by then."""
+        process = self._start(*self._command)
+        folder = self._out / ".work" / stage
+        ended = self._eventually(lambda: (folder / "started.json").exists() or process.poll() is not None)
+        assert ended and process.poll() is None, process.communicate()
+        time.sleep(delay_seconds)
+        os.kill(process.pid, signal.SIGKILL)
+        was_done = (folder / "stage.json").exists()
+        process.communicate(timeout=PATIENCE_SECONDS)
+        return not was_done
+
+    def finish(self) -> str:
+        process = self._start(*self._command)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 0, err
+        return out
+
+
+def kill_along(stages: tuple[str, ...], seed: int, killer: Killer, out: Path) -> None:
+    """Kills the build once in each stage, then lets it end."""
+    draw = random.Random(seed)
+    num_hit = 0
+    for stage in stages:
+        delay = draw.uniform(0, MAX_DELAY_SECONDS) if stage != "reports" else 0
+        num_hit += killer.kill_in(stage, delay)
+        if stage != "reports":
+            assert_unfinished(out)
+    assert num_hit >= len(stages) // 2
+    killer.finish()
+
+
+def test_build_killed_in_two_stages_ends_as_one_left_in_peace(
+    corpus: Path,
+    undisturbed: Path,
+    start_python: StartPython,
+    eventually: Eventually,
+    snapshot: Snapshot,
+    tmp_path: Path,
+) -> None:
+    killer = Killer(start_python, eventually, corpus, tmp_path / "out")
+    kill_along(("clean", "split"), 1, killer, tmp_path / "out")
+    assert_same(snapshot(tmp_path / "out"), snapshot(undisturbed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_sample_build_killed_in_every_stage_ends_as_one_left_in_peace(
+    seed: int,
+    sample_config: Path,
+    sample_build: Path,
+    start_python: StartPython,
+    eventually: Eventually,
+    snapshot: Snapshot,
+    tmp_path: Path,
+) -> None:
+    killer = Killer(start_python, eventually, sample_config, tmp_path / "out")
+    kill_along(STAGES, seed, killer, tmp_path / "out")
+    assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
+
+
+class Forks:
+    """Builds in forks of one process that has all imported."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is None or process.stdin
+        self._process = process
+
+    def build(self, out: Path, last_operation: int) -> int:
+        """How a build ended that was killed before that file operation: its exit code, or minus the signal."""
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(f"{out} {last_operation}\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def forks(corpus: Path, start_python: StartPython) -> Any:
+    process = start_python("-c", FORKING_BUILDS, corpus)
+    yield Forks(process)
+    process.communicate()
+
+
+def kill_at_operations(seed: int, most: int, forks: Forks, out: Path) -> int:
+    """Kills runs of one build at file operations drawn up to `most`, until one run ends; returns the kills."""
+    draw = random.Random(seed)
+    num_kills = 0
+    while (code := forks.build(out, draw.randint(1, most))) != 0:
+        assert code == -signal.SIGKILL
+        num_kills += 1
+        assert num_kills < 500
+    return num_kills
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_build_killed_at_file_operations_ends_as_one_left_in_peace(
+    seed: int, undisturbed: Path, forks: Forks, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert kill_at_operations(seed, 150, forks, out) > 3
+    assert_same(snapshot(out), snapshot(undisturbed))
+    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert forks.build(out, 0) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3, 11))
+def test_build_killed_at_many_file_operations_ends_as_one_left_in_peace(
+    seed: int, undisturbed: Path, forks: Forks, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    kill_at_operations(seed, 40 * seed, forks, tmp_path / "out")
+    assert_same(snapshot(tmp_path / "out"), snapshot(undisturbed))
+
+
+def test_changed_build_killed_is_no_finished_build_and_ends_as_a_new_one(
+    corpus: Path, undisturbed: Path, forks: Forks, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    """The tree held another build, whose stages from `split` on are of no use."""
+    out = tmp_path / "out"
+    text = corpus.read_text()
+    try:
+        corpus.write_text(text.replace("2022-07-31", "2020-06-30"))
+        assert forks.build(out, 0) == 0
+    finally:
+        corpus.write_text(text)
+    fingerprints = {stage["stage"]: stage["fingerprint"] for stage in json.loads((out / "manifest.json").read_text())["stages"]}
+    assert set(fingerprints) == set(STAGES)
+    for operation in (20, 40, 60, 80):
+        assert forks.build(out, operation) == -signal.SIGKILL
+        if (out / "manifest.json").exists():  # it was killed before it touched anything
+            assert snapshot(out).keys() == snapshot(undisturbed).keys()
+            assert [law for law in verify(str(out)) if not law.holds] == []
+    assert forks.build(out, 0) == 0
+    assert_same(snapshot(out), snapshot(undisturbed))

@@ -1,0 +1,210 @@
+"""The local runner: what dies is noticed, what fails is told, nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import psutil
+import pytest
+from finpile_pipelines.build import build
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.local import Progress
+
+from finpile import shards
+from finpile.config import load_config
+from finpile.errors import FinpileError, InputError, RunError
+
+PATIENCE_SECONDS = 120
+StartPython = Callable[..., subprocess.Popen[str]]
+Members = Callable[[int], list[psutil.Process]]
+Eventually = Callable[[Callable[[], Any]], Any]
+
+#: Runs four tasks in two workers; the third does what it is told, in a worker. Prints the error's class and message.
+SCRIPT = """
+import os, signal, sys, time
+import apache_beam as beam
+from finpile.config import load_config
+from finpile.errors import FinpileError
+from finpile_pipelines.build import build
+from finpile_pipelines.engine import Engine, Gather, Tasks
+
+launcher, deed, folder = os.getpid(), sys.argv[1], sys.argv[2]
+
+def work(task):
+    if task == 2:
+        assert os.getpid() != launcher
+        open(os.path.join(folder, "reached"), "w").close()
+        exec(deed)
+    return {"task": task}
+
+def construct(pipeline):
+    pipeline | Tasks(range(4)) | beam.Map(work) | Gather(os.path.join(folder, "out.json"))
+
+try:
+    Engine(num_workers=2).run("deed", construct)
+    print("done")
+except FinpileError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def run_deed(start_python: StartPython, deed: str, folder: Path) -> tuple[subprocess.Popen[str], str, str]:
+    """What the script printed; it ends by itself, or is killed when patience ends and fails the test."""
+    process = start_python("-c", SCRIPT, deed, folder)
+    try:
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        pytest.fail("the launcher hangs")
+    assert (folder / "reached").exists()
+    return process, out, err
+
+
+@pytest.mark.parametrize(
+    ("deed", "error"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "WorkerDied"),
+        ("import os; os._exit(3)", "WorkerDied"),
+        ("import os; os._exit(0)", ("WorkerDied", "RunError")),
+    ],
+    ids=["killed", "exit 3", "exit 0"],
+)
+def test_lost_worker_ends_the_run_and_leaves_no_process(
+    deed: str,
+    error: str | tuple[str, ...],
+    start_python: StartPython,
+    members: Members,
+    eventually: Eventually,
+    tmp_path: Path,
+) -> None:
+    process, out, err = run_deed(start_python, deed, tmp_path)
+    assert out.startswith(error), err
+    assert "deed" in out
+    assert not (tmp_path / "out.json").exists()
+    assert eventually(lambda: not members(process.pid))
+
+
+def test_worker_killed_under_the_command_is_one_message_and_exit_code_1(
+    start_python: StartPython, members: Members, eventually: Eventually, write_corpus: Callable[..., Path], tmp_path: Path
+) -> None:
+    command = ["-m", "finpile.cli", "build", write_corpus(tmp_path), "-o", tmp_path / "out", "--workers", "2"]
+    process = start_python(*command)
+    workers = eventually(lambda: members(process.pid))
+    workers[0].kill()
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 1
+    assert eventually(lambda: not members(process.pid))
+    assert [line for line in err.splitlines() if line.startswith("finpile: stage ingest: a worker process ended")]
+    assert "Traceback" not in err
+
+
+def test_killed_launcher_takes_its_workers_along_even_where_nobody_reaps_it(
+    start_python: StartPython, members: Members, eventually: Eventually, tmp_path: Path
+) -> None:
+    process = start_python("-c", SCRIPT, "import time; time.sleep(600)", tmp_path)
+    try:
+        assert eventually(lambda: (tmp_path / "reached").exists())
+        assert len(members(process.pid)) >= 2
+        os.kill(process.pid, signal.SIGKILL)  # not waited for: it stays a zombie, as below an init that reaps nothing
+        assert eventually(lambda: not members(process.pid))
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def failure_of(kind: type[Exception], num_workers: int, folder: Path) -> FinpileError:
+    """What a run raises one of whose tasks raises `kind`."""
+
+    def work(task: int) -> dict[str, int]:
+        if task == 2:
+            raise kind("shelf 17 is bare")
+        return {"task": task}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(range(4)) | beam.Map(work) | Gather(str(folder / "out.json"))
+
+    with pytest.raises(FinpileError) as caught:
+        Engine(num_workers=num_workers).run("shelves", construct)
+    assert not (folder / "out.json").exists()
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, InputError], ids=lambda kind: str(kind.__name__))
+def test_failing_task_is_told_in_one_line_whatever_number_of_workers(kind: type[Exception], tmp_path: Path) -> None:
+    alone, together = (failure_of(kind, num_workers, tmp_path) for num_workers in (1, 2))
+    assert type(alone) is type(together)
+    for error in (alone, together):
+        assert isinstance(error, RunError if kind is not InputError else FinpileError)
+        assert "shelf 17 is bare" in str(error)
+        assert "\n" not in str(error)
+    assert not [child for child in psutil.Process().children(True) if "finpile_pipelines.worker" in child.cmdline()]
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_message_of_a_failed_stage_names_stage_and_kind(num_workers: int, tmp_path: Path) -> None:
+    message = str(failure_of(KeyError, num_workers, tmp_path))
+    assert "stage shelves" in message
+    assert "KeyError" in message  # a KeyError's own text is but the key
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_failed_stage_is_one_message_of_the_command(
+    num_workers: int, start_python: StartPython, write_corpus: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A shard between two stages is overwritten, and the later stage is made to run again."""
+    out = tmp_path / "out"
+    build(load_config(write_corpus(tmp_path)), str(out), Engine())
+    for shard in (out / ".work" / "ingest" / "documents").iterdir():
+        shard.write_bytes(b"no Arrow at all")
+    (out / ".work" / "clean" / "stage.json").unlink()
+    command = ["-m", "finpile.cli", "build", tmp_path / "corpus.yaml", "-o", out, "--workers", num_workers]
+    process = start_python(*command)
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 1
+    (message,) = (line for line in err.splitlines() if line.startswith("finpile: "))
+    assert message.startswith("finpile: stage clean failed: ")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_progress_reaches_the_watcher_while_tasks_run(num_workers: int, tmp_path: Path) -> None:
+    """Every task waits until the watcher has seen what all of them reported."""
+    seen: list[Progress] = []
+    lock = threading.Lock()
+    flag = str(tmp_path / "seen")
+
+    def watch(label: str, progress: Progress) -> None:
+        assert label == "counting"
+        with lock:
+            seen.append(progress)
+        if (progress.num_documents, progress.size_bytes) == (6, 60):
+            Path(flag).touch()
+
+    def work(task: int) -> dict[str, int]:
+        import time
+        from pathlib import Path
+
+        from finpile_pipelines.local import report_progress
+
+        report_progress(task, 10 * task)
+        waits = 0
+        while task == 3 and not Path(flag).exists() and waits < 3000:
+            waits += 1
+            time.sleep(0.01)
+        return {"task": task, "waits": waits}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks([1, 2, 3]) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
+
+    Engine(num_workers=num_workers, watch=watch).run("counting", construct)
+    assert Path(flag).exists()
+    assert [row["task"] for row in shards.read_json(str(tmp_path / "out.json"))] == [1, 2, 3]
+    assert all(progress.memory_bytes > 0 for progress in seen)
+    assert max(progress.num_documents for progress in seen) == 6

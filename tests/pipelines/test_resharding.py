@@ -1,0 +1,98 @@
+"""The same documents in other files: ids and locators differ, and nothing else does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from finpile_pipelines.build import build
+from finpile_pipelines.engine import Engine
+
+from finpile.config import load_config
+from finpile.verify import verify
+
+Record = dict[str, Any]
+
+
+def as_lines(rows: list[Record]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def in_one_file(rows: list[Record]) -> dict[str, bytes]:
+    return {"News.jsonl": as_lines(rows)}
+
+
+def in_three_files(rows: list[Record]) -> dict[str, bytes]:
+    return {f"News-{index}.jsonl": as_lines(rows[index::3]) for index in range(3)}
+
+
+def in_another_order(rows: list[Record]) -> dict[str, bytes]:
+    return in_one_file(random.Random(7).sample(rows, len(rows)))
+
+
+def compressed(rows: list[Record]) -> dict[str, bytes]:
+    """Two formats of compression, one of them in two frames, and names that sort otherwise than the contents."""
+    first, second, third = as_lines(rows[24:]), as_lines(rows[:10]), as_lines(rows[10:24])
+    frames = zstandard.compress(first[:777]) + zstandard.compress(first[777:])
+    return {"News-0.jsonl.zst": frames, "News-1.jsonl.gz": gzip.compress(second), "News-2.jsonl": third}
+
+
+def build_of(files: dict[str, bytes], web: bytes, folder: Path, write_corpus: Callable[..., Path]) -> Path:
+    out = folder / "out"
+    build(load_config(write_corpus(folder, {**files, "Web.jsonl": web})), str(out), Engine())
+    return out
+
+
+@pytest.fixture(scope="module")
+def web(records: list[Record]) -> bytes:
+    return as_lines(records[1::2])
+
+
+@pytest.fixture(scope="module")
+def plain(
+    records: list[Record], web: bytes, write_corpus: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    return build_of(in_one_file(records[::2] * 2), web, tmp_path_factory.mktemp("plain"), write_corpus)
+
+
+def documents_of(out: Path) -> list[Record]:
+    """Kept documents in their order, without what says where they lay."""
+    rows = [row for path in sorted((out / "documents").rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    return [{key: value for key, value in row.items() if key not in ("id", "locator")} for row in rows]
+
+
+@pytest.mark.parametrize("layout", [in_three_files, in_another_order, compressed])
+def test_files_do_not_show_in_what_is_learned_and_reported(
+    layout: Callable[[list[Record]], dict[str, bytes]],
+    plain: Path,
+    records: list[Record],
+    web: bytes,
+    write_corpus: Callable[..., Path],
+    snapshot: Callable[[Path], dict[str, bytes]],
+    tmp_path: Path,
+) -> None:
+    """Every document of the first row stands twice in its files, so that of equals any may be the one that is kept."""
+    out = build_of(layout(records[::2] * 2), web, tmp_path, write_corpus)
+    found, expected = snapshot(out), snapshot(plain)
+    assert sorted(found) == sorted(expected)
+    wanted = [path for path in expected if path.startswith(("tokenizer/", "tokens/", "reports/table"))]
+    assert len(wanted) > 8
+    assert [path for path in wanted if found[path] != expected[path]] == []
+    assert documents_of(out) == documents_of(plain)
+    assert [law for law in verify(str(out)) if not law.holds] == []
+
+
+def test_the_plain_build_removed_exact_and_near_copies(plain: Path) -> None:
+    """Else the law above would say little."""
+    removed = {path.name.split("=")[1]: path for path in (plain / "removed").iterdir()}
+    assert set(removed) == {"exact", "near"}
+    documents = documents_of(plain)
+    assert {row["split"] for row in documents} == {"train", "heldout"}
+    assert max(row["num_copies"] for row in documents) > 2

@@ -1,0 +1,222 @@
+"""A build goes on where it stands: what is done is found, what a change touches is done again, nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from finpile_pipelines.build import StageEvent, build
+from finpile_pipelines.engine import Engine
+
+from finpile.config import load_config
+from finpile.errors import ConfigError, InputError
+from finpile.tree import STAGES
+from finpile.verify import verify
+
+Snapshot = Callable[[Path], dict[str, bytes]]
+WriteCorpus = Callable[..., Path]
+StartPython = Callable[..., subprocess.Popen[str]]
+PATIENCE_SECONDS = 120
+
+
+def run(config: Path, out: Path, engine: Engine | None = None, *, fresh: bool = False) -> list[str]:
+    """Builds; returns the stages that ran."""
+    events: list[StageEvent] = []
+    build(load_config(config), str(out), engine or Engine(), fresh=fresh, listen=events.append)
+    ran = [event.stage for event in events if event.state == "running"]
+    assert [event.stage for event in events if event.state == "done"] == ran
+    assert [event.stage for event in events if event.state == "found"] == [name for name in STAGES if name not in ran]
+    return ran
+
+
+@pytest.fixture(scope="module")
+def corpus(write_corpus: WriteCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def built(corpus: Path) -> Path:
+    assert run(corpus, corpus.parent / "out") == list(STAGES)
+    return corpus.parent / "out"
+
+
+@pytest.fixture
+def copied(corpus: Path, built: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Corpus and tree, both to be changed."""
+    shutil.copytree(corpus.parent, tmp_path / "copy")  # keeps the files' dates
+    root = json.dumps(str(tmp_path / "copy"))
+    (tmp_path / "copy" / "corpus.yaml").write_text(f"{corpus.read_text()}\nroot: {root}\n")
+    return tmp_path / "copy" / "corpus.yaml", tmp_path / "copy" / "out"
+
+
+def test_second_run_finds_all_and_leaves_every_byte(corpus: Path, built: Path, snapshot: Snapshot) -> None:
+    before, manifest = snapshot(built), (built / "manifest.json").read_bytes()
+    assert run(corpus, built) == []
+    assert run(corpus, built, Engine(num_workers=2, carrier="shuffle")) == []
+    assert snapshot(built) == before
+    assert (built / "manifest.json").read_bytes() == manifest
+
+
+def test_command_says_that_all_was_done(corpus: Path, built: Path, start_python: StartPython) -> None:
+    process = start_python("-m", "finpile.cli", "build", corpus, "-o", built)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0, err
+    assert "all stages were done before; nothing to do" in out
+    assert out.count("done before") == len(STAGES) + 1
+
+
+def with_setting(**changes: Any) -> Callable[[Path, WriteCorpus], None]:
+    def change(folder: Path, write_corpus: WriteCorpus) -> None:
+        write_corpus(folder, {}, **changes)
+
+    return change
+
+
+def with_filter(folder: Path, write_corpus: WriteCorpus) -> None:
+    text = (folder / "corpus.yaml").read_text()
+    (folder / "corpus.yaml").write_text(text.replace("filters: []", "filters: [c4]", 1))
+
+
+def with_other_content(folder: Path, write_corpus: WriteCorpus) -> None:
+    path = folder / "Web.jsonl"
+    first, second, *rest = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([second, first, *rest]))
+
+
+def with_another_file(folder: Path, write_corpus: WriteCorpus) -> None:
+    (folder / "Web-2.jsonl").write_text('{"text": "A late document on barley.", "date": "2023-01-01"}\n')
+
+
+CHANGES = [
+    pytest.param("split", with_setting(heldout={"after": date(2020, 6, 30)}), id="heldout"),
+    pytest.param("tokens", with_setting(tokens={"sequence_length": 100}), id="sequence length"),
+    pytest.param("clean", with_filter, id="filter of one source"),
+    pytest.param("ingest", with_other_content, id="content of one file, as long as before"),
+    pytest.param("ingest", with_another_file, id="another file", marks=pytest.mark.slow),
+    pytest.param("exact", with_setting(dedup={"exact_fold": "whitespace"}), id="fold", marks=pytest.mark.slow),
+    pytest.param("exact", with_setting(dedup={"scope": "corpus"}), id="scope", marks=pytest.mark.slow),
+    pytest.param("near", with_setting(dedup={"near": None}), id="near off", marks=pytest.mark.slow),
+    pytest.param("exact", with_setting(dedup={"exact": False, "near": None}), id="dedup off", marks=pytest.mark.slow),
+    pytest.param(
+        "tokenizer",
+        with_setting(tokenizer={"vocab_size": 350, "chunks": 1, "chunk_vocab_size": 350}),
+        id="vocabulary",
+        marks=pytest.mark.slow,
+    ),
+    pytest.param("reports", with_setting(report={"private": []}), id="report", marks=pytest.mark.slow),
+    pytest.param("reports", with_setting(name="other"), id="name", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("first", "change"), CHANGES)
+def test_change_runs_the_stages_it_touches_and_gives_what_a_new_build_gives(
+    first: str,
+    change: Callable[[Path, WriteCorpus], None],
+    copied: tuple[Path, Path],
+    write_corpus: WriteCorpus,
+    snapshot: Snapshot,
+) -> None:
+    config, out = copied
+    change(config.parent, write_corpus)
+    assert run(config, out) == list(STAGES[STAGES.index(first) :])
+    assert run(config, out) == []
+    run(config, config.parent / "new")
+    found, expected = snapshot(out), snapshot(config.parent / "new")
+    assert sorted(found) == sorted(expected)
+    assert [path for path in found if found[path] != expected[path]] == []
+    assert [law for law in verify(str(out)) if not law.holds] == []
+
+
+def test_change_taken_back_gives_the_first_build_again(
+    copied: tuple[Path, Path], built: Path, write_corpus: WriteCorpus, snapshot: Snapshot
+) -> None:
+    config, out = copied
+    original = config.read_text()
+    with_setting(heldout={"after": date(2020, 6, 30)})(config.parent, write_corpus)
+    run(config, out)
+    assert snapshot(out) != snapshot(built)
+    config.write_text(original)
+    assert run(config, out) == ["split", "tokenizer", "tokens", "reports"]
+    assert snapshot(out) == snapshot(built)
+
+
+def test_dates_and_place_of_files_do_not_show(
+    copied: tuple[Path, Path], built: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    config, _ = copied
+    for path in config.parent.glob("*.jsonl"):
+        os.utime(path, (1, 1))
+    run(config, tmp_path / "other")
+    found, expected = snapshot(tmp_path / "other"), snapshot(built)
+    assert sorted(found) == sorted(expected)
+    assert [path for path in found if found[path] != expected[path]] == []
+
+
+def test_fresh_runs_every_stage_again(copied: tuple[Path, Path], built: Path, snapshot: Snapshot) -> None:
+    config, out = copied
+    (out / "documents" / "stray.parquet").write_bytes(b"of another time")
+    assert run(config, out, fresh=True) == list(STAGES)
+    assert snapshot(out) == snapshot(built)
+
+
+def test_folder_of_another_kind_is_refused_and_untouched(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "sea.jpg").write_bytes(b"blue")
+    for out in (tmp_path / "photos", tmp_path / "photos" / "sea.jpg"):
+        with pytest.raises(ConfigError, match="name a"):
+            run(corpus, out, fresh=True)
+    assert [path.name for path in tmp_path.rglob("*")] == ["photos", "sea.jpg"]
+
+
+def test_nothing_is_written_where_an_input_is_missing(copied: tuple[Path, Path], tmp_path: Path) -> None:
+    config, _ = copied
+    (config.parent / "Web.jsonl").unlink()
+    with pytest.raises(InputError, match="Web"):
+        run(config, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_two_builds_at_once_are_refused(
+    corpus: Path, built: Path, start_python: StartPython, eventually: Callable[..., Any], tmp_path: Path
+) -> None:
+    lock = tmp_path / "out" / ".work" / "lock"
+    process = start_python("-m", "finpile.cli", "build", corpus, "-o", tmp_path / "out", "--workers", "1")
+    try:
+        assert eventually(lambda: lock.exists() and lock.read_text())
+        with pytest.raises(ConfigError, match=f"process {process.pid}"):
+            run(corpus, tmp_path / "out", fresh=True)
+    finally:
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0, err
+    assert run(corpus, tmp_path / "out") == []
+    assert not lock.exists()
+
+
+def test_lock_of_a_dead_build_is_taken_over(copied: tuple[Path, Path]) -> None:
+    config, out = copied
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    lock = out / ".work" / "lock"
+    for text in (f"{socket.gethostname()} {dead.pid}", ""):
+        lock.write_text(text)
+        assert run(config, out) == []
+        assert not lock.exists()
+
+
+def test_failed_build_gives_the_lock_back(copied: tuple[Path, Path], tmp_path: Path) -> None:
+    config, _ = copied
+    (config.parent / "Web.jsonl").write_text("no JSON\n")
+    for _ in range(2):
+        with pytest.raises(Exception, match="'Web'"):
+            run(config, tmp_path / "new")
+        assert not (tmp_path / "new" / ".work" / "lock").exists()
+        assert not (tmp_path / "new" / "manifest.json").exists()

@@ -1,0 +1,136 @@
+"""Same input, same bytes: nothing that is published shows how the work was cut, carried or scheduled."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from finpile_pipelines.build import Sizes, build
+from finpile_pipelines.engine import Engine
+
+from finpile.config import CorpusConfig, load_config
+
+Snapshot = Callable[[Path], dict[str, bytes]]
+PATIENCE_SECONDS = 300
+#: Keys of a stage's record that tell of the machine, not of the result.
+_OF_THE_MACHINE = ("wall_seconds", "cpu_seconds", "peak_memory_bytes")
+
+
+@pytest.fixture
+def config(sample_config: Path) -> CorpusConfig:
+    return load_config(sample_config)
+
+
+def assert_same(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
+    """Names first, so that a failure is readable."""
+    assert sorted(found) == sorted(expected)
+    assert [path for path in sorted(found) if found[path] != expected[path]] == []
+
+
+def manifest_of(out: Path) -> dict[str, Any]:
+    """The manifest without what tells of the machine."""
+    manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text())
+    stages = [{k: v for k, v in stage.items() if k not in _OF_THE_MACHINE} for stage in manifest["stages"]]
+    return {**manifest, "stages": stages}
+
+
+def listed_backwards(config: CorpusConfig) -> CorpusConfig:
+    """Each entry names its files one by one, last first."""
+    sources = []
+    for source in config.sources:
+        files = [path for pattern in source.paths for path in Path(config.root).glob(pattern)]
+        names = tuple(path.relative_to(config.root).as_posix() for path in sorted(files, reverse=True))
+        sources.append(dataclasses.replace(source, paths=names))
+    return dataclasses.replace(config, sources=tuple(sources))
+
+
+def test_two_workers_publish_what_one_publishes(
+    config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    build(config, str(tmp_path / "out"), Engine(num_workers=2))
+    assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
+    assert manifest_of(tmp_path / "out") == manifest_of(sample_build)
+
+
+def test_shards_carrier_and_order_of_files_do_not_show(
+    config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    """All at once; where this fails, the slow tests below say which of them shows."""
+    build(listed_backwards(config), str(tmp_path / "out"), Engine(carrier="shuffle"), sizes=Sizes(shard_bytes=20_000))
+    shards = list((tmp_path / "out" / ".work" / "ingest" / "documents").iterdir())
+    assert len(shards) > 2 * len(list((sample_build / ".work" / "ingest" / "documents").iterdir()))
+    assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard_bytes", [1, 20_000, 200_000])
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_size_of_shards_does_not_show(
+    shard_bytes: int, num_workers: int, config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    build(config, str(tmp_path / "out"), Engine(num_workers=num_workers), sizes=Sizes(shard_bytes=shard_bytes))
+    assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_carrier_does_not_show(
+    num_workers: int, config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    build(config, str(tmp_path / "out"), Engine(num_workers=num_workers, carrier="shuffle"))
+    assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
+
+
+@pytest.mark.slow
+def test_order_of_files_does_not_show(
+    config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    build(listed_backwards(config), str(tmp_path / "out"), Engine())
+    assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", ["0", "1"])
+def test_hash_seed_does_not_show(
+    seed: str,
+    sample_config: Path,
+    sample_build: Path,
+    snapshot: Snapshot,
+    start_python: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
+) -> None:
+    command = ["-m", "finpile.cli", "build", sample_config, "-o", tmp_path / "out", "--workers", "1"]
+    process = start_python(*command, PYTHONHASHSEED=seed, TZ="Pacific/Auckland", LC_ALL="C")
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0, err
+    assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
+
+
+def test_size_of_parts_changes_only_where_files_are_cut(
+    config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    build(config, str(out), Engine(), sizes=Sizes(part_bytes=30_000))
+    found, expected = snapshot(out), snapshot(sample_build)
+    whole = [path for path in expected if not path.startswith(("documents/", "removed/"))]
+    assert_same({path: found.get(path, b"") for path in whole}, {path: expected[path] for path in whole})
+    folders = {path.rpartition("/")[0] for path in expected if path not in whole}
+    assert len(list((out / "documents").rglob("part-*"))) > 2 * len(list((sample_build / "documents").rglob("part-*")))
+    for folder in sorted(folders):
+        assert joined(out / folder).equals(joined(sample_build / folder), check_metadata=True), folder
+
+
+def joined(folder: Path) -> pa.Table:
+    """Documents files end to end; the ledger, which is cut by id, in the order that each of its files has."""
+    table = pa.concat_tables([pq.ParquetFile(path).read() for path in sorted(folder.iterdir())])
+    if "stage" not in table.column_names:
+        return table.combine_chunks()
+    order: Iterable[str] = ("dataset", "source", "locator", "id", "start", "end", "reason")
+    return table.sort_by([(name, "ascending") for name in order]).combine_chunks()

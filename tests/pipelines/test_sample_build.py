@@ -1,0 +1,259 @@
+"""A build of data_samples holds what data_samples/expected.json says, and its artifacts agree with each other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import tokenizers
+from finpile_tokenizer import END_OF_TEXT, UnigramTokenizer
+
+from finpile.verify import verify
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPECTED: dict[str, Any] = json.loads((ROOT / "data_samples" / "expected.json").read_text(encoding="utf-8"))
+ROWS = {(row["dataset"], row["source"]): row for row in EXPECTED["sources"]}
+LAST_TRAIN_DAY = date(2022, 7, 31)
+SEQUENCE_LENGTH = 512
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Found:
+    """All documents and ledger rows of a build."""
+
+    documents: list[Row]
+    ledger: list[Row]
+    by_source: defaultdict[tuple[str, str], tuple[list[Row], list[Row]]] = field(
+        default_factory=lambda: defaultdict(lambda: ([], []))
+    )
+
+    def __post_init__(self) -> None:
+        for kind, rows in enumerate((self.documents, self.ledger)):
+            for row in rows:
+                self.by_source[row["dataset"], row["source"]][kind].append(row)
+
+    @property
+    def train(self) -> list[Row]:
+        return [row for row in self.documents if row["split"] == "train"]
+
+
+def read_all(folder: Path) -> list[Row]:
+    paths = sorted(folder.rglob("*.parquet"))
+    assert paths
+    return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def found(sample_build: Path) -> Found:
+    return Found(read_all(sample_build / "documents"), read_all(sample_build / "removed"))
+
+
+@pytest.fixture(scope="module")
+def peer(sample_build: Path) -> tokenizers.Tokenizer:
+    """The build's tokenizer.json in Hugging Face's tokenizers."""
+    return tokenizers.Tokenizer.from_file(str(sample_build / "tokenizer" / "tokenizer.json"))
+
+
+def day_of(row: Row) -> date | None:
+    moment = row["timestamp"]
+    return None if moment is None else moment.astimezone(UTC).date()
+
+
+def counted(rows: Iterator[Row]) -> dict[str, dict[str, int]]:
+    """Rows by stage and reason."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        counts[row["stage"]][row["reason"]] += 1
+    return {stage: dict(reasons) for stage, reasons in counts.items()}
+
+
+def ids_of(peer: tokenizers.Tokenizer, row: Row) -> list[int]:
+    ids: list[int] = peer.encode(row["text"], add_special_tokens=False).ids
+    return ids
+
+
+def in_stream_order(rows: list[Row]) -> list[Row]:
+    """By the digest of the text; equal texts by id."""
+    return sorted(rows, key=lambda row: (hashlib.blake2b(row["text"].encode(), digest_size=16).digest(), row["id"]))
+
+
+@pytest.mark.parametrize("key", ROWS, ids="/".join)
+def test_source_counts_what_was_expected(key: tuple[str, str], found: Found) -> None:
+    kept, ledger = found.by_source[key]
+    row = ROWS[key]
+    whole = [entry for entry in ledger if entry["start"] is None]
+    assert row["read"] == len(kept) + len(whole)
+    assert row["removed"] == counted(iter(whole))
+    spans = [entry for entry in ledger if entry["start"] is not None]
+    assert row["removed_spans"] == counted(entry for entry in spans if entry["start"] < entry["end"])
+    assert row["notes"] == counted(entry for entry in spans if entry["start"] == entry["end"])
+    splits = Counter(document["split"] for document in kept)
+    assert (row["kept_train"], row["kept_heldout"]) == (splits["train"], splits["heldout"])
+    days = [day for document in kept if (day := day_of(document))]
+    assert (row["first_day"], row["last_day"]) == (min(days).isoformat(), max(days).isoformat())
+    years = Counter("undated" if day is None else str(day.year) for day in map(day_of, kept))
+    assert row["kept_by_year"] == years
+
+
+def test_no_source_is_missing_and_none_was_invented(found: Found) -> None:
+    assert set(found.by_source) == set(ROWS)
+    assert len(found.documents) == EXPECTED["totals"]["kept_train"] + EXPECTED["totals"]["kept_heldout"]
+
+
+def test_documents_are_held_out_by_day_and_undated_ones_are_trained_on(found: Found) -> None:
+    for row in found.documents:
+        day = day_of(row)
+        assert row["split"] == ("heldout" if day is not None and day > LAST_TRAIN_DAY else "train")
+        assert (day is None) == (row["timestamp_origin"] == "none")
+
+
+def test_every_law_holds(sample_build: Path) -> None:
+    laws = verify(str(sample_build))
+    assert len(laws) > 1
+    assert [law for law in laws if not law.holds] == []
+
+
+def test_copies_count_documents_and_the_duplicates_removed_for_them(found: Found) -> None:
+    copies = Counter(row["duplicate_of"] for row in found.ledger if row["duplicate_of"])
+    assert copies.total() == sum(
+        row["removed"].get(stage, {}).get(f"{stage}_duplicate", 0)
+        for row in ROWS.values()
+        for stage in ("exact", "near")
+    )
+    assert {row["id"]: row["num_copies"] for row in found.documents} == {
+        row["id"]: 1 + copies.pop(row["id"], 0) for row in found.documents
+    }
+    assert not copies
+
+
+def test_documents_stand_in_digest_order_within_each_source(found: Found) -> None:
+    for documents, _ in found.by_source.values():
+        assert [row["id"] for row in documents] == [row["id"] for row in in_stream_order(documents)]
+
+
+def test_folder_names_say_what_the_rows_say(sample_build: Path) -> None:
+    names = pa.schema([("dataset", pa.string()), ("source", pa.string())])
+    folders = ds.dataset(sample_build / "documents", partitioning=ds.partitioning(names, flavor="hive"))
+    for part in folders.get_fragments():
+        said = ds.get_partition_keys(part.partition_expression)
+        for row in pq.ParquetFile(part.path).read(list(said)).to_pylist():
+            assert row == said
+
+
+def test_documents_folder_opens_in_a_plain_parquet_reader(sample_build: Path, found: Found) -> None:
+    assert pq.read_table(sample_build / "documents").num_rows == len(found.documents)
+
+
+def test_tokenizer_gives_the_same_ids_as_its_peer_on_every_document(
+    sample_build: Path, found: Found, peer: tokenizers.Tokenizer
+) -> None:
+    ours = UnigramTokenizer.load(sample_build / "tokenizer")
+    texts = [row["text"] for row in found.documents]
+    ids = ours.encode_array(pa.array(texts, pa.large_string())).to_pylist()
+    assert peer.get_vocab_size() == ours.vocab_size == 4096
+    assert peer.token_to_id(END_OF_TEXT) == ours.eot_id
+    assert ids == [ids_of(peer, row) for row in found.documents]
+    assert [ours.decode(one).decode() for one in ids] == texts
+
+
+def test_token_shards_are_the_training_documents_in_digest_order(
+    sample_build: Path, found: Found, peer: tokenizers.Tokenizer
+) -> None:
+    documents = in_stream_order(found.train)
+    eot = peer.token_to_id(END_OF_TEXT)
+    stream = [number for row in documents for number in [*ids_of(peer, row), eot]]
+    shards = [pa.ipc.open_file(path).read_all() for path in sorted((sample_build / "tokens").rglob("*.arrow"))]
+    shape = (-1, SEQUENCE_LENGTH)
+    sequences = np.concatenate(
+        [np.array(shard["ids"].combine_chunks().flatten()).reshape(shape) for shard in shards]
+    )
+    counts = {stage["stage"]: stage["counts"] for stage in manifest_of(sample_build)["stages"]}["tokens"]
+    assert sequences.dtype == np.uint16
+    assert len(sequences) == counts["sequences"] == len(stream) // SEQUENCE_LENGTH
+    assert counts["stream_tokens"] == len(stream)
+    assert counts["tokens_left_over"] == len(stream) - sequences.size < SEQUENCE_LENGTH
+    assert sequences.ravel().tolist() == stream[: sequences.size]
+    text = "".join(row["text"] + END_OF_TEXT for row in documents).encode()
+    decoded = UnigramTokenizer.load(sample_build / "tokenizer").decode(sequences.ravel())
+    assert decoded == text[: len(decoded)]
+    tail = UnigramTokenizer.load(sample_build / "tokenizer").decode(stream[sequences.size :])
+    assert decoded + tail == text
+
+
+def test_table_1_counts_the_training_documents_on_disk(
+    sample_build: Path, found: Found, peer: tokenizers.Tokenizer
+) -> None:
+    table = json.loads((sample_build / "reports" / "table1.json").read_text())
+    rows = {(row["group"], row["values"]["name"]): row["values"] for row in table["rows"] if row["kind"] == "row"}
+    totals = {row["values"]["name"]: row["values"] for row in table["rows"] if row["kind"] == "total"}
+    expected: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for key, (documents, _) in found.by_source.items():
+        train = [row for row in documents if row["split"] == "train"]
+        num_chars = sum(len(row["text"]) for row in train)
+        expected[key] = (len(train), num_chars, sum(len(ids_of(peer, row)) for row in train))
+    sums = {"TOTAL": list(ROWS), "FinPile": [key for key in ROWS if key[0] == "FinPile"]}
+    sums["PUBLIC"] = [key for key in ROWS if key[0] != "FinPile"]
+    names = ("num_docs", "num_chars", "num_tokens")
+    assert {key: tuple(row[name] for name in names) for key, row in rows.items()} == expected
+    assert {key: tuple(row[name] for name in names) for key, row in totals.items()} == {
+        name: tuple(map(sum, zip(*(expected[key] for key in keys), strict=True))) for name, keys in sums.items()
+    }
+
+
+def test_table_2_counts_each_year_and_adds_up_to_table_1(
+    sample_build: Path, found: Found, peer: tokenizers.Tokenizer
+) -> None:
+    table = json.loads((sample_build / "reports" / "table2.json").read_text())
+    expected: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in found.train:
+        if row["dataset"] == "FinPile":
+            day = day_of(row)
+            expected[str(day.year) if day else "undated"][f"FinPile/{row['source']}"] += len(ids_of(peer, row))
+    shown = {row["values"]["year"].split(" ")[0]: row["values"] for row in table["rows"] if row["kind"] == "row"}
+    assert len(shown) == len(expected)
+    for year, counts in expected.items():
+        values = shown.get(year) or next(row for name, row in shown.items() if not name[0].isdigit())
+        assert {name: values[name] for name in counts} == counts
+        assert values["total"] == counts.total()
+
+
+def manifest_of(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "manifest.json").read_text())
+    return found
+
+
+def test_manifest_names_every_published_file_with_its_checksum(sample_build: Path) -> None:
+    recorded = {file["path"]: file for stage in manifest_of(sample_build)["stages"] for file in stage["files"]}
+    folders = ("documents", "removed", "tokenizer", "tokens", "reports")
+    paths = [path for folder in folders for path in (sample_build / folder).rglob("*") if path.is_file()]
+    assert {path.relative_to(sample_build).as_posix() for path in paths} == set(recorded)
+    for path in paths:
+        record, data = recorded[path.relative_to(sample_build).as_posix()], path.read_bytes()
+        assert record["size_bytes"] == len(data)
+        assert record["checksum"] == hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def test_table_on_the_terminal_is_that_of_the_tree(sample_build: Path) -> None:
+    from finpile.report.summary import source_rows
+
+    for row in source_rows(manifest_of(sample_build)):
+        expected = ROWS[row["dataset"], row["source"]]
+        removed = {stage: sum(reasons.values()) for stage, reasons in expected["removed"].items()}
+        assert row["read"] == expected["read"]
+        assert (row["unreadable"], row["cleaned_out"]) == (removed.get("ingest", 0), removed.get("clean", 0))
+        assert (row["exact"], row["near"]) == (removed.get("exact", 0), removed.get("near", 0))
+        assert (row["train"], row["held_out"]) == (expected["kept_train"], expected["kept_heldout"])
+        assert +Counter(row["reasons"]) == sum((Counter(some) for some in expected["removed"].values()), Counter())

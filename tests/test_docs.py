@@ -1,0 +1,272 @@
+"""What the documentation says is so: its commands and snippets run, its outputs come, its links lead somewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+import sys
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pyarrow.parquet as pq
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from finpile import __version__
+from finpile.cli.main import finpile
+from finpile.cli.tokenizer import tokenizer_group
+from finpile.config import CorpusConfig
+from finpile.report.summary import source_rows
+from finpile.shards import read_json
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = ["README.md", "CONTRIBUTING.md", "tokenizer/README.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))]
+PAGES = [page if (ROOT / page).exists() else f"docs/{page}" for page in PAGES]
+RUNNERS = ("local", "spark", "flink", "dataflow")
+_FENCE = re.compile(
+    r"(<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+_LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]+)(?:#[^)]*)?\)")
+_SECONDS = 240
+
+
+# --- running what the pages show -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command or script of a page, and the output that the page shows for it; None where it shows none."""
+
+    command: list[str]
+    expected: str | None = None
+
+
+def steps(page: str) -> Iterator[Step]:
+    for fence in _FENCE.finditer((ROOT / page).read_text()):
+        kind, body = fence["kind"], fence["body"]
+        if fence["why"]:
+            continue
+        if kind == "console":
+            for entry in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+                command, _, expected = entry.partition("\n")
+                yield Step(["bash", "-c", command], expected)
+        elif kind == "bash":
+            yield Step(["bash", "-euo", "pipefail", "-c", body])
+        elif kind == "python":
+            yield Step([sys.executable, "-c", body])
+
+
+@pytest.fixture(scope="module")
+def workplace(sample_build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the pages' commands read, with the sample already built."""
+    place = tmp_path_factory.mktemp("docs")
+    for folder in ("data_samples", "pipelines/configs"):
+        shutil.copytree(
+            ROOT / folder, place / folder
+        )  # times of files are copied too: a build knows its inputs by them
+    shutil.copytree(sample_build, place / "out" / "sample")
+    shim = place / "bin" / "finpile"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m finpile.cli "$@"\n')
+    shim.chmod(0o755)
+    return place
+
+
+def run(step: Step, place: Path) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": ":".join(str(ROOT / folder) for folder in ("", "pipelines", "tokenizer")),
+    }
+    return subprocess.run(
+        step.command,
+        cwd=place,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+
+
+def shown(expected: str) -> re.Pattern[str]:
+    """Matches what a page shows: a line `...` stands for any lines, `...` in a line for any text, blanks for blanks."""
+    lines = [" ".join(line.split()) for line in expected.strip().splitlines()]
+    parts = [
+        r"(?:.*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n" for line in lines if line
+    ]
+    return re.compile("".join(parts))
+
+
+def printed(output: str) -> str:
+    return "".join(" ".join(line.split()) + "\n" for line in output.splitlines() if line.strip())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_snippets_run_and_print_what_the_page_shows(workplace: Path, page: str) -> None:
+    if page == "docs/guide-training.md":
+        pytest.importorskip("torch")
+    for step in steps(page):
+        done = run(step, workplace)
+        source = step.command[-1]
+        is_error = (step.expected or "").startswith("finpile: ")
+        assert done.returncode == (2 if is_error else 0), f"{page}: {source}\n{done.stdout}"
+        if step.expected is not None:
+            assert shown(step.expected).fullmatch(printed(done.stdout)), f"{page}: {source}\nprints\n{done.stdout}"
+
+
+def test_most_commands_of_the_pages_are_run() -> None:
+    assert sum(1 for page in PAGES for _ in steps(page)) >= 15
+
+
+def test_shown_output_must_match() -> None:
+    assert shown("a  b\n...\nlast ...").fullmatch(printed("a b\nx\ny\nlast one\n"))
+    assert not shown("a  b\n...\nlast ...").fullmatch(printed("a b\nx\ny\n"))
+    assert not shown("a 1").fullmatch(printed("a 2\n"))
+
+
+# --- figures of the README -------------------------------------------------------------------------------------------
+
+
+def test_readme_shows_what_the_sample_build_counts(sample_build: Path) -> None:
+    columns = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out")
+    rows = source_rows(read_json(str(sample_build / "manifest.json")))
+    counted = {tuple(str(row[name]) for name in columns) for row in rows}
+    lines = [
+        tuple(re.split(r"\s{2,}", line.strip())) for line in README.splitlines() if re.search(r"(\s+\d+){7}$", line)
+    ]
+    assert set(lines) == counted
+
+
+def test_readme_shows_table_1_of_the_sample_build(sample_build: Path) -> None:
+    built = [line for line in (sample_build / "reports" / "table1.md").read_text().splitlines() if line.startswith("|")]
+    readme = [line for line in README.splitlines() if line.startswith(("| Dataset", "| **", "| &nbsp;"))]
+    # Documents and characters; tokens depend on the last bits of logarithms, which are the system's.
+    pick = [[cell.strip() for cell in line.split("|")][1:5] for line in built if not line.startswith("| :--")]
+    assert sorted([cell.strip() for cell in line.split("|")][1:5] for line in readme) == sorted(pick)
+
+
+# --- commands, keys, versions ----------------------------------------------------------------------------------------
+
+
+def commands() -> dict[str, list[str]]:
+    """Every command, and the commands below it."""
+    context = click.Context(finpile)
+    return {
+        name: tokenizer_group.list_commands(context) if name == "tokenizer" else []
+        for name in finpile.list_commands(context)
+    }
+
+
+def test_readme_names_every_command_and_no_other() -> None:
+    table = README[README.index("| command | does |") :]
+    for name, below in commands().items():
+        assert f"`finpile {name}" in table
+        for command in below:
+            assert f"`{command}`" in table or f"`finpile {name} {command}`" in table
+    texts = [README, *((ROOT / page).read_text() for page in PAGES)]
+    quoted = {word for text in texts for word in re.findall(r"(?:`|^\$ |\| )finpile ([a-z]+)", text, re.MULTILINE)}
+    assert quoted == set(commands())
+
+
+def keys(kind: type) -> Iterator[str]:
+    """Every key of a configuration, those of the mappings in it included."""
+    hints = typing.get_type_hints(kind)
+    for entry in dataclasses.fields(typing.cast(typing.Any, kind)):
+        yield entry.name
+        for option in (hints[entry.name], *typing.get_args(hints[entry.name])):
+            if isinstance(option, type) and dataclasses.is_dataclass(option):
+                yield from keys(option)
+
+
+def test_reference_has_every_key_of_a_corpus_file() -> None:
+    guide = (ROOT / "docs" / "guide-your-own-corpus.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|", guide[guide.index("<!-- reference: begin -->") :], re.MULTILINE)
+    assert sorted(rows) == sorted(keys(CorpusConfig))
+
+
+def test_changelog_begins_with_the_version() -> None:
+    versions = re.findall(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert versions[0] == __version__
+
+
+def test_map_has_every_folder() -> None:
+    drawn = set(re.findall(r"^([a-z_]+)/\s", README[README.index("## Map") :], re.MULTILINE))
+    hidden_or_made = {"out", "work", "dist"}
+    there = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] not in "._"} - hidden_or_made
+    assert drawn == there
+
+
+# --- links and decisions ---------------------------------------------------------------------------------------------
+
+
+def markdown() -> list[Path]:
+    folders = ("", "docs", "docs/decisions", "pipelines/runners", "tokenizer", "data_samples")
+    return [path for folder in folders for path in sorted((ROOT / folder).glob("*.md"))]
+
+
+def test_links_lead_to_files() -> None:
+    links = [(page, link) for page in markdown() for link in _LINK.findall(page.read_text())]
+    assert len(links) > 20
+    assert [f"{page.relative_to(ROOT)}: {link}" for page, link in links if not (page.parent / link).exists()] == []
+
+
+def test_decisions_are_numbered_listed_and_have_three_parts() -> None:
+    folder = ROOT / "docs" / "decisions"
+    pages = sorted(path for path in folder.glob("*.md") if path.name != "README.md")
+    assert [int(path.name[:4]) for path in pages] == list(range(1, len(pages) + 1))
+    listed = re.findall(r"^\d+\. \[(.+)\]\((.+)\)$", (folder / "README.md").read_text(), re.MULTILINE)
+    assert [name for _, name in listed] == [path.name for path in pages]
+    for path, (title, _) in zip(pages, listed, strict=True):
+        text = path.read_text()
+        assert text.startswith(f"# {int(path.name[:4])}. {title}\n")
+        parts = [text.index(f"**{part}.**") for part in ("Context", "Decision", "Consequences")]
+        assert parts == sorted(parts)
+
+
+# --- engines ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_option_files_hold_options_that_beam_knows(runner: str, caplog: pytest.LogCaptureFixture) -> None:
+    folder = ROOT / "pipelines" / "runners"
+    assert f"({runner}.args)" in (folder / f"{runner}.md").read_text()
+    options = [line for line in (folder / f"{runner}.args").read_text().splitlines() if not line.startswith("#")]
+    known = PipelineOptions(options).get_all_options(drop_default=True)
+    assert sorted(known) == sorted(option[2:].partition("=")[0] for option in options)
+    assert "Discarding" not in caplog.text
+
+
+def test_worker_image_fits_the_package() -> None:
+    lines = (ROOT / "Dockerfile").read_text()
+    (beam,) = re.findall(r"^apache-beam==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert f"ARG BEAM_VERSION={beam}" in lines
+    assert set(re.findall(r"^FROM (\S+)", lines, re.MULTILINE)) == {"apache/beam_python3.11_sdk:${BEAM_VERSION}"}
+    for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", lines, re.MULTILINE):
+        assert [source for source in sources.split() if not (ROOT / source).exists()] == []
+    order = ["USER ${RUN_AS}", "finpile_tokenizer.compile_kernels()", 'ENTRYPOINT ["/opt/apache/beam/boot"]']
+    places = [lines.index(part) for part in order]
+    assert places == sorted(places)
+    assert "NUMBA_CPU_NAME=generic" in lines[: places[1]]
+
+
+def test_documents_of_the_guides_are_in_the_sample(sample_build: Path) -> None:
+    named = {
+        word for page in PAGES for word in re.findall(r"finpile show out/sample ([0-9a-f]+)", (ROOT / page).read_text())
+    }
+    ids = [
+        identifier
+        for folder in ("documents", "removed")
+        for file in (sample_build / folder).rglob("*.parquet")
+        for identifier in pq.read_table(file, columns=["id"])["id"].to_pylist()
+    ]
+    assert named
+    assert all(len({found for found in ids if found.startswith(prefix)}) == 1 for prefix in named)

@@ -1,0 +1,190 @@
+"""The rendered contracts are what the code says, and what a build writes is what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from finpile.config import load_config
+from finpile.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[1]
+CORPUS_FILES = sorted(
+    path for path in (ROOT / "pipelines" / "configs").glob("*.yaml") if not path.name.startswith("train")
+)
+TRAINING_FILES = sorted((ROOT / "pipelines" / "configs").glob("train*.yaml"))
+
+
+def _load_renderer() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("finpile_schemas_render", ROOT / "schemas" / "render.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "schemas"))  # as `python schemas/render.py` has it
+        spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def renderer() -> ModuleType:
+    pytest.importorskip("torch")  # the contract of training files is that of the trainer
+    return _load_renderer()
+
+
+def contract(name: str) -> Any:
+    return json.loads((ROOT / "schemas" / f"{name}.json").read_text())
+
+
+def valid(value: Any, name: str) -> bool:
+    schema = contract(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return bool(jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).is_valid(value))
+
+
+def plain(value: Any) -> Any:
+    """YAML as JSON has it: days are texts."""
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [plain(entry) for entry in value]
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def test_rendering_gives_the_committed_bytes(renderer: ModuleType) -> None:
+    rendered = renderer.render()
+    stale = [path for path, content in rendered.items() if (ROOT / path).read_bytes() != content]
+    assert not stale, "the code has moved on: run `make schemas`, and commit what it writes with a decision record"
+    committed = {path.relative_to(ROOT).as_posix() for path in (ROOT / "schemas").glob("*.json")}
+    assert committed == {path for path in rendered if path.startswith("schemas/")}
+
+
+# --- Arrow -----------------------------------------------------------------------------------------------------------
+
+
+def columns_on_disk(schema: pa.Schema) -> list[tuple[str, str, bool]]:
+    return [(entry.name, str(entry.type), entry.nullable) for entry in schema]
+
+
+def columns_promised(columns: list[dict[str, Any]]) -> list[tuple[str, str, bool]]:
+    return [(column["name"], column.get("parquet_type", column["type"]), column["nullable"]) for column in columns]
+
+
+@pytest.mark.parametrize(
+    ("folder", "promised"),
+    [
+        ("documents", contract("documents")["published"]["columns"]),
+        ("removed", contract("ledger")["columns"]),
+        ("tokenizer", contract("vocabulary")["columns"]),
+    ],
+    ids=["documents", "removed", "tokenizer"],
+)
+def test_parquet_files_have_the_promised_columns(
+    sample_build: Path, folder: str, promised: list[dict[str, Any]]
+) -> None:
+    files = sorted((sample_build / folder).rglob("*.parquet"))
+    assert files
+    for file in files:
+        assert columns_on_disk(pq.read_schema(file)) == columns_promised(promised), file
+
+
+@pytest.mark.parametrize(("stage", "form"), [("ingest", "raw"), ("clean", "document")])
+def test_batches_between_stages_have_the_promised_columns(sample_build: Path, stage: str, form: str) -> None:
+    files = sorted((sample_build / ".work" / stage / "documents").glob("*.arrow"))
+    assert files
+    promised = [
+        (column["name"], column["type"], column["nullable"]) for column in contract("documents")[form]["columns"]
+    ]
+    for file in files:
+        assert columns_on_disk(pa.ipc.open_file(file).schema) == promised, file
+
+
+def test_token_shards_have_the_promised_column_and_metadata(sample_build: Path) -> None:
+    (file,) = sorted((sample_build / "tokens").rglob("*.arrow"))
+    schema = pa.ipc.open_file(file).schema
+    metadata = {key.decode(): value.decode() for key, value in schema.metadata.items()}
+    assert set(metadata) == set(contract("tokens")["metadata"])
+    assert int(metadata["vocab_size"]) <= 65_536
+    promised = contract("tokens")["columns"][0]
+    sized = promised["type"].replace("sequence_length", metadata["sequence_length"])
+    assert columns_on_disk(schema) == [(promised["name"], sized, promised["nullable"])]
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def artifacts(build: Path) -> Iterator[tuple[Path, str]]:
+    yield build / "manifest.json", "manifest"
+    yield build / "reports" / "statistics.json", "statistics"
+    for file in sorted((build / "reports").glob("table*.json")):
+        yield file, "table"
+
+
+def test_json_artifacts_conform(sample_build: Path) -> None:
+    found = list(artifacts(sample_build))
+    assert len(found) >= 4
+    for file, name in found:
+        assert valid(json.loads(file.read_text()), name), file
+
+
+def test_an_artifact_with_a_key_more_or_less_does_not_conform(sample_build: Path) -> None:
+    for file, name in artifacts(sample_build):
+        value = json.loads(file.read_text())
+        assert not valid({**value, "surprise": 1}, name)
+        for key in value:
+            assert not valid({other: value[other] for other in value if other != key}, name), key
+
+
+@pytest.mark.parametrize("file", CORPUS_FILES, ids=lambda file: str(file.name))
+def test_shipped_corpus_files_conform(file: Path) -> None:
+    assert valid(plain(yaml.safe_load(file.read_text())), "corpus")
+
+
+@pytest.mark.parametrize("file", TRAINING_FILES, ids=lambda file: str(file.name))
+def test_shipped_training_files_conform(file: Path) -> None:
+    assert valid(plain(yaml.safe_load(file.read_text())), "train")
+
+
+_SOURCE = "{name: News, dataset: FinPile, format: jsonl, paths: [a.jsonl]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_valid"),
+    [
+        (f"{{name: a, sources: [{_SOURCE}]}}", True),
+        (f"{{name: a, sources: [{_SOURCE}], heldout: {{after: 2022-07-31}}}}", True),
+        (f"{{name: a, sources: [{_SOURCE}], dedup: {{near: null}}}}", True),
+        (f"{{name: a, sources: [{_SOURCE}], dedup: {{near: fast}}}}", True),
+        (f"{{name: a, sources: [{_SOURCE}], tokenizer: {{chunks: auto}}}}", True),
+        (f"{{name: a, sources: [{_SOURCE.replace('[a.jsonl]', 'a.jsonl')}]}}", True),
+        (f"{{name: a, sources: [{_SOURCE}], dedupe: {{}}}}", False),
+        (f"{{sources: [{_SOURCE}]}}", False),
+        (f"{{name: 1, sources: [{_SOURCE}]}}", False),
+        (f"{{name: a, sources: [{_SOURCE.replace('jsonl,', 'json,')}]}}", False),
+        (f"{{name: a, sources: [{_SOURCE}], tokenizer: {{chunks: few}}}}", False),
+        (f"{{name: a, sources: [{_SOURCE}], heldout: {{after: July}}}}", False),
+        (f"{{name: a, sources: [{_SOURCE}], dedup: {{scope: source}}}}", False),
+        (f"{{name: a, sources: {_SOURCE}}}", False),
+    ],
+)
+def test_schema_and_reader_agree_on_corpus_files(tmp_path: Path, text: str, is_valid: bool) -> None:
+    file = tmp_path / "corpus.yaml"
+    file.write_text(text)
+    try:
+        load_config(file)
+        is_read = True
+    except ConfigError:
+        is_read = False
+    assert (valid(plain(yaml.safe_load(text)), "corpus"), is_read) == (is_valid, is_valid)
