@@ -1,25 +1,16 @@
-"""The corpus file: strict YAML to frozen dataclasses.
-
-Whatever the file says that FinPile does not know is an error with its line and the nearest name that is known.
-"""
+"""The corpus file as frozen dataclasses, read by `finpile.strict_yaml`."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import types
-import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from finpile.errors import ConfigError
-
-T = typing.TypeVar("T")
+from finpile.strict_yaml import load_yaml, nearest
 
 FORMATS = ("jsonl", "parquet", "text", "edgar", "warc", "sgml")
 FILTERS = ("c4",)
@@ -107,6 +98,11 @@ class NearConfig:
         bands, rows = _NEAR_PRESETS[name]
         return cls(bands=bands, rows=rows)
 
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        """The names that `named` knows."""
+        return tuple(_NEAR_PRESETS)
+
     def __post_init__(self) -> None:
         for name in ("ngram", "bands", "rows"):
             _at_least(f"near.{name}", getattr(self, name), 1)
@@ -119,6 +115,7 @@ class DedupConfig:
     """Which duplicates go, and how far to look for them."""
 
     exact: bool = True
+    """Whether equal texts go."""
     exact_fold: Literal["none", "whitespace"] = "none"
     """`whitespace`: texts that differ only in white space are equal."""
     near: NearConfig | None = field(default_factory=NearConfig)
@@ -168,6 +165,7 @@ class TokensConfig:
     """Token shards."""
 
     sequence_length: int = 2048
+    """Tokens of one training sequence."""
 
     def __post_init__(self) -> None:
         _at_least("tokens.sequence_length", self.sequence_length, 2)
@@ -186,6 +184,7 @@ class CorpusConfig:
     """A whole corpus file."""
 
     name: str
+    """Of the corpus; stands on its reports."""
     sources: tuple[SourceConfig, ...]
     """Their order is their priority: of two duplicates the one of the earlier source is kept."""
     root: str = "."
@@ -214,23 +213,6 @@ def load_config(path: str | Path) -> CorpusConfig:
     return dataclasses.replace(config, root=root)
 
 
-def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
-    """Reads a YAML file into a dataclass: no unknown key, no missing one, no value of another type.
-
-    Raises: ConfigError naming file, line, what was found, what was expected.
-    """
-    file = Path(path)
-    try:
-        node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read ({error.strerror}); give the path of a YAML file") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: is not YAML: {' '.join(str(error).split())}") from error
-    if node is None:
-        raise ConfigError(f"{file}: is empty; expected the keys of {what}")
-    return typing.cast(T, _Reader(str(file)).read(node, kind, what))
-
-
 def line_of(path: str | Path, text: str) -> int | None:
     """The first line of a corpus file, from 1, that says `text`; None where none does."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -248,127 +230,11 @@ def to_dict(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
-class _Reader:
-    """Turns YAML nodes, which know their lines, into values of annotated types."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-
-    def read(self, node: yaml.Node, kind: Any, what: str) -> Any:
-        if dataclasses.is_dataclass(kind):
-            return self._dataclass(node, typing.cast(type, kind), what)
-        origin = typing.get_origin(kind)
-        if origin in (typing.Union, types.UnionType):
-            return self._union(node, kind, what)
-        if origin is Literal:
-            value = self._scalar(node, str, what)
-            return value if value in typing.get_args(kind) else self._fail(node, what, _choices(typing.get_args(kind)))
-        if origin is tuple:
-            return self._tuple(node, typing.get_args(kind)[0], what)
-        if origin is Mapping:
-            return self._mapping(node, what)
-        return self._scalar(node, kind, what)
-
-    def _dataclass(self, node: yaml.Node, kind: type, what: str) -> Any:
-        if isinstance(node, yaml.ScalarNode) and hasattr(kind, "named"):
-            return self._named(node, kind, what)
-        if not isinstance(node, yaml.MappingNode):
-            self._fail(node, what, "a mapping")
-        hints = typing.get_type_hints(kind)
-        values: dict[str, Any] = {}
-        for key, child in node.value:
-            if key.value not in hints:
-                self._error(key, f"unknown key `{key.value}` in {what}{_nearest(key.value, hints)}")
-            if key.value in values:
-                self._error(key, f"key `{key.value}` stands twice in {what}: keep one of them")
-            values[key.value] = self.read(child, hints[key.value], f"`{key.value}`")
-        for entry in dataclasses.fields(kind):
-            required = entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING
-            if required and entry.name not in values:
-                self._error(node, f"key `{entry.name}` is missing in {what}")
-        try:
-            return kind(**values)
-        except ConfigError as error:
-            self._error(node, str(error))
-
-    def _named(self, node: yaml.Node, kind: Any, what: str) -> Any:
-        try:
-            return kind.named(self._scalar(node, str, what))
-        except ConfigError as error:
-            self._error(node, str(error))
-
-    def _union(self, node: yaml.Node, kind: Any, what: str) -> Any:
-        options = typing.get_args(kind)
-        if type(None) in options:
-            if node.tag == "tag:yaml.org,2002:null":
-                return None
-            options = tuple(option for option in options if option is not type(None))
-        if node.tag == "tag:yaml.org,2002:int" and int in options:
-            return self.read(node, int, what)
-        literals = [option for option in options if option is not int]
-        return self.read(node, (literals or list(options))[0], what)
-
-    def _tuple(self, node: yaml.Node, kind: Any, what: str) -> tuple[Any, ...]:
-        if isinstance(node, yaml.ScalarNode) and kind is str:
-            return (self._scalar(node, str, what),)
-        if not isinstance(node, yaml.SequenceNode):
-            self._fail(node, what, "a list")
-        return tuple(self.read(child, kind, f"an entry of {what}") for child in node.value)
-
-    def _mapping(self, node: yaml.Node, what: str) -> dict[str, str]:
-        if not isinstance(node, yaml.MappingNode):
-            self._fail(node, what, "a mapping of names")
-        return {key.value: self._scalar(child, str, f"`{key.value}` of {what}") for key, child in node.value}
-
-    def _scalar(self, node: yaml.Node, kind: Any, what: str) -> Any:
-        value = yaml.SafeLoader("").construct_object(node, deep=True) if isinstance(node, yaml.ScalarNode) else node
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            self._fail(
-                node,
-                what,
-                {
-                    str: "text",
-                    int: "a whole number",
-                    float: "a number",
-                    bool: "true or false",
-                    date: "a day such as 2022-07-31",
-                }.get(kind, kind.__name__),
-            )
-        return value
-
-    def _fail(self, node: yaml.Node, what: str, expected: str) -> typing.NoReturn:
-        found = (
-            repr(node.value)
-            if isinstance(node, yaml.ScalarNode)
-            else "a list"
-            if isinstance(node, yaml.SequenceNode)
-            else "a mapping"
-        )
-        self._error(node, f"{what} is {found}: expected {expected}")
-
-    def _error(self, node: yaml.Node, message: str) -> typing.NoReturn:
-        raise ConfigError(
-            message if message.startswith(self._file) else f"{self._file}:{node.start_mark.line + 1}: {message}"
-        )
-
-
-def _one_of(what: str, value: str, choices: typing.Iterable[str]) -> None:
+def _one_of(what: str, value: str, choices: Iterable[str]) -> None:
     if value not in choices:
-        raise ConfigError(f"{what}: {value!r} is not known{_nearest(value, choices)}")
+        raise ConfigError(f"{what}: {value!r} is not known{nearest(value, choices)}")
 
 
 def _at_least(what: str, value: int, least: int) -> None:
     if value < least:
         raise ConfigError(f"{what} is {value}: expected at least {least}")
-
-
-def _nearest(name: str, known: typing.Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean `{close[0]}`?" if close else f"; known: {', '.join(sorted(known))}"
-
-
-def _choices(values: typing.Iterable[Any]) -> str:
-    return " or ".join(str(value) for value in values)

@@ -41,8 +41,22 @@ DOCUMENT_SCHEMA = pa.schema(
 
 RAW_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("media_type", pa.string(), nullable=False))
 
+#: What hive readers make of a folder's `name=value`; a column that repeats it must be of the same type.
+PARTITION_TYPE = pa.dictionary(pa.int32(), pa.string())
+
+
+def with_partitions(schema: pa.Schema, *names: str) -> pa.Schema:
+    """The schema with the columns `names` as they are stored below folders of these names."""
+    for name in names:
+        field_ = schema.field(name).with_type(PARTITION_TYPE)
+        schema = schema.set(schema.get_field_index(name), field_)
+    return schema
+
+
 #: The schema of the published shards: a document and the side of the temporal split that it is on.
-PUBLISHED_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("split", pa.string(), nullable=False))
+PUBLISHED_SCHEMA = with_partitions(
+    DOCUMENT_SCHEMA.append(pa.field("split", pa.string(), nullable=False)), "dataset", "source"
+)
 
 
 def document_id(source: str, locator: str) -> str:

@@ -15,6 +15,8 @@ from operator import attrgetter
 
 import pyarrow as pa
 
+from finpile.document import with_partitions
+
 LEDGER_SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -31,6 +33,10 @@ LEDGER_SCHEMA = pa.schema(
         pa.field("removed_text", pa.large_binary(), nullable=False),
     ]
 )
+
+
+#: The schema of the files below `removed/stage=S`.
+PUBLISHED_LEDGER_SCHEMA = with_partitions(LEDGER_SCHEMA, "stage")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -189,6 +189,12 @@ def save_stage(folder: str, record: StageRecord) -> None:
     write_json(join(folder, "stage.json"), record.to_json())
 
 
+def is_done(folder: str, mark: str) -> bool:
+    """Whether the stage finished with this fingerprint."""
+    done = load_stage(folder)
+    return done is not None and done.fingerprint == mark
+
+
 def _remove_temporaries(url: str) -> None:
     """What a killed run was writing when it was killed."""
     fs, root = url_to_fs(url)

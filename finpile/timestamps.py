@@ -86,6 +86,11 @@ def is_plausible(moment: datetime) -> bool:
     return EARLIEST <= moment < LATEST
 
 
+def check_pattern(pattern: str) -> None:
+    """Raises: ConfigError for a pattern that `from_name` cannot search for."""
+    _strptime_regex(pattern.removesuffix(_MORE_DIGITS), more_digits=False)
+
+
 #: At the end of a pattern: digits may follow the date, such as the number of a speech on that day.
 _MORE_DIGITS = "*"
 

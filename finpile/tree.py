@@ -66,7 +66,8 @@ class Tree:
 
 def document_part(dataset: str, source: str, index: int, count: int) -> str:
     """Path of a documents shard, relative to the tree; names are percent-encoded as hive readers expect."""
-    return f"documents/dataset={quote(dataset)}/source={quote(source)}/part-{index:05d}-of-{count:05d}.parquet"
+    folder = f"documents/dataset={quote(dataset, safe='')}/source={quote(source, safe='')}"
+    return f"{folder}/part-{index:05d}-of-{count:05d}.parquet"
 
 
 def removed_part(stage: str, index: int, count: int) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile import shards
 from finpile.clean.clean import BEFORE_FILTERS
@@ -19,11 +20,12 @@ from finpile.digest import multiset_digest
 from finpile.document import document_id, text_views
 from finpile.errors import InputError
 from finpile.ledger import restore
-from finpile.split import HELDOUT
-from finpile.tree import Tree
+from finpile.split import HELDOUT, assign_split
+from finpile.tree import STAGES, Tree
 
 _DIGEST_MODULUS = 1 << 128
 _PUBLISHED = ("documents", "removed", "tokenizer", "tokens", "reports")
+_DEDUP_STAGES = ("exact", "near")
 _MAX_NAMED = 3
 
 
@@ -61,8 +63,20 @@ def load_manifest(tree: Tree) -> dict[str, Any]:
         raise InputError(
             f"{tree.root} holds no finished build (no manifest.json): run `finpile build CONFIG.yaml -o {tree.root}`"
         )
-    manifest: dict[str, Any] = shards.read_json(tree.manifest)
+    try:
+        manifest: dict[str, Any] = shards.read_json(tree.manifest)
+        stages = {stage["stage"] for stage in manifest["stages"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(tree) from error
+    if stages != set(STAGES):
+        raise _damaged(tree)
     return manifest
+
+
+def _damaged(tree: Tree) -> InputError:
+    return InputError(
+        f"{tree.manifest} is damaged, or no manifest of a build: delete it and run the build's command again"
+    )
 
 
 def _files_are_as_recorded(tree: Tree, manifest: Mapping[str, Any], advance: Callable[[float], None]) -> Law:
@@ -98,8 +112,10 @@ class _Audit:
         self._wrong_ids: list[str] = []
         self._wrong_copies: list[str] = []
         self._num_copies = 0
-        self._last_train: datetime | None = None
-        self._first_heldout: datetime | None = None
+        after = manifest["config"]["heldout"]["after"]
+        self._heldout_after = date.fromisoformat(after) if after else None
+        self._num_heldout = 0
+        self._wrong_split: list[str] = []
 
     def read(self, advance: Callable[[float], None]) -> None:
         for table in self._tables("removed"):
@@ -112,7 +128,7 @@ class _Audit:
     def laws(self) -> list[Law]:
         return [
             self._nothing_is_lost(),
-            self._text_is_restored("exact", "near", digest="digest", found=self._digests),
+            self._text_is_restored(*_DEDUP_STAGES, digest="digest", found=self._digests),
             self._text_is_restored("clean", digest="digest_before_filters", found=self._digests_before),
             self._duplicates_are_kept(),
             _law("every id is that of its source and locator, once", self._wrong_ids, f"{len(self._ids):,} documents"),
@@ -132,6 +148,8 @@ class _Audit:
                 self._count_whole(source, row)
             elif row["end"] > row["start"]:
                 self._spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"]))
+            if row["stage"] in _DEDUP_STAGES and row["duplicate_of"] is None:
+                self._wrong_copies.append(f"{row['id']} is a duplicate of nothing")
             if row["duplicate_of"] is not None:
                 self._num_copies += 1
                 wanted = (
@@ -142,15 +160,16 @@ class _Audit:
                 self._wanted.setdefault(row["duplicate_of"], []).append(wanted)
 
     def _count_whole(self, source: tuple[str, str], row: Mapping[str, Any]) -> None:
-        if row["stage"] in ("exact", "near"):
+        if row["stage"] in _DEDUP_STAGES:
             self._add(source, row["id"], row["removed_text"])
         elif row["stage"] == "clean" and row["reason"] not in BEFORE_FILTERS:
             digest = multiset_digest([row["id"]], [row["removed_text"]])
             self._digests_before[source] = self._digests_before.get(source, 0) + digest
 
     def _read_documents(self, table: pa.Table) -> None:
-        columns = (table[name].to_pylist() for name in ("id", "dataset", "source", "locator", "split", "timestamp"))
-        for view, identifier, dataset, name, locator, split, moment in zip(text_views(table), *columns, strict=True):
+        self._check_split(table)
+        columns = (table[name].to_pylist() for name in ("id", "dataset", "source", "locator", "num_copies"))
+        for view, identifier, dataset, name, locator, num_copies in zip(text_views(table), *columns, strict=True):
             source = (dataset, name)
             self._kept[source] = self._kept.get(source, 0) + 1
             text = bytes(view)
@@ -158,8 +177,7 @@ class _Audit:
             if identifier != document_id(name, locator) or identifier in self._ids:
                 self._wrong_ids.append(identifier)
             self._ids.add(identifier)
-            self._check_copies(identifier, text)
-            self._see_moment(split, moment)
+            self._check_copies(identifier, text, num_copies)
 
     def _add(self, source: tuple[str, str], identifier: str, text: bytes) -> None:
         """A text as it stood after clean, and, its spans put back, as it stood before the filters."""
@@ -167,19 +185,19 @@ class _Audit:
         before = restore(text, self._spans.get(identifier, ()))
         self._digests_before[source] = self._digests_before.get(source, 0) + multiset_digest([identifier], [before])
 
-    def _check_copies(self, identifier: str, text: bytes) -> None:
-        for copy, offset, removed in self._wanted.pop(identifier, ()):
+    def _check_copies(self, identifier: str, text: bytes, num_copies: int) -> None:
+        copies = self._wanted.pop(identifier, [])
+        if num_copies != 1 + len(copies):
+            self._wrong_copies.append(f"{identifier} counts {num_copies} copies, the ledger {1 + len(copies)}")
+        for copy, offset, removed in copies:
             if offset >= 0 and text[offset : offset + len(removed)] != removed:
                 self._wrong_copies.append(f"{copy} does not stand in {identifier} at byte {offset}")
 
-    def _see_moment(self, split: str, moment: datetime | None) -> None:
-        if moment is None:
-            return
-        moment = moment.astimezone(UTC)
-        if split == HELDOUT:
-            self._first_heldout = min(moment, self._first_heldout or moment)
-        else:
-            self._last_train = max(moment, self._last_train or moment)
+    def _check_split(self, table: pa.Table) -> None:
+        expected = assign_split(table["timestamp"], self._heldout_after)
+        wrong = pc.fill_null(pc.not_equal(table["split"], expected), True)
+        self._num_heldout += pc.sum(pc.equal(expected, HELDOUT)).as_py() or 0
+        self._wrong_split += [f"{name} is on the wrong side" for name in table["id"].filter(wrong).to_pylist()]
 
     def _nothing_is_lost(self) -> Law:
         wrong, total = [], 0
@@ -209,9 +227,8 @@ class _Audit:
         )
 
     def _heldout_is_later(self) -> Law:
-        first, last = self._first_heldout, self._last_train
-        wrong = [] if first is None or last is None or first > last else [f"held out {first}, but trained on {last}"]
-        return _law("what is held out is later than all that is trained on", wrong, f"{first or 'nothing held out'}")
+        counted = f"{self._num_heldout:,} documents after {self._heldout_after or 'no day'}"
+        return _law("what is held out is later than all that is trained on", self._wrong_split, counted)
 
 
 def _law(name: str, wrong: list[str], counted: str) -> Law:

@@ -14,7 +14,7 @@ from rich.progress import Progress as RichProgress
 from rich.progress import SpinnerColumn, TextColumn
 
 from finpile.cli.console import Console, json_option, quantity
-from finpile.errors import InputError
+from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from finpile_pipelines.build import StageEvent
@@ -32,7 +32,11 @@ _CALLED_OUT = 0.5
 @click.option("-o", "--out", required=True, help="Output folder or fsspec URL.")
 @click.option("--root", default=None, help="Folder that the config's relative paths start from, instead of its `root`.")
 @click.option(
-    "--runner", type=click.Choice(["local", "spark", "flink", "dataflow"]), default="local", show_default=True
+    "--runner",
+    type=click.Choice(["local", "spark", "flink", "dataflow"]),
+    default="local",
+    show_default=True,
+    help="Where the pipelines run; all but local take their settings after `--`.",
 )
 @click.option("--workers", type=int, default=None, help="Worker processes of the local runner.  [default: CPU cores]")
 @click.option(
@@ -126,10 +130,11 @@ def locating(path: str, config: CorpusConfig) -> Iterator[None]:
 
     try:
         yield
-    except InputError as error:
-        named = [pattern for source in config.sources for pattern in source.paths if pattern in str(error)]
+    except (ConfigError, InputError) as error:
+        words = [word for source in config.sources for word in (*source.paths, source.date_pattern or "")]
+        named = [word for word in words if word and word in str(error)]
         line = line_of(path, max(named, key=len)) if named else None
-        raise InputError(f"{path}:{line}: {error}" if line else str(error)) from error
+        raise type(error)(f"{path}:{line}: {error}" if line else str(error)) from error
 
 
 class _Display:

@@ -18,6 +18,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _PLAIN_EVERY_SECONDS = 5.0
+_PLAIN_WIDTH = 160
 
 
 class Console:
@@ -39,16 +40,17 @@ class Console:
         """A titled table; columns whose cells are all numbers are set flush right."""
         if self.as_json:
             return
-        table = RichTable(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        table = RichTable(box=None, pad_edge=False)
         for index, column in enumerate(columns):
             numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
             table.add_column(column, justify="right" if numeric else "left", overflow="fold")
         for row in rows:
             table.add_row(*(_cell(value) for value in row))
+        self.line(title, style="bold")
         if self.is_terminal:
             self._rich.print(table)
         else:
-            RichConsole(file=sys.stdout, width=160, highlight=False).print(table)
+            RichConsole(file=sys.stdout, width=_PLAIN_WIDTH, highlight=False).print(table)
 
     def result(self, value: dict[str, Any]) -> None:
         """The command's outcome as JSON where `--json` asked for it."""

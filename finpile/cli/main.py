@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -24,6 +24,7 @@ _COMMANDS = {
     "evaluate": ("finpile.cli.train", "evaluate_command", "Held-out bits per byte of a trained model, by source."),
 }
 _INTERRUPTED = 130
+_FAILED = 1
 
 
 class LazyGroup(click.Group):
@@ -60,7 +61,7 @@ def finpile() -> None:
 def main() -> None:
     """Entry point: one message and an exit code for every error raised on purpose."""
     try:
-        code = finpile.main(standalone_mode=False)
+        code = finpile.main(prog_name="finpile", standalone_mode=False)
     except FinpileError as error:
         click.echo(f"finpile: {error}", err=True)
         code = error.exit_code
@@ -73,7 +74,16 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+    _leave(code if isinstance(code, int) else 0)
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends the process. After a failure at once: Beam's threads may wait for a worker that will not come back."""
+    if code != _FAILED or "apache_beam" not in sys.modules:
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -47,15 +47,19 @@ def encode_command(tokenizer: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("tokenizer", type=click.Path())
-def decode_command(tokenizer: str) -> None:
-    """Turn lines of ids on standard input back into lines of text, byte for byte."""
+@json_option
+def decode_command(tokenizer: str, as_json: bool) -> None:
+    """Turn lines of ids on standard input back into lines of text, byte for byte.
+
+    With --json bytes that are no UTF-8 are escaped.
+    """
     loaded = load_tokenizer(tokenizer)
-    for number, line in enumerate(sys.stdin, start=1):
-        try:
-            ids = [int(word) for word in line.split()]
-        except ValueError:
-            raise InputError(f"line {number} of standard input is not a line of ids: {line.strip()[:60]!r}") from None
-        sys.stdout.buffer.write(_decoded(loaded, ids, number) + b"\n")
+    texts = [_decoded(loaded, line, number) for number, line in enumerate(sys.stdin, start=1)]
+    if as_json:
+        Console(as_json).result({"texts": [text.decode("utf-8", "backslashreplace") for text in texts]})
+        return
+    for text in texts:
+        sys.stdout.buffer.write(text + b"\n")
 
 
 def load_tokenizer(path: str) -> UnigramTokenizer:
@@ -71,10 +75,12 @@ def load_tokenizer(path: str) -> UnigramTokenizer:
         raise InputError(f"{path}: {error}") from error
 
 
-def _decoded(tokenizer: UnigramTokenizer, ids: list[int], number: int) -> bytes:
+def _decoded(tokenizer: UnigramTokenizer, line: str, number: int) -> bytes:
     from finpile_tokenizer import TokenizerError
 
     try:
-        return tokenizer.decode(ids)
+        return tokenizer.decode([int(word) for word in line.split()])
     except TokenizerError as error:
         raise InputError(f"line {number} of standard input: {error}") from error
+    except ValueError:
+        raise InputError(f"line {number} of standard input is not a line of ids: {line.strip()[:60]!r}") from None

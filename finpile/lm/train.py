@@ -25,7 +25,7 @@ from typing import Any, Literal
 import torch
 
 from finpile import shards
-from finpile.config import load_yaml, to_dict
+from finpile.config import to_dict
 from finpile.errors import ConfigError, RunError
 from finpile.lm.checkpoint import (
     Checkpoint,
@@ -40,6 +40,7 @@ from finpile.lm.losses import LossLog, LossRecord, plot
 from finpile.lm.model import Decoder, ModelConfig, next_token_loss
 from finpile.lm.optimizer import OptimizerConfig, make_adamw, set_rate
 from finpile.lm.presets import BatchConfig, preset
+from finpile.strict_yaml import load_yaml
 from finpile.tokens.store import TokenStore
 
 #: The final learning rate as a share of the highest (§3.3).
@@ -59,6 +60,7 @@ class TrainConfig:
     steps: int
     """Optimiser steps in all."""
     preset: str = "tiny"
+    """Where all that is left out comes from: `tiny` or `bloomberggpt-50b`."""
     model: ModelConfig | None = None
     """Another shape than the preset's."""
     sequence_length: int | None = None

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Protocol, cast
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.document import RawDocument, document_id
 from finpile.errors import ConfigError, InputError
@@ -114,8 +115,10 @@ def list_inputs(source: SourceConfig, root: str) -> list[InputFile]:
     `root` is a local folder or an fsspec URL; paths are relative to it, absolute, or URLs. A path that exists is taken
     by its letters, brackets and stars included.
 
-    Raises: InputError where a path names nothing, or a folder.
+    Raises: InputError where a path names nothing, or a folder; ConfigError for a `date_pattern` that tells no day.
     """
+    if source.date_pattern is not None:
+        timestamps.check_pattern(source.date_pattern)
     found = {file.url: file for entry in source.paths for file in _expand(entry, root, source.name)}
     return sorted(found.values(), key=lambda file: (file.locator, file.url))
 
@@ -143,7 +146,10 @@ def _locate(url: str) -> tuple[Any, str]:
     if "://" not in url:
         fs = LocalFileSystem()
         return fs, _normal(fs, os.path.abspath(url))
-    fs, path = url_to_fs(url)
+    try:
+        fs, path = url_to_fs(url)
+    except (ImportError, ValueError) as error:  # no such file system, or its package is not installed
+        raise InputError(f"{url}: {error}") from error
     return fs, _normal(fs, path)
 
 

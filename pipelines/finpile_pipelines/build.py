@@ -122,7 +122,6 @@ class _Build:
             self._listen(StageEvent(stage, "running"))
             if stage in _COMPILED_STAGES:
                 _compile_kernels()
-            shards.remove_tree(self._tree.manifest)  # from here on the tree is not what an old manifest says
             self._peak = psutil.Process().memory_info().rss
             wall, cpu = time.monotonic(), _cpu_seconds()
             counts, files = work()
@@ -137,6 +136,8 @@ class _Build:
                 peak_memory_bytes=self._peak,
             )
 
+        if not shards.is_done(self._tree.work(stage), mark):
+            shards.remove_tree(self._tree.manifest)  # from here on the tree is not what an old manifest says
         record, ran = shards.run_once(self._tree.work(stage), mark, run, self._tree.published(stage))
         self._records[stage] = record
         self._listen(StageEvent(stage, "done" if ran else "found", record))
@@ -179,7 +180,8 @@ class _Build:
             self._engine, self._config.tokenizer, domains, self._tree, self._tree.work("tokenizer")
         )
         counts = {key: value for key, value in training.items() if key != "chunks"}
-        return {**counts, "chunks": len(training["chunks"])}, self._published("tokenizer")
+        told = {"chunks": len(training["chunks"]), "checksum": encode.tokenizer_checksum(self._tree)}
+        return {**counts, **told}, self._published("tokenizer")
 
     def _tokens(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         length = self._config.tokens.sequence_length
@@ -263,7 +265,7 @@ def _check_folder(tree: Tree) -> None:
     if not Path(tree.root).is_dir():
         raise ConfigError(f"-o {tree.root} is a file: name a folder")
     names = {path.name for path in Path(tree.root).iterdir()}
-    if names and ".work" not in names:
+    if names and not names & {".work", "manifest.json"}:
         raise ConfigError(f"-o {tree.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
 
 

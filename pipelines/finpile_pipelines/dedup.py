@@ -177,7 +177,7 @@ def decision_table(decisions: pa.Table, stage: str) -> pa.Table:
 
 
 def _digest_rows(ref: ShardRef, config: CorpusConfig, clean: str) -> pa.Table:
-    tables = []
+    tables = [exact.ROW_SCHEMA.empty_table()]
     first = 0
     for batch in shards.read_ipc(shard_url(clean, "documents", ref.name)):
         size = batch.num_rows
@@ -193,7 +193,7 @@ def _digest_rows(ref: ShardRef, config: CorpusConfig, clean: str) -> pa.Table:
             "shard": pa.array(np.full(size, ref.index, np.int32)),
             "row": pa.array(np.arange(first, first + size, dtype=np.int32)),
         }
-        tables.append(pa.table(columns))
+        tables.append(pa.table(columns, schema=exact.ROW_SCHEMA))
         first += size
     return pa.concat_tables(tables)
 

@@ -7,6 +7,7 @@ any runner, whereas a driver's memory does not travel.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -53,7 +54,7 @@ class Engine:
         if self.runner == "local":
             local.run(label, construct, self.num_workers, self.beam_args, self.watch)
             return
-        options = PipelineOptions(list(self.beam_args), runner=RUNNERS[self.runner], job_name=f"finpile-{label}")
+        options = PipelineOptions(list(self.beam_args), runner=RUNNERS[self.runner], job_name=_job_name(label))
         with beam.Pipeline(options=options) as pipeline:
             construct(pipeline)
 
@@ -88,3 +89,8 @@ class Gather(beam.PTransform):
             | "ToList" >> beam.combiners.ToList()
             | "Write" >> beam.Map(write)
         )
+
+
+def _job_name(label: str) -> str:
+    """As strict as the strictest engine: lower-case letters, digits and hyphens."""
+    return "finpile-" + re.sub(r"[^a-z0-9]+", "-", label.lower())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import struct
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from finpile.errors import FinpileError, RunError, WorkerDied
+from finpile.errors import RunError, WorkerDied
 from finpile_pipelines.worker import LAUNCHER_VARIABLE
 
 _WORKER_MODULE = "finpile_pipelines.worker"
@@ -32,6 +33,9 @@ _WORKER_MODULE = "finpile_pipelines.worker"
 _BEAM_WORKER_THREAD = "run_worker"
 _POLL_SECONDS = 0.1
 _COUNTS = struct.Struct("<qq")
+#: The last line of a traceback, and what Beam appends to a message.
+_RAISED = re.compile(r"[\w.]+(Error|Exception|Died|Exit|Interrupt)\b")
+_WHILE = re.compile(r" \[while running '.*'\]\"?$")
 _BOARD_VARIABLE = "FINPILE_PROGRESS_DIR"
 
 
@@ -59,7 +63,7 @@ def run(
 
     Raises: RunError where a task failed, WorkerDied where a worker process ended badly.
     """
-    logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # what fails is told once, by the error raised here
     failures: list[BaseException] = []
     with _board() as board, _fallen_workers() as fallen:
         pipeline = beam.Pipeline(
@@ -190,10 +194,12 @@ def _memory_bytes() -> int:
     return total
 
 
-def _explain(label: str, error: BaseException) -> FinpileError:
-    """The error that a task raised, found again in what the runner wrapped around it."""
-    if isinstance(error, FinpileError):
-        return error
+def _explain(label: str, error: BaseException) -> RunError:
+    """What a task raised, found again in what the runner wrapped around it: one line, the same for any workers."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    message = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else repr(error))
-    return RunError(f"stage {label} failed: {message}")
+    if isinstance(error, RuntimeError) and any(line.startswith("Traceback") for line in lines):
+        told = next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
+    else:
+        told = f"{type(error).__name__}: {' '.join(lines)}"
+    told = _WHILE.sub("", told)
+    return RunError(f"stage {label} failed: {told.removeprefix('finpile.errors.')}")

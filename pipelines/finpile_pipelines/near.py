@@ -33,6 +33,7 @@ from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, s
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import ShardRef, shard_url
 
+_KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
 _NUMBER_MASK = (1 << 63) - 1
 
 
@@ -97,6 +98,8 @@ class _NearStage:
         """Writes `groups` (number, group) and the pairs of each group partition; returns the grouped documents."""
         folder = shards.join(self._folder, "pairs")
         tables = [shards.read_parquet(shards.join(folder, path)) for path in shards.list_files(folder)]
+        if not tables:
+            return 0
         pairs = pa.concat_tables(tables).group_by(["a", "b"]).aggregate([])
         pairs = pairs.sort_by([("a", "ascending"), ("b", "ascending")])
         groups = clusters.components(pairs)
@@ -113,7 +116,8 @@ class _NearStage:
 
         def send(ref: ShardRef) -> Parcels:
             table = _grouped_rows(reader, ref, shards.read_parquet(shards.join(folder, "groups.parquet")))
-            return Parcels(f"{ref.index:06d}", split_by_partition(table, table["group"].to_numpy() % partitions))
+            parts = split_by_partition(table, table["group"].to_numpy() % partitions) if table else {}
+            return Parcels(f"{ref.index:06d}", parts)
 
         def decide(group: tuple[int, pa.Table]) -> pa.Table:
             pairs = shards.read_parquet(shards.join(folder, "grouped_pairs", f"{group[0]:06d}.parquet"))
@@ -173,17 +177,18 @@ def _number(scope: str, digest: bytes) -> int:
 
 def _key_rows(reader: _Survivors, ref: ShardRef, near: NearConfig) -> pa.Table:
     """One row (key, doc) for each band of each document that has words."""
-    tables = []
+    tables = [_KEY_SCHEMA.empty_table()]
     for table in reader.read(ref):
         keys = minhash.keys_in_scope(minhash.band_keys(table, near), reader.scope(ref)).ravel()
         docs = np.repeat(table["number"].to_numpy(), near.bands)
         worded = keys != minhash.NO_KEY
-        tables.append(pa.table({"key": keys[worded], "doc": docs[worded]}))
+        tables.append(pa.table({"key": keys[worded], "doc": docs[worded]}, schema=_KEY_SCHEMA))
         report_progress(table.num_rows, table["text"].nbytes)
     return pa.concat_tables(tables)
 
 
-def _grouped_rows(reader: _Survivors, ref: ShardRef, groups: pa.Table) -> pa.Table:
+def _grouped_rows(reader: _Survivors, ref: ShardRef, groups: pa.Table) -> pa.Table | None:
+    """The shard's documents that belong to a group; None for an empty shard."""
     known, group = groups["doc"].to_numpy(), groups["group"].to_numpy()
     tables = []
     for table in reader.read(ref):
@@ -191,7 +196,7 @@ def _grouped_rows(reader: _Survivors, ref: ShardRef, groups: pa.Table) -> pa.Tab
         at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
         found = known[at] == numbers
         tables.append(table.filter(pa.array(found)).append_column("group", pa.array(group[at[found]])))
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables) if tables else None
 
 
 def _resolve_partition(table: pa.Table, pairs: pa.Table, near: NearConfig) -> pa.Table:

@@ -19,8 +19,8 @@ from finpile import shards
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
 from finpile.digest import multiset_digest, to_hex
-from finpile.document import PUBLISHED_SCHEMA, text_views
-from finpile.ledger import LEDGER_SCHEMA
+from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, text_views
+from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 from finpile.split import HELDOUT, assign_split
 from finpile.tree import Tree, document_part, removed_part
 from finpile_pipelines.dedup import digest_bits, read_copies, read_decisions
@@ -133,7 +133,7 @@ def run(
 def apply_decisions(ref: ShardRef, config: CorpusConfig, clean: str, folder: str) -> tuple[pa.Table, pa.Table]:
     """(kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard."""
     batches = list(shards.read_ipc(shard_url(clean, "documents", ref.name)))
-    table = pa.Table.from_batches(batches)
+    table = pa.Table.from_batches(batches, schema=DOCUMENT_SCHEMA)
     decisions = read_decisions(folder, ref.index)
     copies = read_copies(folder, ref.index)
     num_copies = np.ones(table.num_rows, np.int32)
@@ -143,7 +143,7 @@ def apply_decisions(ref: ShardRef, config: CorpusConfig, clean: str, folder: str
     stay = np.ones(table.num_rows, bool)
     stay[decisions["row"].to_numpy()] = False
     gone = table.take(decisions["row"])
-    return table.filter(pa.array(stay)).cast(PUBLISHED_SCHEMA), _ledger_rows(gone, decisions)
+    return table.filter(pa.array(stay)), _ledger_rows(gone, decisions)
 
 
 def _ledger_rows(gone: pa.Table, decisions: pa.Table) -> pa.Table:
@@ -201,7 +201,7 @@ def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
 
 def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     order = [(name, "ascending") for name in ("dataset", "source", "locator", "id", "start", "end", "reason")]
-    table = rows.sort_by(order).cast(LEDGER_SCHEMA)
+    table = rows.sort_by(order).cast(PUBLISHED_LEDGER_SCHEMA)
     shards.write_parquet(shards.join(root, part.path), table)
     return {**_file(root, part, table), "stage": table["stage"][0].as_py(), "removed": _count_removed(table)}
 

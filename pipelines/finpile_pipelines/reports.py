@@ -109,7 +109,7 @@ def _details(records: Mapping[str, StageRecord]) -> tuple[tuple[str, str], ...]:
     return (
         ("Vocabulary", f"{training['vocab_size']:,} entries, from {training['chunks']:,} chunk models"),
         ("Training sequences", f"{tokens['sequences']:,}; {tokens['tokens_left_over']:,} tokens left over"),
-        ("Fingerprint", records["tokens"].fingerprint),
+        ("Tokenizer", training["checksum"]),
     )
 
 

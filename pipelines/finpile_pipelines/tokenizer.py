@@ -94,10 +94,12 @@ def run(engine: Engine, config: TokenizerConfig, domains: Sequence[Domain], tree
 
     engine.run("tokenizer", construct)
     chunks = shards.read_json(shards.join(folder, "tasks.json"))
+    if not chunks:
+        raise RunError("no training document is left to train a tokenizer on: all of them are held out or removed")
     merged = merge(_merge_domain(models, domain, chunks) for domain in domains if _trained(domain, chunks))
     vocabulary = prune_to(merged, config.vocab_size)
     UnigramTokenizer(vocabulary).save(tree.tokenizer)
-    training = {
+    training: dict[str, Any] = {
         "algorithm": "unigram, split and merge",
         "vocab_size": vocabulary.vocab_size,
         "vocab_size_asked_for": config.vocab_size,

@@ -346,4 +346,4 @@ def test_configs_are_frozen_and_keyword_only(tmp_path: Path) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.name = "other"  # type: ignore[misc]
     with pytest.raises(TypeError):
-        TokensConfig(512)  # type: ignore[misc]
+        TokensConfig(512)  # type: ignore[call-arg]

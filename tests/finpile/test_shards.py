@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.core import url_to_fs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,7 +96,7 @@ def test_bytes_come_back_and_replace_what_stood_there(root: str) -> None:
     url = shards.join(root, "deep", "er", "file")
     for data in (b"first", b"", b"\x00\xff"):
         shards.write_bytes(url, data)
-        with shards.fsspec.open(url, "rb") as stream:
+        with fsspec.open(url, "rb") as stream:
             assert stream.read() == data
     assert shards.list_files(root) == ["deep/er/file"]
 
@@ -109,15 +111,14 @@ def test_error_in_the_middle_leaves_what_was_there(root: str, error: type[BaseEx
     url = shards.join(root, "file")
     if before is not None:
         shards.write_bytes(url, before)
-    with pytest.raises(error):
-        with shards.write_atomically(url) as stream:
-            stream.write(b"half of it")
-            raise error
+    with pytest.raises(error), shards.write_atomically(url) as stream:
+        stream.write(b"half of it")
+        raise error
     assert shards.exists(url) == (before is not None)
-    fs, path = shards.url_to_fs(root)
+    fs, path = url_to_fs(root)
     assert [found for found in fs.find(path) if not found.endswith("/file")] == []
     if before is not None:
-        with shards.fsspec.open(url, "rb") as stream:
+        with fsspec.open(url, "rb") as stream:
             assert stream.read() == before
 
 
@@ -164,11 +165,11 @@ def test_json_comes_back_from_the_same_bytes(value: object) -> None:
     url = "memory://json/value.json"
     shards.write_json(url, value)
     assert shards.read_json(url) == value
-    with shards.fsspec.open(url, "rb") as stream:
+    with fsspec.open(url, "rb") as stream:
         data = stream.read()
     assert data.endswith(b"\n")
     shards.write_json(url, json.loads(data))
-    with shards.fsspec.open(url, "rb") as stream:
+    with fsspec.open(url, "rb") as stream:
         assert stream.read() == data
 
 
@@ -200,7 +201,7 @@ def test_parquet_is_the_same_however_its_table_was_put_together(tmp_path: Path) 
 def test_parquet_has_its_row_groups_and_compression(root: str) -> None:
     url = shards.join(root, "part.parquet")
     shards.write_parquet(url, rows(shards.ROW_GROUP_ROWS + 1))
-    with shards.fsspec.open(url, "rb") as stream:
+    with fsspec.open(url, "rb") as stream:
         found = pq.ParquetFile(io.BytesIO(stream.read())).metadata
     assert [found.row_group(index).num_rows for index in range(found.num_row_groups)] == [shards.ROW_GROUP_ROWS, 1]
     assert {found.row_group(0).column(index).compression for index in range(3)} == {"ZSTD"}
@@ -221,7 +222,7 @@ def test_ipc_batches_come_back_as_they_were_cut(root: str, compress: bool) -> No
     batches = [batch for table in (rows(3), rows(1), rows(0)) for batch in table.to_batches()]
     assert shards.write_ipc(url, SCHEMA, iter(batches), compress=compress) == 4
     assert list(shards.read_ipc(url)) == batches
-    assert list(shards.read_ipc(url))[0].schema == SCHEMA
+    assert next(shards.read_ipc(url)).schema == SCHEMA
 
 
 def test_ipc_of_nothing_is_a_file_of_no_batches(root: str) -> None:
@@ -263,7 +264,20 @@ def test_equal_parts_have_equal_fingerprints_and_others_have_not(one: object, ot
 
 
 def test_fingerprint_tells_parts_apart() -> None:
-    parts = [("ab",), ("a", "b"), (["a", "b"],), ("b", "a"), (1,), ("1",), (1.0,), (True,), (None,), (), ({},), ([],)]
+    parts: list[tuple[object, ...]] = [
+        ("ab",),
+        ("a", "b"),
+        (["a", "b"],),
+        ("b", "a"),
+        (1,),
+        ("1",),
+        (1.0,),
+        (True,),
+        (None,),
+        (),
+        ({},),
+        ([],),
+    ]
     assert len({fingerprint(*some) for some in parts}) == len(parts)
     assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
 
@@ -324,7 +338,7 @@ def test_stage_that_failed_has_no_record_and_goes_on_with_what_it_left(root: str
         stage.run()
     assert shards.load_stage(stage.folder) is None
     torn = shards.join(stage.folder, "one-m1.0a1b2c3d.tmp")
-    fs, path = shards.url_to_fs(torn)
+    fs, path = url_to_fs(torn)
     fs.pipe_file(path, b"torn")
     stage.fails = False
     assert stage.run()[1]
@@ -361,7 +375,12 @@ def test_record_is_written_after_all_files(root: str, monkeypatch: pytest.Monkey
     stage = Stage(root, "m1")
     written: list[str] = []
     write = shards.write_bytes
-    monkeypatch.setattr(shards, "write_bytes", lambda url, data: (written.append(url), write(url, data))[1])
+
+    def watched(url: str, data: bytes) -> None:
+        written.append(url)
+        write(url, data)
+
+    monkeypatch.setattr(shards, "write_bytes", watched)
     stage.run()
     assert written[-1] == shards.join(stage.folder, "stage.json")
     assert [name.rsplit("/", 1)[-1] for name in written] == ["started.json", "one-m1", "two-m1", "stage.json"]

@@ -58,7 +58,8 @@ def test_empty_and_chunked_columns_keep_their_length(after: date | None) -> None
 
 @given(
     moments=st.lists(
-        st.none() | st.datetimes(datetime(1970, 1, 1), datetime(2099, 1, 1)).map(lambda moment: moment.replace(microsecond=0))
+        st.none()
+        | st.datetimes(datetime(1970, 1, 1), datetime(2099, 1, 1)).map(lambda moment: moment.replace(microsecond=0))
     ),
     after=st.dates(date(1970, 1, 1), date(2098, 12, 31)),
 )

@@ -5,35 +5,39 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from finpile import shards
 from finpile.errors import InputError
-from finpile.ledger import LEDGER_SCHEMA
+from finpile.ledger import Removal, ledger_table
 from finpile.story import MIN_ID_DIGITS, tell
 
 Row = dict[str, Any]
 
 
 def rows_of(out: Path, folder: str) -> list[Row]:
-    return [row for path in sorted((out / folder).rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    return [
+        row for path in sorted((out / folder).rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()
+    ]
 
 
 def test_every_id_of_the_tree_tells_its_rows(sample_build: Path) -> None:
     """Against a scan of everything: a kept document, one with duplicates, one with cuts, and each way of removal."""
     documents, ledger = rows_of(sample_build, "documents"), rows_of(sample_build, "removed")
     asked = {row["stage"] + row["reason"]: row["id"] for row in ledger}
-    asked |= {"kept": documents[0]["id"], "stands for others": next(row["duplicate_of"] for row in ledger if row["duplicate_of"])}
+    asked |= {
+        "kept": documents[0]["id"],
+        "stands for others": next(row["duplicate_of"] for row in ledger if row["duplicate_of"]),
+    }
     assert len(asked) > 15
-    for id in asked.values():
-        story = tell(str(sample_build), id)
-        assert story.id == id
-        assert story.document == next((row for row in documents if row["id"] == id), None)
-        expected = [row for row in ledger if row["id"] == id]
+    for wanted in asked.values():
+        story = tell(str(sample_build), wanted)
+        assert story.id == wanted
+        assert story.document == next((row for row in documents if row["id"] == wanted), None)
+        expected = [row for row in ledger if row["id"] == wanted]
         assert sorted(map(repr, story.removals)) == sorted(map(repr, expected))
-        assert sorted(map(repr, story.copies)) == sorted(repr(row) for row in ledger if row["duplicate_of"] == id)
+        assert sorted(map(repr, story.copies)) == sorted(repr(row) for row in ledger if row["duplicate_of"] == wanted)
 
 
 def test_removed_document_has_no_text_but_a_reason(sample_build: Path) -> None:
@@ -57,25 +61,23 @@ def test_cuts_stand_in_the_order_of_the_text(sample_build: Path) -> None:
 
 def test_prefix_that_fits_one_id_is_enough(sample_build: Path) -> None:
     ids = sorted({row["id"] for folder in ("documents", "removed") for row in rows_of(sample_build, folder)})
-    id = ids[len(ids) // 2]
-    prefix = next(id[:size] for size in range(MIN_ID_DIGITS, 33) if sum(other.startswith(id[:size]) for other in ids) == 1)
-    assert tell(str(sample_build), prefix) == tell(str(sample_build), id)
+    whole = ids[len(ids) // 2]
+    prefix = next(
+        whole[:size] for size in range(MIN_ID_DIGITS, 33) if sum(other.startswith(whole[:size]) for other in ids) == 1
+    )
+    assert tell(str(sample_build), prefix) == tell(str(sample_build), whole)
 
 
 def removed_as(out: Path, *ids: str) -> Path:
-    rows = [
-        dict.fromkeys(LEDGER_SCHEMA.names, "")
-        | {"id": id, "duplicate_of": None, "duplicate_offset": None, "start": None, "end": None, "removed_text": b"x"}
-        for id in ids
-    ]
-    table = pa.Table.from_pylist(rows, schema=LEDGER_SCHEMA)
+    common = {"dataset": "D", "source": "S", "locator": "x", "stage": "clean", "reason": "empty_text"}
+    table = ledger_table(Removal(id=one, **common) for one in ids)
     shards.write_parquet(str(out / "removed/stage=clean/part-00000-of-00001.parquet"), table)
     return out
 
 
 def test_prefix_of_several_ids_asks_for_more_digits(tmp_path: Path) -> None:
     out = str(removed_as(tmp_path, "abcd1" + "0" * 27, "abcd2" + "0" * 27, "abcd2" + "1" * 27))
-    with pytest.raises(InputError, match="3 ids begin with 'abcd': abcd10+, abcd20+, ...: give more digits"):
+    with pytest.raises(InputError, match=r"3 ids begin with 'abcd': abcd10+, abcd20+, \.\.\.: give more digits"):
         tell(out, "abcd")
     assert tell(out, "abcd1").id == "abcd1" + "0" * 27
 

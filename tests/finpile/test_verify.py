@@ -23,7 +23,7 @@ from finpile.document import PUBLISHED_SCHEMA
 from finpile.errors import InputError, IntegrityError
 from finpile.ledger import LEDGER_SCHEMA
 from finpile.tree import Tree
-from finpile.verify import Law, load_manifest, verify
+from finpile.verify import load_manifest, verify
 
 Row = dict[str, Any]
 Change = Callable[[list[Row]], list[Row] | None]
@@ -126,7 +126,7 @@ def test_laws_say_what_they_counted(sample_build: Path) -> None:
     num_read = sum(row["read"] for row in expected["sources"])
     assert found[COUNTED] == f"{num_read:,} documents read"
     assert found[IDS] == f"{len(read_documents(sample_build)):,} documents"
-    assert "2022-08-0" in found[LATER]
+    assert "31 documents after 2022-07-31" in found[LATER]
 
 
 def test_copies_of_a_document_are_its_duplicates_and_itself(sample_build: Path) -> None:
@@ -189,7 +189,9 @@ def test_cut_file_is_found(copy_of_sample: Path, name: str) -> None:
     assert detail(copy_of_sample, FILES) == f"{name} is altered"
 
 
-@pytest.mark.parametrize("name", [*(f"{Path(name).parent}/extra" for name in ONE_OF_EACH), "documents/new/part.parquet"])
+@pytest.mark.parametrize(
+    "name", [*(f"{Path(name).parent}/extra" for name in ONE_OF_EACH), "documents/new/part.parquet"]
+)
 def test_file_of_no_stage_is_found(copy_of_sample: Path, name: str) -> None:
     (copy_of_sample / name).parent.mkdir(exist_ok=True)
     (copy_of_sample / name).write_bytes(b"")
@@ -413,12 +415,8 @@ def test_damaged_manifest_is_told_as_such(copy_of_sample: Path, text: str) -> No
 
 def test_manifest_without_a_stage_is_told_as_such(copy_of_sample: Path) -> None:
     edit_manifest(copy_of_sample, lambda manifest: manifest["stages"].pop(1))
-    try:
-        laws: list[Law] = verify(str(copy_of_sample))
-    except (IntegrityError, InputError) as error:
-        assert "manifest.json" in str(error)
-    else:
-        assert not all(law.holds for law in laws)
+    with pytest.raises((IntegrityError, InputError), match=r"manifest\.json"):
+        verify(str(copy_of_sample))
 
 
 def test_build_can_be_verified_where_it_was_moved(copy_of_sample: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ("documents", "removed", "tokenizer", "tokens", "reports")
 PATIENCE_SECONDS = 120
-_WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index fund".split()
+_WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index fund"
 _NUM_DISTINCT = 22
 _MINI: dict[str, Any] = {
     "name": "mini",
@@ -59,7 +59,9 @@ def records() -> list[Record]:
     """Thirty-six documents: twelve exact copies and two near ones among them, some late, one without a date."""
     draw = random.Random(20230330)
     texts = [
-        "\n".join(" ".join(draw.choices(_WORDS, k=12)).capitalize() + f" {draw.randrange(10**6)}." for _ in range(14))
+        "\n".join(
+            " ".join(draw.choices(_WORDS.split(), k=12)).capitalize() + f" {draw.randrange(10**6)}." for _ in range(14)
+        )
         for _ in range(_NUM_DISTINCT)
     ]
     texts[4] += "\n<b>& €uro – Zürich</b>"
@@ -67,6 +69,7 @@ def records() -> list[Record]:
     days = [f"{2018 + index % 6}-{1 + index % 12:02d}-{1 + index % 28:02d}T08:00:00Z" for index in range(len(texts))]
     found: list[Record] = [{"text": text, "date": day} for text, day in zip(texts, days, strict=True)]
     found[3]["date"] = None
+    found[-1]["date"] = "2017-01-01"  # the first of its near copies, and so the one that is kept for all of them
     return found
 
 
@@ -88,8 +91,9 @@ def write_corpus(records: list[Record]) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def start_python() -> Callable[..., subprocess.Popen[str]]:
+def start_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.Popen[str]]:
     """Starts Python on arguments, in a session (a process group) of its own, with the project importable."""
+    scratch = str(tmp_path_factory.mktemp("scratch"))  # what a killed process leaves is left there
 
     def start(*arguments: object, **environment: str) -> subprocess.Popen[str]:
         rooms = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
@@ -101,7 +105,7 @@ def start_python() -> Callable[..., subprocess.Popen[str]]:
             text=True,
             cwd=ROOT,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(rooms), **environment},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(rooms), "TMPDIR": scratch, **environment},
         )
 
     return start

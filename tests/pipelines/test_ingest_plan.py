@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +17,9 @@ from hypothesis import strategies as st
 
 from finpile.config import CorpusConfig, SourceConfig, load_config
 from finpile.errors import InputError, RunError
+from finpile.report.summary import source_rows
 from finpile.sources.base import InputFile
+from finpile.verify import verify
 
 SIZES = st.lists(st.lists(st.integers(0, 50), max_size=12), min_size=1, max_size=4)
 
@@ -28,7 +32,10 @@ def source(name: str, *paths: str, dataset: str = "FinPile") -> SourceConfig:
 def test_tasks_hold_every_file_once_in_order_and_no_more_than_asked(sizes: list[list[int]], task_bytes: int) -> None:
     config = CorpusConfig(name="c", sources=tuple(source(f"s{index}", "x") for index in range(len(sizes))))
     inputs = [
-        [InputFile(url=f"/{entry}/{number}", locator=f"{entry}/{number:03d}", size_bytes=size, version="1") for number, size in enumerate(some)]
+        [
+            InputFile(url=f"/{entry}/{number}", locator=f"{entry}/{number:03d}", size_bytes=size, version="1")
+            for number, size in enumerate(some)
+        ]
         for entry, some in enumerate(sizes)
     ]
     tasks = ingest.plan(config, inputs, task_bytes)
@@ -79,7 +86,7 @@ def test_source_with_nothing_readable_is_an_error_that_names_source_and_reason(
     [
         ("Short.", {}),
         ("!!! ??? ...", {}),
-        ("Short.", {"heldout": {"after": __import__("datetime").date(1999, 1, 1)}}),
+        ("Short.", {"heldout": {"after": date(1999, 1, 1)}}),
         ("No curly {bracket} here.", {"clean": True}),
     ],
     ids=["too short for a sequence", "no words", "all held out", "all filtered"],
@@ -88,9 +95,25 @@ def test_corpus_too_small_for_a_stage_ends_with_a_message(
     text: str, changes: dict[str, object], write_corpus: Callable[..., Path], tmp_path: Path
 ) -> None:
     """Whatever little a corpus holds, the build ends with an error raised on purpose."""
-    line = ('{"text": "%s", "date": "2020-01-01"}\n' % text).encode()
-    path = write_corpus(tmp_path, {"News.jsonl": line, "Web.jsonl": line}, **{k: v for k, v in changes.items() if k != "clean"})
+    line = (json.dumps({"text": text, "date": "2020-01-01"}) + "\n").encode()
+    path = write_corpus(
+        tmp_path, {"News.jsonl": line, "Web.jsonl": line}, **{k: v for k, v in changes.items() if k != "clean"}
+    )
     if "clean" in changes:
         path.write_text(path.read_text().replace("filters: []", "filters: [c4]"))
     with pytest.raises(RunError):
         build(load_config(path), str(tmp_path / "out"), Engine())
+
+
+def test_row_may_lose_all_its_documents_to_the_filters(write_corpus: Callable[..., Path], tmp_path: Path) -> None:
+    """One source is emptied; the others make a corpus."""
+    lines = [f"Bank number {number} lent gold to port {number}." for number in range(40)]
+    good = "".join(json.dumps({"text": text, "date": "2020-01-01"}) + "\n" for text in lines).encode()
+    path = write_corpus(tmp_path, {"News.jsonl": good, "Web.jsonl": b'{"text": "{"}\n' * 3})
+    head, tail = path.read_text().split("name: Web")
+    path.write_text(f"{head}name: Web{tail.replace('filters: []', 'filters: [c4]')}")
+    manifest = build(load_config(path), str(tmp_path / "out"), Engine())
+    (web,) = (row for row in source_rows(manifest) if row["source"] == "Web")
+    assert (web["read"], web["cleaned_out"], web["train"]) == (3, 3, 0)
+    assert [law for law in verify(str(tmp_path / "out")) if not law.holds] == []
+    assert not list((tmp_path / "out" / "documents").rglob("source=Web"))

@@ -71,7 +71,7 @@ def run_deed(start_python: StartPython, deed: str, folder: Path) -> tuple[subpro
     ("deed", "error"),
     [
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "WorkerDied"),
-        ("import os; os._exit(3)", "WorkerDied"),
+        pytest.param("import os; os._exit(3)", "WorkerDied", marks=pytest.mark.slow),
         ("import os; os._exit(0)", ("WorkerDied", "RunError")),
     ],
     ids=["killed", "exit 3", "exit 0"],
@@ -92,7 +92,11 @@ def test_lost_worker_ends_the_run_and_leaves_no_process(
 
 
 def test_worker_killed_under_the_command_is_one_message_and_exit_code_1(
-    start_python: StartPython, members: Members, eventually: Eventually, write_corpus: Callable[..., Path], tmp_path: Path
+    start_python: StartPython,
+    members: Members,
+    eventually: Eventually,
+    write_corpus: Callable[..., Path],
+    tmp_path: Path,
 ) -> None:
     command = ["-m", "finpile.cli", "build", write_corpus(tmp_path), "-o", tmp_path / "out", "--workers", "2"]
     process = start_python(*command)
@@ -103,6 +107,24 @@ def test_worker_killed_under_the_command_is_one_message_and_exit_code_1(
     assert eventually(lambda: not members(process.pid))
     assert [line for line in err.splitlines() if line.startswith("finpile: stage ingest: a worker process ended")]
     assert "Traceback" not in err
+
+
+def test_interrupted_command_says_so_and_leaves_no_process(
+    start_python: StartPython,
+    members: Members,
+    eventually: Eventually,
+    write_corpus: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    command = ["-m", "finpile.cli", "build", write_corpus(tmp_path), "-o", tmp_path / "out", "--workers", "2"]
+    process = start_python(*command)
+    assert eventually(lambda: members(process.pid))
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: all processes in the foreground get it
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 130
+    assert "finpile: interrupted" in err
+    assert eventually(lambda: not members(process.pid))
+    assert not (tmp_path / "out" / ".work" / "lock").exists()
 
 
 def test_killed_launcher_takes_its_workers_along_even_where_nobody_reaps_it(
@@ -144,17 +166,12 @@ def test_failing_task_is_told_in_one_line_whatever_number_of_workers(kind: type[
         assert isinstance(error, RunError if kind is not InputError else FinpileError)
         assert "shelf 17 is bare" in str(error)
         assert "\n" not in str(error)
+        if kind is KeyError:
+            assert "KeyError" in str(error)  # whose own text is but the key
     assert not [child for child in psutil.Process().children(True) if "finpile_pipelines.worker" in child.cmdline()]
 
 
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_message_of_a_failed_stage_names_stage_and_kind(num_workers: int, tmp_path: Path) -> None:
-    message = str(failure_of(KeyError, num_workers, tmp_path))
-    assert "stage shelves" in message
-    assert "KeyError" in message  # a KeyError's own text is but the key
-
-
-@pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.parametrize("num_workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_failed_stage_is_one_message_of_the_command(
     num_workers: int, start_python: StartPython, write_corpus: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -62,9 +62,13 @@ def plain(
     return build_of(in_one_file(records[::2] * 2), web, tmp_path_factory.mktemp("plain"), write_corpus)
 
 
+def rows_of(folder: Path) -> list[Record]:
+    return [row for path in sorted(folder.rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+
+
 def documents_of(out: Path) -> list[Record]:
     """Kept documents in their order, without what says where they lay."""
-    rows = [row for path in sorted((out / "documents").rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    rows = rows_of(out / "documents")
     return [{key: value for key, value in row.items() if key not in ("id", "locator")} for row in rows]
 
 
@@ -89,10 +93,19 @@ def test_files_do_not_show_in_what_is_learned_and_reported(
     assert [law for law in verify(str(out)) if not law.holds] == []
 
 
-def test_the_plain_build_removed_exact_and_near_copies(plain: Path) -> None:
+def test_plain_build_removed_exact_and_near_copies(plain: Path) -> None:
     """Else the law above would say little."""
-    removed = {path.name.split("=")[1]: path for path in (plain / "removed").iterdir()}
-    assert set(removed) == {"exact", "near"}
+    assert {path.name for path in (plain / "removed").iterdir()} == {"stage=exact", "stage=near"}
     documents = documents_of(plain)
     assert {row["split"] for row in documents} == {"train", "heldout"}
     assert max(row["num_copies"] for row in documents) > 2
+
+
+def test_duplicate_whose_kept_copy_goes_later_is_passed_on(plain: Path, records: list[Record]) -> None:
+    """Two equal texts; then the one that was kept goes too, for the sake of a near copy that is older."""
+    (stays,) = (row for row in rows_of(plain / "documents") if row["text"] == records[-1]["text"])
+    gone = {row["stage"]: row for row in rows_of(plain / "removed") if row["duplicate_of"] == stays["id"]}
+    assert set(gone) == {"exact", "near"}
+    assert {row["removed_text"].decode() for row in gone.values()} == {records[1]["text"]}
+    assert gone["near"]["id"] in gone["exact"]["detail"]
+    assert stays["num_copies"] == 3

@@ -174,12 +174,11 @@ def test_token_shards_are_the_training_documents_in_digest_order(
 ) -> None:
     documents = in_stream_order(found.train)
     eot = peer.token_to_id(END_OF_TEXT)
+    assert eot is not None
     stream = [number for row in documents for number in [*ids_of(peer, row), eot]]
     shards = [pa.ipc.open_file(path).read_all() for path in sorted((sample_build / "tokens").rglob("*.arrow"))]
     shape = (-1, SEQUENCE_LENGTH)
-    sequences = np.concatenate(
-        [np.array(shard["ids"].combine_chunks().flatten()).reshape(shape) for shard in shards]
-    )
+    sequences = np.concatenate([np.array(shard["ids"].combine_chunks().flatten()).reshape(shape) for shard in shards])
     counts = {stage["stage"]: stage["counts"] for stage in manifest_of(sample_build)["stages"]}["tokens"]
     assert sequences.dtype == np.uint16
     assert len(sequences) == counts["sequences"] == len(stream) // SEQUENCE_LENGTH

@@ -40,6 +40,7 @@ def test_exact_duplicates_are_those_of_a_set(stories: list[str]) -> None:
     num = len(stories)
     columns = {
         "digest": exact.document_digests(texts),
+        "text_digest": exact.document_digests(texts),
         "scope": [""] * num,
         "priority": [0] * num,
         "timestamp": [None] * num,

@@ -247,7 +247,7 @@ def test_a_preset_alone_is_the_preset() -> None:
 
 def test_the_training_file_that_comes_along_is_valid() -> None:
     config = load_train_config(REPOSITORY / "pipelines" / "configs" / "train-tiny.yaml")
-    assert config.tokens == str(REPOSITORY / "out" / "tokens" / "split=train")
+    assert config.tokens == str(REPOSITORY / "out" / "sample" / "tokens" / "split=train")
     assert config.model_config().num_layers == 4
 
 

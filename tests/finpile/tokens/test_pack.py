@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -40,7 +42,7 @@ def test_shards_cut_the_stream_into_whole_sequences(lengths: list[int], sequence
     whole = [sequence for sequence in sequences if len(sequence) == sequence_length]
     expected = [whole[begin : begin + per_shard] for begin in range(0, len(whole), per_shard)]
     found = cut_points(lengths, sequence_length, per_shard)
-    assert [stream[begin:end] for begin, end in found] == [sum(shard, []) for shard in expected]
+    assert [stream[begin:end] for begin, end in found] == [list(chain.from_iterable(shard)) for shard in expected]
 
 
 def test_stream_shorter_than_a_sequence_makes_no_shard() -> None:
@@ -69,7 +71,7 @@ def test_shards_hold_the_joined_documents_in_order(
     ]
     everything = [token for some in documents for token in join_slowly(some)]
     size = len(everything) // sequence_length * sequence_length
-    assert sum(shards, []) == everything[:size]
+    assert list(chain.from_iterable(shards)) == everything[:size]
     assert all(len(shard) == per_shard * sequence_length for shard in shards[:-1])
 
 

@@ -1,0 +1,228 @@
+"""Strict YAML to frozen dataclasses: no unknown key, no missing one, no value of another type.
+
+Every error tells file, line, what was found, what was expected, and the nearest name that is known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import yaml
+
+from finpile.errors import ConfigError
+
+T = typing.TypeVar("T")
+
+_NULL = "tag:yaml.org,2002:null"
+_NAMES = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    date: "a day such as 2022-07-31",
+}
+
+
+def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
+    """Reads a YAML file into a dataclass.
+
+    A dataclass with a classmethod `named` may also be given by one of its names, and one with `choices` lists them.
+
+    Raises: ConfigError.
+    """
+    file = Path(path)
+    try:
+        node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read ({error.strerror}); give the path of a YAML file") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{file}: is not YAML: {' '.join(str(error).split())}") from error
+    if node is None:
+        raise ConfigError(f"{file}: is empty; expected the keys of {what}")
+    return typing.cast(T, _Reader(str(file)).read(node, kind, what))
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a message about a name that is not known."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"; did you mean `{close[0]}`?" if close else f"; known: {', '.join(sorted(names))}"
+
+
+class _Reader:
+    """Turns YAML nodes, which know their lines, into values of annotated types."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._loader = yaml.SafeLoader("")
+
+    def read(self, node: yaml.Node, kind: Any, what: str) -> Any:
+        origin = typing.get_origin(kind)
+        if origin in (typing.Union, types.UnionType):
+            return self._union(node, typing.get_args(kind), what)
+        if dataclasses.is_dataclass(kind):
+            return self._dataclass(node, kind, what)
+        if origin is Literal:
+            choices = typing.get_args(kind)
+            value = self._plain(node, what)
+            return value if value in choices else self._fail(node, what, kind)
+        if origin is tuple:
+            return self._tuple(node, typing.get_args(kind)[0], what)
+        if origin is Mapping:
+            return self._mapping(node, what)
+        return self._scalar(node, kind, what)
+
+    def _union(self, node: yaml.Node, kinds: tuple[Any, ...], what: str) -> Any:
+        for kind in kinds:
+            if self._fits(node, kind):
+                return None if kind is type(None) else self.read(node, kind, what)
+        return self._fail(node, what, *kinds)
+
+    def _fits(self, node: yaml.Node, kind: Any) -> bool:
+        """Whether a node is of the kind at first sight: good enough to choose, and to let `read` find the error."""
+        if kind is type(None):
+            return bool(node.tag == _NULL)
+        if dataclasses.is_dataclass(kind):
+            named = hasattr(kind, "named") and isinstance(node, yaml.ScalarNode) and node.tag.endswith(":str")
+            return named or isinstance(node, yaml.MappingNode)
+        if typing.get_origin(kind) is Literal:
+            return isinstance(node, yaml.ScalarNode) and node.value in typing.get_args(kind)
+        if typing.get_origin(kind) in (tuple, Mapping):
+            return not isinstance(node, yaml.ScalarNode)
+        try:
+            return isinstance(node, yaml.ScalarNode) and _is_a(self._plain(node, "a value"), kind)
+        except ConfigError:
+            return False
+
+    def _dataclass(self, node: yaml.Node, kind: Any, what: str) -> Any:
+        if isinstance(node, yaml.ScalarNode) and hasattr(kind, "named") and node.tag.endswith(":str"):
+            return self._made(node, lambda: kind.named(node.value))
+        if not isinstance(node, yaml.MappingNode):
+            self._fail(node, what, kind)
+        hints = typing.get_type_hints(kind)
+        values: dict[str, Any] = {}
+        for key, child in self._entries(node, what):
+            if key not in hints:
+                self._error(_key_node(node, key), f"unknown key `{key}` in {what}{nearest(key, hints)}")
+            values[key] = self.read(child, hints[key], f"`{key}`")
+        for entry in dataclasses.fields(kind):
+            required = entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING
+            if required and entry.name not in values:
+                self._error(node, f"key `{entry.name}` is missing in {what}")
+        return self._made(node, lambda: kind(**values))
+
+    def _made(self, node: yaml.Node, make: typing.Callable[[], T]) -> T:
+        """A value whose own checks may object: the line is that of the key, or of the entry, that they name."""
+        try:
+            return make()
+        except ConfigError as error:
+            self._error(_blamed(node, str(error)), str(error))
+
+    def _tuple(self, node: yaml.Node, kind: Any, what: str) -> tuple[Any, ...]:
+        if isinstance(node, yaml.ScalarNode) and kind is str:
+            return (self._scalar(node, str, what),)
+        if not isinstance(node, yaml.SequenceNode):
+            self._error(node, f"{what} is {_found(node)}: expected a list")
+        return tuple(self.read(child, kind, f"an entry of {what}") for child in node.value)
+
+    def _mapping(self, node: yaml.Node, what: str) -> dict[str, str]:
+        if not isinstance(node, yaml.MappingNode):
+            self._error(node, f"{what} is {_found(node)}: expected a mapping of names")
+        return {key: self._scalar(child, str, f"`{key}` of {what}") for key, child in self._entries(node, what)}
+
+    def _entries(self, node: yaml.MappingNode, what: str) -> Iterator[tuple[str, yaml.Node]]:
+        """Keys that are text, each once, and their values."""
+        seen: set[str] = set()
+        for key, child in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self._error(key, f"a key of {what} is {_found(key)}: expected text")
+            if key.value in seen:
+                self._error(key, f"key `{key.value}` stands twice in {what}: keep one of them")
+            seen.add(key.value)
+            yield key.value, child
+
+    def _scalar(self, node: yaml.Node, kind: Any, what: str) -> Any:
+        value = self._plain(node, what)
+        if not _is_a(value, kind):
+            self._fail(node, what, kind)
+        return float(value) if kind is float else value
+
+    def _plain(self, node: yaml.Node, what: str) -> Any:
+        """The value of a scalar; another node stays as it is, and so is of no scalar kind."""
+        if not isinstance(node, yaml.ScalarNode):
+            return node
+        try:
+            return self._loader.construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError) as error:
+            problem = getattr(error, "problem", None) or error
+            self._error(node, f"{what} is {_found(node)}: {problem}")
+
+    def _fail(self, node: yaml.Node, what: str, *kinds: Any) -> NoReturn:
+        self._error(node, f"{what} is {_found(node)}: expected {' or '.join(_described(kind) for kind in kinds)}")
+
+    def _error(self, node: yaml.Node, message: str) -> NoReturn:
+        place = "" if message.startswith(f"{self._file}:") else f"{self._file}:{node.start_mark.line + 1}: "
+        raise ConfigError(place + message)
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    """Strictly: true is no number, and a moment is no day."""
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    if isinstance(value, datetime):
+        return False
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def _described(kind: Any) -> str:
+    if kind is type(None):
+        return "null"
+    if typing.get_origin(kind) is Literal:
+        return " or ".join(typing.get_args(kind))
+    if dataclasses.is_dataclass(kind):
+        choices: Any = getattr(kind, "choices", tuple)
+        return " or ".join(["a mapping", *choices()])
+    return _NAMES.get(kind, "a list")
+
+
+def _found(node: yaml.Node) -> str:
+    if isinstance(node, yaml.ScalarNode):
+        return repr(node.value)
+    return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
+
+
+def _key_node(node: yaml.MappingNode, name: str) -> yaml.Node:
+    keys: list[yaml.Node] = [key for key, _ in node.value]
+    return next(key for key in keys if key.value == name)
+
+
+def _blamed(node: yaml.Node, message: str) -> yaml.Node:
+    """The node that an object's own objection is about: it names a key first, or quotes a value."""
+    if not isinstance(node, yaml.MappingNode):
+        return node
+    words = re.findall(r"[\w.]+", message)
+    quoted = set(re.findall(r"'([^']*)'", message))
+    named = {part for word in words[:1] for part in word.split(".")}
+    named |= set(re.findall(r"`([^`]*)`", message))
+    for key, child in node.value:
+        if key.value in named:
+            return next((leaf for leaf in _leaves(child) if leaf.value in quoted), key)
+    return node
+
+
+def _leaves(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    """All scalars below a node, keys included."""
+    if isinstance(node, yaml.ScalarNode):
+        yield node
+        return
+    for child in node.value:
+        for part in child if isinstance(child, tuple) else (child,):
+            yield from _leaves(part)

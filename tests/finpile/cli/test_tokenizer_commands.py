@@ -1,0 +1,103 @@
+"""`finpile tokenizer encode` and `decode`: text to ids and back, byte for byte; anything else is one message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from finpile_tokenizer import UnigramTokenizer
+
+Run = Callable[..., Any]
+
+LINES = [
+    b"Oil rose by 3.5% on Tuesday.",
+    b"",
+    "Zürich, 東京 and 𝄞".encode(),
+    b"no text: \xff\xfe\x00\x80",
+    b" two  spaces\tand a tab ",
+    b"a carriage return\r",
+    b"<|endoftext|>",
+]
+
+
+@pytest.fixture
+def tokenizer(sample_build: Path) -> Path:
+    return sample_build / "tokenizer"
+
+
+def test_decode_inverts_encode(run: Run, tokenizer: Path) -> None:
+    text = b"".join(line + b"\n" for line in LINES)
+    encoded = run("tokenizer", "encode", tokenizer, stdin=text)
+    assert (encoded.code, encoded.err) == (0, "")
+    assert len(encoded.out.splitlines()) == len(LINES)
+    decoded = run("tokenizer", "decode", tokenizer, stdin=encoded.out.encode())
+    assert (decoded.code, decoded.err) == (0, "")
+    assert decoded.out.encode("utf-8", "surrogateescape") == text
+
+
+def test_decode_speaks_json(run: Run, tokenizer: Path) -> None:
+    ids = run("tokenizer", "encode", tokenizer, stdin="Zürich\n\n".encode() + b"\xff\n").out.encode()
+    assert run("tokenizer", "decode", tokenizer, "--json", stdin=ids).json() == {"texts": ["Zürich", "", "\\xff"]}
+
+
+def test_ids_are_those_of_the_library(run: Run, tokenizer: Path) -> None:
+    loaded = UnigramTokenizer.load(tokenizer)
+    found = run("tokenizer", "encode", tokenizer, "--json", stdin=b"\n".join(LINES)).json()
+    assert found == {"ids": [loaded.encode(line) for line in LINES]}
+
+
+def test_last_line_needs_no_end(run: Run, tokenizer: Path) -> None:
+    with_end, without = (run("tokenizer", "encode", tokenizer, stdin=text) for text in (b"oil\n", b"oil"))
+    assert with_end == without
+
+
+@pytest.mark.parametrize("command", ["encode", "decode"])
+def test_nothing_in_nothing_out(run: Run, tokenizer: Path, command: str) -> None:
+    found = run("tokenizer", command, tokenizer)
+    assert (found.code, found.out, found.err) == (0, "", "")
+
+
+def test_tokenizer_may_be_its_file(run: Run, tokenizer: Path) -> None:
+    folder, file = (
+        run("tokenizer", "encode", path, stdin=b"oil") for path in (tokenizer, tokenizer / "tokenizer.json")
+    )
+    assert folder == file
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"5 6\n1 two 3\n", "line 2 of standard input is not a line of ids: '1 two 3'"),
+        (b"1.5\n", "line 1 of standard input is not a line of ids: '1.5'"),
+        (b"4096\n", "line 1 of standard input"),
+        (b"-1\n", "line 1 of standard input"),
+        (b"99999999999999999999999\n", "line 1 of standard input"),
+        (b"\xff\xfe\n", "line 1 of standard input"),
+    ],
+    ids=["word", "fraction", "too large", "negative", "far too large", "no text"],
+)
+def test_line_that_holds_no_ids_is_named(run: Run, tokenizer: Path, line: bytes, says: str) -> None:
+    assert says in run("tokenizer", "decode", tokenizer, stdin=line).refusal()
+
+
+@pytest.mark.parametrize("command", ["encode", "decode"])
+@pytest.mark.parametrize("content", [None, "", "{", "{}", "[]", json.dumps({"model": {"type": "BPE"}})], ids=str)
+def test_what_is_no_tokenizer_is_refused(run: Run, tmp_path: Path, command: str, content: str | None) -> None:
+    path = tmp_path / "tokenizer.json"
+    if content is not None:
+        path.write_text(content)
+    for where in (path, tmp_path):
+        assert str(where) in run("tokenizer", command, where, stdin=b"1\n").refusal()
+
+
+def test_compare_counts_the_build_with_its_own_tokenizer(run: Run, sample_build: Path, tokenizer: Path) -> None:
+    found = run("tokenizer", "compare", f"ours={tokenizer}", "--on", sample_build, "--json").json()
+    assert found["files"] == []
+    assert "ours" in json.dumps(found)
+
+
+def test_compare_refuses_what_is_no_tokenizer(run: Run, sample_build: Path, tmp_path: Path) -> None:
+    assert "absent" in run("tokenizer", "compare", tmp_path / "absent", "--on", sample_build).refusal()
