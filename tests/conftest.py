@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
 from hypothesis import settings
 
 from finpile.config import load_config
@@ -32,6 +30,9 @@ def sample_config() -> Path:
 @pytest.fixture(scope="session")
 def sample_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished one-worker build of data_samples. To be read only: `copy_of_sample` is for writing."""
+    from finpile_pipelines.build import build  # Beam: seconds that a test of one function need not wait
+    from finpile_pipelines.engine import Engine
+
     out = tmp_path_factory.mktemp("sample") / "out"
     build(load_config(SAMPLE_CONFIG), str(out), Engine(num_workers=1))
     return out

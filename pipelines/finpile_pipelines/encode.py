@@ -15,7 +15,6 @@ import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from finpile_tokenizer import UnigramTokenizer
 
 from finpile import shards
 from finpile.dedup import exact
@@ -28,6 +27,7 @@ from finpile_pipelines.dedup import digest_bits
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
+from finpile_pipelines.tokenizer import load_tokenizer
 
 #: Text bytes whose ids make one piece of the stream: what a worker sorts at once.
 STREAM_BYTES = 64 << 20
@@ -68,7 +68,7 @@ def run(
 
 def encode_task(path: str, tree: Tree, partitions: int) -> Iterable[Any]:
     """Encodes one documents shard: its training documents' ids by stream partition, and its counts."""
-    tokenizer = UnigramTokenizer.load(tree.tokenizer)
+    tokenizer = load_tokenizer(tree.tokenizer)
     table = shards.read_parquet(shards.join(tree.root, path), ["id", "dataset", "source", "text", "timestamp", "split"])
     ids = tokenizer.encode_array(table["text"].combine_chunks())
     report_progress(table.num_rows, table["text"].nbytes)
@@ -82,7 +82,7 @@ def encode_task(path: str, tree: Tree, partitions: int) -> Iterable[Any]:
 def _write_streams(
     engine: Engine, files: Sequence[Mapping[str, Any]], partitions: int, tree: Tree, folder: str
 ) -> list[tuple[str, int]]:
-    eot_id = UnigramTokenizer.load(tree.tokenizer).eot_id
+    eot_id = load_tokenizer(tree.tokenizer).eot_id
 
     def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
         name = f"{group[0]:06d}.arrow"
@@ -115,7 +115,7 @@ def _write_shards(
     tree: Tree,
     folder: str,
 ) -> list[dict[str, Any]]:
-    tokenizer = UnigramTokenizer.load(tree.tokenizer)
+    tokenizer = load_tokenizer(tree.tokenizer)
     vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
     checksum = tokenizer_checksum(tree)
 

@@ -7,11 +7,14 @@ Source: BloombergGPT (arXiv:2303.17564) §2.3.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -98,7 +101,7 @@ def run(engine: Engine, config: TokenizerConfig, domains: Sequence[Domain], tree
         raise RunError("no training document is left to train a tokenizer on: all of them are held out or removed")
     merged = merge(_merge_domain(models, domain, chunks) for domain in domains if _trained(domain, chunks))
     vocabulary = prune_to(merged, config.vocab_size)
-    UnigramTokenizer(vocabulary).save(tree.tokenizer)
+    save_tokenizer(UnigramTokenizer(vocabulary), tree.tokenizer)
     training: dict[str, Any] = {
         "algorithm": "unigram, split and merge",
         "vocab_size": vocabulary.vocab_size,
@@ -111,6 +114,25 @@ def run(engine: Engine, config: TokenizerConfig, domains: Sequence[Domain], tree
     }
     shards.write_json(shards.join(tree.tokenizer, "training.json"), training)
     return training
+
+
+def save_tokenizer(tokenizer: UnigramTokenizer, url: str) -> None:
+    """Writes a tokenizer's files into a folder of any file system; the package itself knows only local ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save(folder)
+        for path in sorted(Path(folder).iterdir()):
+            shards.write_bytes(shards.join(url, path.name), path.read_bytes())
+
+
+def load_tokenizer(url: str) -> UnigramTokenizer:
+    """The tokenizer in a folder of any file system."""
+    if "://" not in url:
+        return UnigramTokenizer.load(url)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in shards.list_files(url):
+            with fsspec.open(shards.join(url, name), "rb") as stream:
+                Path(folder, name).write_bytes(stream.read())
+        return UnigramTokenizer.load(folder)
 
 
 def count_task(task: tuple[Domain, str], root: str) -> Parcels:

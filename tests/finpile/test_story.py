@@ -69,7 +69,7 @@ def test_prefix_that_fits_one_id_is_enough(sample_build: Path) -> None:
 
 
 def removed_as(out: Path, *ids: str) -> Path:
-    common = {"dataset": "D", "source": "S", "locator": "x", "stage": "clean", "reason": "empty_text"}
+    common: Row = {"dataset": "D", "source": "S", "locator": "x", "stage": "clean", "reason": "empty_text"}
     table = ledger_table(Removal(id=one, **common) for one in ids)
     shards.write_parquet(str(out / "removed/stage=clean/part-00000-of-00001.parquet"), table)
     return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from finpile.cli.main import main
+from finpile.cli import main as entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,13 @@ class Outcome:
         return self.err.removeprefix("finpile: ").rstrip("\n")
 
 
+class _SoftExit:
+    """The module `os`, but for `_exit`, which would take pytest with it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return sys.exit if name == "_exit" else getattr(os, name)
+
+
 Run = Callable[..., Outcome]
 
 
@@ -47,13 +55,14 @@ Run = Callable[..., Outcome]
 def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """`run("check", "corpus.yaml", stdin=b"")`."""
     level = logging.getLogger().level
+    monkeypatch.setattr(entry, "os", _SoftExit())
 
     def call(*arguments: object, stdin: bytes = b"") -> Outcome:
         monkeypatch.setattr(sys, "argv", ["finpile", *map(str, arguments)])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         capfdbinary.readouterr()
         with pytest.raises(SystemExit) as end:
-            main()
+            entry.main()
         sys.stdout.flush()
         captured = capfdbinary.readouterr()
         assert isinstance(end.value.code, int)
