@@ -56,6 +56,9 @@ class SourceConfig:
     """Usage rights of every document that does not name its own."""
 
     def __post_init__(self) -> None:
+        for key in ("name", "dataset"):
+            if not getattr(self, key).strip():
+                raise ConfigError(f"{key} of a source is empty: it names a row, or a group of rows, of Table 1")
         _one_of("format", self.format, FORMATS)
         if not self.paths:
             raise ConfigError(f"source {self.name!r} has no paths: name at least one file or pattern")
@@ -66,7 +69,7 @@ class SourceConfig:
         for name in self.encoding:
             try:
                 "".encode(name)
-            except LookupError:
+            except (LookupError, ValueError):
                 raise ConfigError(
                     f"source {self.name!r}: no encoding is called {name!r}; try utf-8 or latin-1"
                 ) from None

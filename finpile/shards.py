@@ -18,7 +18,9 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from io import UnsupportedOperation
+from pathlib import PurePath
 from typing import IO, Any
 
 import fsspec
@@ -66,8 +68,15 @@ class StageRecord:
 
 def fingerprint(*parts: Any) -> str:
     """32 hex digits over JSON-able parts: equal parts, equal fingerprint, on any machine and run."""
-    text = json.dumps([_DOMAIN, *parts], sort_keys=True, ensure_ascii=False, default=str)
+    text = json.dumps([_DOMAIN, *parts], sort_keys=True, ensure_ascii=False, default=_plain)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _plain(value: Any) -> str:
+    """Days and paths as text. Raises: TypeError for what has no fixed text, such as a set."""
+    if isinstance(value, (date, PurePath)):
+        return str(value)
+    raise TypeError(f"{value!r} cannot be part of a fingerprint")
 
 
 def join(base: str, *names: str) -> str:
@@ -145,7 +154,8 @@ def write_parquet(url: str, table: pa.Table) -> None:
 
 def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
     with fsspec.open(url, "rb") as stream:
-        return pq.ParquetFile(stream).read(columns=columns)
+        # On this thread: one of Arrow's own may still be giving the stream's buffers back while Python shuts down.
+        return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
 
 
 def write_ipc(url: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True) -> int:

@@ -55,6 +55,6 @@ def _find(folder: str, condition: Any) -> list[dict[str, Any]]:
         return []
     fs, path = url_to_fs(folder)
     rows: list[dict[str, Any]] = (
-        ds.dataset(path, filesystem=fs, format="parquet").to_table(filter=condition).to_pylist()
+        ds.dataset(path, filesystem=fs, format="parquet").to_table(filter=condition, use_threads=False).to_pylist()
     )
     return sorted(rows, key=lambda row: (row["id"], row.get("start") or 0))

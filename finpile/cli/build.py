@@ -74,7 +74,7 @@ def build_command(
     display = _Display(console)
     engine = Engine(
         runner=runner,
-        num_workers=workers or os.cpu_count() or 1,
+        num_workers=(os.cpu_count() or 1) if workers is None else workers,
         beam_args=beam_options,
         carrier=carrier,
         watch=display.watch,

@@ -13,6 +13,7 @@ import click
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
+from rich.text import Text
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for machines.")
 
@@ -26,7 +27,7 @@ class Console:
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
-        self._rich = RichConsole(highlight=False, soft_wrap=not sys.stdout.isatty())
+        self._rich = RichConsole(highlight=False, markup=False, emoji=False, soft_wrap=not sys.stdout.isatty())
 
     @property
     def is_terminal(self) -> bool:
@@ -45,12 +46,13 @@ class Console:
             numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
             table.add_column(column, justify="right" if numeric else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(_cell(value) for value in row))
+            table.add_row(*(Text(_cell(value)) for value in row))
         self.line(title, style="bold")
         if self.is_terminal:
             self._rich.print(table)
         else:
-            RichConsole(file=sys.stdout, width=_PLAIN_WIDTH, highlight=False).print(table)
+            plain = RichConsole(file=sys.stdout, width=_PLAIN_WIDTH, highlight=False, markup=False, emoji=False)
+            plain.print(table)
 
     def result(self, value: dict[str, Any]) -> None:
         """The command's outcome as JSON where `--json` asked for it."""

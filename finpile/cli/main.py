@@ -60,6 +60,7 @@ def finpile() -> None:
 
 def main() -> None:
     """Entry point: one message and an exit code for every error raised on purpose."""
+    stdout = sys.stdout
     try:
         code = finpile.main(prog_name="finpile", standalone_mode=False)
     except FinpileError as error:
@@ -71,9 +72,10 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("finpile: interrupted; the same command goes on where this one stopped", err=True)
         code = _INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    except SystemExit:
+        if sys.stdout is stdout:
+            raise
+        code = 0  # Click has replaced the stream: its reader has left, as in `finpile --help | head -1`
     _leave(code if isinstance(code, int) else 0)
 
 

@@ -54,7 +54,7 @@ def decode_command(tokenizer: str, as_json: bool) -> None:
     With --json bytes that are no UTF-8 are escaped.
     """
     loaded = load_tokenizer(tokenizer)
-    texts = [_decoded(loaded, line, number) for number, line in enumerate(sys.stdin, start=1)]
+    texts = [_decoded(loaded, line, number) for number, line in enumerate(sys.stdin.buffer, start=1)]
     if as_json:
         Console(as_json).result({"texts": [text.decode("utf-8", "backslashreplace") for text in texts]})
         return
@@ -75,12 +75,13 @@ def load_tokenizer(path: str) -> UnigramTokenizer:
         raise InputError(f"{path}: {error}") from error
 
 
-def _decoded(tokenizer: UnigramTokenizer, line: str, number: int) -> bytes:
+def _decoded(tokenizer: UnigramTokenizer, line: bytes, number: int) -> bytes:
     from finpile_tokenizer import TokenizerError
 
     try:
         return tokenizer.decode([int(word) for word in line.split()])
     except TokenizerError as error:
         raise InputError(f"line {number} of standard input: {error}") from error
-    except ValueError:
-        raise InputError(f"line {number} of standard input is not a line of ids: {line.strip()[:60]!r}") from None
+    except (ValueError, OverflowError):
+        shown = line.strip()[:60].decode("utf-8", "backslashreplace")
+        raise InputError(f"line {number} of standard input is not a line of ids: {shown!r}") from None

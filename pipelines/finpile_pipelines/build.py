@@ -283,7 +283,10 @@ def _lock(tree: Tree) -> Iterator[None]:
         yield
         return
     path = Path(tree.work("lock"))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"-o {tree.root}: no folder can be made there ({error.strerror}): name another") from error
     if path.exists():
         host, _, pid = path.read_text().partition(" ")
         if host == socket.gethostname() and pid.isdigit() and int(pid) != os.getpid() and psutil.pid_exists(int(pid)):

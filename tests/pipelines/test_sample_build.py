@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,14 +12,18 @@ from datetime import UTC, date
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import tokenizers
+from finpile_pipelines.build import build
+from finpile_pipelines.engine import Engine
 from finpile_tokenizer import END_OF_TEXT, UnigramTokenizer
 
+from finpile.config import load_config
 from finpile.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +31,7 @@ EXPECTED: dict[str, Any] = json.loads((ROOT / "data_samples" / "expected.json").
 ROWS = {(row["dataset"], row["source"]): row for row in EXPECTED["sources"]}
 LAST_TRAIN_DAY = date(2022, 7, 31)
 SEQUENCE_LENGTH = 512
+PUBLISHED = ("documents", "removed", "tokenizer", "tokens", "reports")
 
 Row = dict[str, Any]
 
@@ -256,3 +262,15 @@ def test_table_on_the_terminal_is_that_of_the_tree(sample_build: Path) -> None:
         assert (row["exact"], row["near"]) == (removed.get("exact", 0), removed.get("near", 0))
         assert (row["train"], row["held_out"]) == (expected["kept_train"], expected["kept_heldout"])
         assert +Counter(row["reasons"]) == sum((Counter(some) for some in expected["removed"].values()), Counter())
+
+
+def test_file_system_of_the_output_does_not_show(sample_build: Path) -> None:
+    folder = f"memory://{uuid.uuid4().hex}/out"
+    build(load_config(ROOT / "pipelines" / "configs" / "sample.yaml"), folder, Engine())
+    assert [law for law in verify(folder) if not law.holds] == []
+    memory = fsspec.filesystem("memory")
+    root = folder.removeprefix("memory:/")
+    written = {path.removeprefix(f"{root}/"): memory.cat(path) for path in memory.find(root)}
+    published = {path for path in written if not path.startswith(".work/") and path != "manifest.json"}
+    assert {path for path in published if written[path] != (sample_build / path).read_bytes()} == set()
+    assert len(published) == sum(path.is_file() for name in PUBLISHED for path in (sample_build / name).rglob("*"))
