@@ -287,12 +287,25 @@ def _lock(tree: Tree) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"-o {tree.root}: no folder can be made there ({error.strerror}): name another") from error
-    if path.exists():
-        host, _, pid = path.read_text().partition(" ")
-        if host == socket.gethostname() and pid.isdigit() and int(pid) != os.getpid() and psutil.pid_exists(int(pid)):
-            raise ConfigError(f"-o {tree.root}: another build (process {pid}) is running there: wait for it or end it")
-    path.write_text(f"{socket.gethostname()} {os.getpid()}")
+    if _is_held(path):
+        raise ConfigError(f"-o {tree.root}: another build is running there ({path.read_text()}): wait for it or end it")
+    path.unlink(missing_ok=True)
+    try:
+        with path.open("x") as lock:
+            lock.write(f"{socket.gethostname()} {os.getpid()}")
+    except FileExistsError:
+        raise ConfigError(f"-o {tree.root}: another build has just begun there: wait for it or end it") from None
     try:
         yield
     finally:
         path.unlink(missing_ok=True)
+
+
+def _is_held(path: Path) -> bool:
+    """Whether the lock's process lives; one of another machine cannot be asked, and is taken to."""
+    if not path.exists():
+        return False
+    host, _, pid = path.read_text().partition(" ")
+    if host != socket.gethostname():
+        return bool(host)
+    return pid.isdigit() and int(pid) != os.getpid() and psutil.pid_exists(int(pid))

@@ -54,11 +54,13 @@ def plan(
     tasks: list[IngestTask] = []
     for entry, (source, files) in enumerate(zip(config.sources, inputs, strict=True)):
         group: list[InputFile] = []
+        size_bytes = 0
         for file in files:
             group.append(file)
-            if sum(one.size_bytes for one in group) >= task_bytes:
+            size_bytes += file.size_bytes
+            if size_bytes >= task_bytes:
                 tasks.append(IngestTask(len(tasks), entry, source, tuple(group)))
-                group = []
+                group, size_bytes = [], 0
         if group:
             tasks.append(IngestTask(len(tasks), entry, source, tuple(group)))
     return tasks

@@ -23,6 +23,8 @@ def main() -> None:
     logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
     from apache_beam.runners.worker import sdk_worker_main
 
+    # Beam prints each failed task's traceback here, several times; the launcher tells the failure once.
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
     sdk_worker_main.main(sys.argv)
 
 

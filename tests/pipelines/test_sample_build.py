@@ -151,8 +151,8 @@ def test_documents_stand_in_digest_order_within_each_source(found: Found) -> Non
 
 
 def test_folder_names_say_what_the_rows_say(sample_build: Path) -> None:
-    names = pa.schema([("dataset", pa.string()), ("source", pa.string())])
-    folders = ds.dataset(sample_build / "documents", partitioning=ds.partitioning(names, flavor="hive"))
+    names = ds.HivePartitioning.discover(infer_dictionary=True)
+    folders = ds.dataset(sample_build / "documents", partitioning=names)
     for part in folders.get_fragments():
         said = ds.get_partition_keys(part.partition_expression)
         for row in pq.ParquetFile(part.path).read(list(said)).to_pylist():
