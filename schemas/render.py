@@ -35,7 +35,7 @@ from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import FILTERS, FORMATS, CorpusConfig, to_dict
 from finpile.dedup import exact, verify
 from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, RAW_SCHEMA
-from finpile.ledger import LEDGER_SCHEMA
+from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
@@ -76,7 +76,7 @@ def render() -> dict[str, bytes]:
     """Every rendered file: path below the repository's root -> content."""
     contracts = {
         "documents": _documents(),
-        "ledger": _table_contract("Removal ledger: removed/", LEDGER_SCHEMA, LEDGER_MEANINGS),
+        "ledger": _table_contract("Removal ledger: removed/", PUBLISHED_LEDGER_SCHEMA, LEDGER_MEANINGS),
         "vocabulary": _table_contract("tokenizer/vocabulary.parquet", _vocabulary_schema(), VOCABULARY_MEANINGS),
         "tokens": _tokens(),
         "manifest": _manifest(),

@@ -288,7 +288,8 @@ def _lock(tree: Tree) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(f"-o {tree.root}: no folder can be made there ({error.strerror}): name another") from error
     if _is_held(path):
-        raise ConfigError(f"-o {tree.root}: another build is running there ({path.read_text()}): wait for it or end it")
+        host, _, pid = path.read_text().partition(" ")
+        raise ConfigError(f"-o {tree.root}: another build (process {pid} on {host}) is running: wait for it or end it")
     path.unlink(missing_ok=True)
     try:
         with path.open("x") as lock:

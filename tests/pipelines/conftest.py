@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -105,6 +106,8 @@ def start_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subp
             text=True,
             cwd=ROOT,
             start_new_session=True,
+            # A job in the background of a shell inherits a SIGINT that is ignored; what is started here must not.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(rooms), "TMPDIR": scratch, **environment},
         )
 
