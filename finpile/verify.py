@@ -16,14 +16,13 @@ import pyarrow.compute as pc
 
 from finpile import shards
 from finpile.clean.clean import BEFORE_FILTERS
-from finpile.digest import multiset_digest
+from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
 from finpile.errors import InputError
 from finpile.ledger import restore
 from finpile.split import HELDOUT, assign_split
 from finpile.tree import STAGES, Tree
 
-_DIGEST_MODULUS = 1 << 128
 _PUBLISHED = ("documents", "removed", "tokenizer", "tokens", "reports")
 _DEDUP_STAGES = ("exact", "near")
 _MAX_NAMED = 3
@@ -215,7 +214,7 @@ class _Audit:
         rows = self._stages["clean"]["counts"]["sources"]
         for row in rows:
             source = (row["dataset"], row["source"])
-            if f"{found.get(source, 0) % _DIGEST_MODULUS:032x}" != row[digest]:
+            if to_hex(add(found.get(source, 0))) != row[digest]:
                 wrong.append(f"{'/'.join(source)}: the text before {stages[0]} does not come back")
         names = " and ".join(stages)
         return _law(f"kept text + ledger = the text before {names}, byte for byte", wrong, f"{len(rows)} sources")

@@ -11,22 +11,20 @@ import pyarrow.compute as pc
 from finpile import shards
 from finpile.clean import clean_batch
 from finpile.config import CorpusConfig, SourceConfig
-from finpile.digest import multiset_digest
+from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import DOCUMENT_SCHEMA, text_views
 from finpile.ledger import ledger_table
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import ShardRef, add_counts, count_reasons, shard_url
 
-DIGEST_BITS = 128
-
 
 def clean_task(ref: ShardRef, source: SourceConfig, before: str, folder: str) -> dict[str, Any]:
     """Cleans one shard of `before/documents` into `folder/documents` and `folder/removed`; returns what it did."""
-    batches = [clean_batch(batch, source) for batch in shards.read_ipc(shard_url(before, "documents", ref.name))]
+    batches = [clean_batch(batch, source) for batch in shards.read_ipc(shard_url(before, ref.name))]
     kept = [cleaned.batch for cleaned in batches]
     removals = [removal for cleaned in batches for removal in cleaned.removals]
-    shards.write_ipc(shard_url(folder, "documents", ref.name), DOCUMENT_SCHEMA, kept)
+    shards.write_ipc(shard_url(folder, ref.name), DOCUMENT_SCHEMA, kept)
     if removals:
         shards.write_parquet(shards.join(folder, "removed", f"{ref.name}.parquet"), ledger_table(removals))
     num_documents = sum(batch.num_rows for batch in kept)
@@ -68,7 +66,7 @@ def run(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], before: 
     rows = add_counts(shards.read_json(results), ("dataset", "source"))
     for row in rows:
         for name in ("digest", "digest_before_filters"):
-            row[name] = f"{row[name] % (1 << DIGEST_BITS):032x}"
+            row[name] = to_hex(add(row[name]))
     return {"sources": rows}
 
 

@@ -83,27 +83,26 @@ def run_exact(
     def construct(pipeline: beam.Pipeline) -> None:
         exchange = ExchangeByPartition(engine.exchange_carrier, shards.join(folder, "scratch"), "ByDigest")
         decided = pipeline | Tasks(refs) | "Digest" >> beam.Map(send) | exchange | "Decide" >> beam.Map(decide)
-        _ = decided | WriteDecisions(engine, folder, "shard") | Gather(shards.join(folder, "tasks.json"))
+        _ = decided | WriteDecisions(engine, folder) | Gather(shards.join(folder, "tasks.json"))
 
     engine.run("exact", construct)
     return _removed_counts(shards.read_json(shards.join(folder, "tasks.json")))
 
 
 class WriteDecisions(beam.PTransform):
-    """Decision tables to one file for each shard that has any, keyed by the column `shard` or `kept_shard`."""
+    """Decision tables to one file for each shard that loses a document."""
 
-    def __init__(self, engine: Engine, folder: str, key: str, label: str | None = None) -> None:
-        super().__init__(label or "WriteDecisions")
+    def __init__(self, engine: Engine, folder: str) -> None:
+        super().__init__()
         self._carrier = engine.exchange_carrier
         self._folder = folder
-        self._key = key
 
     def expand(self, decisions: beam.PCollection[pa.Table]) -> beam.PCollection[dict[str, Any]]:
-        key, folder = self._key, self._folder
+        folder = self._folder
 
         def send(table: pa.Table) -> Parcels:
-            origin = f"{table['id'][0].as_py()}-{table['stage'][0].as_py()}" if table.num_rows else "none"
-            return Parcels(origin, split_by_partition(table, table[key].to_numpy()))
+            origin = f"{table['id'][0].as_py()}-{table['stage'][0].as_py()}"
+            return Parcels(origin, split_by_partition(table, table["shard"].to_numpy()))
 
         def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
             shard, table = group
@@ -144,7 +143,7 @@ def run_resolve(engine: Engine, refs: Sequence[ShardRef], found: Sequence[str], 
             | ExchangeByPartition(carrier, scratch, "ByMiddle")
             | "PassOn" >> beam.Map(pass_on)
         )
-        _ = final | WriteDecisions(engine, folder, "shard") | Gather(shards.join(folder, "decisions.json"))
+        _ = final | WriteDecisions(engine, folder) | Gather(shards.join(folder, "decisions.json"))
         _ = (
             final
             | "SendCopies" >> beam.Map(_copies_parcels)
@@ -179,7 +178,7 @@ def decision_table(decisions: pa.Table, stage: str) -> pa.Table:
 def _digest_rows(ref: ShardRef, config: CorpusConfig, clean: str) -> pa.Table:
     tables = [exact.ROW_SCHEMA.empty_table()]
     first = 0
-    for batch in shards.read_ipc(shard_url(clean, "documents", ref.name)):
+    for batch in shards.read_ipc(shard_url(clean, ref.name)):
         size = batch.num_rows
         report_progress(size, batch["text"].nbytes)
         scope = scope_of(config, config.sources[ref.entry].dataset)

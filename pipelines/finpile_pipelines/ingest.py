@@ -16,7 +16,7 @@ from finpile.ledger import Removal, ledger_table
 from finpile.sources.base import InputFile, list_inputs, read_file
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import report_progress
-from finpile_pipelines.shardrefs import SHARD_BYTES, add_counts, count_reasons
+from finpile_pipelines.shardrefs import SHARD_BYTES, add_counts, count_reasons, shard_url
 
 _REPORT_EVERY = 128
 
@@ -163,7 +163,7 @@ class _ShardWriter:
 
     def _flush(self) -> None:
         name = f"{self._task.index:06d}-{len(self.names):04d}"
-        shards.write_ipc(shards.join(self._folder, "documents", f"{name}.arrow"), RAW_SCHEMA, [self._builder.flush()])
+        shards.write_ipc(shard_url(self._folder, name), RAW_SCHEMA, [self._builder.flush()])
         self.names.append(name)
 
     def _report(self) -> None:

@@ -128,7 +128,7 @@ class _NearStage:
             decided = (
                 pipeline | Tasks(self._refs) | "Texts" >> beam.Map(send) | exchange | "Resolve" >> beam.Map(decide)
             )
-            _ = decided | WriteDecisions(self._engine, folder, "shard") | Gather(shards.join(folder, "tasks.json"))
+            _ = decided | WriteDecisions(self._engine, folder) | Gather(shards.join(folder, "tasks.json"))
 
         self._engine.run("near: verify", construct)
         return sum(outcome["removed"] for outcome in shards.read_json(shards.join(folder, "tasks.json")))
@@ -150,7 +150,7 @@ class _Survivors:
         gone = {row for folder in self._found for row in read_decisions(folder, ref.index)["row"].to_pylist()}
         scope = self.scope(ref)
         first = 0
-        for batch in shards.read_ipc(shard_url(self._clean, "documents", ref.name)):
+        for batch in shards.read_ipc(shard_url(self._clean, ref.name)):
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
             first += batch.num_rows
             keep = np.array([row not in gone for row in rows], dtype=bool)

@@ -132,7 +132,7 @@ def run(
 
 def apply_decisions(ref: ShardRef, config: CorpusConfig, clean: str, folder: str) -> tuple[pa.Table, pa.Table]:
     """(kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard."""
-    batches = list(shards.read_ipc(shard_url(clean, "documents", ref.name)))
+    batches = list(shards.read_ipc(shard_url(clean, ref.name)))
     table = pa.Table.from_batches(batches, schema=DOCUMENT_SCHEMA)
     decisions = read_decisions(folder, ref.index)
     copies = read_copies(folder, ref.index)

@@ -30,9 +30,9 @@ def shard_refs(outcomes: Iterable[Mapping[str, Any]]) -> list[ShardRef]:
     return [ShardRef(index, entry, name) for index, (name, entry) in enumerate(found)]
 
 
-def shard_url(folder: str, kind: str, name: str) -> str:
-    """`folder/kind/name.arrow`: kind is `documents`."""
-    return shards.join(folder, kind, f"{name}.arrow")
+def shard_url(folder: str, name: str) -> str:
+    """Where a stage keeps the shard of that name."""
+    return shards.join(folder, "documents", f"{name}.arrow")
 
 
 def count_reasons(removals: Iterable[Removal]) -> dict[str, int]:
