@@ -141,15 +141,18 @@ class HeldoutConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerConfig:
-    """The Unigram tokenizer by split and merge, BloombergGPT §2.3."""
+    """The Unigram tokenizer, BloombergGPT §2.3."""
 
+    mode: Literal["split-merge", "refit", "global"] = "split-merge"
+    """`split-merge`: a model for each chunk, then their average, as in the paper; `refit`: then EM on all text;
+    `global`: one model of all text, and no chunk's."""
     vocab_size: int = 131_072
     """Entries in all: pieces, the 256 bytes and `<|endoftext|>`."""
     chunks: int | Literal["auto"] = "auto"
     """Chunks of each domain, each with a model of its own: 256 in the paper; `auto` gives every chunk enough text."""
     chunk_vocab_size: int = 65_536
     """Pieces of one chunk's model (fewer where its text cannot feed so many)."""
-    max_piece_bytes: int = 16
+    max_piece_bytes: int = 32
     """Longest piece."""
     train_on: tuple[str, ...] = ()
     """Datasets (The Pile, in the paper); all where empty."""
@@ -159,8 +162,8 @@ class TokenizerConfig:
         _at_least("tokenizer.chunk_vocab_size", self.chunk_vocab_size, 258)
         if self.chunks != "auto":
             _at_least("tokenizer.chunks", self.chunks, 1)
-        if not 2 <= self.max_piece_bytes <= 255:
-            raise ConfigError(f"tokenizer.max_piece_bytes is {self.max_piece_bytes}: expected 2 to 255")
+        if not 2 <= self.max_piece_bytes <= 254:
+            raise ConfigError(f"tokenizer.max_piece_bytes is {self.max_piece_bytes}: expected 2 to 254")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = {
     "compare": ("finpile.cli.compare", "compare_command", "Count tokens with several tokenizers: Table 3."),
+    "sweep": ("finpile.cli.sweep", "sweep_command", "Find the vocabulary size that encodes a text best."),
     "encode": ("finpile.cli.tokenizer", "encode_command", "Text on standard input to ids, a line a text."),
     "decode": ("finpile.cli.tokenizer", "decode_command", "Ids on standard input back to text."),
 }

@@ -41,23 +41,18 @@ def iter_texts(paths: Iterable[str | Path], limit_bytes: int | None = None) -> I
     """
     taken: dict[Label, int] = defaultdict(int)
     for path in paths:
-        pending: dict[Label, list[str]] = defaultdict(list)
-        held: dict[Label, int] = defaultdict(int)
-        for file in _files(Path(path)):
-            for label, text in _records(file, _label_of(Path(path))):
-                size = len(text.encode())
-                if limit_bytes is not None and taken[label] >= limit_bytes:
-                    if _one_source(file):
-                        break
-                    continue
-                taken[label] += size
-                held[label] += size
-                pending[label].append(text)
-                if held[label] >= BATCH_BYTES:
-                    yield (*label, pa.array(pending.pop(label), pa.large_string()))
-                    held[label] = 0
-        for label, texts in pending.items():
-            yield (*label, pa.array(texts, pa.large_string()))
+        files = [(file, _label_of(Path(path))) for file in _files(Path(path))]
+        yield from _batches(record for file in files for record in _limited(*file, taken, limit_bytes))
+
+
+def list_files(paths: Iterable[str | Path]) -> list[tuple[Path, Label]]:
+    """Each file that `iter_texts` reads, and the label of those of its texts that name none."""
+    return [(file, _label_of(Path(path))) for path in paths for file in _files(Path(path))]
+
+
+def iter_file(file: Path, label: Label) -> Iterator[tuple[str, str, pa.Array]]:
+    """What `iter_texts` yields of one of the files of `list_files`."""
+    yield from _batches(_records(file, label))
 
 
 def total_bytes(paths: Iterable[str | Path]) -> int:
@@ -76,6 +71,32 @@ def _files(path: Path) -> list[Path]:
     if not found:
         raise InputError(f"{root}: holds no documents; expected files ending in {_kinds()}")
     return found
+
+
+def _limited(file: Path, label: Label, taken: dict[Label, int], limit_bytes: int | None) -> Iterator[tuple[Label, str]]:
+    """The file's records but for those of sources of which enough is taken; adds to `taken`."""
+    if limit_bytes is None:
+        yield from _records(file, label)
+        return
+    for found, text in _records(file, label):
+        if taken[found] < limit_bytes:
+            taken[found] += len(text.encode())
+            yield found, text
+        elif _one_source(file):
+            return
+
+
+def _batches(records: Iterable[tuple[Label, str]]) -> Iterator[tuple[str, str, pa.Array]]:
+    pending: dict[Label, list[str]] = defaultdict(list)
+    held: dict[Label, int] = defaultdict(int)
+    for label, text in records:
+        held[label] += len(text.encode())
+        pending[label].append(text)
+        if held[label] >= BATCH_BYTES:
+            yield (*label, pa.array(pending.pop(label), pa.large_string()))
+            held[label] = 0
+    for label, texts in pending.items():
+        yield (*label, pa.array(texts, pa.large_string()))
 
 
 def _records(file: Path, label: Label) -> Iterator[tuple[Label, str]]:

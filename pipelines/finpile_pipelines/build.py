@@ -8,13 +8,10 @@ changed setting therefore re-runs the first stage that it touches and those afte
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
-import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -34,12 +31,13 @@ from finpile.tree import LEDGER_STAGES, STAGES, Tree
 from finpile_pipelines import clean, dedup, encode, ingest, near, publish, reports, tokenizer
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.local import Progress
+from finpile_pipelines.lock import hold
 from finpile_pipelines.shardrefs import SHARD_BYTES, ShardRef, shard_refs
 
 MANIFEST_VERSION = 1
 #: Stages whose tasks run Numba kernels.
 _COMPILED_STAGES = ("near", "tokenizer", "tokens")
-_PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "sentencepiece", "resiliparse", "zstandard", "rapidfuzz")
+_PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "resiliparse", "zstandard", "rapidfuzz")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +77,7 @@ def build(
     tree = Tree(out)
     inputs = ingest.find_inputs(config)
     _check_folder(tree)
-    with _lock(tree):
+    with hold(tree, "build"):
         if fresh:
             _start_over(tree)
         return _Build(config, tree, engine, sizes or Sizes(), listen).run(inputs)
@@ -175,10 +173,8 @@ class _Build:
         return {"documents": documents, "ledger": ledger}, [_record(outcome) for outcome in outcomes]
 
     def _tokenizer(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        domains = tokenizer.plan_domains(self._documents(), self._config.tokenizer)
-        training = tokenizer.run(
-            self._engine, self._config.tokenizer, domains, self._tree, self._tree.work("tokenizer")
-        )
+        config, folder = self._config.tokenizer, self._tree.work("tokenizer")
+        training = tokenizer.run(self._engine, config, self._documents(), self._tree, folder)
         counts = {key: value for key, value in training.items() if key != "chunks"}
         told = {"chunks": len(training["chunks"]), "checksum": encode.tokenizer_checksum(self._tree)}
         return {**counts, **told}, self._published("tokenizer")
@@ -274,39 +270,3 @@ def _start_over(tree: Tree) -> None:
     for stage in STAGES:
         for folder in (tree.work(stage), *tree.published(stage)):
             shards.remove_tree(folder)
-
-
-@contextmanager
-def _lock(tree: Tree) -> Iterator[None]:
-    """One build at a time in a local folder; the lock of a build that died is taken over."""
-    if "://" in tree.root:
-        yield
-        return
-    path = Path(tree.work("lock"))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"-o {tree.root}: no folder can be made there ({error.strerror}): name another") from error
-    if _is_held(path):
-        host, _, pid = path.read_text().partition(" ")
-        raise ConfigError(f"-o {tree.root}: another build (process {pid} on {host}) is running: wait for it or end it")
-    path.unlink(missing_ok=True)
-    try:
-        with path.open("x") as lock:
-            lock.write(f"{socket.gethostname()} {os.getpid()}")
-    except FileExistsError:
-        raise ConfigError(f"-o {tree.root}: another build has just begun there: wait for it or end it") from None
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _is_held(path: Path) -> bool:
-    """Whether the lock's process lives; one of another machine cannot be asked, and is taken to."""
-    if not path.exists():
-        return False
-    host, _, pid = path.read_text().partition(" ")
-    if host != socket.gethostname():
-        return bool(host)
-    return pid.isdigit() and int(pid) != os.getpid() and psutil.pid_exists(int(pid))

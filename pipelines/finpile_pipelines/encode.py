@@ -27,7 +27,7 @@ from finpile_pipelines.dedup import digest_bits
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
-from finpile_pipelines.tokenizer import load_tokenizer
+from finpile_pipelines.tokenizer_files import load_tokenizer
 
 #: Text bytes whose ids make one piece of the stream: what a worker sorts at once.
 STREAM_BYTES = 64 << 20

@@ -271,8 +271,8 @@ BAD_VALUES = [
     (SMALL + "tokenizer: {vocab_size: 257}\n", 8, 8, "tokenizer.vocab_size is 257: expected at least 258"),
     (SMALL + "tokenizer: {chunk_vocab_size: 0}\n", 8, 8, "tokenizer.chunk_vocab_size is 0: expected at least 258"),
     (SMALL + "tokenizer: {chunks: 0}\n", 8, 8, "tokenizer.chunks is 0: expected at least 1"),
-    (SMALL + "tokenizer: {max_piece_bytes: 1}\n", 8, 8, "1: expected 2 to 255"),
-    (SMALL + "tokenizer: {max_piece_bytes: 256}\n", 8, 8, "256: expected 2 to 255"),
+    (SMALL + "tokenizer: {max_piece_bytes: 1}\n", 8, 8, "1: expected 2 to 254"),
+    (SMALL + "tokenizer: {max_piece_bytes: 255}\n", 8, 8, "255: expected 2 to 254"),
     (SMALL + "tokens: {sequence_length: 1}\n", 8, 8, "tokens.sequence_length is 1: expected at least 2"),
     (SMALL + "tokenizer: {train_on: [Finpile]}\n", 8, 1, "did you mean `FinPile`?"),
 ]
@@ -290,7 +290,7 @@ def test_value_out_of_bounds_names_bound_or_remedy(
 BOUNDS = [
     "dedup: {near: {ngram: 1, bands: 1, rows: 1, edit_similarity: 1}}\n",
     "tokenizer: {vocab_size: 258, chunk_vocab_size: 258, chunks: 1, max_piece_bytes: 2, train_on: [FinPile]}\n",
-    "tokenizer: {max_piece_bytes: 255}\n",
+    "tokenizer: {max_piece_bytes: 254}\n",
     "tokens: {sequence_length: 2}\n",
     "dedup: {exact: false, near: null}\n",
 ]

@@ -22,6 +22,7 @@ from finpile_tokenizer import (
     TokenizerError,
     UnigramModel,
     UnigramTokenizer,
+    UnigramTrainer,
     _kernels,
     _trie_kernels,
     compile_kernels,
@@ -29,7 +30,6 @@ from finpile_tokenizer import (
     merge,
     prune_to,
     reference,
-    train_chunk,
 )
 from finpile_tokenizer.export import byte_alphabet, tokenizer_json
 from hypothesis import given, settings
@@ -49,7 +49,7 @@ TEXT += " ".join(random.Random(7).choices(WORDS.split(), k=900))
 
 
 def small_tokenizer(vocab_size: int = 600) -> UnigramTokenizer:
-    model = train_chunk(count_pretokens(pa.array([TEXT])), vocab_size=vocab_size)
+    model = UnigramTrainer(vocab_size=vocab_size).train(count_pretokens(pa.array([TEXT])))
     return UnigramTokenizer(prune_to(merge([model]), vocab_size))
 
 
@@ -87,7 +87,7 @@ def _as_text(content: bytes) -> str:
 
 def corpus_tokenizer() -> UnigramTokenizer:
     models = [
-        train_chunk(count_pretokens(pa.array(read_corpus(name, SAMPLE_BYTES // 2))), vocab_size=2000)
+        UnigramTrainer(vocab_size=2000).train(count_pretokens(pa.array(read_corpus(name, SAMPLE_BYTES // 2))))
         for name in CORPORA
     ]
     return UnigramTokenizer(prune_to(merge(models), 5000))

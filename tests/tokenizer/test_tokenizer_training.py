@@ -17,11 +17,11 @@ from finpile_tokenizer import (
     TokenizerError,
     UnigramModel,
     UnigramTokenizer,
+    UnigramTrainer,
     count_pretokens,
     merge,
     prune_to,
     reference,
-    train_chunk,
 )
 from finpile_tokenizer._buffers import Float64s
 from hypothesis import given, settings
@@ -66,7 +66,7 @@ def same_bytes(a: UnigramModel, b: UnigramModel) -> bool:
 
 def train(texts: Sequence[str | bytes], vocab_size: int = 300, max_piece_bytes: int = 16) -> UnigramModel:
     counts = count_pretokens(pa.array(texts))
-    return train_chunk(counts, vocab_size=vocab_size, max_piece_bytes=max_piece_bytes)
+    return UnigramTrainer(vocab_size=vocab_size, max_piece_bytes=max_piece_bytes).train(counts)
 
 
 def test_training_gives_the_same_bytes_for_any_order_of_the_documents() -> None:
@@ -99,16 +99,6 @@ def test_the_smallest_corpora_train(text: bytes) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_a_byte_that_the_engine_overlooks_is_still_a_piece() -> None:
-    def overlooking(counts: PretokenCounts, **_: int) -> tuple[list[bytes], Float64s]:
-        return counts.pretokens.to_pylist(), np.array([-1.0, -3.0])
-
-    model = train_chunk(count_pretokens(pa.array(["abc", "\n\n"])), engine=overlooking)
-    known = dict(zip(model.pieces.to_pylist(), model.log_probs.tolist(), strict=True))
-    assert sorted(known) == [b"\n", b"\n\n", b"a", b"abc", b"b", b"c"]
-    assert known[b"a"] == known[b"b"] == known[b"\n"] == min(known.values()) < max(known.values())
-
-
 def test_training_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     train(SENTENCES, vocab_size=100)
     captured = capfd.readouterr()
@@ -118,7 +108,7 @@ def test_training_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("texts", [[], [b""], [b"", b""]])
 def test_no_text_is_refused(texts: list[bytes]) -> None:
     with pytest.raises(EmptyCorpusError, match="no text"):
-        train_chunk(count_pretokens(pa.array(texts, pa.large_binary())), vocab_size=300)
+        UnigramTrainer(vocab_size=300).train(count_pretokens(pa.array(texts, pa.large_binary())))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from finpile_tokenizer.errors import (
 from finpile_tokenizer.merge import MIN_VOCAB_SIZE, merge, prune_to
 from finpile_tokenizer.model import UnigramTokenizer
 from finpile_tokenizer.pretokenizer import PRETOKEN_PATTERN, pretokenize
-from finpile_tokenizer.trainer import CHUNK_VOCAB_SIZE, DEFAULT_MAX_PIECE_BYTES, Engine, train_chunk
+from finpile_tokenizer.sampling import DistinctSample
+from finpile_tokenizer.trainer import CHUNK_VOCAB_SIZE, DEFAULT_MAX_PIECE_BYTES, UnigramTrainer
 from finpile_tokenizer.unigram import END_OF_TEXT, UnigramModel, Vocabulary
 from finpile_tokenizer.warmup import compile_kernels
 
@@ -29,20 +30,19 @@ __all__ = [
     "MAX_PRETOKEN_BYTES",
     "MIN_VOCAB_SIZE",
     "PRETOKEN_PATTERN",
+    "DistinctSample",
     "EmptyCorpusError",
-    "Engine",
-    "EngineMissingError",
     "FormatError",
     "InputTypeError",
     "PretokenCounts",
     "TokenizerError",
     "UnigramModel",
     "UnigramTokenizer",
+    "UnigramTrainer",
     "Vocabulary",
     "compile_kernels",
     "count_pretokens",
     "merge",
     "pretokenize",
     "prune_to",
-    "train_chunk",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 _PRETOKEN = re.compile(rb"[A-Za-z ]+|[0-9]|[^A-Za-z0-9 ]+")
@@ -82,3 +82,104 @@ def merge(models: Iterable[tuple[Mapping[bytes, float], int]]) -> dict[bytes, fl
     total = sum(weight for _, weight in parts)
     pieces = sorted({piece for probabilities, _ in parts for piece in probabilities})
     return {piece: math.fsum(model.get(piece, 0.0) * weight for model, weight in parts) / total for piece in pieces}
+
+
+def seeds(counts: Mapping[bytes, int], max_bytes: int, num_wanted: int) -> dict[bytes, int]:
+    """The seed pieces with frequency times length: the bytes that occur, by value, then the best longer strings."""
+    frequencies: Counter[bytes] = Counter()
+    followers: defaultdict[bytes, set[bytes]] = defaultdict(set)
+    for pretoken, frequency in counts.items():
+        for start in range(len(pretoken)):
+            for end in range(start + 1, min(start + max_bytes, len(pretoken)) + 1):
+                frequencies[pretoken[start:end]] += frequency
+                followers[pretoken[start:end]].add(pretoken[end : end + 1])
+    scores = {piece: frequency * len(piece) for piece, frequency in frequencies.items()}
+    # A pretoken's end follows as the empty string.
+    candidates = (piece for piece, after in followers.items() if len(after) > 1 or b"" in after)
+    longer = [piece for piece in candidates if len(piece) > 1 and frequencies[piece] > 1]
+    best = sorted(longer, key=lambda piece: (-scores[piece], piece))[:num_wanted]
+    return {piece: scores[piece] for piece in [*sorted(filter(_is_byte, scores)), *best]}
+
+
+def expected_counts(counts: Mapping[bytes, int], pieces: Mapping[bytes, float]) -> tuple[dict[bytes, float], float]:
+    """The E-step: how often each piece is expected to be used, and the log probability of the text."""
+    expected = dict.fromkeys(pieces, 0.0)
+    log_likelihood = 0.0
+    for pretoken, frequency in counts.items():
+        ways = {way: math.exp(_score(way, pieces)) for way in segmentations(pretoken, pieces)}
+        total = math.fsum(ways.values())
+        log_likelihood += frequency * math.log(total)
+        for way, probability in ways.items():
+            for piece in way:
+                expected[piece] += frequency * probability / total
+    return expected, log_likelihood
+
+
+def maximization(expected: Mapping[bytes, float]) -> dict[bytes, float]:
+    """The M-step: log probabilities of the bytes and of the pieces that are expected half a time or more."""
+    kept = {piece: max(count, 0.5) for piece, count in expected.items() if count >= 0.5 or _is_byte(piece)}
+    total = digamma(math.fsum(kept.values()))
+    return {piece: digamma(count) - total for piece, count in kept.items()}
+
+
+def digamma(value: float) -> float:
+    """The logarithmic derivative of the gamma function, by its recurrence and two terms where it is nearly straight."""
+    steps = max(0, math.ceil(1000 - value))
+    far = value + steps
+    return math.log(far) - 1 / (2 * far) - 1 / (12 * far * far) - math.fsum(1 / (value + step) for step in range(steps))
+
+
+def best_segmentation(text: bytes, pieces: Mapping[bytes, float]) -> tuple[bytes, ...]:
+    """The most probable segmentation of a pretoken in training; of equally probable ones, long pieces come first."""
+    return max(segmentations(text, pieces), key=lambda way: (_score(way, pieces), [len(piece) for piece in way]))
+
+
+def best_path_counts(counts: Mapping[bytes, int], pieces: Mapping[bytes, float]) -> dict[bytes, int]:
+    """How often each piece is used in the most probable segmentations of the pretokens."""
+    used = dict.fromkeys(pieces, 0)
+    for pretoken, frequency in counts.items():
+        for piece in best_segmentation(pretoken, pieces):
+            used[piece] += frequency
+    return used
+
+
+def removal_loss(piece: bytes, pieces: Mapping[bytes, float], path_counts: Mapping[bytes, int]) -> float:
+    """What the mean log probability of a piece used would lose, were `piece` spelled by the others."""
+    others = {other: score for other, score in pieces.items() if other != piece}
+    if next(segmentations(piece, others), None) is None:
+        return math.inf
+    instead = best_segmentation(piece, others)
+    count, total = path_counts[piece], sum(path_counts.values())
+    if count == 0 or _score(instead, pieces) > pieces[piece]:
+        return -math.inf
+    total_after = total + count * (len(instead) - 1)
+    after = math.fsum(math.log((path_counts[part] + count) / total_after) for part in instead)
+    return count / total * (math.log(count / total) - after)
+
+
+def train(counts: Mapping[bytes, int], vocab_size: int, max_bytes: int, num_seeds: int) -> dict[bytes, float]:
+    """The trained pieces with their log probabilities."""
+    scores = seeds(counts, max_bytes, num_seeds)
+    pieces = {piece: math.log(score / sum(scores.values())) for piece, score in scores.items()}
+    wanted = int(1.1 * vocab_size)
+    while True:
+        for _ in range(2):
+            pieces = maximization(expected_counts(counts, pieces)[0])
+        if len(pieces) <= wanted:
+            break
+        used = best_path_counts(counts, pieces)
+        losses = {piece: removal_loss(piece, pieces, used) for piece in pieces}
+        by_loss = sorted(filter(lambda piece: losses[piece] > -math.inf, pieces), key=lambda piece: -losses[piece])
+        kept = {*by_loss[: max(wanted, int(0.75 * len(pieces)))], *filter(_is_byte, pieces)}
+        pieces = {piece: score for piece, score in pieces.items() if piece in kept}
+    by_score = sorted(pieces, key=lambda piece: (not _is_byte(piece), -pieces[piece]))
+    total = math.log(math.fsum(math.exp(pieces[piece]) for piece in by_score[:vocab_size]))
+    return {piece: pieces[piece] - total for piece in by_score[:vocab_size]}
+
+
+def _is_byte(piece: bytes) -> bool:
+    return len(piece) == 1
+
+
+def _score(way: Iterable[bytes], pieces: Mapping[bytes, float]) -> float:
+    return math.fsum(pieces[piece] for piece in way)

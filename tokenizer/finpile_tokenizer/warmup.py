@@ -6,9 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from finpile_tokenizer.counts import count_pretokens
+from finpile_tokenizer.lattice import find_lattices
 from finpile_tokenizer.merge import MIN_VOCAB_SIZE, merge, prune_to
 from finpile_tokenizer.model import UnigramTokenizer
+from finpile_tokenizer.nbest import MIN_BLOCK_BYTES
 from finpile_tokenizer.pretokenizer import pretokenize
+from finpile_tokenizer.trainer import UnigramTrainer
 from finpile_tokenizer.unigram import UnigramModel
 
 
@@ -22,6 +25,17 @@ def compile_kernels() -> None:
     pretokenize(b"a1")
     count_pretokens(text).merge([])
     model = UnigramModel(
-        pieces=pa.array([b"a"], pa.large_binary()), log_probs=np.zeros(1), num_models=np.ones(1, np.int64), num_bytes=1
+        pieces=pa.array([b"a", b"aa"], pa.large_binary()),
+        log_probs=np.log([0.5, 0.5]),
+        num_models=np.ones(2, np.int64),
+        num_bytes=1,
     )
-    UnigramTokenizer(prune_to(merge([model]), MIN_VOCAB_SIZE)).encode_array(text)
+    tokenizer = UnigramTokenizer(prune_to(merge([model]), MIN_VOCAB_SIZE + 1))
+    tokenizer.encode_array(text)
+    tokenizer.encode_with_offsets(b"a1", "characters")
+    tokenizer.encode_nbest(b"a" * (MIN_BLOCK_BYTES + 1), 2)
+    tokenizer.sample_array(text, seed=0)
+    tokenizer.sample_without_replacement(b"a1", 1, seed=0)
+    tokenizer.log_likelihood(text)
+    counts = count_pretokens(pa.array([b"ab" * 9, b"abc", b"bca"], pa.large_binary()))
+    find_lattices(counts, UnigramTrainer(vocab_size=3).train(counts).pieces)

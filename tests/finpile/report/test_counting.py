@@ -113,10 +113,10 @@ def test_marks_in_a_text_are_text() -> None:
 
 
 def test_own_tokenizer_counts_what_it_encodes(tmp_path: Path) -> None:
-    from finpile_tokenizer import UnigramTokenizer, count_pretokens, merge, prune_to, train_chunk
+    from finpile_tokenizer import UnigramTokenizer, UnigramTrainer, count_pretokens, merge, prune_to
 
     texts = pa.array([f"oil rose {n}%   today" for n in range(99)] + TEXTS, pa.large_string())
-    trained = UnigramTokenizer(prune_to(merge([train_chunk(count_pretokens(texts), vocab_size=300)]), 300))
+    trained = UnigramTokenizer(prune_to(merge([UnigramTrainer(vocab_size=300).train(count_pretokens(texts))]), 300))
     trained.save(tmp_path / "acme" / "tokenizer")
     own = open_tokenizer(tmp_path / "acme")
     assert (own.name, own.vocab_size, own.lossless) == ("acme", trained.vocab_size, True)

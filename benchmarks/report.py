@@ -1,0 +1,62 @@
+"""The result file: Markdown tables under a head that says on what machine, with what versions, by what command."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+class Report:
+    """Grows by sections; the file is written anew with each, so that a run cut short leaves what it measured."""
+
+    def __init__(self, folder: Path, name: str, packages: Sequence[str]) -> None:
+        self.path = folder / f"{date.today()}_{name}.md"
+        self._parts = [f"# {name.replace('_', ': ')}, {date.today()}", _circumstances(packages)]
+
+    def add(self, *parts: str) -> None:
+        """Appends paragraphs or tables, shows them, and writes the file."""
+        self._parts += parts
+        print("\n\n".join(parts), flush=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text("\n\n".join(self._parts) + "\n")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, the first column to the left, the others to the right."""
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+
+
+def say(text: str) -> None:
+    """Tells on stderr what is being done."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def cpu_model() -> str:
+    """The processor's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _circumstances(packages: Sequence[str]) -> str:
+    versions = ", ".join(f"{name} {number}" for name in packages if (number := _version(name)))
+    return (
+        f"Command: `python {' '.join(sys.argv)}`. {cpu_model()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, {versions}."
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

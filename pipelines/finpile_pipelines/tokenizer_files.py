@@ -1,0 +1,34 @@
+"""A tokenizer's files in a folder of any file system; `finpile_tokenizer` itself knows only local ones."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import fsspec
+from finpile_tokenizer import UnigramTokenizer
+from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE
+
+from finpile import shards
+
+#: What a tokenizer is loaded from; beside these stand larger files that nothing but its maker reads.
+FILES = (TOKENIZER_FILE, CONFIG_FILE, VOCABULARY_FILE)
+
+
+def save_tokenizer(tokenizer: UnigramTokenizer, url: str) -> None:
+    """Writes the tokenizer's files into a folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save(folder)
+        for name in FILES:
+            shards.write_bytes(shards.join(url, name), Path(folder, name).read_bytes())
+
+
+def load_tokenizer(url: str) -> UnigramTokenizer:
+    """The tokenizer in a folder."""
+    if "://" not in url:
+        return UnigramTokenizer.load(url)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in FILES:
+            with fsspec.open(shards.join(url, name), "rb") as stream:
+                Path(folder, name).write_bytes(stream.read())
+        return UnigramTokenizer.load(folder)

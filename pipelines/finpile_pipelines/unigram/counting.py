@@ -1,0 +1,146 @@
+"""Texts to pretoken counts, a file for each chunk: from here on, training sees no text.
+
+A chunk is a range of its domain's document digests: every run and machine cuts the same chunks, whatever files the
+documents stand in, and each is a fair draw of its domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy.typing as npt
+import pyarrow as pa
+from finpile_tokenizer import PretokenCounts, count_pretokens
+
+from finpile import shards
+from finpile.dedup import exact
+from finpile_pipelines.dedup import digest_bits
+from finpile_pipelines.engine import Tasks
+from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.unigram.run import TrainingRun
+from finpile_pipelines.unigram.texts import Domain, Label, TextFile, TrainingTexts
+
+#: Text whose counts are sent off together: what bounds the memory of a task, however large its file.
+_BLOCK_BYTES = 64 << 20
+_COUNTS_SCHEMA = pa.schema([("pretoken", pa.large_binary()), ("frequency", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk that has text, and what was counted in it."""
+
+    number: int
+    label: Label
+    num_bytes: int
+    num_pretokens: int
+    num_distinct: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in `training.json`."""
+        return {
+            "chunk": self.number,
+            "dataset": self.label[0],
+            "source": self.label[1],
+            "bytes": self.num_bytes,
+            "pretokens": self.num_pretokens,
+            "distinct_pretokens": self.num_distinct,
+        }
+
+
+def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
+    """Writes the counts of each chunk to `chunk_url`; the chunks that have text, in order."""
+    domains = {domain.label: domain for domain in texts.domains}
+    labels = {
+        domain.first_chunk + index: domain.label for domain in texts.domains for index in range(domain.num_chunks)
+    }
+    folder = run.folder
+
+    def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+        number, table = group
+        counts = merge_counts(table)
+        write_counts(chunk_url(folder, number), counts)
+        return {
+            "number": number,
+            "label": labels[number],
+            "num_bytes": counts.num_bytes,
+            "num_pretokens": counts.num_pretokens,
+            "num_distinct": len(counts.pretokens),
+        }
+
+    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByChunk")
+        counted = pipeline | Tasks(enumerate(texts.files)) | "Count" >> beam.FlatMap(_count_file, domains)
+        return counted | exchange | "Write" >> beam.Map(write)
+
+    rows = run.step("count", construct, lambda rows: f"{len(rows)} chunks")
+    chunks = [Chunk(**{**row, "label": tuple(row["label"])}) for row in rows]
+    return sorted(chunks, key=lambda chunk: chunk.number)
+
+
+def chunk_url(folder: str, number: int) -> str:
+    """Where a chunk's counts are."""
+    return shards.join(folder, "counts", f"{number:06d}.parquet")
+
+
+def counts_table(counts: PretokenCounts) -> pa.Table:
+    """The counts as they travel and are stored."""
+    return pa.table([counts.pretokens, pa.array(counts.frequencies)], schema=_COUNTS_SCHEMA)
+
+
+def merge_counts(table: pa.Table) -> PretokenCounts:
+    """The sum of the counts whose tables stand in `table` one after the other."""
+    parts = [
+        PretokenCounts(pretokens=batch["pretoken"], frequencies=batch["frequency"].to_numpy())
+        for batch in table.to_batches()
+    ]
+    return parts[0].merge(parts[1:])
+
+
+def write_counts(url: str, counts: PretokenCounts) -> None:
+    """Writes a Parquet file."""
+    shards.write_parquet(url, counts_table(counts))
+
+
+def read_counts(url: str) -> PretokenCounts:
+    """What `write_counts` wrote."""
+    table = shards.read_parquet(url)
+    return PretokenCounts(
+        pretokens=table["pretoken"].combine_chunks().cast(pa.large_binary()),
+        frequencies=own_array(table["frequency"]),
+    )
+
+
+def own_array(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """A column's numbers as an array that can be written to: kernels are compiled for such, and else once more."""
+    numbers: npt.NDArray[Any] = column.to_numpy().copy()
+    return numbers
+
+
+def _count_file(task: tuple[int, TextFile], domains: Mapping[Label, Domain]) -> Iterator[Parcels]:
+    """The pretoken counts of one file's texts, for each chunk that they belong to, block by block."""
+    number, file = task
+    for block, (label, arrays) in enumerate(_blocks(file)):
+        if label not in domains:
+            continue
+        domain = domains[label]
+        table = pa.table({"text": pa.chunked_array(arrays, pa.large_string())})
+        chunk = by_range(digest_bits(exact.document_digests(table)), domain.num_chunks) + domain.first_chunk
+        parts = split_by_partition(table, chunk)
+        counts = {name: counts_table(count_pretokens(part["text"])) for name, part in parts.items()}
+        report_progress(table.num_rows, table["text"].nbytes)
+        yield Parcels(f"{number:06d}-{block:06d}", {name: part for name, part in counts.items() if part.num_rows})
+
+
+def _blocks(file: TextFile) -> Iterator[tuple[Label, Sequence[pa.Array]]]:
+    """The file's texts in blocks of one domain and about `_BLOCK_BYTES`."""
+    held: dict[Label, list[pa.Array]] = {}
+    for label, texts in file.texts():
+        block = held.setdefault(label, [])
+        block.append(texts)
+        if sum(array.nbytes for array in block) >= _BLOCK_BYTES:
+            yield label, held.pop(label)
+    yield from held.items()

@@ -1,0 +1,82 @@
+"""How well a tokenizer fits texts that it was not trained on: tokens, and bits per byte over all segmentations."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import pyarrow.compute as pc
+
+from finpile import shards
+from finpile.errors import InputError
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.tokenizer_files import load_tokenizer
+from finpile_pipelines.unigram.texts import Label, TextFile
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """A tokenizer on the texts of one domain."""
+
+    dataset: str
+    source: str
+    num_documents: int
+    num_bytes: int
+    num_tokens: int
+    bits_per_byte: float
+    """By the probability of the text, all segmentations together."""
+
+
+def evaluate(engine: Engine, files: Sequence[TextFile], tokenizer_url: str, folder: str) -> list[HeldOut]:
+    """The tokenizer of `tokenizer_url` on each domain of the files; the last row is that of all texts together.
+
+    Raises: InputError where the files hold no text.
+    """
+    url = shards.join(folder, "held_out.json")
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(files) | "Evaluate" >> beam.FlatMap(_evaluate_file, tokenizer_url) | Gather(url)
+
+    engine.run("tokenizer: held out", construct)
+    by_label: defaultdict[Label, list[dict[str, Any]]] = defaultdict(list)
+    for row in shards.read_json(url):
+        by_label[row["dataset"], row["source"]].append(row)
+    shards.remove_tree(url)
+    domains = {label: rows for label, rows in sorted(by_label.items()) if sum(row["bytes"] for row in rows)}
+    if not domains:
+        raise InputError("the held-out files hold no text (of a build, held-out documents are read): name others")
+    found = [_sum(*label, rows) for label, rows in domains.items()]
+    return [*found, _sum("all", "", [row for rows in domains.values() for row in rows])]
+
+
+def _sum(dataset: str, source: str, rows: Sequence[dict[str, Any]]) -> HeldOut:
+    num_bytes = sum(row["bytes"] for row in rows)
+    log_likelihood = math.fsum(row["log_likelihood"] for row in rows)
+    return HeldOut(
+        dataset=dataset,
+        source=source,
+        num_documents=sum(row["documents"] for row in rows),
+        num_bytes=num_bytes,
+        num_tokens=sum(row["tokens"] for row in rows),
+        bits_per_byte=-log_likelihood / num_bytes / math.log(2),
+    )
+
+
+def _evaluate_file(file: TextFile, tokenizer_url: str) -> Iterator[dict[str, Any]]:
+    tokenizer = load_tokenizer(tokenizer_url)
+    for label, texts in file.texts():
+        num_bytes = pc.sum(pc.binary_length(texts)).as_py() or 0
+        yield {
+            "dataset": label[0],
+            "source": label[1],
+            "documents": len(texts),
+            "bytes": num_bytes,
+            "tokens": int(tokenizer.count_tokens(texts).sum()),
+            "log_likelihood": math.fsum(tokenizer.log_likelihood(texts)),
+        }
+        report_progress(len(texts), num_bytes)

@@ -1,0 +1,179 @@
+"""A text whose lattices stand on disk, in partitions, and the questions that training puts to it.
+
+The answers are sums of integers over pretokens, each of which stands in one partition; so they do not depend on how
+many partitions, files or workers there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from finpile_tokenizer import PretokenCounts
+from finpile_tokenizer.em import Expectation, expectation, scale_for
+from finpile_tokenizer.lattice import Lattices, find_lattices
+from finpile_tokenizer.prune import best_path_counts, removal_losses
+from finpile_tokenizer.training_state import TrainingState
+
+from finpile import shards
+from finpile_pipelines.engine import Tasks
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.unigram.counting import own_array, read_counts
+from finpile_pipelines.unigram.partitions import Partition, partition_url
+from finpile_pipelines.unigram.run import TrainingRun
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Question: TypeAlias = Literal["expected", "best"]
+_LATTICE_SCHEMA = pa.schema([("heads", pa.large_list(pa.int32())), ("frequency", pa.int64())])
+
+
+def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa.LargeBinaryArray) -> None:
+    """Finds the lattices of each partition over `pieces`, once for the whole training."""
+    folder, pieces_url = run.folder, run.url("pieces.parquet")
+    shards.write_parquet(pieces_url, pa.table({"piece": pieces}))
+
+    def find(partition: Partition) -> dict[str, Any]:
+        all_pieces = shards.read_parquet(pieces_url)["piece"].combine_chunks()
+        lattices = find_lattices(read_counts(partition_url(folder, partition.number)), all_pieces)
+        heads = pa.LargeListArray.from_arrays(pa.array(lattices.offsets), pa.array(lattices.heads))
+        batch = pa.record_batch([heads, pa.array(lattices.frequencies)], schema=_LATTICE_SCHEMA)
+        shards.write_ipc(_lattices_url(folder, partition.number), _LATTICE_SCHEMA, [batch])
+        report_progress(0, partition.num_bytes)
+        return {"number": partition.number}
+
+    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+        return pipeline | Tasks(partitions) | "Lattices" >> beam.Map(find)
+
+    run.step("lattices", construct, lambda rows: f"{len(pieces):,} pieces")
+
+
+def _read_lattices(folder: str, number: int, links: npt.NDArray[np.int32]) -> Lattices:
+    (batch,) = shards.read_ipc(_lattices_url(folder, number))
+    heads = batch["heads"]
+    return Lattices(
+        offsets=own_array(heads.offsets),
+        frequencies=own_array(batch["frequency"]),
+        heads=own_array(heads.values),
+        links=links,
+    )
+
+
+def _lattices_url(folder: str, number: int) -> str:
+    return shards.join(folder, "lattices", f"{number:06d}.arrow")
+
+
+class PartitionedText:
+    """A text whose lattices stand on disk, in partitions: a `finpile_tokenizer.training_text.TrainingText`.
+
+    Each answer is one pipeline: a state goes to the workers as a file, and sums come back as one.
+    """
+
+    def __init__(self, run: TrainingRun, partitions: Sequence[Partition], pieces: pa.LargeBinaryArray) -> None:
+        self.num_bytes = sum(partition.num_bytes for partition in partitions)
+        self._run = run
+        self._partitions = tuple(partitions)
+        self._numbers = np.arange(len(pieces))
+        self._lattices, self._places = _own_lattices(pieces)
+        shards.write_parquet(run.url("links.parquet"), pa.table({"link": self._lattices.links}))
+
+    def expectation(self, state: TrainingState) -> Expectation:
+        """See `TrainingText`."""
+        counts, log_likelihood = self._ask("expected", state)
+        scale = scale_for(self.num_bytes)
+        return Expectation(counts=counts, scale=scale, log_likelihood=log_likelihood, num_bytes=self.num_bytes)
+
+    def removal_losses(self, state: TrainingState) -> npt.NDArray[np.float64]:
+        """See `TrainingText`. What stands for a piece follows from the pieces alone: that part is done here."""
+        path_counts, _ = self._ask("best", state)
+        kept = np.isin(self._numbers, state.numbers, assume_unique=True)
+        self._lattices = self._lattices.keep(kept)
+        self._numbers, self._places = self._numbers[kept], self._places[kept]
+        return removal_losses(self._lattices, self._places, state.log_probs, path_counts)
+
+    def _ask(self, question: Question, state: TrainingState) -> tuple[Int64s, float]:
+        """The counts of the state's pieces, and the log likelihood of all text where that was the question."""
+        run, state_url, sum_url = self._run, self._run.url("state.parquet"), self._run.url("sum.parquet")
+        shards.write_parquet(state_url, pa.table({"number": state.numbers, "log_prob": state.log_probs}))
+        engine, num_threads = run.engine_for(self._partitions)
+        answer = _Answering(question, run.folder, state_url, scale_for(self.num_bytes), num_threads)
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            answers = pipeline | Tasks(self._partitions) | "Answer" >> beam.ParDo(answer)
+            _ = answers | beam.CombineGlobally(AddAnswers()) | "Write" >> beam.Map(_write_sum, sum_url)
+
+        engine.run(f"tokenizer: {question}", construct)
+        table = shards.read_parquet(sum_url)
+        return own_array(table["count"]), float(table.schema.metadata[_LOG_LIKELIHOOD])
+
+
+_LOG_LIKELIHOOD = b"log_likelihood"
+_Answer: TypeAlias = tuple[dict[int, float], Int64s | None]
+
+
+class _Answering(beam.DoFn):
+    """A partition's part of the answer: its log likelihood by its number, and the counts of the state's pieces."""
+
+    def __init__(self, question: Question, folder: str, state_url: str, scale: float, num_threads: int) -> None:
+        self._question = question
+        self._folder = folder
+        self._state_url = state_url
+        self._scale = scale
+        self._num_threads = num_threads
+
+    def process(self, partition: Partition) -> Iterable[_Answer]:
+        links = own_array(shards.read_parquet(shards.join(self._folder, "links.parquet"))["link"])
+        state = shards.read_parquet(self._state_url)
+        kept = np.zeros(len(links), np.bool_)
+        kept[state["number"].to_numpy()] = True
+        log_probs = own_array(state["log_prob"])
+        lattices = _read_lattices(self._folder, partition.number, links).keep(kept, self._num_threads)
+        if self._question == "expected":
+            found = expectation(lattices, log_probs, scale=self._scale, num_threads=self._num_threads)
+            yield {partition.number: found.log_likelihood}, found.counts
+        else:
+            yield {partition.number: 0.0}, best_path_counts(lattices, log_probs, self._num_threads)
+        report_progress(0, partition.num_bytes)
+
+
+class AddAnswers(beam.CombineFn):
+    """The sum of the answers, the same for any order: log likelihoods, which are no integers, are added last."""
+
+    def create_accumulator(self) -> _Answer:
+        return {}, None
+
+    def add_input(self, total: _Answer, answer: _Answer) -> _Answer:
+        return self.merge_accumulators([total, answer])
+
+    def merge_accumulators(self, accumulators: Iterable[_Answer]) -> _Answer:
+        likelihoods: dict[int, float] = {}
+        counts: Int64s | None = None
+        for some_likelihoods, some_counts in accumulators:
+            likelihoods |= some_likelihoods
+            if some_counts is not None:
+                counts = some_counts if counts is None else counts + some_counts
+        return likelihoods, counts
+
+    def extract_output(self, total: _Answer) -> tuple[float, Int64s | None]:
+        return math.fsum(total[0].values()), total[1]
+
+
+def _write_sum(total: tuple[float, Int64s], url: str) -> None:
+    metadata = {_LOG_LIKELIHOOD: repr(total[0]).encode()}
+    shards.write_parquet(url, pa.table({"count": total[1]}).replace_schema_metadata(metadata))
+
+
+def _own_lattices(pieces: pa.LargeBinaryArray) -> tuple[Lattices, Int64s]:
+    """The lattices of the pieces' own bytes over the pieces, and the position of each piece in them."""
+    order = pc.array_sort_indices(pieces).to_numpy()
+    in_order = pieces.take(pa.array(order))
+    ones = np.ones(len(pieces), np.int64)
+    lattices = find_lattices(PretokenCounts(pretokens=in_order, frequencies=ones), pieces)
+    places = np.empty(len(pieces), np.int64)
+    places[order] = lattices.offsets[:-1]
+    return lattices, places

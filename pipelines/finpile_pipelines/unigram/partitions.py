@@ -1,0 +1,87 @@
+"""The counts of all text, cut by pretoken: a distinct pretoken stands in one partition, with its frequency in all text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from finpile_tokenizer import MAX_PRETOKEN_BYTES
+
+from finpile import shards
+from finpile_pipelines.engine import Tasks
+from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile_pipelines.unigram.counting import Chunk, chunk_url, counts_table, merge_counts, read_counts, write_counts
+from finpile_pipelines.unigram.run import TrainingRun
+
+#: Text of one partition, about half of it distinct pretokens: what a worker holds, at some 10 bytes a byte of those.
+#: Seeds depend on it a little (see `seeds`), so it is a number of its own and follows from nothing about workers.
+PARTITION_BYTES = 128 << 20
+
+#: Odd numbers: powers, modulo 2^64, of Knuth's multiplier for hashing (TAOCP 3, 6.4).
+_GOLDEN = 0x9E3779B97F4A7C15
+_WEIGHTS = np.array([pow(_GOLDEN, power + 1, 1 << 64) for power in range(MAX_PRETOKEN_BYTES)], np.uint64)
+_HASHED_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One part of the text's distinct pretokens."""
+
+    number: int
+    num_bytes: int
+    """Of the text that they stand for."""
+
+
+def num_partitions(num_bytes: int) -> int:
+    """The partitions of a text of so many bytes."""
+    return max(1, -(-num_bytes // PARTITION_BYTES))
+
+
+def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partition]:
+    """Brings the chunks' counts together, a partition of all pretokens in each file."""
+    total = num_partitions(sum(chunk.num_bytes for chunk in chunks))
+    folder = run.folder
+
+    def send(chunk: Chunk) -> Parcels:
+        table = counts_table(read_counts(chunk_url(folder, chunk.number)))
+        parts = split_by_partition(table, by_range(hash_strings(table["pretoken"]), total))
+        return Parcels(f"{chunk.number:06d}", parts)
+
+    def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+        counts = merge_counts(group[1])
+        write_counts(partition_url(folder, group[0]), counts)
+        return {"number": group[0], "num_bytes": counts.num_bytes}
+
+    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByPretoken")
+        return pipeline | Tasks(chunks) | "Send" >> beam.Map(send) | exchange | "Write" >> beam.Map(write)
+
+    rows = run.step("partition", construct, lambda rows: f"{len(rows)} partitions")
+    return sorted((Partition(**row) for row in rows), key=lambda partition: partition.number)
+
+
+def partition_url(folder: str, number: int) -> str:
+    """Where a partition's counts are."""
+    return shards.join(folder, "partitions", f"{number:06d}.parquet")
+
+
+def hash_strings(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    """64 bits of each large_binary item, of 1 to `MAX_PRETOKEN_BYTES` bytes; the same on every machine."""
+    arrays = strings.chunks if isinstance(strings, pa.ChunkedArray) else [strings]
+    slices = [array.slice(at, _HASHED_AT_ONCE) for array in arrays for at in range(0, len(array), _HASHED_AT_ONCE)]
+    return np.concatenate([_hash_array(part) for part in slices]) if slices else np.zeros(0, np.uint64)
+
+
+def _hash_array(array: pa.LargeBinaryArray) -> npt.NDArray[np.uint64]:
+    offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+    data = np.frombuffer(array.buffers()[2], np.uint8)[offsets[0] : offsets[-1]].astype(np.uint64)
+    starts = offsets[:-1] - offsets[0]
+    places = np.arange(len(data)) - np.repeat(starts, np.diff(offsets))
+    sums = np.add.reduceat((data + np.uint64(1)) * _WEIGHTS[places], starts)
+    hashes: npt.NDArray[np.uint64] = (sums ^ (sums >> np.uint64(32))) * np.uint64(_GOLDEN)
+    return hashes  # their high bits, which choose the partition, depend on all bytes

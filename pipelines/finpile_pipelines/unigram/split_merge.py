@@ -1,0 +1,116 @@
+"""A Unigram model for each chunk, then their average: by domain, then over all domains.
+
+Source: BloombergGPT (arXiv:2303.17564) §2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import apache_beam as beam
+from finpile_tokenizer import UnigramModel, UnigramTrainer, merge
+
+from finpile import shards
+from finpile_pipelines.engine import Tasks
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.unigram.counting import Chunk, chunk_url, read_counts
+from finpile_pipelines.unigram.run import TrainingRun
+from finpile_pipelines.unigram.texts import TrainingTexts
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkModel:
+    """What a chunk's training gave."""
+
+    chunk: Chunk
+    num_pieces: int
+    objective: tuple[float, ...]
+    """Bits per byte of the chunk, before each update."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in `training.json`."""
+        return {**self.chunk.to_json(), "pieces": self.num_pieces, "objective": list(self.objective)}
+
+
+def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
+    """Trains a model for each chunk, but for those that an interrupted run left."""
+    folder, config = run.folder, run.config
+
+    def train(chunk: Chunk) -> dict[str, Any]:
+        url = _model_url(folder, chunk.number)
+        if not shards.exists(url):
+            trainer = UnigramTrainer(vocab_size=config.chunk_vocab_size, max_piece_bytes=config.max_piece_bytes)
+            write_model(url, trainer.train(read_counts(chunk_url(folder, chunk.number))))
+        report_progress(0, chunk.num_bytes)
+        model = read_model(url)
+        return {"number": chunk.number, "pieces": len(model.pieces), "objective": model.objective}
+
+    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+        largest_first = sorted(chunks, key=lambda chunk: -chunk.num_bytes)
+        return pipeline | Tasks(largest_first) | "Train" >> beam.Map(train)
+
+    rows = run.step("train", construct, lambda rows: f"{len(rows)} models")
+    found = {row["number"]: row for row in rows}
+    return [
+        ChunkModel(chunk, found[chunk.number]["pieces"], tuple(found[chunk.number]["objective"])) for chunk in chunks
+    ]
+
+
+def merge_chunks(run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]) -> UnigramModel:
+    """The average of all chunk models, merged by domain, then over the domains."""
+    places = {domain.label: index for index, domain in enumerate(texts.domains)}
+    parts = [
+        (run.url("domains", f"{places[chunk.label]:06d}.parquet"), _model_url(run.folder, chunk.number))
+        for chunk in chunks
+    ]
+    merged_url = run.url("merged.parquet")
+
+    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+        by_domain = pipeline | Tasks((part[0], part) for part in parts) | beam.CombinePerKey(MergeModels())
+        of_all = by_domain | beam.Map(lambda domain: (merged_url, domain[1]))
+        merged = of_all | beam.CombineGlobally(MergeModels()).without_defaults()
+        return merged | beam.Map(lambda url: {"pieces": len(read_model(url).pieces)})
+
+    run.step("merge", construct, lambda rows: f"{rows[0]['pieces']:,} pieces")
+    return read_model(merged_url)
+
+
+_Part: TypeAlias = tuple[str, str]
+
+
+class MergeModels(beam.CombineFn):
+    """Merges models that are parts of one: pairs `(url of the whole, url of a part)` to the url of the whole.
+
+    The accumulator is the set of parts, and all are merged at once: a merge of merges differs in its last bits from a
+    flat one, and how often accumulators are merged is the runner's affair.
+    """
+
+    def create_accumulator(self) -> frozenset[_Part]:
+        return frozenset()
+
+    def add_input(self, parts: frozenset[_Part], part: _Part) -> frozenset[_Part]:
+        return parts | {part}
+
+    def merge_accumulators(self, accumulators: Iterable[frozenset[_Part]]) -> frozenset[_Part]:
+        return frozenset().union(*accumulators)
+
+    def extract_output(self, parts: frozenset[_Part]) -> str:
+        (whole,) = {whole for whole, _ in parts}
+        write_model(whole, merge(read_model(part) for _, part in sorted(parts)))
+        return whole
+
+
+def write_model(url: str, model: UnigramModel) -> None:
+    """Writes a Parquet file."""
+    shards.write_parquet(url, model.to_table())
+
+
+def read_model(url: str) -> UnigramModel:
+    """What `write_model` wrote."""
+    return UnigramModel.from_table(shards.read_parquet(url))
+
+
+def _model_url(folder: str, chunk: int) -> str:
+    return shards.join(folder, "models", f"{chunk:06d}.parquet")

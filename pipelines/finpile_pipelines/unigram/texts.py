@@ -1,0 +1,201 @@
+"""The texts that a tokenizer is trained on: which files, which domains, and how many chunks of each.
+
+A domain is a source. A file is a task: the launcher lists files, and their texts are read by workers alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from fsspec.core import url_to_fs
+
+from finpile import shards
+from finpile.errors import InputError
+from finpile.report import documents
+from finpile.split import TRAIN
+from finpile.tree import Tree, row_of
+from finpile_pipelines.engine import Tasks
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.unigram.run import Outcomes, TrainingRun
+
+#: Chunks of a domain in the paper, and the most that `auto` makes. Source: BloombergGPT (arXiv:2303.17564) §2.3.
+PAPER_CHUNKS = 256
+#: Text that `auto` wants in a chunk: enough to feed some ten thousand pieces.
+AUTO_CHUNK_BYTES = 16 << 20
+
+Label: TypeAlias = tuple[str, str]
+"""A domain's dataset and source."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class PublishedFile:
+    """A documents shard of a build; only the texts of one side of its temporal split are read."""
+
+    url: str
+    split: str = TRAIN
+
+    def texts(self) -> Iterator[tuple[Label, pa.Array]]:
+        """The file's texts as large_string arrays, and the domain of each array."""
+        table = shards.read_parquet(self.url, ["text", "split"])
+        chosen = table.filter(pc.equal(table["split"], self.split))
+        yield row_of(self.url), chosen["text"].cast(pa.large_string()).combine_chunks()
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class DocumentFile:
+    """Any other file that `finpile.report.documents` reads."""
+
+    path: str
+    label: Label
+    """Of texts that name none."""
+
+    @property
+    def url(self) -> str:
+        """Where it lies."""
+        return self.path
+
+    def texts(self) -> Iterator[tuple[Label, pa.Array]]:
+        """The file's texts as large_string arrays, and the domain of each array."""
+        for dataset, source, texts in documents.iter_file(Path(self.path), self.label):
+            yield (dataset, source), texts
+
+
+TextFile: TypeAlias = PublishedFile | DocumentFile
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A source that the tokenizer is trained on."""
+
+    label: Label
+    num_bytes: int
+    """Of its texts, as far as it was known when the chunks were planned."""
+    first_chunk: int
+    """Number of its first chunk; chunks are numbered through all domains."""
+    num_chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingTexts:
+    """All that a tokenizer is trained on. Texts of other domains, which the files may hold, are left out."""
+
+    files: tuple[TextFile, ...]
+    domains: tuple[Domain, ...]
+
+
+def plan_domains(domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"]) -> tuple[Domain, ...]:
+    """The domains in order of their names, with the chunks that each is to be cut into."""
+    domains: list[Domain] = []
+    first = 0
+    for label, num_bytes in sorted(domain_bytes.items()):
+        count = _num_chunks(num_bytes, chunks)
+        domains.append(Domain(label, num_bytes, first, count))
+        first += count
+    return tuple(domains)
+
+
+def find_files(docs: Iterable[str], split: str = TRAIN) -> list[TextFile]:
+    """The files of all `docs`, in an order of their own: builds' OUT folders (on any file system), folders, files.
+
+    Raises: InputError for what is not there, is of an unknown kind, or is named twice.
+    """
+    found = sorted(
+        (file for entry in docs for file in _files_of(entry, split)), key=lambda file: (file.url, repr(file))
+    )
+    twice = [url for url, count in Counter(os.path.realpath(file.url) for file in found).items() if count > 1]
+    if twice:
+        raise InputError(f"{twice[0]}: is named more than once, so its texts would count twice: name it once")
+    return found
+
+
+def versions(files: Iterable[TextFile]) -> list[list[Any]]:
+    """What tells whether the files are those of another time: names, sizes, and when they were last changed."""
+    told = []
+    for file in files:
+        fs, path = url_to_fs(file.url)
+        info = fs.info(path)
+        changed = os.stat(path).st_mtime_ns if "file" in _protocols(fs) else fs.ukey(path)
+        domain = row_of(file.url) if isinstance(file, PublishedFile) else file.label
+        told.append([list(domain), os.path.basename(path), info["size"], changed])
+    return sorted(told)
+
+
+def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[TrainingTexts, Outcomes]:
+    """Plans the training on `files`: workers read each file once and count the bytes of its domains.
+
+    Returns what was found as well: a row for each file and domain, with documents and bytes; a file of no texts has a
+    row without domain.
+
+    Raises: InputError for a broken file, or where there is not one byte of text.
+    """
+
+    def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+        return pipeline | Tasks(files) | "Measure" >> beam.FlatMap(_measure_file)
+
+    rows = run.step("measure", construct, lambda rows: f"{len(files)} files")
+    broken = [row["error"] for row in rows if "error" in row]
+    if broken:
+        shards.remove_tree(run.url("measure.json"))
+        raise InputError(min(broken))
+    domain_bytes: Counter[Label] = Counter()
+    for row in rows:
+        domain_bytes[row["dataset"], row["source"]] += row["bytes"]
+    if not +domain_bytes:
+        raise InputError(f"the {len(files)} files named hold no text to train on: name files with text")
+    return TrainingTexts(tuple(files), plan_domains(+domain_bytes, run.config.chunks)), rows
+
+
+def _measure_file(file: TextFile) -> Iterator[dict[str, Any]]:
+    num_documents: Counter[Label] = Counter()
+    num_bytes: Counter[Label] = Counter()
+    try:
+        for label, texts in file.texts():
+            size = pc.sum(pc.binary_length(texts)).as_py() or 0
+            num_documents[label] += len(texts)
+            num_bytes[label] += size
+            report_progress(len(texts), size)
+    except InputError as error:
+        yield {"file": file.url, "error": str(error)}
+        return
+    except (OSError, UnicodeEncodeError) as error:  # the latter: JSON can spell half a character
+        yield {"file": file.url, "error": f"{file.url}: cannot be read: {error}"}
+        return
+    for label in num_documents or [("", "")]:
+        documents_and_bytes = {"documents": num_documents[label], "bytes": num_bytes[label]}
+        yield {"file": file.url, "dataset": label[0], "source": label[1], **documents_and_bytes}
+
+
+def _files_of(entry: str, split: str) -> list[TextFile]:
+    folder = Tree(entry).documents
+    published = [name for name in _listed(folder) if name.startswith("dataset=") and name.endswith(".parquet")]
+    if published:
+        return [PublishedFile(shards.join(folder, name), split) for name in published]
+    if "://" in entry:
+        raise InputError(f"{entry}: holds no build; of remote folders only the OUT of `finpile build` can be read")
+    return [DocumentFile(str(path), label) for path, label in documents.list_files([entry])]
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return shards.list_files(folder)
+    except (ImportError, ValueError, OSError) as error:  # no such file system, or it cannot be reached
+        raise InputError(f"{folder}: cannot be listed: {error}") from error
+
+
+def _protocols(fs: Any) -> tuple[str, ...]:
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def _num_chunks(size_bytes: int, asked: int | str) -> int:
+    if isinstance(asked, int):
+        return asked
+    return int(np.clip(round(size_bytes / AUTO_CHUNK_BYTES), 1, PAPER_CHUNKS))
