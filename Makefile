@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out/sample
+DATA ?= ../shared/data
 
 .PHONY: demo test test-all lint schemas bench clean
 
@@ -24,8 +25,9 @@ lint: $(VENV)/.dev  ## style, types, layers
 schemas: $(VENV)/.dev  ## render schemas/ from the code
 	$(BIN)/python schemas/render.py
 
-bench: demo $(VENV)/.dev  ## our hot loops against peers; results go to benchmarks/results
+bench: demo $(VENV)/.dev  ## our hot loops against peers, DATA holding the pinned corpus; results go to benchmarks/results
 	$(BIN)/python benchmarks/peers.py $(OUT)
+	$(BIN)/python benchmarks/tokenizer.py $(DATA)
 
 $(VENV)/.pip:
 	$(PYTHON) -m venv $(VENV)

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,14 +19,13 @@ from hardware_counters import EVENTS, counted
 from id_differences import Differences, Float32Search, differences
 from pinned_corpus import Corpus, size_bytes, together
 from report import say, table
-from sentencepiece_encoder import BY_DOCUMENT, BY_PRETOKEN, MODES, Mode, SentencePieceEncoder
+from sentencepiece_encoder import BY_DOCUMENT, BY_PRETOKEN, FAST_MODES, MODES, Mode, SentencePieceEncoder
 from tokenizers_encoder import hf_tokenizer, ids_of, prepared
 
 Run: TypeAlias = Callable[[], Any]
 Reference: TypeAlias = Callable[[list[str]], list[list[int]]] | None
 
 OURS, SENTENCEPIECE, HF, TIKTOKEN = "FinPile", "SentencePiece", "HF tokenizers", "tiktoken, GPT-2"
-_TRIALS = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -36,10 +36,9 @@ class Raced:
     num_tokens: int
     num_reference_tokens: int
     seconds: Mapping[str, float]
-    """Median of the rounds, by encoder."""
-    mode: Mode
-    """SentencePiece's fastest, with which it was raced."""
-    mode_seconds: Mapping[str, float]
+    """Median of the rounds, by encoder; SentencePiece's is that of its fastest mode."""
+    modes: Mapping[Mode, float]
+    """Median of the rounds, by mode of SentencePiece."""
     hf_differ: int
     """Documents whose ids from HF tokenizers are not ours."""
     num_documents: int
@@ -53,7 +52,6 @@ class Contest:
     """All encoders over one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary, reference: Reference, rounds: int) -> None:
-        self.vocabulary = vocabulary
         self._reference = reference
         self._rounds = rounds
         self._ours = UnigramTokenizer(vocabulary)
@@ -64,40 +62,40 @@ class Contest:
     def race(self, texts: pa.Array) -> Raced:
         """All encoders on these documents with one thread each."""
         strings = texts.to_pylist()
-        mode, mode_seconds = self._fastest_mode(texts, 1)
-        runs: dict[str, Run] = {
+        runs: dict[str | Mode, Run] = {
             OURS: lambda: self._ours.encode_array(texts),
-            SENTENCEPIECE: self._sentencepiece.prepared(texts, mode),
             HF: prepared(self._hf, strings),
+            **{mode: self._sentencepiece.prepared(texts, mode) for mode in MODES},
         }
         reference = self._reference
         if reference is not None:
             runs[TIKTOKEN] = lambda: reference(strings)
         seconds = race(runs, self._rounds)
+        modes = {mode: seconds.pop(mode) for mode in MODES}
         ids = self._ours.encode_array(texts)
         return Raced(
             size_bytes=size_bytes(texts),
             num_tokens=len(ids.values),
             num_reference_tokens=sum(map(len, reference(strings))) if reference is not None else 0,
-            seconds=seconds,
-            mode=mode,
-            mode_seconds=mode_seconds,
+            seconds={**seconds, SENTENCEPIECE: min(modes.values())},
+            modes=modes,
             hf_differ=sum(a != b for a, b in zip(ids.to_pylist(), ids_of(runs[HF]()), strict=True)),
             num_documents=len(texts),
             by_document=self._differences(texts, ids, BY_DOCUMENT),
             by_pretoken=self._differences(texts, ids, BY_PRETOKEN),
         )
 
-    def race_threads(self, texts: pa.Array, num_threads: int) -> tuple[dict[tuple[str, int], float], Mode]:
-        """Seconds of ours and SentencePiece's with one thread and with several, and its mode with several."""
-        (single, _), (mode, _) = self._fastest_mode(texts, 1), self._fastest_mode(texts, num_threads)
-        runs: dict[tuple[str, int], Run] = {
-            (OURS, 1): lambda: self._ours.encode_array(texts),
-            (SENTENCEPIECE, 1): self._sentencepiece.prepared(texts, single),
-            (OURS, num_threads): lambda: self._ours.encode_array(texts, num_threads=num_threads),
-            (SENTENCEPIECE, num_threads): self._sentencepiece.prepared(texts, mode, num_threads),
-        }
-        return race(runs, self._rounds), mode
+    def race_threads(self, texts: pa.Array, num_threads: int) -> dict[tuple[str, int], float]:
+        """Seconds of ours and SentencePiece's, by encoder and number of threads: one, and so many."""
+        runs: dict[tuple[str, int], Run] = {}
+        for count in (1, num_threads):
+            runs[OURS, count] = partial(self._ours.encode_array, texts, num_threads=count)
+            for mode in FAST_MODES:
+                runs[mode.name, count] = self._sentencepiece.prepared(texts, mode, count)
+        seconds = race(runs, self._rounds)
+        for count in (1, num_threads):
+            seconds[SENTENCEPIECE, count] = min(seconds[mode.name, count] for mode in FAST_MODES)
+        return seconds
 
     def counters(self, texts: pa.Array) -> dict[str, dict[str, int]]:
         """What the processor counts while each of ours and SentencePiece's encodes the texts once."""
@@ -106,13 +104,6 @@ class Contest:
             SENTENCEPIECE: self._sentencepiece.prepared(texts, BY_DOCUMENT),
         }
         return {name: counted(run) for name, run in runs.items()}
-
-    def _fastest_mode(self, texts: pa.Array, num_threads: int) -> tuple[Mode, dict[str, float]]:
-        seconds: dict[str, float] = {}
-        for mode in MODES:
-            run = self._sentencepiece.prepared(texts, mode, num_threads)
-            seconds[mode.name] = min(_timed(run) for _ in range(_TRIALS))
-        return min(MODES, key=lambda mode: seconds[mode.name]), seconds
 
     def _differences(self, texts: pa.Array, ids: pa.LargeListArray, mode: Mode) -> Differences:
         offsets, data = byte_buffers(texts)
@@ -168,10 +159,10 @@ def compare_encoding(
             f"## Encoding with {vocabulary.vocab_size:,} pieces",
             f"MB/s, one thread each, median of {rounds} rounds in turn. {_HOW}",
             _speed_table(raced),
-            "SentencePiece's modes in MB/s, the better of two trials; the fastest of a domain was raced:",
+            "SentencePiece's modes in MB/s, from the same rounds; the fastest of a domain stands above:",
             _mode_table(raced),
             f"All domains as one batch of {size_bytes(everything) / 1e6:.1f} MB:",
-            _thread_table(*contest.race_threads(everything, num_threads), size_bytes(everything), num_threads),
+            _thread_table(contest.race_threads(everything, num_threads), size_bytes(everything), num_threads),
             _DIFFERENCES,
             _difference_table(raced),
             _counter_text(contest.counters(everything), size_bytes(everything)),
@@ -215,14 +206,14 @@ def _speed_row(name: str, parts: list[Raced], peers: list[str], has_reference: b
 
 def _mode_table(raced: Mapping[str, Raced]) -> str:
     def cell(each: Raced, mode: Mode) -> str:
-        speed = _speed(each.size_bytes, each.mode_seconds[mode.name])
-        return f"**{speed}**" if each.mode is mode else speed
+        speed = _speed(each.size_bytes, each.modes[mode])
+        return f"**{speed}**" if each.modes[mode] == min(each.modes.values()) else speed
 
     rows = [[mode.name, *(cell(each, mode) for each in raced.values())] for mode in MODES]
     return table(["mode", *raced], rows)
 
 
-def _thread_table(seconds: dict[tuple[str, int], float], mode: Mode, size: int, num_threads: int) -> str:
+def _thread_table(seconds: Mapping[tuple[str, int], float], size: int, num_threads: int) -> str:
     head = ["encoder", "1 thread MB/s", f"{num_threads} threads MB/s", "gain"]
     rows = [
         [name, _speed(size, one), _speed(size, many), f"{one / many:.2f}x"]
@@ -230,9 +221,7 @@ def _thread_table(seconds: dict[tuple[str, int], float], mode: Mode, size: int, 
         for one, many in [(seconds[name, 1], seconds[name, num_threads])]
     ]
     ratios = [f"{seconds[SENTENCEPIECE, count] / seconds[OURS, count]:.2f}x" for count in (1, num_threads)]
-    return table(head, [*rows, ["FinPile faster by", *ratios, ""]]) + (
-        f"\n\nSentencePiece's mode with {num_threads} threads: {mode.name}."
-    )
+    return table(head, [*rows, ["FinPile faster by", *ratios, ""]])
 
 
 def _difference_table(raced: Mapping[str, Raced]) -> str:

@@ -60,23 +60,17 @@ class Float32Search:
 
     def run(self, pretoken: bytes, score: np.float32) -> tuple[list[int], np.float32, bool]:
         """The ids, the sum at the end, and whether sums began anew, if `score` was reached at the pretoken's start."""
-        sums: list[np.float32 | None] = [score, *[None] * len(pretoken)]
-        last = [-1] * len(sums)
-        anew = False
+        sums = np.full(len(pretoken) + 1, -np.inf, np.float32)
+        sums[0], last, anew = score, [-1] * len(sums), False
         for start in range(len(pretoken)):
-            if (here := sums[start]) is None:
-                continue
-            if here < _LEAST_SUM:
-                sums[start:] = [None if reached is None else reached - here for reached in sums[start:]]
-                here, anew = np.float32(0), True
+            if sums[start] < _LEAST_SUM:  # finite: every byte is a piece, so every place is reached before it is left
+                sums[start:] -= sums[start]
+                anew = True
             for stop in range(start + 1, min(start + self._longest, len(pretoken)) + 1):
                 index = self._ids.get(pretoken[start:stop])
-                if index is None:
-                    continue
-                candidate, known = here + self.scores[index], sums[stop]
-                if known is None or candidate > known:
-                    sums[stop], last[stop] = candidate, index
-        return self._way_back(last), sums[-1] or np.float32(0), anew
+                if index is not None and sums[start] + self.scores[index] > sums[stop]:
+                    sums[stop], last[stop] = sums[start] + self.scores[index], index
+        return self._way_back(last), sums[-1], anew
 
     def sums_before(self, pretokens: list[bytes], ids: Int64s, first_ids: Int64s) -> Float32s:
         """The sum that SentencePiece has reached at each pretoken of a text to which it gave `ids`.

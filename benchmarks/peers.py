@@ -1,34 +1,26 @@
-"""Our two hot loops against named peers, side by side in one run, one thread each.
+"""Near-duplicate signatures against a named peer, side by side in one run, one thread each.
 
     python benchmarks/peers.py OUT [--megabytes 16]
 
-OUT is a finished build: its documents are the text, its tokenizer the pieces. Writes results/<date>_peers.md.
+OUT is a finished build: its documents are the text. Writes results/<date>_peers.md. The tokenizer's peers are in
+tokenizer.py.
 
-    encode    UnigramTokenizer against Hugging Face tokenizers, same tokenizer.json; the ids must be equal
     minhash   256 permutations over 5-word shingles, from text to signature, against datasketch's bulk interface
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import re
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-os.environ["TOKENIZERS_PARALLELISM"] = "false"  # read when tokenizers is imported: one thread each
-
 import pyarrow as pa
 from datasketch import MinHash
-from finpile_tokenizer import UnigramTokenizer
-from tokenizers import Tokenizer
+from report import Report, table
 
 from finpile.dedup import FAST, band_keys
 from finpile.report.documents import iter_texts
@@ -39,45 +31,20 @@ _WORD = re.compile(r"\w+")
 
 def main() -> None:
     """Measures, prints and writes the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", help="a finished build")
     parser.add_argument("--megabytes", type=float, default=16)
     arguments = parser.parse_args()
     texts = _texts(arguments.out, int(arguments.megabytes * 1e6))
     size = texts.nbytes / 1e6
-    rows = [_encode(texts, Path(arguments.out, "tokenizer"), size), _minhash(texts, size)]
-    lines = [
-        f"# Against peers, {date.today()}",
-        "",
-        f"Command: `python {' '.join(sys.argv)}`. {size:.1f} MB, {len(texts):,} documents, one thread each, median of "
-        f"{ROUNDS} rounds, A B A B. {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, numba {version('numba')}, tokenizers {version('tokenizers')}, "
-        f"datasketch {version('datasketch')}.",
-        "",
-        "| what | ours MB/s | peer | peer MB/s | ratio |",
-        "|---|---:|---|---:|---:|",
-        *rows,
-        "",
-    ]
-    report = Path(__file__).parent / "results" / f"{date.today()}_peers.md"
-    report.write_text("\n".join(lines))
-    print("\n".join(lines))
-
-
-def _encode(texts: pa.Array, folder: Path, size: float) -> str:
-    ours, theirs = UnigramTokenizer.load(folder), Tokenizer.from_file(str(folder / "tokenizer.json"))
-    theirs.encode_special_tokens = True  # a literal <|endoftext|> in a text is text
-    strings = texts.to_pylist()
-    expected = [encoding.ids for encoding in theirs.encode_batch_fast(strings, add_special_tokens=False)]
-    if ours.encode_array(texts).to_pylist() != expected:
-        raise SystemExit("the ids differ: there is nothing to compare")
-    mine, other = _race(
-        lambda: ours.encode_array(texts), lambda: theirs.encode_batch_fast(strings, add_special_tokens=False)
+    report = Report(Path(__file__).with_name("results"), "peers", "Against peers", ("numba", "datasketch"))
+    report.add(
+        f"{size:.1f} MB, {len(texts):,} documents, one thread each, median of {ROUNDS} rounds, A B A B.",
+        table(["what", "ours MB/s", "peer", "peer MB/s", "ratio"], [_minhash(texts, size)]),
     )
-    return _row(f"encode, {ours.vocab_size:,} pieces", mine, "HF tokenizers", other, size)
 
 
-def _minhash(texts: pa.Array, size: float) -> str:
+def _minhash(texts: pa.Array, size: float) -> list[str]:
     strings = texts.to_pylist()
     mine, other = _race(lambda: band_keys(texts, FAST), lambda: MinHash.bulk(map(_shingles, strings), num_perm=256))
     return _row("MinHash, 256 permutations", mine, "datasketch", other, size)
@@ -100,8 +67,8 @@ def _race(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, fl
     return statistics.median(seconds[0]), statistics.median(seconds[1])
 
 
-def _row(what: str, ours: float, peer: str, theirs: float, size: float) -> str:
-    return f"| {what} | {size / ours:.1f} | {peer} | {size / theirs:.2f} | {theirs / ours:.1f}x |"
+def _row(what: str, ours: float, peer: str, theirs: float, size: float) -> list[str]:
+    return [what, f"{size / ours:.1f}", peer, f"{size / theirs:.2f}", f"{theirs / ours:.1f}x"]
 
 
 def _texts(out: str, limit_bytes: int) -> pa.Array:

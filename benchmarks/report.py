@@ -14,14 +14,14 @@ from pathlib import Path
 class Report:
     """Grows by sections; the file is written anew with each, so that a run cut short leaves what it measured."""
 
-    def __init__(self, folder: Path, name: str, packages: Sequence[str]) -> None:
+    def __init__(self, folder: Path, name: str, title: str, packages: Sequence[str]) -> None:
         self.path = folder / f"{date.today()}_{name}.md"
-        self._parts = [f"# {name.replace('_', ': ')}, {date.today()}", _circumstances(packages)]
+        self._parts = [f"# {title}, {date.today()}", _circumstances(packages)]
 
     def add(self, *parts: str) -> None:
         """Appends paragraphs or tables, shows them, and writes the file."""
         self._parts += parts
-        print("\n\n".join(parts), flush=True)
+        print("\n\n".join(parts), end="\n\n", flush=True)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("\n\n".join(self._parts) + "\n")
 

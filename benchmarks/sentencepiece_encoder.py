@@ -57,6 +57,8 @@ MODES = (
     Mode(name="pretokens to lists", alphabet=short_alphabet, by_pretoken=True, returns=int),
     Mode(name="documents to lists, bytes from U+0100 on", alphabet=shifted_alphabet, by_pretoken=False, returns=int),
 )
+#: The other modes were never found faster.
+FAST_MODES = MODES[:2]
 BY_DOCUMENT, BY_PRETOKEN = MODES[0], MODES[3]
 
 

@@ -3,7 +3,7 @@
     python benchmarks/tokenizer.py DATA [train] [encode] [options]
 
 DATA is the folder that holds the archives (see pinned_corpus.ARCHIVES). Without a part named, both run. Writes
-results/<date>_tokenizer.md.
+results/<date>_tokenizer.md, or <date>_tokenizer_PART.md if but one part runs.
 
     train     from text to a model of the first of --vocab-sizes: time, memory, and the held-out text's code length,
               beside SentencePiece and HF tokenizers; 95 % of the documents are trained on, 5 % held out
@@ -35,7 +35,8 @@ def main() -> None:
     """Measures, prints and writes the tables."""
     arguments = _arguments()
     parts = [part for part in PARTS if part in (arguments.parts or PARTS)]
-    report = Report(arguments.results, "_".join(["tokenizer", *(parts if len(parts) == 1 else [])]), PACKAGES)
+    name = "_".join(["tokenizer", *(parts if len(parts) < len(PARTS) else [])])
+    report = Report(arguments.results, name, "The tokenizer against peers", PACKAGES)
     say("reading the corpus")
     corpus = read_corpus(arguments.data)
     training, held_out = split(corpus)
@@ -57,7 +58,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, metavar="DATA", help="the folder with the archives")
-    parser.add_argument("parts", nargs="*", choices=PARTS, metavar="PART", help="train, encode; both by default")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="train, encode; both by default")
     parser.add_argument("--vocab-sizes", type=int, nargs="+", default=[65_536, 131_072])
     parser.add_argument("--megabytes", type=float, help="train on about so much text, not on all")
     parser.add_argument("--skip-hf", action="store_true", help="leave HF tokenizers out of training")
@@ -65,7 +66,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tokenizer", type=Path, nargs="+", default=[], help="encode with these saved tokenizers")
     parser.add_argument("--rounds", type=int, default=3, help="of encoding")
     parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results"), help="where to write")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - set(PARTS):
+        parser.error(f"no part is called {', '.join(sorted(unknown))}: expected {' or '.join(PARTS)}")
+    return arguments
 
 
 def _train(arguments: argparse.Namespace, room: TrainingRoom, held_out: Corpus) -> str:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.progress import Progress as RichProgress
-from rich.progress import SpinnerColumn, TextColumn
 
 from finpile.cli.console import Console, json_option, quantity
+from finpile.cli.display import Display
 from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from finpile_pipelines.build import StageEvent
-    from finpile_pipelines.local import Progress
 
     from finpile.config import CorpusConfig
     from finpile.shards import StageRecord
 
-_LINE_EVERY_SECONDS = 5.0
 _CALLED_OUT = 0.5
 
 
@@ -71,7 +67,7 @@ def build_command(
     from finpile_pipelines.build import build
     from finpile_pipelines.engine import Engine
 
-    display = _Display(console)
+    display = Display(console)
     engine = Engine(
         runner=runner,
         num_workers=(os.cpu_count() or 1) if workers is None else workers,
@@ -80,7 +76,7 @@ def build_command(
         watch=display.watch,
     )
     with display, locating(config, parsed):
-        manifest = build(parsed, out, engine, fresh=fresh, listen=display.listen)
+        manifest = build(parsed, out, engine, fresh=fresh, listen=_listener(display))
     _close(console, manifest, out, display.num_run)
 
 
@@ -137,74 +133,16 @@ def locating(path: str, config: CorpusConfig) -> Iterator[None]:
         raise type(error)(f"{path}:{line}: {error}" if line else str(error)) from error
 
 
-class _Display:
-    """What is seen while stages run: a live line on a terminal, a line now and then elsewhere."""
+def _listener(display: Display) -> Callable[[StageEvent], None]:
+    """Shows the stages of a build."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._live = console.is_terminal and not console.as_json
-        self._progress: RichProgress | None = None
-        self._task: Any = None
-        self._label = ""
-        self._began = self._last = self._changed = time.monotonic()
-        self._seen = 0
-        self.num_run = 0
-
-    def __enter__(self) -> _Display:
-        if self._live:
-            columns = (SpinnerColumn(), TextColumn("{task.description}"))
-            self._progress = RichProgress(*columns, transient=True)
-            self._progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-
-    def listen(self, event: StageEvent) -> None:
-        """A stage began or ended."""
+    def listen(event: StageEvent) -> None:
         if event.state == "running":
-            self.num_run += 1
-            self._begin(event.stage)
-            return
-        if self._progress is not None and self._task is not None:
-            self._progress.remove_task(self._task)
-            self._task = None
-        if event.record is not None:
-            self._say(f"{event.stage:<10} {_outcome(event, event.record)}")
+            display.begin(event.stage)
+        elif event.record is not None:
+            display.end(event.stage, _outcome(event, event.record))
 
-    def watch(self, label: str, progress: Progress) -> None:
-        """Called by the engine while a pipeline runs."""
-        now = time.monotonic()
-        if label != self._label:
-            self._label = label
-            self._began = self._last = self._changed = now
-            self._seen = 0
-        if progress.size_bytes != self._seen:  # the rate is that of the work, not of the wait after it
-            self._seen, self._changed = progress.size_bytes, now
-        seconds = max(self._changed - self._began, 1e-3)
-        text = (
-            f"{label:<10} {now - self._began:4.0f} s  {quantity(progress.num_documents, 'documents')}, "
-            f"{progress.num_documents / seconds:,.0f} documents/s, {quantity(progress.size_bytes / seconds, 'B')}/s, "
-            f"{quantity(progress.memory_bytes, 'B')} in memory"
-        )
-        if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, description=text)
-        elif not self._live and now - self._last >= _LINE_EVERY_SECONDS:
-            self._last = now
-            self._console.line(f"  {text}")
-
-    def _begin(self, stage: str) -> None:
-        self._label = stage
-        self._began = self._last = time.monotonic()
-        if self._progress is not None:
-            self._task = self._progress.add_task(f"{stage:<10}")
-
-    def _say(self, text: str) -> None:
-        if self._progress is not None:
-            self._progress.console.print(text, markup=False, highlight=False)
-        else:
-            self._console.line(text)
+    return listen
 
 
 def _outcome(event: StageEvent, record: StageRecord) -> str:

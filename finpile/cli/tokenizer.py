@@ -1,4 +1,4 @@
-"""`finpile tokenizer`: compare, encode, decode."""
+"""`finpile tokenizer`: train, sweep, compare, encode, decode."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from finpile_tokenizer import UnigramTokenizer
 
 _COMMANDS = {
+    "train": ("finpile.cli.tokenizer_train", "train_command", "Train a tokenizer on documents: split, train, merge."),
     "compare": ("finpile.cli.compare", "compare_command", "Count tokens with several tokenizers: Table 3."),
     "sweep": ("finpile.cli.sweep", "sweep_command", "Find the vocabulary size that encodes a text best."),
     "encode": ("finpile.cli.tokenizer", "encode_command", "Text on standard input to ids, a line a text."),
@@ -24,7 +25,7 @@ _COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
 def tokenizer_group() -> None:
-    """Compare and use tokenizers. `finpile build` trains one."""
+    """Train, compare and use tokenizers. `finpile build` trains one of its own."""
 
 
 @click.command()

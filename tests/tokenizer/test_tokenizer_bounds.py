@@ -38,11 +38,67 @@ tokenizer.log_likelihood(array.slice(7, 50), num_threads=2)
 print("within bounds")
 """
 
+TRAINING = """
+import random
+import numpy as np
+import pyarrow as pa
+from numba import config
+from finpile_tokenizer import PretokenCounts, UnigramTrainer, em, lattice, prune, seed
 
-def test_tokenizer_kernels_stay_within_bounds(tmp_path: Path) -> None:
+assert config.BOUNDSCHECK == 1
+# Small ranges, so that every edge of one is met.
+seed._RANGE_POSITIONS, lattice._BLOCK_BYTES, prune._RANGE_PIECES = 40, 40, 7
+draw = random.Random(0)
+
+
+def counts_of(pretokens):
+    pretokens = sorted(set(pretokens))
+    frequencies = np.array([draw.randrange(1, 9) for _ in pretokens], np.int64)
+    return PretokenCounts(pretokens=pa.array(pretokens, pa.large_binary()), frequencies=frequencies)
+
+
+runs = [bytes([value]) * length for value in (0, 97, 255) for length in (1, 2, 8, 9, 10, 17, 255, 256, 1023, 1024)]
+patterns = [(pattern * 1024)[:length] for pattern in (b"ab", b"\\x00\\x01", b"abcdefgh") for length in (1, 3, 500, 1024)]
+few_letters = [bytes(draw.choices(b"a\\x00\\xff", k=draw.randrange(1, 30))) for _ in range(150)]
+noise = [draw.randbytes(draw.randrange(1, 40)) for _ in range(60)]
+texts = {
+    "runs": counts_of(runs),
+    "patterns": counts_of(patterns),
+    "few letters": counts_of(few_letters),
+    "bytes": counts_of(bytes([value]) for value in range(256)),
+    "one byte": counts_of([b"\\x00"]),
+    "two bytes": counts_of([b"\\xff\\xff"]),
+    "all": counts_of(runs + patterns + few_letters + noise),
+}
+texts["slice"] = PretokenCounts(
+    pretokens=texts["all"].pretokens[20:90], frequencies=texts["all"].frequencies[20:90]
+)
+for counts in texts.values():
+    for max_piece_bytes in (1, 2, 9, 254):
+        for seed_size in (0, 5, 3000):
+            trainer = UnigramTrainer(
+                vocab_size=270, max_piece_bytes=max_piece_bytes, seed_size=seed_size, num_threads=2
+            )
+            pieces = list(trainer.train_sizes(counts, [400, 300, 256]))[-1].pieces
+            lattices = lattice.find_lattices(counts, pieces, num_threads=2)
+            # Weights of 0 underflow, so that the sums are made in logarithms.
+            em.expectation(lattices, np.full(len(pieces), -1e5), scale=1.0, num_threads=2)
+print("within bounds")
+"""
+
+
+def run_with_bounds_checks(program: str, cache: Path) -> None:
     rooms = os.pathsep.join(str(ROOT / room) for room in (".", "tokenizer"))
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": rooms}
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": rooms}
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "ignore", "-c", program], env=environment, capture_output=True, text=True, check=False
     )
     assert result.stdout.strip() == "within bounds", result.stderr
+
+
+def test_tokenizer_kernels_stay_within_bounds(tmp_path: Path) -> None:
+    run_with_bounds_checks(PROGRAM, tmp_path)
+
+
+def test_training_kernels_stay_within_bounds(tmp_path: Path) -> None:
+    run_with_bounds_checks(TRAINING, tmp_path)

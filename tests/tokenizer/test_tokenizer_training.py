@@ -13,7 +13,6 @@ from finpile_tokenizer import (
     MIN_VOCAB_SIZE,
     EmptyCorpusError,
     FormatError,
-    PretokenCounts,
     TokenizerError,
     UnigramModel,
     UnigramTokenizer,
@@ -23,7 +22,6 @@ from finpile_tokenizer import (
     prune_to,
     reference,
 )
-from finpile_tokenizer._buffers import Float64s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

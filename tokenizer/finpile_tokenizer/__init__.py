@@ -10,7 +10,6 @@ tokenizer.save("tokenizer/")                           # loads in HF tokenizers 
 from finpile_tokenizer.counts import MAX_PRETOKEN_BYTES, PretokenCounts, count_pretokens
 from finpile_tokenizer.errors import (
     EmptyCorpusError,
-    EngineMissingError,
     FormatError,
     InputTypeError,
     TokenizerError,

@@ -29,10 +29,8 @@ def _capped(gumbel: float, peak: float, cap: float) -> float:
     """
     if gumbel == peak:
         return cap
-    gap = gumbel - peak
-    # log(1 - exp(gap)), by the form that loses no bits; the border is -log 2.
-    log_rest = math.log(-math.expm1(gap)) if gap > -0.6931471805599453 else math.log1p(-math.exp(gap))
-    shift = cap - gumbel + log_rest
+    # Where the gap is wide, its part in the sum is less than the sum's rounding.
+    shift = cap - gumbel + math.log(-math.expm1(gumbel - peak))
     return cap - max(0.0, shift) - math.log1p(math.exp(-abs(shift)))
 
 

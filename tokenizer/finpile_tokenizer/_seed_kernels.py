@@ -1,4 +1,4 @@
-"""The loops that sort the suffixes of pretokens and find the substrings that repeat; the conventions are those of `_kernels`.
+"""The loops that sort the suffixes of pretokens and find what repeats; the conventions are those of `_kernels`.
 
 A suffix is a position in `data`; it ends with its pretoken and is looked at up to `limit` bytes, one more than a piece
 may have. `ranks` is the sorted order of all positions: first by their first two symbols (`bucket`), where the end of a

@@ -3,8 +3,7 @@
 TokenizerError (ValueError)             base: a value that cannot be meant, with its remedy
 ├── EmptyCorpusError                    nothing to learn from
 ├── InputTypeError (TypeError)          an array of another type than text or bytes
-├── FormatError                         a file that this package did not write
-└── EngineMissingError (ImportError)    the training engine is not installed
+└── FormatError                         a file that this package did not write
 """
 
 from __future__ import annotations
@@ -24,7 +23,3 @@ class InputTypeError(TokenizerError, TypeError):
 
 class FormatError(TokenizerError):
     """A tokenizer file is not of the form that `export` writes."""
-
-
-class EngineMissingError(TokenizerError, ImportError):
-    """The library behind the chosen training engine is not installed."""

@@ -57,13 +57,23 @@ def build_piece_index(vocabulary: Vocabulary) -> PieceIndex:
         raise TokenizerError(
             f"the log probability of id {bad} is {log_probs[bad]}: n-best, sampling and likelihood need finite ones"
         )
-    in_order = vocabulary.pieces.take(pa.array(order_by_bytes(vocabulary.pieces)))
+    units, pieces = hashed_trie(vocabulary.pieces)
+    return PieceIndex(units=units, pieces=pieces, log_probs=log_probs, piece_bytes=lengths_of(vocabulary.pieces))
+
+
+def hashed_trie(pieces: pa.LargeBinaryArray) -> tuple[UInt32s, Int32s]:
+    """`PieceIndex.units` and `PieceIndex.pieces` of distinct pieces, which are not empty.
+
+    Raises:
+        TokenizerError: the pieces have too many distinct beginnings.
+    """
+    in_order = pieces.take(pa.array(order_by_bytes(pieces)))
     num_nodes = _index_kernels.count_nodes(*byte_buffers(in_order)) + _index_kernels.NUM_RESERVED
     if num_nodes > _FULLEST * _MAX_SLOTS:
         raise TokenizerError(
-            f"{len(vocabulary.pieces)} pieces have {num_nodes} distinct beginnings; at most "
+            f"{len(pieces)} pieces have {num_nodes} distinct beginnings; at most "
             f"{int(_FULLEST * _MAX_SLOTS)} can be indexed: use fewer or shorter pieces"
         )
     num_slots = min(_MAX_SLOTS, 1 << (_SLOTS_PER_NODE * num_nodes - 1).bit_length())
-    units, pieces = _index_kernels.fill_index(*byte_buffers(vocabulary.pieces), num_slots)
-    return PieceIndex(units=units, pieces=pieces, log_probs=log_probs, piece_bytes=lengths_of(vocabulary.pieces))
+    filled: tuple[UInt32s, Int32s] = _index_kernels.fill_index(*byte_buffers(pieces), num_slots)
+    return filled

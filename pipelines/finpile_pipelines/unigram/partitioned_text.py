@@ -26,21 +26,24 @@ from finpile_pipelines.engine import Tasks
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.unigram.counting import own_array, read_counts
 from finpile_pipelines.unigram.partitions import Partition, partition_url
-from finpile_pipelines.unigram.run import TrainingRun
+from finpile_pipelines.unigram.run import StepEvent, TrainingRun
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
-Question: TypeAlias = Literal["expected", "best"]
+Question: TypeAlias = Literal["update", "prune"]
+"""Named for the step that the answer is for: expected uses of each piece, or its uses in the best segmentations."""
 _LATTICE_SCHEMA = pa.schema([("heads", pa.large_list(pa.int32())), ("frequency", pa.int64())])
 
 
 def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa.LargeBinaryArray) -> None:
     """Finds the lattices of each partition over `pieces`, once for the whole training."""
     folder, pieces_url = run.folder, run.url("pieces.parquet")
+    narrow, num_threads = run.narrowed(len(partitions))
     shards.write_parquet(pieces_url, pa.table({"piece": pieces}))
 
     def find(partition: Partition) -> dict[str, Any]:
         all_pieces = shards.read_parquet(pieces_url)["piece"].combine_chunks()
-        lattices = find_lattices(read_counts(partition_url(folder, partition.number)), all_pieces)
+        counts = read_counts(partition_url(folder, partition.number))
+        lattices = find_lattices(counts, all_pieces, num_threads)
         heads = pa.LargeListArray.from_arrays(pa.array(lattices.offsets), pa.array(lattices.heads))
         batch = pa.record_batch([heads, pa.array(lattices.frequencies)], schema=_LATTICE_SCHEMA)
         shards.write_ipc(_lattices_url(folder, partition.number), _LATTICE_SCHEMA, [batch])
@@ -50,7 +53,7 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
         return pipeline | Tasks(partitions) | "Lattices" >> beam.Map(find)
 
-    run.step("lattices", construct, lambda rows: f"{len(pieces):,} pieces")
+    narrow.step("lattices", construct, lambda rows: f"{len(pieces):,} pieces")
 
 
 def _read_lattices(folder: str, number: int, links: npt.NDArray[np.int32]) -> Lattices:
@@ -84,13 +87,13 @@ class PartitionedText:
 
     def expectation(self, state: TrainingState) -> Expectation:
         """See `TrainingText`."""
-        counts, log_likelihood = self._ask("expected", state)
+        counts, log_likelihood = self._ask("update", state)
         scale = scale_for(self.num_bytes)
         return Expectation(counts=counts, scale=scale, log_likelihood=log_likelihood, num_bytes=self.num_bytes)
 
     def removal_losses(self, state: TrainingState) -> npt.NDArray[np.float64]:
         """See `TrainingText`. What stands for a piece follows from the pieces alone: that part is done here."""
-        path_counts, _ = self._ask("best", state)
+        path_counts, _ = self._ask("prune", state)
         kept = np.isin(self._numbers, state.numbers, assume_unique=True)
         self._lattices = self._lattices.keep(kept)
         self._numbers, self._places = self._numbers[kept], self._places[kept]
@@ -99,15 +102,16 @@ class PartitionedText:
     def _ask(self, question: Question, state: TrainingState) -> tuple[Int64s, float]:
         """The counts of the state's pieces, and the log likelihood of all text where that was the question."""
         run, state_url, sum_url = self._run, self._run.url("state.parquet"), self._run.url("sum.parquet")
+        run.listen(StepEvent(question, "running"))
         shards.write_parquet(state_url, pa.table({"number": state.numbers, "log_prob": state.log_probs}))
-        engine, num_threads = run.engine_for(self._partitions)
+        narrow, num_threads = run.narrowed(len(self._partitions))
         answer = _Answering(question, run.folder, state_url, scale_for(self.num_bytes), num_threads)
 
         def construct(pipeline: beam.Pipeline) -> None:
             answers = pipeline | Tasks(self._partitions) | "Answer" >> beam.ParDo(answer)
             _ = answers | beam.CombineGlobally(AddAnswers()) | "Write" >> beam.Map(_write_sum, sum_url)
 
-        engine.run(f"tokenizer: {question}", construct)
+        narrow.engine.run(f"tokenizer: {question}", construct)
         table = shards.read_parquet(sum_url)
         return own_array(table["count"]), float(table.schema.metadata[_LOG_LIKELIHOOD])
 
@@ -133,7 +137,7 @@ class _Answering(beam.DoFn):
         kept[state["number"].to_numpy()] = True
         log_probs = own_array(state["log_prob"])
         lattices = _read_lattices(self._folder, partition.number, links).keep(kept, self._num_threads)
-        if self._question == "expected":
+        if self._question == "update":
             found = expectation(lattices, log_probs, scale=self._scale, num_threads=self._num_threads)
             yield {partition.number: found.log_likelihood}, found.counts
         else:

@@ -1,4 +1,4 @@
-"""The counts of all text, cut by pretoken: a distinct pretoken stands in one partition, with its frequency in all text."""
+"""The counts of all text, cut by pretoken: a distinct one stands in one partition, with its frequency in all text."""
 
 from __future__ import annotations
 

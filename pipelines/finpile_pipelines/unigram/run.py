@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,10 +76,11 @@ class TrainingRun:
         """For a step's exchanges; emptied after each step."""
         return self.url("exchange")
 
-    def engine_for(self, tasks: Sequence[Any]) -> tuple[Engine, int]:
-        """The engine with no more workers than tasks, and the threads for each task: starting workers takes seconds,
-        which tell where a pipeline is run for each pass over the text."""
+    def narrowed(self, num_tasks: int) -> tuple[TrainingRun, int]:
+        """The run with no more workers than tasks, and the threads for each task: starting workers takes seconds, which
+        tell where a pipeline is run for each pass over the text."""
         if self.engine.runner != "local":
-            return self.engine, 1
-        num_workers = max(1, min(self.engine.num_workers, len(tasks)))
-        return replace(self.engine, num_workers=num_workers), max(1, self.engine.num_workers // num_workers)
+            return self, 1
+        num_workers = max(1, min(self.engine.num_workers, num_tasks))
+        engine = replace(self.engine, num_workers=num_workers)
+        return replace(self, engine=engine), max(1, self.engine.num_workers // num_workers)

@@ -35,10 +35,11 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
     folder, num_groups = run.folder, len(partitions)
     listed = seed_size if num_groups == 1 else _GENEROSITY * seed_size
     max_piece_bytes = run.config.max_piece_bytes
+    narrow, num_threads = run.narrowed(len(partitions))
 
     def send(partition: Partition) -> Parcels:
         counts = read_counts(partition_url(folder, partition.number))
-        seeds = find_seeds(counts, max_piece_bytes=max_piece_bytes, seed_size=listed)
+        seeds = find_seeds(counts, max_piece_bytes=max_piece_bytes, seed_size=listed, num_threads=num_threads)
         table = pa.table({"piece": seeds.pieces, "score": seeds.scores})
         report_progress(0, partition.num_bytes)
         groups = by_range(hash_strings(seeds.pieces), num_groups)
@@ -54,7 +55,7 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
         exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByPiece")
         return pipeline | Tasks(partitions) | "Find" >> beam.Map(send) | exchange | "Add" >> beam.Map(add)
 
-    rows = run.step("seeds", construct, lambda rows: f"{sum(row['strings'] for row in rows):,} candidates")
+    rows = narrow.step("seeds", construct, lambda rows: f"{sum(row['strings'] for row in rows):,} candidates")
     # Each group has its share of the seeds wanted at or above its score; so all seeds are at or above the least score.
     least = min(row["score"] for row in rows) if len(rows) == num_groups else 0.0
     groups = (shards.read_parquet(_group_url(folder, row["group"])) for row in rows)

@@ -126,7 +126,7 @@ def versions(files: Iterable[TextFile]) -> list[list[Any]]:
         changed = os.stat(path).st_mtime_ns if "file" in _protocols(fs) else fs.ukey(path)
         domain = row_of(file.url) if isinstance(file, PublishedFile) else file.label
         told.append([list(domain), os.path.basename(path), info["size"], changed])
-    return sorted(told)
+    return sorted(told, key=repr)
 
 
 def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[TrainingTexts, Outcomes]:

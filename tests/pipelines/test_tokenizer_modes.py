@@ -1,0 +1,387 @@
+"""The three ways to train a tokenizer: what each must equal, and that nothing shows how the work was done."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from finpile_pipelines.build import build
+from finpile_pipelines.engine import Engine
+from finpile_pipelines.tokenizer import OUTPUTS
+from finpile_pipelines.tokenizer_folder import train_folder
+from finpile_pipelines.unigram import partitions as partitions_module
+from finpile_pipelines.unigram.counting import chunk_url, count_texts, read_counts
+from finpile_pipelines.unigram.partitioned_text import AddAnswers, PartitionedText, write_lattices
+from finpile_pipelines.unigram.partitions import Partition, hash_strings, partition_counts, partition_url
+from finpile_pipelines.unigram.run import TrainingRun
+from finpile_pipelines.unigram.seeds import find_all_seeds
+from finpile_pipelines.unigram.split_merge import MergeModels, read_model, write_model
+from finpile_pipelines.unigram.texts import find_files, measure_texts
+from finpile_pipelines.unigram.whole_text import NUM_REFIT_UPDATES, train_globally
+from finpile_tokenizer import PretokenCounts, UnigramModel, UnigramTokenizer, UnigramTrainer, count_pretokens, merge
+from finpile_tokenizer.em import LEAST_EXPECTED
+from finpile_tokenizer.lattice import find_lattices
+from finpile_tokenizer.seed import find_seeds
+from finpile_tokenizer.training_state import TrainingState
+from finpile_tokenizer.training_text import InMemoryText
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finpile.config import TokenizerConfig, load_config
+from finpile.report.documents import iter_texts
+from finpile.verify import verify
+
+ROOT = Path(__file__).resolve().parents[2]
+MODES = ("split-merge", "refit", "global")
+SETTINGS: dict[str, Any] = {"vocab_size": 700, "chunks": 2, "chunk_vocab_size": 600}
+#: An update may worsen the text's code by at most so many nats for each piece: see `test_refit_hardly_ever_worsens`.
+NATS_A_PIECE = 0.636
+
+Record = dict[str, str]
+Outputs = dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[Record]:
+    """Some 40 kB of real language in two domains, in an order of chance."""
+    texts = [text for *_, some in iter_texts([ROOT / "data_samples" / "stackexchange"]) for text in some.to_pylist()]
+    rows = [{"text": text, "dataset": "Forum", "source": "AB"[index % 2]} for index, text in enumerate(texts)]
+    return random.Random(7).sample(rows, len(rows))
+
+
+def write_files(folder: Path, documents: list[Record], num_files: int = 1) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for index in range(num_files):
+        lines = (json.dumps(row) + "\n" for row in documents[index::num_files])
+        (folder / f"{index}.jsonl").write_text("".join(lines))
+    return folder
+
+
+def trained(docs: Path | str, out: Path, mode: str, engine: Engine | None = None, **changes: Any) -> Outputs:
+    """The bytes of all that a training writes."""
+    config = TokenizerConfig(mode=mode, **{**SETTINGS, **changes})  # type: ignore[arg-type]
+    train_folder([str(docs)], str(out), config, engine or Engine())
+    return outputs_of(out)
+
+
+def outputs_of(out: Path) -> Outputs:
+    assert {path.name for path in out.iterdir()} == {".work", *OUTPUTS}
+    return {name: (out / name).read_bytes() for name in OUTPUTS}
+
+
+def assert_same(found: Mapping[str, bytes], expected: Mapping[str, bytes]) -> None:
+    assert [name for name in expected if found[name] != expected[name]] == []
+
+
+@pytest.fixture(scope="module")
+def place(documents: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the documents in one file, and below it the tokenizer of each mode."""
+    folder = tmp_path_factory.mktemp("modes")
+    write_files(folder / "docs", documents)
+    for mode in MODES:
+        trained(folder / "docs", folder / mode, mode)
+    return folder
+
+
+def about(place: Path, mode: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((place / mode / "training.json").read_text())
+    return found
+
+
+# --- nothing shows how the work was done -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_files_their_order_and_the_carrier_do_not_show(
+    mode: str, documents: list[Record], place: Path, tmp_path: Path
+) -> None:
+    shuffled = random.Random(8).sample(documents, len(documents))
+    docs = write_files(tmp_path / "docs", shuffled, num_files=3)
+    assert_same(trained(docs, tmp_path / "out", mode, Engine(carrier="shuffle")), outputs_of(place / mode))
+
+
+@pytest.mark.parametrize(
+    ("mode", "carrier"),
+    [
+        pytest.param("global", "shuffle"),
+        pytest.param("global", "files", marks=pytest.mark.slow),
+        pytest.param("split-merge", "shuffle", marks=pytest.mark.slow),
+        pytest.param("refit", "files", marks=pytest.mark.slow),
+        pytest.param("refit", "shuffle", marks=pytest.mark.slow),
+    ],
+)
+def test_two_workers_write_what_one_writes(mode: str, carrier: Any, place: Path, tmp_path: Path) -> None:
+    found = trained(place / "docs", tmp_path / "out", mode, Engine(num_workers=2, carrier=carrier))
+    assert_same(found, outputs_of(place / mode))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["refit", "global"])
+def test_two_workers_share_several_partitions(
+    mode: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions_module, "PARTITION_BYTES", 10_000)
+    one = trained(place / "docs", tmp_path / "one", mode)
+    assert_same(trained(place / "docs", tmp_path / "two", mode, Engine(num_workers=2, carrier="shuffle")), one)
+
+
+def test_refit_does_not_depend_on_partitions(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions_module, "PARTITION_BYTES", 10_000)
+    found, expected = trained(place / "docs", tmp_path / "out", "refit"), outputs_of(place / "refit")
+    (told,), (expected_told,) = ([json.loads(some.pop("training.json"))] for some in (found, expected))
+    assert_same(found, expected)
+    assert told.pop("objective") == pytest.approx(expected_told.pop("objective"), rel=1e-12)  # a sum of floats
+    assert told == expected_told
+
+
+def test_training_a_build_again_gives_its_tokenizer(sample_build: Path, tmp_path: Path) -> None:
+    """The same training documents, settings and chunks, whoever asks."""
+    found = trained(sample_build, tmp_path / "out", "split-merge", vocab_size=4096, chunk_vocab_size=3000)
+    assert_same(found, {path.name: path.read_bytes() for path in (sample_build / "tokenizer").iterdir()})
+
+
+@pytest.mark.parametrize("mode", [pytest.param("refit", marks=pytest.mark.slow), "global"])
+def test_build_trains_in_the_mode_of_its_config(
+    mode: Any, sample_config: Path, sample_build: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(sample_build, tmp_path / "out"))
+    config = load_config(sample_config)
+    config = dataclasses.replace(config, tokenizer=dataclasses.replace(config.tokenizer, mode=mode))
+    ran: list[str] = []
+    build(config, str(out), Engine(), listen=lambda event: ran.append(event.stage) if event.state == "done" else None)
+    assert ran == ["tokenizer", "tokens", "reports"]
+    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert json.loads((out / "tokenizer" / "training.json").read_text())["mode"] == mode
+    texts = [text for *_, some in iter_texts([sample_build]) for text in some.to_pylist()]
+    tokenizers = [UnigramTokenizer.load(folder / "tokenizer") for folder in (sample_build, out)]
+    before, after = (tokenizer.log_likelihood(pa.array(texts)).sum() for tokenizer in tokenizers)
+    assert after > before  # it was fitted to all text at once
+
+
+# --- what each mode must equal ---------------------------------------------------------------------------------------
+
+
+def test_global_is_what_the_trainer_learns_from_all_text(documents: list[Record], place: Path) -> None:
+    counts = count_pretokens(pa.array([row["text"] for row in documents]))
+    expected = UnigramTrainer(vocab_size=SETTINGS["vocab_size"]).train(counts)
+    found = read_model(str(place / "global" / "merged.parquet"))
+    assert len(expected.objective) >= 4  # it was pruned at least once
+    assert found.to_table().equals(expected.to_table(), check_metadata=True)
+    assert about(place, "global")["objective"] == list(expected.objective)
+
+
+def test_split_and_merge_is_the_average_of_the_chunks(documents: list[Record], place: Path) -> None:
+    found = read_model(str(place / "split-merge" / "merged.parquet"))
+    chunks = about(place, "split-merge")["chunks"]
+    assert [(chunk["source"], chunk["chunk"]) for chunk in chunks] == [("A", 0), ("A", 1), ("B", 2), ("B", 3)]
+    assert sum(chunk["bytes"] for chunk in chunks) == sum(len(row["text"].encode()) for row in documents)
+    assert found.num_bytes == sum(chunk["bytes"] for chunk in chunks)
+    assert math.fsum(np.exp(found.log_probs)) == pytest.approx(1, abs=1e-12)
+    assert found.num_models.max() == len(chunks)
+    refit = read_model(str(place / "refit" / "merged.parquet"))
+    assert refit.to_table().equals(found.to_table(), check_metadata=True)
+
+
+def test_one_chunk_is_the_trainer_and_nothing_more(documents: list[Record], tmp_path: Path) -> None:
+    docs = write_files(tmp_path / "docs", [{**row, "source": "A"} for row in documents])
+    trained(docs, tmp_path / "out", "split-merge", chunks=1)
+    counts = count_pretokens(pa.array([row["text"] for row in documents]))
+    expected = UnigramTrainer(vocab_size=SETTINGS["chunk_vocab_size"]).train(counts)
+    found = read_model(str(tmp_path / "out" / "merged.parquet"))
+    assert found.pieces.equals(expected.pieces)
+    np.testing.assert_allclose(found.log_probs, expected.log_probs, rtol=0, atol=1e-12)
+
+
+def test_refit_keeps_merged_pieces_and_fits_them_better(documents: list[Record], place: Path) -> None:
+    merged = set(read_model(str(place / "split-merge" / "merged.parquet")).pieces.to_pylist())
+    tokenizers = {mode: UnigramTokenizer.load(place / mode) for mode in MODES}
+    pieces = tokenizers["refit"].vocabulary.pieces.to_pylist()
+    assert set(pieces[256:]) <= merged
+    texts = pa.array([row["text"] for row in documents])
+    fits = {mode: float(tokenizer.log_likelihood(texts).sum()) for mode, tokenizer in tokenizers.items()}
+    assert fits["split-merge"] < fits["refit"]
+    assert fits["split-merge"] < fits["global"]
+
+
+def test_refit_hardly_ever_worsens(place: Path) -> None:
+    """Gibbs' inequality bounds what an update can lose against one by plain ratios, which loses nothing.
+
+    The M-step's digamma gives a piece of expected count c the weight exp(digamma(c)), less than c by a factor whose
+    logarithm, times c, is at most 0.636 where c is at least `LEAST_EXPECTED`, and near 0.5 mostly.
+    """
+    told = about(place, "refit")
+    objective = told["objective"]
+    assert len(objective) == NUM_REFIT_UPDATES
+    rise = NATS_A_PIECE * 1.1 * SETTINGS["vocab_size"] / told["trained_bytes"] / math.log(2)
+    assert all(after <= before + rise for before, after in zip(objective, objective[1:], strict=False))
+    assert objective[1:] == sorted(objective[1:], reverse=True)  # what the digamma takes, it takes at the first update
+    assert LEAST_EXPECTED == 0.5
+
+
+# --- the parts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run_of(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], tuple[TrainingRun, Any]]:
+    """A run in global mode over the documents in partitions of about so many bytes, as far as the partitions."""
+
+    def start(partition_bytes: int) -> tuple[TrainingRun, list[Partition]]:
+        monkeypatch.setattr(partitions_module, "PARTITION_BYTES", partition_bytes)
+        config = TokenizerConfig(mode="global", **SETTINGS)
+        run = TrainingRun(engine=Engine(), config=config, folder=str(tmp_path / "run"))
+        texts, _ = measure_texts(run, find_files([str(place / "docs")]))
+        return run, partition_counts(run, count_texts(run, texts))
+
+    return start
+
+
+def all_counts(documents: Iterable[Record]) -> PretokenCounts:
+    return count_pretokens(pa.array([row["text"] for row in documents]))
+
+
+def as_dict(counts: PretokenCounts) -> dict[bytes, int]:
+    return dict(zip(counts.pretokens.to_pylist(), counts.frequencies.tolist(), strict=True))
+
+
+def test_each_pretoken_stands_in_one_partition_with_its_whole_frequency(
+    documents: list[Record], run_of: Callable[[int], Any]
+) -> None:
+    run, partitions = run_of(10_000)
+    parts = [as_dict(read_counts(partition_url(run.folder, partition.number))) for partition in partitions]
+    assert len(parts) == 5
+    assert min(map(len, parts)) > 0.5 * max(map(len, parts))
+    whole = as_dict(all_counts(documents))
+    assert sum(map(len, parts)) == len(whole)
+    assert {pretoken: count for part in parts for pretoken, count in part.items()} == whole
+    chunks = [Counter(as_dict(read_counts(chunk_url(run.folder, number)))) for number in range(4)]
+    assert sum(chunks, Counter()) == whole
+    assert sum(partition.num_bytes for partition in partitions) == all_counts(documents).num_bytes
+
+
+def test_global_over_partitions_is_the_trainer_from_the_same_seeds(
+    documents: list[Record], run_of: Callable[[int], Any]
+) -> None:
+    run, partitions = run_of(10_000)
+    found = train_globally(run, partitions)
+    first = find_all_seeds(run, partitions)
+    counts = all_counts(documents)
+    lattices = find_lattices(counts, first.pieces)
+    text = InMemoryText(lattices, places_of(first.pieces, counts))
+    (expected,) = UnigramTrainer().models_along(text, first, [SETTINGS["vocab_size"]])
+    assert len(partitions) > 1
+    assert found.pieces.equals(expected.pieces)
+    assert found.log_probs.tolist() == expected.log_probs.tolist()
+    assert found.objective == pytest.approx(expected.objective, rel=1e-12)
+
+
+def places_of(pieces: pa.LargeBinaryArray, counts: PretokenCounts) -> Any:
+    """A position of each piece in the joined pretokens, within one of them."""
+    pretokens = counts.pretokens.to_pylist()
+    joined = b"\xff\xff".join(pretokens)  # no text in UTF-8 holds that
+    before = np.array([2 * joined.count(b"\xff\xff", 0, joined.find(piece)) for piece in pieces.to_pylist()])
+    return np.array([joined.find(piece) for piece in pieces.to_pylist()]) - before
+
+
+def test_seeds_are_the_best_sums_of_the_partitions_lists(run_of: Callable[[int], Any]) -> None:
+    run, partitions = run_of(10_000)
+    wanted = 500
+    state = find_all_seeds(run, partitions, seed_size=wanted)
+    sums: Counter[bytes] = Counter()
+    for partition in partitions:
+        counts = read_counts(partition_url(run.folder, partition.number))
+        seeds = find_seeds(counts, max_piece_bytes=16, seed_size=2 * wanted)
+        sums.update(dict(zip(seeds.pieces.to_pylist(), map(int, seeds.scores), strict=True)))
+    singles = sorted(piece for piece in sums if len(piece) == 1)
+    best = sorted((piece for piece in sums if len(piece) > 1), key=lambda piece: (-sums[piece], piece))[:wanted]
+    assert state.pieces.to_pylist() == [*singles, *best]
+    total = sum(sums[piece] for piece in [*singles, *best])
+    expected = [math.log(sums[piece] / total) for piece in [*singles, *best]]
+    np.testing.assert_allclose(state.log_probs, expected, rtol=0, atol=1e-12)
+
+
+def test_expectation_maximisation_by_plain_ratios_never_worsens(run_of: Callable[[int], Any]) -> None:
+    """The law of EM, which the answers of a text in partitions must obey."""
+    run, partitions = run_of(20_000)
+    state = find_all_seeds(run, partitions, seed_size=300)
+    write_lattices(run, partitions, state.pieces)
+    text = PartitionedText(run, partitions, state.pieces)
+    objective = []
+    for _ in range(4):
+        expected = text.expectation(state)
+        objective.append(expected.bits_per_byte)
+        state = by_plain_ratios(state, expected.counts)
+    assert len(partitions) > 1
+    assert all(after < before for before, after in zip(objective, objective[1:], strict=False))
+
+
+def by_plain_ratios(state: TrainingState, counts: Any) -> TrainingState:
+    kept = counts > 0
+    log_probs = np.log(counts[kept] / counts.sum())
+    return dataclasses.replace(state, numbers=state.numbers[kept], log_probs=log_probs)
+
+
+STRINGS = st.lists(st.binary(min_size=1, max_size=40), max_size=30)
+
+
+@given(STRINGS, st.integers(0, 30))
+def test_hash_is_of_the_bytes_alone(strings: list[bytes], cut: int) -> None:
+    whole = pa.array(strings, pa.large_binary())
+    hashes = hash_strings(whole).tolist()
+    assert hash_strings(pa.chunked_array([whole.slice(0, cut), whole.slice(cut)])).tolist() == hashes
+    assert len(set(hashes)) == len(set(strings))
+    assert [hash_strings(pa.array([string], pa.large_binary()))[0] for string in strings] == hashes
+
+
+ANSWERS = st.lists(st.tuples(st.floats(-1e9, 0), st.lists(st.integers(0, 2**50), min_size=3, max_size=3)), min_size=1)
+
+
+@given(ANSWERS, st.randoms(use_true_random=False))
+def test_sum_of_answers_does_not_depend_on_bundles(answers: list[tuple[float, list[int]]], rng: random.Random) -> None:
+    combine = AddAnswers()
+    elements = [({number: value}, np.array(counts)) for number, (value, counts) in enumerate(answers)]
+    expected = math.fsum(value for value, _ in answers), np.sum([counts for _, counts in elements], axis=0).tolist()
+    rng.shuffle(elements)
+    bundles = [combine.create_accumulator() for _ in range(3)]
+    for element in elements:
+        index = rng.randrange(3)
+        bundles[index] = combine.add_input(bundles[index], element)
+    total, counts = combine.extract_output(combine.merge_accumulators(bundles))
+    assert counts is not None
+    assert (total, counts.tolist()) == expected
+
+
+def test_merge_does_not_depend_on_bundles(tmp_path: Path) -> None:
+    models = [model_of({b"a": 0.1 + 0.2 * index, b"b": 0.9 - 0.2 * index}, 10 + index) for index in range(4)]
+    whole = str(tmp_path / "whole.parquet")
+    parts = [(whole, str(tmp_path / f"{index}.parquet")) for index in range(4)]
+    for (_, url), model in zip(parts, models, strict=True):
+        write_model(url, model)
+    combine = MergeModels()
+    expected = merge(models).to_table()
+    for seed in range(5):
+        order = random.Random(seed).sample([*parts, parts[0]], 5)  # a runner may bring an element twice
+        cut = seed % 4
+        halves = [combine.create_accumulator(), combine.create_accumulator()]
+        for index, part in enumerate(order):
+            halves[index > cut] = combine.add_input(halves[index > cut], part)
+        assert combine.extract_output(combine.merge_accumulators(halves)) == whole
+        assert read_model(whole).to_table().equals(expected, check_metadata=True)
+
+
+def model_of(probs: dict[bytes, float], num_bytes: int) -> UnigramModel:
+    return UnigramModel(
+        pieces=pa.array(sorted(probs), pa.large_binary()),
+        log_probs=np.log([probs[piece] for piece in sorted(probs)]),
+        num_models=np.ones(len(probs), np.int64),
+        num_bytes=num_bytes,
+    )
