@@ -13,18 +13,18 @@ import click
 
 from finpile.cli.console import Console, json_option
 from finpile.cli.display import Display
+from finpile.config import TokenizerConfig
 
 if TYPE_CHECKING:
     from finpile_pipelines.tokenizer_folder import TrainedFolder
     from finpile_pipelines.unigram.held_out import HeldOut
     from finpile_pipelines.unigram.run import Listener, StepEvent
 
-    from finpile.config import TokenizerConfig
-
 #: Source: BloombergGPT (arXiv:2303.17564) §2.3.
 _PRESETS: dict[str, dict[str, Any]] = {
     "bloomberggpt": {"chunks": 256, "chunk_vocab_size": 65_536, "vocab_size": 131_072},
 }
+_DEFAULT = TokenizerConfig()
 #: The bytes and `<|endoftext|>`, and one piece more.
 _LEAST = 258
 
@@ -61,7 +61,9 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--preset", type=click.Choice(list(_PRESETS)), help="256 chunks a domain, 65,536 pieces each, 131,072 ids."
 )
-@click.option("--vocab-size", type=click.IntRange(min=_LEAST), help="Entries in all.  [default: 131072]")
+@click.option(
+    "--vocab-size", type=click.IntRange(min=_LEAST), help=f"Entries in all.  [default: {_DEFAULT.vocab_size}]"
+)
 @click.option(
     "--chunks",
     metavar="auto|N",
@@ -69,9 +71,13 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     help="Chunks of each domain; auto makes them of some 16 MiB.  [default: auto]",
 )
 @click.option(
-    "--chunk-vocab-size", type=click.IntRange(min=_LEAST), help="Pieces of a chunk's model.  [default: 65536]"
+    "--chunk-vocab-size",
+    type=click.IntRange(min=_LEAST),
+    help=f"Pieces of a chunk's model.  [default: {_DEFAULT.chunk_vocab_size}]",
 )
-@click.option("--max-piece-bytes", type=click.IntRange(2, 254), help="Longest piece.  [default: 16]")
+@click.option(
+    "--max-piece-bytes", type=click.IntRange(2, 254), help=f"Longest piece.  [default: {_DEFAULT.max_piece_bytes}]"
+)
 @click.option(
     "--held-out", multiple=True, metavar="DOCS", help="Tell how it fits these; of a build, the held-out ones."
 )
@@ -109,7 +115,7 @@ def train_command(
     the same command again to go on after an interruption; other texts or settings start anew.
     """
     console = Console(as_json)
-    config = _config(preset, settings)
+    config = read_settings(preset, settings)
     logging.getLogger().setLevel(logging.ERROR)
     from finpile_pipelines.engine import Engine
     from finpile_pipelines.tokenizer_folder import evaluate_folder, train_folder
@@ -131,10 +137,8 @@ def train_command(
     _close(console, trained, evaluated, out)
 
 
-def _config(preset: str | None, settings: dict[str, Any]) -> TokenizerConfig:
+def read_settings(preset: str | None, settings: dict[str, Any]) -> TokenizerConfig:
     """The preset, overridden by what was asked for."""
-    from finpile.config import TokenizerConfig
-
     asked = {name: value for name, value in settings.items() if value is not None}
     return TokenizerConfig(**{**_PRESETS.get(preset or "", {}), **asked})
 

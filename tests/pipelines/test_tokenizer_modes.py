@@ -7,11 +7,14 @@ import json
 import math
 import random
 import shutil
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,21 +24,19 @@ from finpile_pipelines.tokenizer import OUTPUTS
 from finpile_pipelines.tokenizer_folder import train_folder
 from finpile_pipelines.unigram import partitions as partitions_module
 from finpile_pipelines.unigram.counting import chunk_url, count_texts, read_counts
-from finpile_pipelines.unigram.partitioned_text import AddAnswers, PartitionedText, write_lattices
-from finpile_pipelines.unigram.partitions import Partition, hash_strings, partition_counts, partition_url
+from finpile_pipelines.unigram.partitioned_text import PartitionedText, write_lattices
+from finpile_pipelines.unigram.partitions import Partition, partition_counts, partition_url
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.seeds import find_all_seeds
-from finpile_pipelines.unigram.split_merge import MergeModels, read_model, write_model
+from finpile_pipelines.unigram.split_merge import read_model
 from finpile_pipelines.unigram.texts import find_files, measure_texts
 from finpile_pipelines.unigram.whole_text import NUM_REFIT_UPDATES, train_globally
-from finpile_tokenizer import PretokenCounts, UnigramModel, UnigramTokenizer, UnigramTrainer, count_pretokens, merge
+from finpile_tokenizer import PretokenCounts, UnigramTokenizer, UnigramTrainer, count_pretokens
 from finpile_tokenizer.em import LEAST_EXPECTED
 from finpile_tokenizer.lattice import find_lattices
 from finpile_tokenizer.seed import find_seeds
 from finpile_tokenizer.training_state import TrainingState
 from finpile_tokenizer.training_text import InMemoryText
-from hypothesis import given
-from hypothesis import strategies as st
 
 from finpile.config import TokenizerConfig, load_config
 from finpile.report.documents import iter_texts
@@ -101,13 +102,23 @@ def about(place: Path, mode: str) -> dict[str, Any]:
 # --- nothing shows how the work was done -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [pytest.param("split-merge", marks=pytest.mark.slow), "refit", "global"])
 def test_files_their_order_and_the_carrier_do_not_show(
     mode: str, documents: list[Record], place: Path, tmp_path: Path
 ) -> None:
     shuffled = random.Random(8).sample(documents, len(documents))
     docs = write_files(tmp_path / "docs", shuffled, num_files=3)
     assert_same(trained(docs, tmp_path / "out", mode, Engine(carrier="shuffle")), outputs_of(place / mode))
+
+
+def test_file_system_does_not_show(place: Path) -> None:
+    out = f"memory://{uuid.uuid4().hex}/out"
+    config = TokenizerConfig(mode="refit", **SETTINGS)
+    for _ in range(2):
+        told = train_folder([str(place / "docs")], out, config, Engine())
+    assert not told.ran
+    memory, expected = fsspec.filesystem("memory"), outputs_of(place / "refit")
+    assert_same({name: memory.cat(f"{out}/{name}") for name in OUTPUTS}, expected)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +161,7 @@ def test_training_a_build_again_gives_its_tokenizer(sample_build: Path, tmp_path
     assert_same(found, {path.name: path.read_bytes() for path in (sample_build / "tokenizer").iterdir()})
 
 
-@pytest.mark.parametrize("mode", [pytest.param("refit", marks=pytest.mark.slow), "global"])
+@pytest.mark.parametrize("mode", ["refit", pytest.param("global", marks=pytest.mark.slow)])
 def test_build_trains_in_the_mode_of_its_config(
     mode: Any, sample_config: Path, sample_build: Path, tmp_path: Path
 ) -> None:
@@ -203,10 +214,14 @@ def test_one_chunk_is_the_trainer_and_nothing_more(documents: list[Record], tmp_
 
 
 def test_refit_keeps_merged_pieces_and_fits_them_better(documents: list[Record], place: Path) -> None:
-    merged = set(read_model(str(place / "split-merge" / "merged.parquet")).pieces.to_pylist())
+    merged = read_model(str(place / "split-merge" / "merged.parquet"))
+    num_models = dict(zip(merged.pieces.to_pylist(), merged.num_models.tolist(), strict=True))
     tokenizers = {mode: UnigramTokenizer.load(place / mode) for mode in MODES}
-    pieces = tokenizers["refit"].vocabulary.pieces.to_pylist()
-    assert set(pieces[256:]) <= merged
+    refitted = tokenizers["refit"].vocabulary
+    assert refitted.num_models is not None
+    pieces = refitted.pieces.to_pylist()
+    assert set(pieces[256:]) <= num_models.keys()
+    assert refitted.num_models.tolist() == [num_models.get(piece, 0) for piece in pieces]
     texts = pa.array([row["text"] for row in documents])
     fits = {mode: float(tokenizer.log_likelihood(texts).sum()) for mode, tokenizer in tokenizers.items()}
     assert fits["split-merge"] < fits["refit"]
@@ -217,14 +232,15 @@ def test_refit_hardly_ever_worsens(place: Path) -> None:
     """Gibbs' inequality bounds what an update can lose against one by plain ratios, which loses nothing.
 
     The M-step's digamma gives a piece of expected count c the weight exp(digamma(c)), less than c by a factor whose
-    logarithm, times c, is at most 0.636 where c is at least `LEAST_EXPECTED`, and near 0.5 mostly.
+    logarithm, times c, is at most 0.636 where c is at least `LEAST_EXPECTED`, and near 0.5 mostly. What the few pieces
+    lose that are dropped comes on top; here it is less than that slack.
     """
     told = about(place, "refit")
     objective = told["objective"]
     assert len(objective) == NUM_REFIT_UPDATES
     rise = NATS_A_PIECE * 1.1 * SETTINGS["vocab_size"] / told["trained_bytes"] / math.log(2)
-    assert all(after <= before + rise for before, after in zip(objective, objective[1:], strict=False))
-    assert objective[1:] == sorted(objective[1:], reverse=True)  # what the digamma takes, it takes at the first update
+    assert all(after <= before + rise for before, after in pairwise(objective))
+    assert objective[1:] == sorted(objective[1:], reverse=True)  # the digamma's loss comes with the first update
     assert LEAST_EXPECTED == 0.5
 
 
@@ -299,7 +315,7 @@ def test_seeds_are_the_best_sums_of_the_partitions_lists(run_of: Callable[[int],
     sums: Counter[bytes] = Counter()
     for partition in partitions:
         counts = read_counts(partition_url(run.folder, partition.number))
-        seeds = find_seeds(counts, max_piece_bytes=16, seed_size=2 * wanted)
+        seeds = find_seeds(counts, max_piece_bytes=run.config.max_piece_bytes, seed_size=2 * wanted)
         sums.update(dict(zip(seeds.pieces.to_pylist(), map(int, seeds.scores), strict=True)))
     singles = sorted(piece for piece in sums if len(piece) == 1)
     best = sorted((piece for piece in sums if len(piece) > 1), key=lambda piece: (-sums[piece], piece))[:wanted]
@@ -321,67 +337,10 @@ def test_expectation_maximisation_by_plain_ratios_never_worsens(run_of: Callable
         objective.append(expected.bits_per_byte)
         state = by_plain_ratios(state, expected.counts)
     assert len(partitions) > 1
-    assert all(after < before for before, after in zip(objective, objective[1:], strict=False))
+    assert all(after < before for before, after in pairwise(objective))
 
 
 def by_plain_ratios(state: TrainingState, counts: Any) -> TrainingState:
     kept = counts > 0
     log_probs = np.log(counts[kept] / counts.sum())
     return dataclasses.replace(state, numbers=state.numbers[kept], log_probs=log_probs)
-
-
-STRINGS = st.lists(st.binary(min_size=1, max_size=40), max_size=30)
-
-
-@given(STRINGS, st.integers(0, 30))
-def test_hash_is_of_the_bytes_alone(strings: list[bytes], cut: int) -> None:
-    whole = pa.array(strings, pa.large_binary())
-    hashes = hash_strings(whole).tolist()
-    assert hash_strings(pa.chunked_array([whole.slice(0, cut), whole.slice(cut)])).tolist() == hashes
-    assert len(set(hashes)) == len(set(strings))
-    assert [hash_strings(pa.array([string], pa.large_binary()))[0] for string in strings] == hashes
-
-
-ANSWERS = st.lists(st.tuples(st.floats(-1e9, 0), st.lists(st.integers(0, 2**50), min_size=3, max_size=3)), min_size=1)
-
-
-@given(ANSWERS, st.randoms(use_true_random=False))
-def test_sum_of_answers_does_not_depend_on_bundles(answers: list[tuple[float, list[int]]], rng: random.Random) -> None:
-    combine = AddAnswers()
-    elements = [({number: value}, np.array(counts)) for number, (value, counts) in enumerate(answers)]
-    expected = math.fsum(value for value, _ in answers), np.sum([counts for _, counts in elements], axis=0).tolist()
-    rng.shuffle(elements)
-    bundles = [combine.create_accumulator() for _ in range(3)]
-    for element in elements:
-        index = rng.randrange(3)
-        bundles[index] = combine.add_input(bundles[index], element)
-    total, counts = combine.extract_output(combine.merge_accumulators(bundles))
-    assert counts is not None
-    assert (total, counts.tolist()) == expected
-
-
-def test_merge_does_not_depend_on_bundles(tmp_path: Path) -> None:
-    models = [model_of({b"a": 0.1 + 0.2 * index, b"b": 0.9 - 0.2 * index}, 10 + index) for index in range(4)]
-    whole = str(tmp_path / "whole.parquet")
-    parts = [(whole, str(tmp_path / f"{index}.parquet")) for index in range(4)]
-    for (_, url), model in zip(parts, models, strict=True):
-        write_model(url, model)
-    combine = MergeModels()
-    expected = merge(models).to_table()
-    for seed in range(5):
-        order = random.Random(seed).sample([*parts, parts[0]], 5)  # a runner may bring an element twice
-        cut = seed % 4
-        halves = [combine.create_accumulator(), combine.create_accumulator()]
-        for index, part in enumerate(order):
-            halves[index > cut] = combine.add_input(halves[index > cut], part)
-        assert combine.extract_output(combine.merge_accumulators(halves)) == whole
-        assert read_model(whole).to_table().equals(expected, check_metadata=True)
-
-
-def model_of(probs: dict[bytes, float], num_bytes: int) -> UnigramModel:
-    return UnigramModel(
-        pieces=pa.array(sorted(probs), pa.large_binary()),
-        log_probs=np.log([probs[piece] for piece in sorted(probs)]),
-        num_models=np.ones(len(probs), np.int64),
-        num_bytes=num_bytes,
-    )

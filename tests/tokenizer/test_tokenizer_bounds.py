@@ -58,7 +58,7 @@ def counts_of(pretokens):
 
 
 runs = [bytes([value]) * length for value in (0, 97, 255) for length in (1, 2, 8, 9, 10, 17, 255, 256, 1023, 1024)]
-patterns = [(pattern * 1024)[:length] for pattern in (b"ab", b"\\x00\\x01", b"abcdefgh") for length in (1, 3, 500, 1024)]
+patterns = [(pattern * 1024)[:length] for pattern in (b"ab", b"\\x00\\x01", b"abcdefgh") for length in (1, 3, 1024)]
 few_letters = [bytes(draw.choices(b"a\\x00\\xff", k=draw.randrange(1, 30))) for _ in range(150)]
 noise = [draw.randbytes(draw.randrange(1, 40)) for _ in range(60)]
 texts = {
@@ -73,16 +73,18 @@ texts = {
 texts["slice"] = PretokenCounts(
     pretokens=texts["all"].pretokens[20:90], frequencies=texts["all"].frequencies[20:90]
 )
+last = []
 for counts in texts.values():
     for max_piece_bytes in (1, 2, 9, 254):
         for seed_size in (0, 5, 3000):
-            trainer = UnigramTrainer(
-                vocab_size=270, max_piece_bytes=max_piece_bytes, seed_size=seed_size, num_threads=2
-            )
+            trainer = UnigramTrainer(max_piece_bytes=max_piece_bytes, seed_size=seed_size, num_threads=2)
             pieces = list(trainer.train_sizes(counts, [400, 300, 256]))[-1].pieces
             lattices = lattice.find_lattices(counts, pieces, num_threads=2)
-            # Weights of 0 underflow, so that the sums are made in logarithms.
-            em.expectation(lattices, np.full(len(pieces), -1e5), scale=1.0, num_threads=2)
+            last.append((lattices, np.full(len(pieces), -1.0)))
+# Weights of 0 underflow, so that the sums are made in logarithms.
+em._nats_per_byte = lambda lattices, log_probs: -1e6
+for lattices, log_probs in last:
+    em.expectation(lattices, log_probs, scale=1.0, num_threads=2)
 print("within bounds")
 """
 
@@ -91,7 +93,7 @@ def run_with_bounds_checks(program: str, cache: Path) -> None:
     rooms = os.pathsep.join(str(ROOT / room) for room in (".", "tokenizer"))
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": rooms}
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
     )
     assert result.stdout.strip() == "within bounds", result.stderr
 

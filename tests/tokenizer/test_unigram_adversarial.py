@@ -121,6 +121,11 @@ def test_a_text_with_fewer_pieces_than_asked_for_gives_those_it_has(text: bytes)
     assert model.pieces.to_pylist() == sorted({bytes([value]) for value in text})
 
 
+def test_noise_that_has_the_pieces_gives_as_many_as_asked_for() -> None:
+    # Of nearly useless pieces, a pruning finds most without a loss; it is to leave those that are wanted all the same.
+    assert len(train(noise(200_000), 5_000).pieces) == 5_000
+
+
 def test_as_many_pieces_as_bytes_leave_the_bytes() -> None:
     text = bytes(range(256)) * 20
     assert train(text, 256).pieces.to_pylist() == [bytes([value]) for value in range(256)]

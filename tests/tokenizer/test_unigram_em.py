@@ -218,6 +218,15 @@ def test_a_frequency_of_trillions_is_counted_exactly() -> None:
     np.testing.assert_allclose(found.counts / found.scale, frequency * np.array([1, 1, 8]) / 9, rtol=1e-12)
 
 
+def test_expected_uses_are_rounded_to_the_nearest_unit() -> None:
+    # ab is used 8/9 of the time: at one unit a use, that is 1, and a and b, 1/9 each, are 0.
+    assert expect(counts_of({b"ab": 1}), [b"a", b"b", b"ab"], np.log([0.25, 0.25, 0.5]), 1.0).counts.tolist() == [
+        0,
+        0,
+        1,
+    ]
+
+
 def test_digamma_has_its_known_values() -> None:
     known = {1.0: -EULER_GAMMA, 0.5: -EULER_GAMMA - 2 * math.log(2), 2.0: 1 - EULER_GAMMA}
     known[0.25] = -EULER_GAMMA - math.pi / 2 - 3 * math.log(2)

@@ -129,6 +129,16 @@ def test_a_loss_is_that_counted_by_hand() -> None:
     assert losses[2] == pytest.approx(3 / 5 * (math.log(3 / 5) - 2 * math.log(4 / 8)), rel=1e-14)
 
 
+def test_a_piece_as_probable_as_its_parts_is_used_and_has_a_loss() -> None:
+    pieces = {b"a": -1.0, b"b": -1.0, b"ab": -2.0}
+    lattices, places = lattices_of({b"ab": 3, b"a": 1, b"b": 1}, pieces)
+    log_probs = np.array(list(pieces.values()))
+    path_counts = best_path_counts(lattices, log_probs)
+    assert path_counts.tolist() == [1, 1, 3]
+    loss = removal_losses(lattices, places, log_probs, path_counts)[2]
+    assert loss == pytest.approx(3 / 5 * (math.log(3 / 5) - 2 * math.log(4 / 8)), rel=1e-14)
+
+
 def test_losses_of_real_text_do_not_depend_on_threads_or_places(real_text: Callable[[int], list[bytes]]) -> None:
     counts = count_pretokens(pa.array(real_text(60_000), pa.large_binary()))
     seeds = find_seeds(counts, max_piece_bytes=16, seed_size=3_000)
@@ -149,11 +159,12 @@ def test_losses_of_real_text_do_not_depend_on_threads_or_places(real_text: Calla
 
 
 @settings(max_examples=200)
-@given(st.lists(LOSSES, min_size=1, max_size=20), st.integers(0, 25))
-def test_those_of_the_greatest_losses_are_kept(losses: list[float], num_kept: int) -> None:
-    kept = kept_by_loss(np.array(losses), num_kept).tolist()
+@given(st.lists(LOSSES, min_size=1, max_size=20), st.integers(0, 25), st.integers(0, 25))
+def test_those_of_the_greatest_losses_are_kept(losses: list[float], num_kept: int, num_least: int) -> None:
+    kept = kept_by_loss(np.array(losses), num_kept, num_least).tolist()
     irreplaceable = losses.count(math.inf)
     useful = len(losses) - losses.count(-math.inf)
-    assert sum(kept) == min(useful, max(num_kept, irreplaceable))
+    least = min(num_kept, num_least, len(losses))
+    assert sum(kept) == max(least, min(useful, max(num_kept, irreplaceable)))
     ranked = sorted(range(len(losses)), key=lambda index: (-losses[index], index))
     assert [index for index, keep in enumerate(kept) if keep] == sorted(ranked[: sum(kept)])

@@ -258,8 +258,8 @@ def removal_losses(
     """Writes what the log likelihood of the text would lose without each of the pieces `first` to `last`.
 
     `counts` are those of the best paths and `total` is their sum. Without the piece, its uses go to the best
-    segmentation of its own bytes (at `places`) into others. The loss is -inf where that segmentation is as probable as
-    the piece, or the piece is in no best path: nothing is lost; it is +inf where there is no such segmentation.
+    segmentation of its own bytes (at `places`) into others. The loss is -inf where that segmentation is more probable
+    than the piece, or the piece is in no best path: nothing is lost; it is +inf where there is no such segmentation.
     """
     best = np.empty(256)
     choice = np.empty(256, np.int64)

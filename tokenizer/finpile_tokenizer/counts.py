@@ -54,8 +54,8 @@ class PretokenCounts:
 
     def distinct_bytes(self) -> bytes:
         """The byte values that occur, ascending."""
-        _, data = byte_buffers(self.pretokens)
-        return np.unique(data).tobytes()
+        offsets, data = byte_buffers(self.pretokens)
+        return np.unique(data[offsets[0] : offsets[-1]]).tobytes()
 
     def merge(self, others: Iterable[PretokenCounts]) -> PretokenCounts:
         """The counts of all the texts together."""

@@ -21,6 +21,8 @@ from finpile_tokenizer.lattice import Lattices
 LEAST_EXPECTED = 0.5
 #: Bits of the integers that expected counts are summed in; the sign and rounding take the rest.
 _SUM_BITS = 62
+#: No weight is larger than this power of e, which float64 still holds: sums of such weights are made in logarithms.
+_LARGEST_LOG = 700.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -48,7 +50,7 @@ def scale_for(num_bytes: int) -> float:
 def expectation(lattices: Lattices, log_probs: Float64s, *, scale: float, num_threads: int = 1) -> Expectation:
     """The E-step: forward and backward through each lattice; the same for any number of threads."""
     tilt = _nats_per_byte(lattices, log_probs)
-    weights = np.exp(log_probs + tilt * lattices.lengths)
+    weights = np.exp(np.minimum(log_probs + tilt * lattices.lengths, _LARGEST_LOG))
     blocks = lattices.blocks()
 
     def work(supply: Iterable[int]) -> tuple[Int64s, dict[int, float]]:

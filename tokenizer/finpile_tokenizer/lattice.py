@@ -23,6 +23,8 @@ from finpile_tokenizer.piece_index import build_piece_index
 from finpile_tokenizer.unigram import Vocabulary
 
 NO_PIECE = -1
+#: A link has 8 bits for a length.
+_LONGEST = 255
 
 #: A block's size is fixed, so that sums over blocks do not depend on the threads that share them.
 _BLOCK_BYTES = 1 << 18
@@ -77,8 +79,11 @@ def find_lattices(counts: PretokenCounts, pieces: pa.LargeBinaryArray, num_threa
     """The lattices of counted pretokens over any distinct `pieces`, found by a trie; each piece within one pretoken.
 
     Raises:
-        TokenizerError: a byte of the pretokens is no piece.
+        TokenizerError: a byte of the pretokens is no piece, or a piece has more than 255 bytes.
     """
+    longest = int(lengths_of(pieces).max(initial=0))
+    if longest > _LONGEST:
+        raise TokenizerError(f"a piece has {longest} bytes: a lattice holds pieces of at most {_LONGEST}")
     offsets, data = byte_buffers(counts.pretokens)
     data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
     vocabulary = Vocabulary(pieces=pieces, log_probs=np.zeros(len(pieces)), num_models=None, num_requested=len(pieces))

@@ -60,10 +60,11 @@ def removal_losses(
     return losses
 
 
-def kept_by_loss(losses: Float64s, num_kept: int) -> npt.NDArray[np.bool_]:
+def kept_by_loss(losses: Float64s, num_kept: int, num_least: int = 0) -> npt.NDArray[np.bool_]:
     """The pieces of the greatest losses, at most `num_kept` and those that nothing can stand for; ties go to the piece
-    of the lower number."""
+    of the lower number. Pieces of loss -inf are kept only where there would else be fewer than `num_least`."""
     kept: npt.NDArray[np.bool_] = losses == np.inf
-    order = np.argsort(-losses, kind="stable")[: max(num_kept, int(kept.sum()))]
-    kept[order[losses[order] > -np.inf]] = True
+    num_useful = int((losses > -np.inf).sum())
+    limit = max(min(num_kept, num_useful), min(num_kept, num_least), int(kept.sum()))
+    kept[np.argsort(-losses, kind="stable")[:limit]] = True
     return kept

@@ -169,8 +169,10 @@ def train(counts: Mapping[bytes, int], vocab_size: int, max_bytes: int, num_seed
             break
         used = best_path_counts(counts, pieces)
         losses = {piece: removal_loss(piece, pieces, used) for piece in pieces}
-        by_loss = sorted(filter(lambda piece: losses[piece] > -math.inf, pieces), key=lambda piece: -losses[piece])
-        kept = {*by_loss[: max(wanted, int(0.75 * len(pieces)))], *filter(_is_byte, pieces)}
+        by_loss = sorted(pieces, key=lambda piece: -losses[piece])
+        num_useful = sum(loss > -math.inf for loss in losses.values())
+        num_kept = min(max(wanted, int(0.75 * len(pieces))), max(num_useful, wanted))
+        kept = {*by_loss[:num_kept], *filter(_is_byte, pieces)}
         pieces = {piece: score for piece, score in pieces.items() if piece in kept}
     by_score = sorted(pieces, key=lambda piece: (not _is_byte(piece), -pieces[piece]))
     total = math.log(math.fsum(math.exp(pieces[piece]) for piece in by_score[:vocab_size]))

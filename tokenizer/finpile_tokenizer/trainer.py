@@ -134,7 +134,8 @@ class UnigramTrainer:
                 if state.num_pieces <= wanted:
                     break
                 losses = text.removal_losses(state)
-                state = state.pruned(kept_by_loss(losses, max(wanted, int(SHRINKING_FACTOR * state.num_pieces))))
+                num_kept = max(wanted, int(SHRINKING_FACTOR * state.num_pieces))
+                state = state.pruned(kept_by_loss(losses, num_kept, wanted))
                 listen(state)
             yield finalize(state, size, text.num_bytes)
 
@@ -158,6 +159,8 @@ def finalize(state: TrainingState, vocab_size: int, num_bytes: int) -> UnigramMo
 
 
 def _check(counts: PretokenCounts, sizes: Sequence[int]) -> None:
+    if not sizes:
+        raise TokenizerError("no sizes are named: name one vocabulary size at least")
     if len(counts.pretokens) == 0:
         raise EmptyCorpusError("cannot train a tokenizer on no text: every text of this chunk is empty")
     num_distinct = len(counts.distinct_bytes())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,8 @@ from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.unigram import log_normalized
 
 _METADATA_KEY = b"finpile_tokenizer.training_state"
+#: Raised when a training's steps change, so that no state of other steps is gone on from.
+_VERSION = 1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -74,13 +78,20 @@ def training_mark(counts: PretokenCounts, *settings: int) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for array in (lengths_of(counts.pretokens), data[offsets[0] : offsets[-1]], counts.frequencies):
         digest.update(np.ascontiguousarray(array).tobytes())
-    digest.update(json.dumps(settings).encode())
+    digest.update(json.dumps([_VERSION, *settings]).encode())
     return digest.hexdigest()
 
 
 def save_state(path: str | Path, mark: str, state: TrainingState) -> None:
-    """Writes the state beside `path` and renames it, so that the file is whole at any moment."""
-    about = {"mark": mark, "num_updates": state.num_updates, "objective": list(state.objective)}
+    """Writes the state beside `path` and renames it, so that the file is whole at any moment.
+
+    Raises:
+        TokenizerError: the file's folder does not exist.
+    """
+    if not Path(path).parent.is_dir():
+        raise TokenizerError(f"{path}: the folder {Path(path).parent} is missing: make it, or name another file")
+    about: dict[str, Any] = {"mark": mark, "num_updates": state.num_updates, "objective": list(state.objective)}
+    about["digest"] = _digest(about, state.numbers, state.log_probs)
     table = pa.table({"number": state.numbers, "log_prob": state.log_probs})
     unfinished = Path(f"{path}.part")
     pq.write_table(table.replace_schema_metadata({_METADATA_KEY: json.dumps(about).encode()}), unfinished)
@@ -91,21 +102,30 @@ def load_state(path: str | Path, mark: str, first: TrainingState) -> TrainingSta
     """The state that the file holds; `first` where there is no file.
 
     Raises:
-        TokenizerError: the file is none of a training, or of one on other text or with other settings.
+        TokenizerError: the file is none of a training, or of one on other text or with other settings, or damaged.
     """
     if not Path(path).exists():
         return first
     try:
         table = pq.read_table(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TokenizerError(f"{path}: is no checkpoint of a training ({error}): name another file") from error
-    about = json.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
-    if about.get("mark") != mark:
+        about = json.loads((table.schema.metadata or {})[_METADATA_KEY])
+        numbers, log_probs = table["number"].to_numpy(), table["log_prob"].to_numpy()
+        digest = about.pop("digest")
+    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
+        raise TokenizerError(f"{path}: is no checkpoint of a training ({error}): remove it") from error
+    if digest != _digest(about, numbers, log_probs):
+        raise TokenizerError(f"{path}: is damaged: remove it, and the training starts anew")
+    if about["mark"] != mark:
         raise TokenizerError(f"{path}: is not of this text with these settings: remove it, or name another file")
     return replace(
         first,
-        numbers=table["number"].to_numpy(),
-        log_probs=table["log_prob"].to_numpy(),
+        numbers=numbers,
+        log_probs=log_probs,
         num_updates=about["num_updates"],
         objective=tuple(about["objective"]),
     )
+
+
+def _digest(about: Mapping[str, Any], numbers: Int64s, log_probs: Float64s) -> str:
+    content = json.dumps(about, sort_keys=True).encode() + numbers.tobytes() + log_probs.tobytes()
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -37,11 +37,14 @@ class ChunkModel:
 def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
     """Trains a model for each chunk, but for those that an interrupted run left."""
     folder, config = run.folder, run.config
+    narrow, num_threads = run.narrowed(len(chunks))
+    trainer = UnigramTrainer(
+        vocab_size=config.chunk_vocab_size, max_piece_bytes=config.max_piece_bytes, num_threads=num_threads
+    )
 
     def train(chunk: Chunk) -> dict[str, Any]:
         url = _model_url(folder, chunk.number)
         if not shards.exists(url):
-            trainer = UnigramTrainer(vocab_size=config.chunk_vocab_size, max_piece_bytes=config.max_piece_bytes)
             write_model(url, trainer.train(read_counts(chunk_url(folder, chunk.number))))
         report_progress(0, chunk.num_bytes)
         model = read_model(url)
@@ -51,7 +54,7 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
         largest_first = sorted(chunks, key=lambda chunk: -chunk.num_bytes)
         return pipeline | Tasks(largest_first) | "Train" >> beam.Map(train)
 
-    rows = run.step("train", construct, lambda rows: f"{len(rows)} models")
+    rows = narrow.step("train", construct, lambda rows: f"{len(rows)} models")
     found = {row["number"]: row for row in rows}
     return [
         ChunkModel(chunk, found[chunk.number]["pieces"], tuple(found[chunk.number]["objective"])) for chunk in chunks
@@ -73,7 +76,8 @@ def merge_chunks(run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]
         merged = of_all | beam.CombineGlobally(MergeModels()).without_defaults()
         return merged | beam.Map(lambda url: {"pieces": len(read_model(url).pieces)})
 
-    run.step("merge", construct, lambda rows: f"{rows[0]['pieces']:,} pieces")
+    narrow, _ = run.narrowed(len(texts.domains))
+    narrow.step("merge", construct, lambda rows: f"{rows[0]['pieces']:,} pieces")
     return read_model(merged_url)
 
 

@@ -77,8 +77,6 @@ class Domain:
     """A source that the tokenizer is trained on."""
 
     label: Label
-    num_bytes: int
-    """Of its texts, as far as it was known when the chunks were planned."""
     first_chunk: int
     """Number of its first chunk; chunks are numbered through all domains."""
     num_chunks: int
@@ -98,7 +96,7 @@ def plan_domains(domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"
     first = 0
     for label, num_bytes in sorted(domain_bytes.items()):
         count = _num_chunks(num_bytes, chunks)
-        domains.append(Domain(label, num_bytes, first, count))
+        domains.append(Domain(label, first, count))
         first += count
     return tuple(domains)
 
@@ -141,7 +139,8 @@ def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[Training
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
         return pipeline | Tasks(files) | "Measure" >> beam.FlatMap(_measure_file)
 
-    rows = run.step("measure", construct, lambda rows: f"{len(files)} files")
+    narrow, _ = run.narrowed(len(files))
+    rows = narrow.step("measure", construct, lambda rows: f"{len(files)} files")
     broken = [row["error"] for row in rows if "error" in row]
     if broken:
         shards.remove_tree(run.url("measure.json"))

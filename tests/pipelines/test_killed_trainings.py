@@ -1,0 +1,200 @@
+"""A training that is killed goes on where it stood, and ends in the bytes of one that was left in peace.
+
+Killed are the process of a one-worker training as it writes a chosen file, and the launcher of one with two workers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from finpile_pipelines.engine import Engine
+from finpile_pipelines.tokenizer import OUTPUTS
+from finpile_pipelines.tokenizer_folder import train_folder
+from finpile_pipelines.unigram.run import StepEvent
+
+from finpile.config import TokenizerConfig
+from finpile.report.documents import iter_texts
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS: dict[str, Any] = {"vocab_size": 600, "chunks": 2, "chunk_vocab_size": 500}
+PATIENCE_SECONDS = 300
+StartPython = Callable[..., subprocess.Popen[str]]
+
+#: Reads lines `MODE OUT PART N`: forks a training that is killed when it renames its N-th file into a path that holds
+#: PART (where N is 0, never), and prints how it ended. Imports are paid for once.
+FORKING_TRAININGS = """
+import json, os, signal, sys
+import finpile_tokenizer
+from finpile.config import TokenizerConfig
+from finpile_pipelines.engine import Engine
+from finpile_pipelines.tokenizer_folder import train_folder
+
+def child(mode, out, part, last):
+    left = [last]
+    def hook(event, arguments):
+        if event == "os.rename" and part in str(arguments[1]):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(hook)
+    train_folder([sys.argv[1]], out, TokenizerConfig(mode=mode, **json.loads(sys.argv[2])), Engine())
+    os._exit(0)
+
+finpile_tokenizer.compile_kernels()
+for line in sys.stdin:
+    mode, out, part, last = line.split()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child(mode, out, part, int(last))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some 40 kB of real language in one domain."""
+    folder = tmp_path_factory.mktemp("docs") / "forum"
+    folder.mkdir()
+    texts = [text for *_, some in iter_texts([ROOT / "data_samples" / "stackexchange"]) for text in some.to_pylist()]
+    (folder / "all.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return folder
+
+
+def train(docs: Path, out: Path, mode: str) -> list[StepEvent]:
+    """Trains, and returns what was told, but for the beginnings of steps."""
+    events: list[StepEvent] = []
+    config = TokenizerConfig(mode=mode, **SETTINGS)  # type: ignore[arg-type]
+    train_folder([str(docs)], str(out), config, Engine(), listen=events.append)
+    return [event for event in events if event.state != "running"]
+
+
+def outputs_of(out: Path) -> dict[str, bytes]:
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(docs: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, bytes]]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+
+    def outputs(mode: str) -> dict[str, bytes]:
+        if not (folder / mode).exists():
+            train(docs, folder / mode, mode)
+        found = outputs_of(folder / mode)
+        assert sorted(found) == sorted(OUTPUTS)
+        return found
+
+    return outputs
+
+
+@pytest.fixture(scope="module")
+def fork(docs: Path, start_python: StartPython) -> Iterator[Callable[[str, Path, str, int], int]]:
+    """How a training ended that was killed at that file: its exit code, or minus the signal."""
+    process = start_python("-c", FORKING_TRAININGS, docs, json.dumps(SETTINGS))
+    assert process.stdin and process.stdout
+    stdin, stdout = process.stdin, process.stdout
+
+    def run(mode: str, out: Path, part: str, last: int) -> int:
+        stdin.write(f"{mode} {out} {part} {last}\n")
+        stdin.flush()
+        return int(stdout.readline())
+
+    yield run
+    process.communicate()
+
+
+def test_killed_in_a_chunk_and_between_passes_ends_as_one_left_in_peace(
+    docs: Path,
+    fork: Callable[[str, Path, str, int], int],
+    undisturbed: Callable[[str], dict[str, bytes]],
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    assert fork("refit", out, "models/", 2) == -signal.SIGKILL
+    (first,) = (out / ".work" / "training" / "scratch" / "models").glob("*.parquet")
+    written = first.stat().st_mtime_ns
+    assert fork("refit", out, "training_state.parquet", 3) == -signal.SIGKILL
+    assert first.stat().st_mtime_ns == written  # the other chunk was trained, not this one
+    events = train(docs, out, "refit")
+    told = {event.step: event.state for event in events}
+    assert [told[name] for name in ("count", "train", "merge", "partition", "lattices")] == ["found"] * 5
+    assert {name: state for name, state in told.items() if name.startswith("update")} == {
+        "update 2": "found",
+        "update 3": "done",
+        "update 4": "done",
+    }
+    assert outputs_of(out) == undisturbed("refit")
+
+
+@pytest.mark.slow
+def test_killed_between_passes_over_all_text_ends_as_one_left_in_peace(
+    docs: Path,
+    fork: Callable[[str, Path, str, int], int],
+    undisturbed: Callable[[str], dict[str, bytes]],
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    for step in (2, 2, 1):  # in the second update; in the pruning, after it has begun anew; at once after that
+        assert fork("global", out, "training_state.parquet", step) == -signal.SIGKILL
+    assert not any((out / name).exists() for name in OUTPUTS)
+    events = train(docs, out, "global")
+    assert [event.step for event in events if event.state == "found"][-1] == "update 2"
+    assert outputs_of(out) == undisturbed("global")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "merged.parquet",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("out/merged.parquet", "training.json", "stage.json")),
+    ],
+)
+def test_killed_as_it_publishes_ends_as_one_left_in_peace(
+    name: str,
+    docs: Path,
+    fork: Callable[[str, Path, str, int], int],
+    undisturbed: Callable[[str], dict[str, bytes]],
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "split"
+    last = {"merged.parquet": 3}.get(name, 1)  # that of the merge, that beside the others, that which is published
+    assert fork("split-merge", out, name, last) == -signal.SIGKILL
+    assert [event.state for event in train(docs, out, "split-merge")] == ["found"] * 4
+    assert outputs_of(out) == undisturbed("split-merge")
+    assert train(docs, out, "split-merge") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "name"), [("refit", "models/*.parquet"), ("global", "training_state.parquet")])
+def test_killed_launcher_of_two_workers_leaves_what_goes_on(
+    mode: str,
+    name: str,
+    docs: Path,
+    start_python: StartPython,
+    eventually: Callable[[Callable[[], Any]], Any],
+    undisturbed: Callable[[str], dict[str, bytes]],
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    settings = [word for key, value in SETTINGS.items() for word in (f"--{key.replace('_', '-')}", value)]
+    command = ["-m", "finpile.cli", "tokenizer", "train", docs, "-o", out, "--mode", mode, "--workers", 2, *settings]
+    process = start_python(*command)
+    assert eventually(lambda: list((out / ".work" / "training" / "scratch").glob(name)) or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=PATIENCE_SECONDS)
+    process = start_python(*command)
+    told, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0, err
+    assert "done before" in told
+    assert outputs_of(out) == undisturbed(mode)
