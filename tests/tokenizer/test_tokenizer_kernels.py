@@ -12,7 +12,6 @@ from finpile_tokenizer import (
     MAX_PRETOKEN_BYTES,
     InputTypeError,
     PretokenCounts,
-    TokenizerError,
     UnigramTokenizer,
     Vocabulary,
     count_pretokens,
@@ -20,7 +19,6 @@ from finpile_tokenizer import (
     reference,
 )
 from finpile_tokenizer.pretokenizer import pretoken_starts
-from finpile_tokenizer.trie import build_trie
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,63 +115,6 @@ def test_counts_do_not_depend_on_the_arrow_type(kind: pa.DataType) -> None:
 def test_what_is_no_array_of_texts_is_refused(texts: pa.Array) -> None:
     with pytest.raises(InputTypeError):
         count_pretokens(texts)
-
-
-@settings(deadline=None)
-@given(st.sets(st.binary(min_size=1, max_size=6), max_size=60), st.binary(max_size=12))
-def test_trie_finds_the_prefixes_that_are_pieces(pieces: set[bytes], text: bytes) -> None:
-    ordered = sorted(pieces, reverse=True)
-    trie = build_trie(as_array(ordered), np.zeros(len(ordered)))
-    assert trie.prefixes(text) == [ordered.index(text[:n]) for n in range(1, len(text) + 1) if text[:n] in pieces]
-    for piece in ordered:
-        assert ordered[trie.prefixes(piece)[-1]] == piece
-
-
-@pytest.mark.parametrize(
-    ("num_letters", "skew", "num_pieces"), [(2, 0.0, 8000), (26, 0.0, 8000), (256, 0.0, 8000), (26, 1.4, 150_000)]
-)
-def test_trie_of_many_pieces_finds_each_and_wastes_little(num_letters: int, skew: float, num_pieces: int) -> None:
-    # Long random pieces make chains of only children, which can use up all bases where the oldest holes lie; a skewed
-    # alphabet makes that happen with a few labels.
-    rng = random.Random(7)
-    weights = [(rank + 1) ** -skew for rank in range(num_letters)]
-    drawn = (rng.choices(range(num_letters), weights, k=rng.randrange(1, 17)) for _ in range(num_pieces))
-    pieces = sorted(set(map(bytes, drawn)))
-    trie = build_trie(as_array(pieces), np.zeros(len(pieces)))
-    for index in range(0, len(pieces), 13):
-        assert trie.prefixes(pieces[index])[-1] == index
-    num_nodes = 1 + len({piece[:length] for piece in pieces for length in range(1, len(piece) + 1)})
-    assert num_nodes <= len(trie.units) < 1.05 * num_nodes + 1024
-
-
-@pytest.mark.parametrize("pieces", [[b"a", b""], [b"a", b"b", b"a"]])
-def test_trie_refuses_empty_and_repeated_pieces(pieces: list[bytes]) -> None:
-    with pytest.raises(TokenizerError):
-        build_trie(as_array(pieces), np.zeros(len(pieces)))
-
-
-@settings(max_examples=60, deadline=None)
-@given(SMALL_PIECES, st.text("ab", min_size=1, max_size=10).map(str.encode))
-def test_encoding_reaches_the_best_score_of_all_segmentations(pieces: dict[bytes, int], text: bytes) -> None:
-    vocabulary = vocabulary_of({piece: -float(cost) for piece, cost in pieces.items()})
-    scores = scores_of(vocabulary)
-    tokenizer = UnigramTokenizer(vocabulary)
-    found = [scores[tokenizer.decode([token])] for token in tokenizer.encode(text)]
-    assert sum(found) == reference.best_score(text, scores)
-
-
-@settings(max_examples=100, deadline=None)
-@given(SMALL_PIECES, st.lists(st.text("ab 1", max_size=40).map(str.encode), max_size=4))
-def test_encoding_settles_ties_as_the_reference_does(pieces: dict[bytes, int], texts: list[bytes]) -> None:
-    # Whole numbers as scores: ties abound.
-    vocabulary = vocabulary_of({piece: -float(cost) for piece, cost in pieces.items()})
-    scores = scores_of(vocabulary)
-    tokenizer = UnigramTokenizer(vocabulary)
-    encoded = [
-        [tokenizer.decode([token]) for token in tokens]
-        for tokens in tokenizer.encode_array(as_array(texts)).to_pylist()
-    ]
-    assert encoded == [reference.encode(text, scores) for text in texts]
 
 
 def test_a_pretoken_longer_than_any_buffer_is_encoded_whole() -> None:

@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile_tokenizer import _trie_kernels, likelihood, nbest, sampling
+from finpile_tokenizer import likelihood, nbest, sampling
 from finpile_tokenizer._buffers import Float64s, Int32s, Int64s, UInt8s, byte_buffers, chunks_of, lengths_of
+from finpile_tokenizer.automaton import build_automaton
 from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.export import read_tokenizer, write_tokenizer
 from finpile_tokenizer.offsets import Unit, offsets_of_ids
 from finpile_tokenizer.piece_index import PieceIndex, build_piece_index
-from finpile_tokenizer.pretokenizer import PRETOKEN_CLASSES
-from finpile_tokenizer.trie import build_trie
 from finpile_tokenizer.unigram import END_OF_TEXT, Vocabulary
 
 #: Documents are handed to a thread in ranges of about this size: large beside the cost of a call, small beside memory.
@@ -38,10 +37,9 @@ class UnigramTokenizer:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self._trie = build_trie(vocabulary.pieces, vocabulary.log_probs)
+        self._automaton = build_automaton(vocabulary.pieces, vocabulary.log_probs)
         self._piece_bytes = lengths_of(vocabulary.pieces)
         self._pieces: list[bytes] = [*vocabulary.pieces.to_pylist(), END_OF_TEXT.encode()]
-        self._check_alphabet()
 
     @property
     def vocab_size(self) -> int:
@@ -232,12 +230,7 @@ class UnigramTokenizer:
             yield from pool.map(lambda each: self._encode_range(*each), ranges)
 
     def _encode_range(self, offsets: Int64s, data: UInt8s, first: int, last: int) -> _Encoded:
-        ring = np.full(1 << int(self._piece_bytes.max()).bit_length(), -np.inf)
-        trie = self._trie
-        ids, counts = _trie_kernels.encode_documents(
-            offsets, data, first, last, PRETOKEN_CLASSES, trie.units, trie.scores, trie.pieces, self._piece_bytes, ring
-        )
-        return ids, counts
+        return self._automaton.encode(offsets, data, first, last)
 
     @cached_property
     def _index(self) -> PieceIndex:
@@ -251,13 +244,6 @@ class UnigramTokenizer:
         if len(ids) and not 0 <= ids.min() <= ids.max() <= self.eot_id:
             bad = ids[(ids < 0) | (ids > self.eot_id)][0]
             raise TokenizerError(f"there is no id {bad}: this vocabulary has ids 0 to {self.eot_id}")
-
-    def _check_alphabet(self) -> None:
-        missing = [value for value in range(256) if not self._trie.prefixes(bytes([value]))]
-        if missing:
-            raise TokenizerError(
-                f"bytes {missing[:8]} are no pieces: a vocabulary must hold all 256, so that any text can be encoded"
-            )
 
 
 def _document_ranges(offsets: Int64s) -> list[tuple[int, int]]:
