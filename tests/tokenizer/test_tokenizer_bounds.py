@@ -29,6 +29,9 @@ for part in (array, array.slice(7, 50), array.slice(0, 0)):
     assert [tokenizer.decode(row) for row in ids.to_pylist()] == [text.encode() for text in part.to_pylist()]
 noise = draw.randbytes(5000)
 assert tokenizer.decode(tokenizer.encode(noise)) == noise
+# Longer than a block of the encoder: of many pretokens, and of one.
+for text in (b"ab cd 1.a" * 9_000, b"ab" * 40_000, noise * 20):
+    assert tokenizer.decode(tokenizer.encode(text)) == text
 for text in (noise, b"ab cd " * 400, b""):
     nbest, samples = tokenizer.encode_nbest(text, 20), tokenizer.sample(text, seed=1, alpha=0.1, num_samples=9)
     drawn = [one.ids for one in tokenizer.sample_without_replacement(text, 20, seed=1)]

@@ -5,15 +5,12 @@ from __future__ import annotations
 import itertools
 import random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from finpile_tokenizer import (
     MAX_PRETOKEN_BYTES,
     InputTypeError,
     PretokenCounts,
-    UnigramTokenizer,
-    Vocabulary,
     count_pretokens,
     pretokenize,
     reference,
@@ -24,7 +21,6 @@ from hypothesis import strategies as st
 
 # Few letters of each class, so that runs are long and pretokens recur.
 TEXTS = st.one_of(st.binary(max_size=60), st.text("aZ 09.\n\xe9", max_size=60).map(str.encode))
-SMALL_PIECES = st.dictionaries(st.text("ab", min_size=2, max_size=5).map(str.encode), st.integers(1, 12), max_size=12)
 
 
 def as_array(texts: list[bytes]) -> pa.Array:
@@ -33,21 +29,6 @@ def as_array(texts: list[bytes]) -> pa.Array:
 
 def as_dict(counts: PretokenCounts) -> dict[bytes, int]:
     return dict(zip(counts.pretokens.to_pylist(), counts.frequencies.tolist(), strict=True))
-
-
-def vocabulary_of(scores: dict[bytes, float]) -> Vocabulary:
-    """All 256 bytes at a score that makes them the last resort, and these pieces."""
-    pieces = [bytes([value]) for value in range(256)] + [piece for piece in scores if len(piece) > 1]
-    return Vocabulary(
-        pieces=as_array(pieces),
-        log_probs=np.array([scores.get(piece, -9.0) for piece in pieces]),
-        num_models=None,
-        num_requested=len(pieces) + 1,
-    )
-
-
-def scores_of(vocabulary: Vocabulary) -> dict[bytes, float]:
-    return dict(zip(vocabulary.pieces.to_pylist(), vocabulary.log_probs.tolist(), strict=True))
 
 
 @settings(deadline=None)
@@ -115,10 +96,3 @@ def test_counts_do_not_depend_on_the_arrow_type(kind: pa.DataType) -> None:
 def test_what_is_no_array_of_texts_is_refused(texts: pa.Array) -> None:
     with pytest.raises(InputTypeError):
         count_pretokens(texts)
-
-
-def test_a_pretoken_longer_than_any_buffer_is_encoded_whole() -> None:
-    tokenizer = UnigramTokenizer(vocabulary_of({b"ab": -1.0, b"aba": -1.25, b"b" * 40: -2.0}))
-    text = b"aba" * 3_000 + b"b" * 900
-    tokens = tokenizer.encode(text)
-    assert [tokenizer.decode([token]) for token in tokens] == reference.encode(text, scores_of(tokenizer.vocabulary))

@@ -148,6 +148,23 @@ def walk_block(text: UInt8s, units: UInt64s, kinds: UInt64s, edges: Int64s, num_
             position, slot = _step(text, units, kinds, words, position, slot)
 
 
+@numba.njit(cache=True, nogil=True)
+def look_up_choices(
+    start: int, stop: int, firsts: UInt32s, choice_words: UInt32s, words: UInt32s, sink: UInt32s
+) -> None:
+    """Replaces, for each byte of a stretch, the automaton's slot in `words` by the first choice of its list.
+
+    A loop of its own: its loads do not wait for each other. It reads each choice too, so that the choices lie in the
+    cache when they are compared; the sink is there lest the compiler see that nothing comes of it.
+    """
+    read = np.uint32(0)
+    for index in range(np.uint64(start), np.uint64(stop)):
+        choice = firsts[words[index]]
+        words[index] = choice
+        read |= choice_words[_TWO * np.uint64(choice) + _TWO]
+    sink[0] = read
+
+
 @numba.njit(cache=True, nogil=True, inline="always")
 def _better(
     choice: np.uint64,
@@ -239,9 +256,8 @@ def encode_documents(
     ids = np.empty(offsets[last] - offsets[first], np.int32)
     edges = np.zeros(BLOCK_BYTES + NUM_LANES + 1, np.int64)
     words = np.empty(BLOCK_BYTES, np.uint32)
+    sink = np.zeros(1, np.uint32)
     total = 0
-    touched = np.uint32(0)
-    spare = np.zeros(1, np.uint32)
     document = first
     position = offsets[first]
     while position < offsets[last]:
@@ -254,16 +270,9 @@ def encode_documents(
         num_stretches = cut_block(offsets, data, document, position, stop, kinds, edges)
         walk_block(text, units, kinds, edges, num_stretches, words)
         for stretch in range(num_stretches):
-            begin, end = np.uint64(edges[stretch]), np.uint64(edges[stretch + 1])
-            # A loop of its own: its loads do not wait for each other.
-            for index in range(begin, end):
-                choice = firsts[words[index]]
-                words[index] = choice
-                touched |= choice_words[_TWO * np.uint64(choice) + _TWO]
-            spare[0] = touched
-            choose_pieces(
-                text, edges[stretch], edges[stretch + 1], kinds, choices, choice_words, byte_scores, ring, words
-            )
+            begin, end = edges[stretch], edges[stretch + 1]
+            look_up_choices(begin, end, firsts, choice_words, words, sink)
+            choose_pieces(text, begin, end, kinds, choices, choice_words, byte_scores, ring, words)
         # Back from the block's end. The ids come last first, and are written from where they end at most.
         inside = document
         while offsets[inside + 1] < stop:

@@ -1,0 +1,105 @@
+"""`finpile tokenizer sweep`: what it tells and writes, by either way, and what it refuses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from finpile_tokenizer import UnigramTokenizer, UnigramTrainer, count_pretokens, merge, prune_to
+
+Run = Callable[..., Any]
+
+DRAW = random.Random(11)
+WORDS = [
+    "net",
+    "interest",
+    "income",
+    "rose",
+    "fell",
+    "in",
+    "the",
+    "quarter",
+    "as",
+    "oil",
+    "prices",
+    "and",
+    "bond",
+    "yields",
+]
+LINES = [" ".join(DRAW.choices(WORDS, k=9)) + f" {DRAW.randrange(999)}%." for _ in range(200)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with `merged.parquet`, as a training leaves it, and two texts."""
+    model = merge([UnigramTrainer(vocab_size=500).train(count_pretokens(pa.array(LINES)))])
+    pq.write_table(model.to_table(), tmp_path / "merged.parquet")
+    (tmp_path / "train.txt").write_text("\n".join(LINES))
+    (tmp_path / "other.txt").write_text("oil prices rose 3%.\n" * 40)
+    return tmp_path
+
+
+def test_each_row_is_what_that_vocabulary_encodes_to(folder: Path, run: Run) -> None:
+    result = run("tokenizer", "sweep", folder, "--on", folder / "other.txt", "--sizes", "270:450:60", "--json")
+    told = result.json()
+    merged = UnigramTrainer(vocab_size=500).train(count_pretokens(pa.array(LINES)))
+    text = (folder / "other.txt").read_text()
+    for row in told["sizes"]:
+        tokenizer = UnigramTokenizer(prune_to(merge([merged]), row["vocab_size"]))
+        assert row["tokens"] == len(tokenizer.encode(text))
+    assert [row["vocab_size"] for row in told["sizes"]] == [270, 330, 390, 450]
+    assert told["text_bytes"] == len(text)
+    assert told["power_of_two"] in (512, 1024)
+
+
+def test_files_hold_the_table_and_the_plot_and_are_the_same_again(folder: Path, run: Run) -> None:
+    command = ("tokenizer", "sweep", folder, "--on", folder / "other.txt", "--sizes", "270,300,400", "-o")
+    first, second = folder / "a", folder / "b"
+    for out in (first, second):
+        assert run(*command, out).code == 0
+    names = sorted(path.name for path in first.iterdir())
+    assert names == [f"sweep.{suffix}" for suffix in ("csv", "json", "md", "svg", "tex")]
+    assert [(first / name).read_bytes() for name in names] == [(second / name).read_bytes() for name in names]
+    assert "<svg" in (first / "sweep.svg").read_text()
+
+
+def test_one_training_passes_through_all_sizes(folder: Path, run: Run) -> None:
+    result = run(
+        "tokenizer", "sweep", "--train", folder / "train.txt", "--on", folder / "other.txt", "--sizes", "300:500"
+    )
+    assert (result.code, result.err) == (0, "")
+    assert "The smallest encoding is that of" in result.out
+
+
+def test_sizes_beyond_what_the_text_feeds_are_named(folder: Path, run: Run) -> None:
+    result = run("tokenizer", "sweep", folder, "--on", folder / "other.txt", "--sizes", "300,90000")
+    assert "and no more" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--sizes", "300"], "one of them"),
+        (["DIR", "--train", "DIR/train.txt", "--sizes", "300"], "one of them"),
+        (["DIR", "--sizes", "many"], "whole numbers"),
+        (["DIR", "--sizes", "100:300"], "257"),
+        (["DIR/nowhere", "--sizes", "300"], "finpile tokenizer train"),
+        (["--train", "DIR/empty.txt", "--sizes", "300"], "no text"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments: list[str], told: str, folder: Path, run: Run) -> None:
+    (folder / "empty.txt").write_text("")
+    named = [argument.replace("DIR", str(folder)) for argument in arguments]
+    result = run("tokenizer", "sweep", *named, "--on", folder / "other.txt")
+    assert told in result.refusal()
+
+
+def test_an_empty_text_to_encode_is_refused(folder: Path, run: Run) -> None:
+    (folder / "empty.txt").write_text("")
+    result = run("tokenizer", "sweep", folder, "--on", folder / "empty.txt", "--sizes", "300")
+    assert "no text" in result.refusal()
