@@ -9,7 +9,15 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary, _encoder_kernels, _trie_kernels, reference
+from finpile_tokenizer import (
+    TokenizerError,
+    UnigramTokenizer,
+    Vocabulary,
+    _automaton_kernels,
+    _encoder_kernels,
+    _trie_kernels,
+    reference,
+)
 from finpile_tokenizer import automaton as automaton_module
 from finpile_tokenizer._buffers import byte_buffers
 from finpile_tokenizer.automaton import Automaton, build_automaton
@@ -164,13 +172,32 @@ def test_lanes_walk_as_one_step_after_the_other(num_stretches: int) -> None:
     pieces = {bytes(rng.choices(b"ab", k=rng.randrange(2, 7))): -2.0 for _ in range(30)}
     automaton = automaton_of(pieces)
     stretches = [bytes(rng.choices(b"ab", k=rng.randrange(1, 60))) for _ in range(num_stretches)]
-    edges = np.cumsum([0, *map(len, stretches)], dtype=np.int64)
-    offsets, text = byte_buffers(as_array([b"".join(stretches)]))
-    words = np.zeros(offsets[-1], np.uint32)
-    _encoder_kernels.walk_block(
-        text, automaton.units, automaton_module.KINDS, np.pad(edges, (0, 9)), num_stretches, words
-    )
+    edges = np.zeros(num_stretches + 9, np.int64)
+    edges[1 : num_stretches + 1] = np.cumsum([len(stretch) for stretch in stretches])
+    slots = np.full(num_stretches + 9, _trie_kernels.ROOT_SLOT, np.uint64)
+    _, text = byte_buffers(as_array([b"".join(stretches)]))
+    words = np.zeros(len(text), np.uint32)
+    kinds = automaton_module.KINDS
+    _encoder_kernels.walk_block(text, automaton.units, kinds, edges, slots, num_stretches, words)
     assert words.tolist() == [slot for stretch in stretches for slot in slots_along(automaton, stretch)]
+
+
+def test_lists_of_pieces_share_equal_ends_and_no_others() -> None:
+    rng = random.Random(3)
+    # Short lists of few and many pieces, so that the hash table is full enough for equal pieces to meet in it.
+    lists = [rng.choices(range(4), k=rng.randrange(7)) for _ in range(600)]
+    lists += [[rng.randrange(4), rng.randrange(5000)] for _ in range(12_000)]
+    starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+    winners = np.array(list(itertools.chain.from_iterable(lists)), np.int32)
+    piece_bytes = np.array([1] + [2] * 4999, np.int64)  # piece 0 is a byte, which needs no choice
+    firsts, pieces, following = _automaton_kernels.share_choices(starts, winners, piece_bytes)
+    kept = [tuple(piece for piece in one if piece > 0) for one in lists]
+    for choice, one in zip(firsts.tolist(), kept, strict=True):
+        for piece in one:
+            assert pieces[choice] == piece
+            choice = int(following[choice])
+        assert choice == 0
+    assert len(pieces) == len({one[start:] for one in kept for start in range(len(one) + 1)})
 
 
 def test_a_piece_that_is_worth_less_than_its_parts_is_never_considered() -> None:
@@ -269,9 +296,11 @@ def test_documents_of_all_sizes_are_cut_into_blocks_rightly() -> None:
 
 
 @pytest.mark.parametrize("length", [32_768 - 1, 32_768, 32_768 + 1, 100_000])
-def test_a_block_goes_on_to_the_end_of_its_pretoken(length: int) -> None:
-    tokenizer = tokenizer_of({b"ab": -1.0, b"aba": -1.25, b"b" * 40: -2.0})
-    long = (b"aba" * length)[: length - 900] + b"b" * 900
+def test_a_pretoken_longer_than_a_block_is_encoded_whole(length: int) -> None:
+    # Long runs, so that the lanes, which share the pretoken, are cut within long pieces.
+    rng = random.Random(length)
+    long = bytes(rng.choices(b"ab", (1, 30), k=length))
+    tokenizer = tokenizer_of({b"ab": -1.0, b"aba": -1.25, b"bbb": -3.0, b"b" * 40: -2.0, b"a" + b"b" * 80: -3.0})
     tokens = tokenizer.encode_array(as_array([b"1" + long + b".a", b"ab", long])).to_pylist()
     alone = [tokenizer.decode([token]) for token in tokens[2]]
     assert alone == reference.viterbi(long, scores_of(tokenizer))

@@ -28,6 +28,8 @@ from finpile_tokenizer._trie_kernels import ROOT_SLOT
 #: A block has at least so many bytes, then goes on to the end of its pretoken.
 BLOCK_BYTES = 1 << 15
 NUM_LANES = 8
+#: Choices are looked up for so many bytes, then compared: few enough to stay in the cache.
+_CHUNK_BYTES = 1 << 12
 #: A piece of one byte has that byte as its id.
 _ONE_BYTE = np.uint32(1) << LENGTH_SHIFT
 _DIGIT_CLASS = np.uint64(DIGIT) << CLASS_SHIFT
@@ -40,50 +42,21 @@ _THREE = np.uint64(3)
 
 
 @numba.njit(cache=True, nogil=True)
-def next_start(data: UInt8s, position: int, stop: int, kinds: UInt64s) -> int:
-    """The first start of a pretoken at or behind `position`, or `stop`; `position - 1` is in the same document."""
-    while (
-        position < stop and kinds[data[position]] == kinds[data[position - 1]] and kinds[data[position]] != _DIGIT_CLASS
-    ):
-        position += 1
-    return position
-
-
-@numba.njit(cache=True, nogil=True)
 def find_block(offsets: Int64s, data: UInt8s, document: int, last: int, position: int, kinds: UInt64s) -> int:
-    """Where the block ends that begins at `position`, in `document`: a start of a pretoken, or the end of the range."""
-    target = position + BLOCK_BYTES
-    end: int = offsets[last]
-    if target >= end:
-        return end
-    while offsets[document + 1] <= target:
+    """Where the block ends that begins at `position`, in `document`: where a pretoken or a document does."""
+    stop: int = position + BLOCK_BYTES
+    while document < last and offsets[document + 1] <= stop:
         document += 1
-    if offsets[document] == target:
-        return target
-    stop: int = next_start(data, target, offsets[document + 1], kinds)
+    if document == last:
+        end: int = offsets[last]
+        return end
+    while (
+        offsets[document] < stop < offsets[document + 1]
+        and kinds[data[stop]] == kinds[data[stop - 1]]
+        and kinds[data[stop]] != _DIGIT_CLASS
+    ):
+        stop += 1
     return stop
-
-
-@numba.njit(cache=True, nogil=True)
-def cut_block(
-    offsets: Int64s, data: UInt8s, document: int, position: int, stop: int, kinds: UInt64s, edges: Int64s
-) -> int:
-    """Cuts the block into stretches of whole pretokens of one document, of even length where documents are long.
-
-    Fills `edges` with the starts of the stretches and with `stop`, counted from `position`; returns their number.
-    """
-    longest = (stop - position + NUM_LANES - 1) // NUM_LANES
-    num_stretches = 0
-    start = position
-    while start < stop:
-        while offsets[document + 1] <= start:
-            document += 1
-        edges[num_stretches] = start - position
-        num_stretches += 1
-        end = min(offsets[document + 1], stop)
-        start = next_start(data, start + longest, end, kinds) if start + longest < end else end
-    edges[num_stretches] = stop - position
-    return num_stretches
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -125,25 +98,71 @@ def _step_lanes(
 
 
 @numba.njit(cache=True, nogil=True)
-def walk_block(text: UInt8s, units: UInt64s, kinds: UInt64s, edges: Int64s, num_stretches: int, words: UInt32s) -> None:
-    """Writes the automaton's slot after each byte of the block into `words`, starting each stretch at the root."""
+def cut_block(
+    offsets: Int64s,
+    document: int,
+    position: int,
+    text: UInt8s,
+    units: UInt64s,
+    kinds: UInt64s,
+    longest: int,
+    edges: Int64s,
+    slots: UInt64s,
+    words: UInt32s,
+) -> int:
+    """Cuts the block, `text`, into stretches within one document, of even length where documents are long.
+
+    Fills `edges` with the starts of the stretches and with the block's end, and `slots` with where the automaton is
+    before each: at the root where a document starts or goes on; else where the `longest` bytes before lead it, for no
+    state remembers more. Returns the number of stretches.
+    """
+    most = (text.size + NUM_LANES - 1) // NUM_LANES
+    num_stretches = 0
+    start = 0
+    while start < text.size:
+        while offsets[document + 1] - position <= start:
+            document += 1
+        begin = max(0, offsets[document] - position)
+        at, slot = np.uint64(max(begin, start - longest)), np.uint64(ROOT_SLOT)
+        while at < np.uint64(start):
+            at, slot = _step(text, units, kinds, words, at, slot)
+        edges[num_stretches], slots[num_stretches] = start, slot
+        num_stretches += 1
+        start = min(start + most, offsets[document + 1] - position, text.size)
+    edges[num_stretches] = text.size
+    return num_stretches
+
+
+@numba.njit(cache=True, nogil=True)
+def walk_block(
+    text: UInt8s,
+    units: UInt64s,
+    kinds: UInt64s,
+    edges: Int64s,
+    slots: UInt64s,
+    num_stretches: int,
+    words: UInt32s,
+) -> None:
+    """Writes the automaton's slot after each byte of the block into `words`; the stretches as of `cut_block`."""
     at = edges[:NUM_LANES].astype(np.uint64)
     ends = edges[1 : NUM_LANES + 1].astype(np.uint64)
-    slots = np.full(NUM_LANES, np.uint64(ROOT_SLOT))
+    lanes = slots[:NUM_LANES].copy()
     taken = min(num_stretches, NUM_LANES)
     running = num_stretches >= NUM_LANES
     while running:
-        num_steps = (ends - at).min()
-        _step_lanes(text, units, kinds, words, at, slots, num_steps)
+        num_steps = ends[0] - at[0]
+        for lane in range(1, NUM_LANES):
+            num_steps = min(num_steps, ends[lane] - at[lane])
+        _step_lanes(text, units, kinds, words, at, lanes, num_steps)
         for lane in range(NUM_LANES):
             if at[lane] == ends[lane]:
                 if taken == num_stretches:
                     running = False
                     break
-                at[lane], ends[lane], slots[lane] = edges[taken], edges[taken + 1], ROOT_SLOT
+                at[lane], ends[lane], lanes[lane] = edges[taken], edges[taken + 1], slots[taken]
                 taken += 1
     for lane in range(min(num_stretches, NUM_LANES)):
-        position, slot = at[lane], slots[lane]
+        position, slot = at[lane], lanes[lane]
         while position < ends[lane]:
             position, slot = _step(text, units, kinds, words, position, slot)
 
@@ -195,7 +214,9 @@ def choose_pieces(
     byte_scores: Float64s,
     ring: Float64s,
     words: UInt32s,
-) -> None:
+    best: float,
+    kind: np.uint64,
+) -> tuple[float, np.uint64]:
     """Replaces, for each byte of a stretch, the first choice in `words` by length and id of the best piece that ends
     there.
 
@@ -203,18 +224,18 @@ def choose_pieces(
     sum, starts from left to right: the order of additions, and hence the rounding and the choice among ties, of the
     Unigram model in HF tokenizers (encode_optimized, models/unigram/model.rs).
 
-    `ring` holds the best scores of the last positions; its length is a power of two above the longest piece.
+    `ring` holds the best scores of the last positions; its length is a power of two above the longest piece. `best` is
+    the last one and `kind` the class of the byte before, or none at a document's start; returns those at the end.
     """
     mask = np.uint64(ring.size - 1)
     end = np.uint64(stop)
     at = np.uint64(start)
-    best = 0.0
-    kind = _NO_CLASS
     while at < end:
         byte = text[at]
         last_kind = kind
         kind = kinds[byte]
-        so_far = best if (kind == last_kind and kind != _DIGIT_CLASS) else 0.0
+        # (The scores of a run of digits go on: each has one piece alone.)
+        so_far = best if kind == last_kind else 0.0
         ring[at & mask] = so_far
         choice = np.uint64(words[at])
         word = np.uint32(byte) | _ONE_BYTE
@@ -232,6 +253,7 @@ def choose_pieces(
         best = score if wins else best
         words[at] = (np.uint32(byte) | _ONE_BYTE) if wins else word
         at += _ONE
+    return best, kind
 
 
 @numba.njit(cache=True, nogil=True)
@@ -247,6 +269,7 @@ def encode_documents(
     choice_words: UInt32s,
     byte_scores: Float64s,
     ring: Float64s,
+    longest: int,
 ) -> tuple[Int32s, Int64s]:
     """Best segmentation of documents `first` to `last`: `(ids of all, number of ids of each)`.
 
@@ -254,7 +277,8 @@ def encode_documents(
     """
     counts = np.zeros(last - first, np.int64)
     ids = np.empty(offsets[last] - offsets[first], np.int32)
-    edges = np.zeros(BLOCK_BYTES + NUM_LANES + 1, np.int64)
+    edges = np.empty(BLOCK_BYTES + NUM_LANES + 1, np.int64)
+    slots = np.empty(edges.size, np.uint64)
     words = np.empty(BLOCK_BYTES, np.uint32)
     sink = np.zeros(1, np.uint32)
     total = 0
@@ -267,12 +291,18 @@ def encode_documents(
         if stop - position > words.size:
             words = np.empty(stop - position, np.uint32)
         text = data[position:stop]
-        num_stretches = cut_block(offsets, data, document, position, stop, kinds, edges)
-        walk_block(text, units, kinds, edges, num_stretches, words)
+        num_stretches = cut_block(offsets, document, position, text, units, kinds, longest, edges, slots, words)
+        walk_block(text, units, kinds, edges, slots, num_stretches, words)
+        best, kind = 0.0, _NO_CLASS
         for stretch in range(num_stretches):
-            begin, end = edges[stretch], edges[stretch + 1]
-            look_up_choices(begin, end, firsts, choice_words, words, sink)
-            choose_pieces(text, begin, end, kinds, choices, choice_words, byte_scores, ring, words)
+            if slots[stretch] == ROOT_SLOT:
+                kind = _NO_CLASS
+            for begin in range(edges[stretch], edges[stretch + 1], _CHUNK_BYTES):
+                end = min(begin + _CHUNK_BYTES, edges[stretch + 1])
+                look_up_choices(begin, end, firsts, choice_words, words, sink)
+                best, kind = choose_pieces(
+                    text, begin, end, kinds, choices, choice_words, byte_scores, ring, words, best, kind
+                )
         # Back from the block's end. The ids come last first, and are written from where they end at most.
         inside = document
         while offsets[inside + 1] < stop:

@@ -75,6 +75,7 @@ class Automaton:
             self.choices.view(np.uint32),
             self.byte_scores,
             ring,
+            self.longest,
         )
         return ids, counts
 
