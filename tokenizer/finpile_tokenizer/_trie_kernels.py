@@ -171,7 +171,7 @@ def place_nodes(parents: Int32s, labels: UInt8s) -> tuple[Int32s, Int32s, int]:
     base_used[0] = base_used[NO_BASE] = 1
     for index in range(starts[0], starts[1]):
         slots[children[index]] = labels[children[index]]
-    tail = _append_free(ROOT_SLOT + 1, num_slots, next_free, previous_free, ROOT_SLOT)
+    tail = _append_free(ROOT_SLOT + 1, num_slots, next_free, previous_free, np.int64(ROOT_SLOT))
     wanted = np.empty(_BLOCK, np.int64)
     for node in range(1, parents.size):
         first = starts[node]

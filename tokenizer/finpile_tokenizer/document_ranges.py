@@ -13,7 +13,7 @@ from finpile_tokenizer._buffers import Int64s, UInt8s, byte_buffers, chunks_of
 from finpile_tokenizer._threads import map_threads
 from finpile_tokenizer.errors import TokenizerError
 
-_RANGE_BYTES = 4 << 20
+_RANGE_BYTES = 1 << 20
 
 _Result = TypeVar("_Result")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,16 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile_tokenizer import likelihood, nbest, sampling
-from finpile_tokenizer._buffers import Float64s, Int32s, Int64s, UInt8s, byte_buffers, chunks_of, lengths_of
+from finpile_tokenizer._buffers import Float64s, Int32s, Int64s, lengths_of
 from finpile_tokenizer.automaton import build_automaton
+from finpile_tokenizer.document_ranges import map_ranges
 from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.export import read_tokenizer, write_tokenizer
 from finpile_tokenizer.offsets import Unit, offsets_of_ids
 from finpile_tokenizer.piece_index import PieceIndex, build_piece_index
 from finpile_tokenizer.unigram import END_OF_TEXT, Vocabulary
-
-#: Documents are handed to a thread in ranges of about this size: large beside the cost of a call, small beside memory.
-_RANGE_BYTES = 4 << 20
 
 _Encoded: TypeAlias = tuple[Int32s, Int64s]
 
@@ -65,7 +61,7 @@ class UnigramTokenizer:
         Raises:
             InputTypeError: not an array of texts, or one with nulls.
         """
-        parts = list(self._encode_ranges(texts, num_threads))
+        parts = self._encode_ranges(texts, num_threads)
         ids = np.concatenate([ids for ids, _ in parts]) if parts else np.zeros(0, np.int32)
         offsets = np.zeros(sum(len(counts) for _, counts in parts) + 1, np.int64)
         if parts:
@@ -215,22 +211,9 @@ class UnigramTokenizer:
         """
         return cls(read_tokenizer(path))
 
-    def _encode_ranges(self, texts: pa.Array | pa.ChunkedArray, num_threads: int) -> Iterator[_Encoded]:
-        if num_threads < 1:
-            raise TokenizerError(f"num_threads is {num_threads}: expected 1 or more")
-        ranges = [
-            (offsets, data, first, last)
-            for offsets, data in map(byte_buffers, chunks_of(texts))
-            for first, last in _document_ranges(offsets)
-        ]
-        if num_threads == 1 or len(ranges) < 2:
-            yield from (self._encode_range(*each) for each in ranges)
-            return
-        with ThreadPoolExecutor(num_threads) as pool:
-            yield from pool.map(lambda each: self._encode_range(*each), ranges)
-
-    def _encode_range(self, offsets: Int64s, data: UInt8s, first: int, last: int) -> _Encoded:
-        return self._automaton.encode(offsets, data, first, last)
+    def _encode_ranges(self, texts: pa.Array | pa.ChunkedArray, num_threads: int) -> list[_Encoded]:
+        encode = self._automaton.encode
+        return map_ranges(lambda part: encode(part.offsets, part.data, part.first, part.last), texts, num_threads)
 
     @cached_property
     def _index(self) -> PieceIndex:
@@ -244,15 +227,6 @@ class UnigramTokenizer:
         if len(ids) and not 0 <= ids.min() <= ids.max() <= self.eot_id:
             bad = ids[(ids < 0) | (ids > self.eot_id)][0]
             raise TokenizerError(f"there is no id {bad}: this vocabulary has ids 0 to {self.eot_id}")
-
-
-def _document_ranges(offsets: Int64s) -> list[tuple[int, int]]:
-    """Consecutive documents in ranges of about `_RANGE_BYTES`, a document never split."""
-    num_documents = len(offsets) - 1
-    num_cuts = int(offsets[-1] - offsets[0]) // _RANGE_BYTES
-    targets = offsets[0] + _RANGE_BYTES * np.arange(1, num_cuts + 1)
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [num_documents]]))
-    return [(int(first), int(last)) for first, last in pairwise(cuts)]
 
 
 def _as_bytes(text: str | bytes) -> bytes:
