@@ -38,6 +38,12 @@ LEDGER_MEANINGS = {
     "end": "byte after the last one taken; where it equals `start`, a defect was mended and no text taken",
     "removed_text": "the bytes that were taken",
 }
+MERGED_MEANINGS = {
+    "piece": "its bytes; rows are in their order",
+    "log_prob": "natural logarithm of its probability in the model before the cut to the vocabulary size",
+    "num_models": "of how many chunk models it was a part",
+}
+
 VOCABULARY_MEANINGS = {
     "id": "token id: the 256 bytes by value, pieces by falling probability, the end of a document last",
     "piece": "its bytes",

@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from finpile_pipelines.build import MANIFEST_VERSION
 from finpile_tokenizer.export import vocabulary_table
-from finpile_tokenizer.unigram import Vocabulary
-from meanings import DOCUMENT_MEANINGS, LEDGER_MEANINGS, UNSAID, VOCABULARY_MEANINGS
+from finpile_tokenizer.unigram import UnigramModel, Vocabulary
+from meanings import DOCUMENT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
 
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import FILTERS, FORMATS, CorpusConfig, to_dict
@@ -77,6 +77,7 @@ def render() -> dict[str, bytes]:
     contracts = {
         "documents": _documents(),
         "ledger": _table_contract("Removal ledger: removed/", PUBLISHED_LEDGER_SCHEMA, LEDGER_MEANINGS),
+        "merged": _table_contract("tokenizer/merged.parquet", _merged_schema(), MERGED_MEANINGS),
         "vocabulary": _table_contract("tokenizer/vocabulary.parquet", _vocabulary_schema(), VOCABULARY_MEANINGS),
         "tokens": _tokens(),
         "manifest": _manifest(),
@@ -130,6 +131,12 @@ def _documents() -> dict[str, Any]:
     }
     tables = {name: {"where": about[name], "columns": columns(forms[name], DOCUMENT_MEANINGS)} for name in forms}
     return {"title": "Document batch", "version": _ARROW_VERSION, **tables}
+
+
+def _merged_schema() -> pa.Schema:
+    piece = pa.array([b"a"], pa.large_binary())
+    model = UnigramModel(pieces=piece, log_probs=np.zeros(1), num_models=np.ones(1, np.int64), num_bytes=1)
+    return model.to_table().schema
 
 
 def _vocabulary_schema() -> pa.Schema:

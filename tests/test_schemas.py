@@ -83,18 +83,19 @@ def columns_promised(columns: list[dict[str, Any]]) -> list[tuple[str, str, bool
 
 
 @pytest.mark.parametrize(
-    ("folder", "promised"),
+    ("pattern", "promised"),
     [
-        ("documents", contract("documents")["published"]["columns"]),
-        ("removed", contract("ledger")["columns"]),
-        ("tokenizer", contract("vocabulary")["columns"]),
+        ("documents/**/*", contract("documents")["published"]["columns"]),
+        ("removed/**/*", contract("ledger")["columns"]),
+        ("tokenizer/vocabulary", contract("vocabulary")["columns"]),
+        ("tokenizer/merged", contract("merged")["columns"]),
     ],
-    ids=["documents", "removed", "tokenizer"],
+    ids=["documents", "removed", "vocabulary", "merged"],
 )
 def test_parquet_files_have_the_promised_columns(
-    sample_build: Path, folder: str, promised: list[dict[str, Any]]
+    sample_build: Path, pattern: str, promised: list[dict[str, Any]]
 ) -> None:
-    files = sorted((sample_build / folder).rglob("*.parquet"))
+    files = sorted(sample_build.glob(f"{pattern}.parquet"))
     assert files
     for file in files:
         assert columns_on_disk(pq.read_schema(file)) == columns_promised(promised), file
