@@ -1,4 +1,4 @@
-"""The loops of pretokenizing, counting and summing, compiled by Numba; `_trie_kernels` holds those of encoding.
+"""The loops of pretokenizing, counting and summing, compiled by Numba; other steps have modules of their own.
 
 Each has a slow twin in `reference` or in the tests.
 
