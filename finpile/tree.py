@@ -16,6 +16,8 @@ from finpile import shards
 
 #: Stages in the order in which a document meets them.
 STAGES = ("ingest", "clean", "exact", "near", "split", "tokenizer", "tokens", "reports")
+#: Beside a tokenizer: the model before its cut to the vocabulary.
+MERGED_MODEL = "merged.parquet"
 #: Stages that write rows of the removal ledger.
 LEDGER_STAGES = ("ingest", "clean", "exact", "near")
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from finpile.cli.console import Console, json_option
+from finpile.config import TokenizerConfig
 from finpile.errors import ConfigError, InputError
+from finpile.tree import MERGED_MODEL
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from finpile_tokenizer import PretokenCounts, UnigramModel, Vocabulary
     from finpile_tokenizer.sweep import SweepPoint
 
-MERGED_NAME = "merged.parquet"
 _DEFAULT_SIZES = "25000:550000:25000"
 
 
@@ -25,8 +26,20 @@ _DEFAULT_SIZES = "25000:550000:25000"
 @click.argument("tokenizer", required=False, type=click.Path(), metavar="[DIR]")
 @click.option("--train", "training", multiple=True, metavar="DOCS", help="Train here, instead of cutting DIR's model.")
 @click.option("--on", "documents", multiple=True, required=True, metavar="DOCS", help="Text to encode, not trained on.")
-@click.option("--sizes", default=_DEFAULT_SIZES, show_default=True, metavar="FIRST:LAST[:STEP]", help="Or A,B,C.")
-@click.option("--max-piece-bytes", type=int, default=None, help="With --train: the longest piece.")
+@click.option(
+    "--sizes",
+    default=_DEFAULT_SIZES,
+    show_default=True,
+    metavar="FIRST:LAST[:STEP]",
+    help="Or A,B,C. The step is FIRST where none is named.",
+)
+@click.option(
+    "--max-piece-bytes",
+    type=click.IntRange(2, 254),
+    default=TokenizerConfig().max_piece_bytes,
+    show_default=True,
+    help="With --train: the longest piece.",
+)
 @click.option("--threads", type=click.IntRange(min=1), default=None, help="[default: CPU cores]")
 @click.option("-o", "--output", metavar="FOLDER", help="Write sweep.{svg,md,csv,tex,json} here.")
 @json_option
@@ -35,16 +48,17 @@ def sweep_command(
     training: tuple[str, ...],
     documents: tuple[str, ...],
     sizes: str,
-    max_piece_bytes: int | None,
+    max_piece_bytes: int,
     threads: int | None,
     output: str | None,
     as_json: bool,
 ) -> None:
     """Find the vocabulary size that encodes a text in the fewest bytes (section 2.3 of the paper).
 
-    DIR is a folder that `finpile tokenizer train` wrote: its merged model is cut to each size, which gives what
-    training with that --vocab-size would. With --train DOCS, one Unigram model is trained in this process instead,
-    and pruned from the largest size to the smallest along one course. DOCS are as in `finpile tokenizer compare`.
+    DIR is a folder that `finpile tokenizer train` wrote, or `tokenizer/` of a build: its merged model is cut to each
+    size, which gives what split and merge with that --vocab-size would. With --train DOCS, one Unigram model is
+    trained in this process instead, and pruned from the largest size to the smallest along one course. DOCS are as in
+    `finpile tokenizer compare`.
     """
     from finpile_tokenizer.sweep import encoded_sizes
 
@@ -121,7 +135,7 @@ def load_merged(folder: str) -> UnigramModel:
     import pyarrow.parquet as pq
     from finpile_tokenizer import TokenizerError, UnigramModel
 
-    path = Path(folder) / MERGED_NAME
+    path = Path(folder) / MERGED_MODEL
     if not path.exists():
         raise InputError(f"{path}: is not there; expected a folder that `finpile tokenizer train` or `build` wrote")
     try:
@@ -131,13 +145,13 @@ def load_merged(folder: str) -> UnigramModel:
 
 
 def _trained(
-    console: Console, documents: tuple[str, ...], sizes: list[int], max_piece_bytes: int | None, num_threads: int
+    console: Console, documents: tuple[str, ...], sizes: list[int], max_piece_bytes: int, num_threads: int
 ) -> list[Vocabulary]:
     """The vocabularies of one training that passes through all sizes; of those that the text cannot feed, one."""
-    from finpile_tokenizer import DEFAULT_MAX_PIECE_BYTES, TokenizerError, UnigramTrainer, merge, prune_to
+    from finpile_tokenizer import TokenizerError, UnigramTrainer, merge, prune_to
 
     counts = _pretoken_counts(console, documents)
-    trainer = UnigramTrainer(max_piece_bytes=max_piece_bytes or DEFAULT_MAX_PIECE_BYTES, num_threads=num_threads)
+    trainer = UnigramTrainer(max_piece_bytes=max_piece_bytes, num_threads=num_threads)
     by_size: dict[int, Vocabulary] = {}
     try:
         # One id is <|endoftext|>, which is not trained.

@@ -19,7 +19,7 @@ from finpile_tokenizer import UnigramModel, UnigramTokenizer, Vocabulary, prune_
 from finpile import shards
 from finpile.config import TokenizerConfig
 from finpile.errors import RunError
-from finpile.tree import Tree, row_of
+from finpile.tree import MERGED_MODEL, Tree, row_of
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.tokenizer_files import FILES, save_tokenizer
 from finpile_pipelines.unigram.counting import Chunk, count_texts
@@ -29,10 +29,9 @@ from finpile_pipelines.unigram.split_merge import merge_chunks, train_chunks, wr
 from finpile_pipelines.unigram.texts import Label, PublishedFile, TrainingTexts, plan_domains
 from finpile_pipelines.unigram.whole_text import refit, train_globally
 
-#: The model that the vocabulary was cut from, and what the training tells of itself.
-MERGED_FILE = "merged.parquet"
+#: What the training tells of itself.
 TRAINING_FILE = "training.json"
-OUTPUTS = (*FILES, MERGED_FILE, TRAINING_FILE)
+OUTPUTS = (*FILES, MERGED_MODEL, TRAINING_FILE)
 _ALGORITHMS = {
     "split-merge": "unigram, split and merge",
     "refit": "unigram, split and merge, then EM on all text",
@@ -111,7 +110,7 @@ def train(run: TrainingRun, texts: TrainingTexts) -> Training:
 def write_training(training: Training, url: str) -> None:
     """Writes the files `OUTPUTS` into a folder."""
     save_tokenizer(UnigramTokenizer(training.vocabulary), url)
-    write_model(shards.join(url, MERGED_FILE), training.merged)
+    write_model(shards.join(url, MERGED_MODEL), training.merged)
     shards.write_json(shards.join(url, TRAINING_FILE), training.about)
 
 

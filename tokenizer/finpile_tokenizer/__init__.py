@@ -1,19 +1,14 @@
 """A byte-level Unigram tokenizer: train in chunks, merge, prune, encode.
 
 counts = count_pretokens(texts)                        # an Arrow array of texts
-model = train_chunk(counts, vocab_size=65_536)         # one for each chunk
+model = UnigramTrainer(vocab_size=65_536).train(counts)  # one for each chunk
 vocabulary = prune_to(merge([model, ...]), 131_072)
 tokenizer = UnigramTokenizer(vocabulary)
 tokenizer.save("tokenizer/")                           # loads in HF tokenizers and transformers
 """
 
 from finpile_tokenizer.counts import MAX_PRETOKEN_BYTES, PretokenCounts, count_pretokens
-from finpile_tokenizer.errors import (
-    EmptyCorpusError,
-    FormatError,
-    InputTypeError,
-    TokenizerError,
-)
+from finpile_tokenizer.errors import EmptyCorpusError, FormatError, InputTypeError, TokenizerError
 from finpile_tokenizer.merge import MIN_VOCAB_SIZE, merge, prune_to
 from finpile_tokenizer.model import UnigramTokenizer
 from finpile_tokenizer.pretokenizer import PRETOKEN_PATTERN, pretokenize

@@ -19,8 +19,7 @@ from finpile_tokenizer._buffers import Int32s, Int64s, byte_buffers, lengths_of
 from finpile_tokenizer._threads import map_threads
 from finpile_tokenizer.counts import PretokenCounts
 from finpile_tokenizer.errors import TokenizerError
-from finpile_tokenizer.piece_index import build_piece_index
-from finpile_tokenizer.unigram import Vocabulary
+from finpile_tokenizer.piece_index import hashed_trie
 
 NO_PIECE = -1
 #: A link has 8 bits for a length.
@@ -86,15 +85,14 @@ def find_lattices(counts: PretokenCounts, pieces: pa.LargeBinaryArray, num_threa
         raise TokenizerError(f"a piece has {longest} bytes: a lattice holds pieces of at most {_LONGEST}")
     offsets, data = byte_buffers(counts.pretokens)
     data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
-    vocabulary = Vocabulary(pieces=pieces, log_probs=np.zeros(len(pieces)), num_models=None, num_requested=len(pieces))
-    index = build_piece_index(vocabulary)
+    units, slot_pieces = hashed_trie(pieces)
     heads = np.empty(len(data), np.int32)
-    parents = _lattice_kernels.longest_prefixes(*byte_buffers(pieces), index.units, index.pieces)
+    parents = _lattice_kernels.longest_prefixes(*byte_buffers(pieces), units, slot_pieces)
     lattices = Lattices(
         offsets=offsets, frequencies=counts.frequencies, heads=heads, links=link(parents, lengths_of(pieces))
     )
     map_threads(
-        lambda block: _lattice_kernels.longest_pieces(offsets, data, *block, index.units, index.pieces, heads),
+        lambda block: _lattice_kernels.longest_pieces(offsets, data, *block, units, slot_pieces, heads),
         lattices.blocks(),
         num_threads,
     )

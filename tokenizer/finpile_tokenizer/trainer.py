@@ -26,7 +26,7 @@ from finpile_tokenizer.em import maximization
 from finpile_tokenizer.errors import EmptyCorpusError, TokenizerError
 from finpile_tokenizer.prune import kept_by_loss
 from finpile_tokenizer.seed import LONGEST_PIECE_BYTES, MOST_SEEDS, SEED_SIZE, find_seeds
-from finpile_tokenizer.training_state import TrainingState, load_state, save_state, training_mark
+from finpile_tokenizer.training_state import TrainingState, check_place, load_state, save_state, training_mark
 from finpile_tokenizer.training_text import InMemoryText, TrainingText
 from finpile_tokenizer.unigram import UnigramModel, log_normalized
 
@@ -81,8 +81,11 @@ class UnigramTrainer:
 
         Raises:
             EmptyCorpusError: nothing was counted.
-            TokenizerError: `vocab_size` has no room for the bytes that occur, or the checkpoint is of another training.
+            TokenizerError: `vocab_size` has no room for the bytes that occur, or the checkpoint cannot be kept, is
+                damaged or is of another training.
         """
+        if checkpoint is not None:
+            check_place(checkpoint)
         text, state = self._begin(counts, [self.vocab_size])
         if checkpoint is not None:
             mark = training_mark(counts, self.vocab_size, self.max_piece_bytes, self.num_seeds([self.vocab_size]))

@@ -82,14 +82,18 @@ def training_mark(counts: PretokenCounts, *settings: int) -> str:
     return digest.hexdigest()
 
 
-def save_state(path: str | Path, mark: str, state: TrainingState) -> None:
-    """Writes the state beside `path` and renames it, so that the file is whole at any moment.
+def check_place(path: str | Path) -> None:
+    """Makes sure that a checkpoint can be kept there, before anything is computed.
 
     Raises:
         TokenizerError: the file's folder does not exist.
     """
     if not Path(path).parent.is_dir():
         raise TokenizerError(f"{path}: the folder {Path(path).parent} is missing: make it, or name another file")
+
+
+def save_state(path: str | Path, mark: str, state: TrainingState) -> None:
+    """Writes the state beside `path` and renames it, so that the file is whole at any moment."""
     about: dict[str, Any] = {"mark": mark, "num_updates": state.num_updates, "objective": list(state.objective)}
     about["digest"] = _digest(about, state.numbers, state.log_probs)
     table = pa.table({"number": state.numbers, "log_prob": state.log_probs})

@@ -99,6 +99,13 @@ def test_what_cannot_be_meant_is_refused(arguments: list[str], told: str, folder
     assert told in result.refusal()
 
 
+def test_a_longest_piece_out_of_range_is_refused(folder: Path, run: Run) -> None:
+    documents = ("--train", folder / "train.txt", "--on", folder / "other.txt")
+    result = run("tokenizer", "sweep", *documents, "--sizes", "300", "--max-piece-bytes", 0)
+    assert result.code == 2
+    assert "2<=x<=254" in result.err
+
+
 def test_an_empty_text_to_encode_is_refused(folder: Path, run: Run) -> None:
     (folder / "empty.txt").write_text("")
     result = run("tokenizer", "sweep", folder, "--on", folder / "empty.txt", "--sizes", "300")
