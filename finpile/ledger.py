@@ -13,9 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from finpile.document import with_partitions
+from finpile.document import text_buffers, with_partitions
+
+_I64 = npt.NDArray[np.int64]
 
 LEDGER_SCHEMA = pa.schema(
     [
@@ -85,6 +89,26 @@ def restore(kept: bytes, spans: Iterable[tuple[int, int, bytes]]) -> bytes:
         position = end
     parts.append(kept[taken:])
     return b"".join(parts)
+
+
+def cut_spans(texts: pa.LargeStringArray, rows: _I64, starts: _I64, ends: _I64) -> pa.LargeStringArray:
+    """The texts without the bytes `starts[i]` to `ends[i]` of the text `rows[i]`; spans do not overlap.
+
+    >>> cut_spans(pa.array(["abcdef", "x"], pa.large_string()), *np.array([[0], [2], [4]])).to_pylist()
+    ['abef', 'x']
+    """
+    if len(rows) == 0:
+        return texts
+    offsets, data = text_buffers(texts)
+    bounds = np.array(offsets, np.int64)
+    order = np.lexsort((starts, rows))
+    begins, stops = (bounds[rows] + starts)[order], (bounds[rows] + ends)[order]
+    left = np.r_[bounds[0], stops].tolist()
+    right = np.r_[begins, bounds[-1]].tolist()
+    kept = b"".join(data[begin:end] for begin, end in zip(left, right, strict=True))
+    cut = np.bincount(rows, weights=ends - starts, minlength=len(texts)).astype(np.int64)
+    kept_bounds = np.r_[0, np.cumsum(np.diff(bounds) - cut)]
+    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(kept_bounds), pa.py_buffer(kept))
 
 
 def _ledger_order(row: Removal) -> tuple[str, str, str, str, int, int, str]:

@@ -1,10 +1,7 @@
 """Exact duplicates over an exchange, and the last word on every duplicate. `finpile.dedup` decides; here rows meet.
 
-    exact     digest rows --by digest--> find_duplicates --by shard--> decisions
-    resolve   a decision whose kept copy was itself removed later is passed on to the copy that stands for it
-
-A decision says of one row of one shard: gone, and for whose sake. No stage rewrites documents; `publish` applies
-all decisions at once.
+exact     digest rows --by digest--> find_duplicates --by shard--> decisions
+resolve   a decision whose kept copy was itself removed later is passed on to the copy that stands for it
 """
 
 from __future__ import annotations
@@ -19,50 +16,22 @@ import pyarrow as pa
 from finpile import shards
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
+from finpile_pipelines.decisions import DECISION_SCHEMA, WriteDecisions, decision_table, read_decisions
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import ShardRef, shard_url
+from finpile_pipelines.survivors import scope_of
 
-#: A document that goes (`row` of the shard in question) and the document that is kept for it.
-DECISION_SCHEMA = pa.schema(
-    [
-        pa.field("shard", pa.int32()),
-        pa.field("row", pa.int32()),
-        pa.field("id", pa.string()),
-        pa.field("stage", pa.string()),
-        pa.field("reason", pa.string()),
-        pa.field("detail", pa.string()),
-        pa.field("duplicate_of", pa.string()),
-        pa.field("duplicate_offset", pa.int64()),
-        pa.field("kept_shard", pa.int32()),
-        pa.field("kept_row", pa.int32()),
-    ]
-)
 #: What a shard's row gains when others are removed for its sake.
 COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
 _MIN_PARTITIONS = 2
-_MAX_PARTITIONS = 512
+_MAX_PARTITIONS = 4096
 
 
 def num_partitions(refs: Sequence[ShardRef]) -> int:
     """Partitions of an exchange: about one a shard, so that a partition is no larger than a shard's share."""
     return max(_MIN_PARTITIONS, min(_MAX_PARTITIONS, len(refs)))
-
-
-def scope_of(config: CorpusConfig, dataset: str) -> str:
-    """Documents are compared within their scope only."""
-    return dataset if config.dedup.scope == "dataset" else ""
-
-
-def decisions_url(folder: str, shard: int) -> str:
-    return shards.join(folder, "decisions", f"{shard:06d}.parquet")
-
-
-def read_decisions(folder: str, shard: int) -> pa.Table:
-    """The decisions on a shard's rows; empty where the stage removed nothing from it."""
-    url = decisions_url(folder, shard)
-    return shards.read_parquet(url) if shards.exists(url) else DECISION_SCHEMA.empty_table()
 
 
 def run_exact(
@@ -87,32 +56,6 @@ def run_exact(
 
     engine.run("exact", construct)
     return _removed_counts(shards.read_json(shards.join(folder, "tasks.json")))
-
-
-class WriteDecisions(beam.PTransform):
-    """Decision tables to one file for each shard that loses a document."""
-
-    def __init__(self, engine: Engine, folder: str) -> None:
-        super().__init__()
-        self._carrier = engine.exchange_carrier
-        self._folder = folder
-
-    def expand(self, decisions: beam.PCollection[pa.Table]) -> beam.PCollection[dict[str, Any]]:
-        folder = self._folder
-
-        def send(table: pa.Table) -> Parcels:
-            origin = f"{table['id'][0].as_py()}-{table['stage'][0].as_py()}"
-            return Parcels(origin, split_by_partition(table, table["shard"].to_numpy()))
-
-        def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
-            shard, table = group
-            ordered = table.sort_by([("row", "ascending"), ("id", "ascending")])
-            shards.write_parquet(decisions_url(folder, shard), ordered)
-            return {"shard": shard, "removed": table.num_rows}
-
-        exchange = ExchangeByPartition(self._carrier, shards.join(folder, "scratch"), "ByShard")
-        filled = decisions | "NotEmpty" >> beam.Filter(lambda table: table.num_rows > 0)
-        return filled | "Send" >> beam.Map(send) | exchange | "Write" >> beam.Map(write)
 
 
 def run_resolve(engine: Engine, refs: Sequence[ShardRef], found: Sequence[str], folder: str) -> None:
@@ -167,12 +110,6 @@ def digest_bits(digests: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
         return np.empty(0, dtype=np.uint64)
     data = np.frombuffer(chunk.buffers()[1], dtype=">u8").reshape(-1, 2)
     return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
-
-
-def decision_table(decisions: pa.Table, stage: str) -> pa.Table:
-    """Decisions of one stage in `DECISION_SCHEMA`."""
-    staged = decisions.append_column("stage", pa.array([stage] * decisions.num_rows, pa.string()))
-    return staged.select(DECISION_SCHEMA.names).cast(DECISION_SCHEMA)
 
 
 def _digest_rows(ref: ShardRef, config: CorpusConfig, clean: str) -> pa.Table:

@@ -9,7 +9,6 @@ A document's number is drawn from its scope and text, so pairs do not depend on 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,22 +18,17 @@ import pyarrow as pa
 
 from finpile import shards
 from finpile.config import CorpusConfig, NearConfig
-from finpile.dedup import clusters, exact, minhash, verify
+from finpile.dedup import clusters, minhash, verify
 from finpile.document import text_views
-from finpile_pipelines.dedup import (
-    WriteDecisions,
-    decision_table,
-    num_partitions,
-    read_decisions,
-    scope_of,
-)
+from finpile_pipelines.decisions import WriteDecisions, decision_table
+from finpile_pipelines.dedup import num_partitions
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
-from finpile_pipelines.shardrefs import ShardRef, shard_url
+from finpile_pipelines.shardrefs import ShardRef
+from finpile_pipelines.survivors import Survivors
 
 _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
-_NUMBER_MASK = (1 << 63) - 1
 
 
 def run_near(
@@ -67,7 +61,7 @@ class _NearStage:
         self._engine = engine
         self._near = near
         self._refs = refs
-        self._reader = _Survivors(config, clean, found)
+        self._reader = Survivors(config, clean, found)
         self._folder = folder
         self._partitions = num_partitions(refs)
         self._scratch = shards.join(folder, "scratch")
@@ -134,48 +128,7 @@ class _NearStage:
         return sum(outcome["removed"] for outcome in shards.read_json(shards.join(folder, "tasks.json")))
 
 
-class _Survivors:
-    """Reads the rows of clean shards that earlier dedup stages left."""
-
-    def __init__(self, config: CorpusConfig, clean: str, found: tuple[str, ...]) -> None:
-        self._config = config
-        self._clean = clean
-        self._found = found
-
-    def scope(self, ref: ShardRef) -> str:
-        return scope_of(self._config, self._config.sources[ref.entry].dataset)
-
-    def read(self, ref: ShardRef) -> Iterator[pa.Table]:
-        """Tables of the shard's surviving documents with their `row`, `number`, `priority`."""
-        gone = {row for folder in self._found for row in read_decisions(folder, ref.index)["row"].to_pylist()}
-        scope = self.scope(ref)
-        first = 0
-        for batch in shards.read_ipc(shard_url(self._clean, ref.name)):
-            rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
-            first += batch.num_rows
-            keep = np.array([row not in gone for row in rows], dtype=bool)
-            table = pa.Table.from_batches([batch]).select(["id", "timestamp", "text"]).filter(pa.array(keep))
-            digests = exact.document_digests(table)
-            columns = {
-                "digest": digests,
-                "row": pa.array(rows[keep]),
-                "shard": pa.array(np.full(table.num_rows, ref.index, np.int32)),
-                "number": pa.array([_number(scope, digest) for digest in digests.to_pylist()], pa.int64()),
-                "priority": pa.array(np.full(table.num_rows, ref.entry, np.int32)),
-            }
-            for name, column in columns.items():
-                table = table.append_column(name, column)
-            yield table
-
-
-def _number(scope: str, digest: bytes) -> int:
-    """63 bits that stand for a text within its scope."""
-    return (
-        int.from_bytes(hashlib.blake2b(scope.encode() + b"\0" + digest, digest_size=8).digest(), "big") & _NUMBER_MASK
-    )
-
-
-def _key_rows(reader: _Survivors, ref: ShardRef, near: NearConfig) -> pa.Table:
+def _key_rows(reader: Survivors, ref: ShardRef, near: NearConfig) -> pa.Table:
     """One row (key, doc) for each band of each document that has words."""
     tables = [_KEY_SCHEMA.empty_table()]
     for table in reader.read(ref):
@@ -187,7 +140,7 @@ def _key_rows(reader: _Survivors, ref: ShardRef, near: NearConfig) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _grouped_rows(reader: _Survivors, ref: ShardRef, groups: pa.Table) -> pa.Table | None:
+def _grouped_rows(reader: Survivors, ref: ShardRef, groups: pa.Table) -> pa.Table | None:
     """The shard's documents that belong to a group; None for an empty shard."""
     known, group = groups["doc"].to_numpy(), groups["group"].to_numpy()
     tables = []

@@ -23,7 +23,8 @@ from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, text_views
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 from finpile.split import HELDOUT, assign_split
 from finpile.tree import Tree, document_part, removed_part
-from finpile_pipelines.dedup import digest_bits, read_copies, read_decisions
+from finpile_pipelines.decisions import read_decisions
+from finpile_pipelines.dedup import digest_bits, read_copies
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress

@@ -1,0 +1,99 @@
+"""What dedup stages decide, and where it lies until `publish` applies all of it at once.
+
+A decision says of one row of one clean shard: gone, and for whose sake. A span says of some bytes of a row the same.
+No stage rewrites documents: the next one reads the clean shards through what the stages before it decided.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from finpile import shards
+from finpile_pipelines.engine import Engine
+from finpile_pipelines.exchange import ExchangeByPartition, Parcels, split_by_partition
+
+#: A document that goes (`row` of the shard in question) and, for a duplicate, the document that is kept for it.
+DECISION_SCHEMA = pa.schema(
+    [
+        pa.field("shard", pa.int32()),
+        pa.field("row", pa.int32()),
+        pa.field("id", pa.string()),
+        pa.field("stage", pa.string()),
+        pa.field("reason", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("duplicate_of", pa.string()),
+        pa.field("duplicate_offset", pa.int64()),
+        pa.field("kept_shard", pa.int32()),
+        pa.field("kept_row", pa.int32()),
+    ]
+)
+#: Bytes `start` to `end` of the clean text of `row` that go, as they stand at `duplicate_offset` of the clean text of
+#: `duplicate_of`. The spans of one row ascend and do not meet within.
+SPAN_SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int32()),
+        pa.field("start", pa.int64()),
+        pa.field("end", pa.int64()),
+        pa.field("reason", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("duplicate_of", pa.string()),
+        pa.field("duplicate_offset", pa.int64()),
+    ]
+)
+
+
+def decision_table(decisions: pa.Table, stage: str) -> pa.Table:
+    """Decisions of one stage in `DECISION_SCHEMA`."""
+    staged = decisions.append_column("stage", pa.array([stage] * decisions.num_rows, pa.string()))
+    return staged.select(DECISION_SCHEMA.names).cast(DECISION_SCHEMA)
+
+
+def read_decisions(folder: str, shard: int) -> pa.Table:
+    """The decisions on a shard's rows; empty where the stage removed nothing from it."""
+    return _read(decisions_url(folder, shard), DECISION_SCHEMA)
+
+
+def read_spans(folder: str, shard: int) -> pa.Table:
+    """The spans cut from a shard's rows; empty where the stage cut nothing from it."""
+    return _read(spans_url(folder, shard), SPAN_SCHEMA)
+
+
+def decisions_url(folder: str, shard: int) -> str:
+    return shards.join(folder, "decisions", f"{shard:06d}.parquet")
+
+
+def spans_url(folder: str, shard: int) -> str:
+    return shards.join(folder, "spans", f"{shard:06d}.parquet")
+
+
+class WriteDecisions(beam.PTransform):
+    """Decision tables to one file for each shard that loses a document."""
+
+    def __init__(self, engine: Engine, folder: str) -> None:
+        super().__init__()
+        self._carrier = engine.exchange_carrier
+        self._folder = folder
+
+    def expand(self, decisions: beam.PCollection[pa.Table]) -> beam.PCollection[dict[str, Any]]:
+        folder = self._folder
+
+        def send(table: pa.Table) -> Parcels:
+            origin = f"{table['id'][0].as_py()}-{table['stage'][0].as_py()}"
+            return Parcels(origin, split_by_partition(table, table["shard"].to_numpy()))
+
+        def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+            shard, table = group
+            ordered = table.sort_by([("row", "ascending"), ("id", "ascending")])
+            shards.write_parquet(decisions_url(folder, shard), ordered)
+            return {"shard": shard, "removed": table.num_rows}
+
+        exchange = ExchangeByPartition(self._carrier, shards.join(folder, "scratch"), "ByShard")
+        filled = decisions | "NotEmpty" >> beam.Filter(lambda table: table.num_rows > 0)
+        return filled | "Send" >> beam.Map(send) | exchange | "Write" >> beam.Map(write)
+
+
+def _read(url: str, schema: pa.Schema) -> pa.Table:
+    return shards.read_parquet(url) if shards.exists(url) else schema.empty_table()
