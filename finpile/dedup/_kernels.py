@@ -5,7 +5,7 @@ All hashes are of 64 bits and wrap; constants are odd and fixed, so equal text g
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,9 @@ MIX_2 = np.uint64(0x94D049BB133111EB)
 #: 2^64 over the golden ratio: SplitMix64's increment, and the base of the shingle polynomial.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-#: Shingles hashed at once: each permutation's constants are loaded once for eight of them.
+#: Shingles hashed at once: each permutation's multiplier and minimum are loaded once for eight of them.
 UNROLL = 8
-#: Permutations of one tile: two constants and the minimum, 4 bytes each, are 6 KiB and stay in L1.
+#: Permutations of one tile: the multiplier and the minimum, 4 bytes each, are 4 KiB and stay in L1.
 TILE = 512
 #: Entries of the table of shingles seen lately (a power of two; 32 KiB).
 RECENT = 4096
@@ -72,26 +72,32 @@ def hash_words(data: U8, start: int, end: int, out: U64) -> int:
     """
     count = 0
     state = FNV_OFFSET
-    inside = False
+    inside = 0  # 1 within a word
     i = start
     while i < end:
-        byte = data[i]
-        if byte < _LATIN_SIGNS:  # ASCII, or the rest of a character begun before
-            folded = FOLD[byte]
+        # Bytes that mean the same wherever they stand. Words are short, so a branch at each end would be guessed
+        # wrongly: the state is always stored, and counts where a word ends.
+        while i < end and data[i] < _PUNCTUATION and data[i] != _LATIN_SIGNS:
+            folded = FOLD[data[i]]
+            grown = (state ^ np.uint64(folded)) * FNV_PRIME
+            out[count] = state
+            kept = int(folded != 0)
+            count += inside & (kept ^ 1)
+            inside = kept
+            state = grown if folded != 0 else FNV_OFFSET
             i += 1
-            if folded != 0:
-                state = (state ^ np.uint64(folded)) * FNV_PRIME
-                inside = True
-                continue
-        elif byte >= _IDEOGRAPHIC:
+        if i == end:
+            break
+        byte = data[i]
+        if byte >= _IDEOGRAPHIC:
             width = 4 if byte >= 0xF0 else 3
             stop = min(end, i + width)
             mark = byte == _IDEOGRAPHIC and i + 1 < end and data[i + 1] == 0x80
             if inside:
-                out[count] = mix(state)
+                out[count] = state
                 count += 1
             state = FNV_OFFSET
-            inside = not mark
+            inside = 0 if mark else 1
             if inside:
                 for j in range(i, stop):
                     state = (state ^ np.uint64(data[j])) * FNV_PRIME
@@ -102,17 +108,19 @@ def hash_words(data: U8, start: int, end: int, out: U64) -> int:
             i += 3
         else:
             state = (state ^ np.uint64(byte)) * FNV_PRIME
-            inside = True
+            inside = 1
             i += 1
             continue
         if inside:
-            out[count] = mix(state)
+            out[count] = state
             count += 1
             state = FNV_OFFSET
-            inside = False
+            inside = 0
     if inside:
-        out[count] = mix(state)
+        out[count] = state
         count += 1
+    for word in range(count):
+        out[word] = mix(out[word])
     return count
 
 
@@ -141,19 +149,22 @@ def hash_shingles(words: U64, ngram: int, out: U64) -> int:
 
 @njit(cache=True, nogil=True)
 def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
-    """The high halves of the shingles, most repeats left out, padded by the last to a multiple of `UNROLL`.
+    """The high halves of the shingles made odd, most repeats left out, padded by the last to a multiple of `UNROLL`.
 
     The table forgets: a repeat may pass. The minimum is idempotent, so neither that nor the padding changes it.
     """
-    recent[:] = _ZERO
+    size = RECENT  # less for few shingles: clearing the whole table would cost more than hashing them
+    while size > UNROLL and size >= 2 * shingles.shape[0]:
+        size //= 2
+    recent[:size] = _ZERO
     recent[0] = _ONE  # an entry that cannot stand in its place: nothing seen
-    mask = np.uint64(RECENT - 1)
+    mask = np.uint64(size - 1)
     count = 0
     for shingle in shingles:
         slot = np.int64(shingle & mask)
         if recent[slot] != shingle:
             recent[slot] = shingle
-            out[count] = np.uint32(shingle >> _U32)
+            out[count] = np.uint32(shingle >> _U32 | _ONE)
             count += 1
     while count % UNROLL != 0:
         out[count] = out[count - 1]
@@ -162,62 +173,100 @@ def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
 
 
 @njit(cache=True, nogil=True)
-def minima(values: U32, multipliers: U32, increments: U32, out: U32) -> None:
-    """`out[p]` = min over `values` of `multipliers[p] * value + increments[p]` modulo 2^32.
+def minima(values: U32, multipliers: U32, out: U32) -> None:
+    """`out[p]` = min over `values` of `multipliers[p] * value` modulo 2^32.
 
     `values` holds a multiple of `UNROLL` entries. The multipliers are odd, so each map permutes the 32-bit numbers.
     """
     for first in range(0, out.shape[0], TILE):
         last = min(out.shape[0], first + TILE)
-        a, b, low = multipliers[first:last], increments[first:last], out[first:last]
+        a, low = multipliers[first:last], out[first:last]
         low[:] = _LARGEST
         for i in range(0, values.shape[0], UNROLL):
             x0, x1, x2, x3 = values[i], values[i + 1], values[i + 2], values[i + 3]
             x4, x5, x6, x7 = values[i + 4], values[i + 5], values[i + 6], values[i + 7]
             for p in range(low.shape[0]):
-                m, c = a[p], b[p]
-                v01 = min(np.uint32(m * x0 + c), np.uint32(m * x1 + c))
-                v23 = min(np.uint32(m * x2 + c), np.uint32(m * x3 + c))
-                v45 = min(np.uint32(m * x4 + c), np.uint32(m * x5 + c))
-                v67 = min(np.uint32(m * x6 + c), np.uint32(m * x7 + c))
+                m = a[p]
+                v01 = min(np.uint32(m * x0), np.uint32(m * x1))
+                v23 = min(np.uint32(m * x2), np.uint32(m * x3))
+                v45 = min(np.uint32(m * x4), np.uint32(m * x5))
+                v67 = min(np.uint32(m * x6), np.uint32(m * x7))
                 low[p] = min(low[p], min(min(v01, v23), min(v45, v67)))
 
 
 @njit(cache=True, nogil=True)
 def _hash_bands(signature: U32, factors: U64, out: U64) -> None:
-    """One key for each band: a linear form in its rows with random odd factors, the band's number added, mixed."""
-    rows = factors.shape[0]
-    for band in range(out.shape[0]):
-        state = np.uint64(band + 1) * GOLDEN
-        for row in range(rows):
-            state += np.uint64(signature[band * rows + row]) * factors[row]
-        key = mix(state)
+    """One key for each band: a linear form in its rows with random odd factors, the band's number added, mixed.
+
+    Row r of band b stands at `signature[r * num_bands + b]`: a row of all bands is read at once.
+    """
+    num_bands = out.shape[0]
+    for band in range(num_bands):
+        out[band] = np.uint64(band + 1) * GOLDEN
+    for row in range(factors.shape[0]):
+        values, factor = signature[row * num_bands : (row + 1) * num_bands], factors[row]
+        for band in range(num_bands):
+            out[band] += np.uint64(values[band]) * factor
+    for band in range(num_bands):
+        key = mix(out[band])
         out[band] = key if key != NO_KEY else _ONE
 
 
+class _Scratch(NamedTuple):
+    """What signing one document needs room for, made once for many."""
+
+    words: U64
+    shingles: U64
+    values: U32
+    recent: U64
+
+
 @njit(cache=True, nogil=True)
-def hash_documents(
-    data: U8, offsets: I64, ngram: int, multipliers: U32, increments: U32, factors: U64, keys: U64
-) -> None:
-    """Fills `keys[doc, band]` for the texts `data[offsets[doc]:offsets[doc + 1]]`; `NO_KEY` where there is no word."""
+def _scratch(offsets: I64) -> _Scratch:
+    """Room for the longest document."""
     longest = 0
-    for doc in range(keys.shape[0]):
+    for doc in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[doc + 1] - offsets[doc])
     capacity = longest // 2 + UNROLL
-    words = np.empty(capacity, np.uint64)
-    shingles = np.empty(capacity, np.uint64)
-    values = np.empty(capacity, np.uint32)
-    recent = np.empty(RECENT, np.uint64)
+    return _Scratch(
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.uint32),
+        np.empty(RECENT, np.uint64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _sign(data: U8, start: int, end: int, ngram: int, multipliers: U32, scratch: _Scratch, out: U32) -> bool:
+    """Fills `out` with the minima of one document's shingles; False, and nothing filled, where it has no word."""
+    num_words = hash_words(data, start, end, scratch.words)
+    if num_words == 0:
+        return False
+    num_shingles = hash_shingles(scratch.words[:num_words], ngram, scratch.shingles)
+    num_values = _drop_recent(scratch.shingles[:num_shingles], scratch.recent, scratch.values)
+    minima(scratch.values[:num_values], multipliers, out)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def sign_documents(data: U8, offsets: I64, ngram: int, multipliers: U32, out: U32) -> None:
+    """Fills `out[doc, p]` for the texts `data[offsets[doc]:offsets[doc + 1]]`; 0, which is even, where no word is."""
+    scratch = _scratch(offsets)
+    for doc in range(out.shape[0]):
+        if not _sign(data, offsets[doc], offsets[doc + 1], ngram, multipliers, scratch, out[doc]):
+            out[doc, :] = 0
+
+
+@njit(cache=True, nogil=True)
+def hash_documents(data: U8, offsets: I64, ngram: int, multipliers: U32, factors: U64, keys: U64) -> None:
+    """Fills `keys[doc, band]` for the texts `data[offsets[doc]:offsets[doc + 1]]`; `NO_KEY` where there is no word."""
+    scratch = _scratch(offsets)
     signature = np.empty(multipliers.shape[0], np.uint32)
     for doc in range(keys.shape[0]):
-        num_words = hash_words(data, offsets[doc], offsets[doc + 1], words)
-        if num_words == 0:
+        if _sign(data, offsets[doc], offsets[doc + 1], ngram, multipliers, scratch, signature):
+            _hash_bands(signature, factors, keys[doc])
+        else:
             keys[doc, :] = NO_KEY
-            continue
-        num_shingles = hash_shingles(words[:num_words], ngram, shingles)
-        num_values = _drop_recent(shingles[:num_shingles], recent, values)
-        minima(values[:num_values], multipliers, increments, signature)
-        _hash_bands(signature, factors, keys[doc])
 
 
 @njit(cache=True, nogil=True)

@@ -4,8 +4,9 @@ A shingle is a run of `ngram` words (what a word is: `hash_words` in `_kernels.p
 `bands * rows` permutations of the shingles' hashes gives its minimum, each run of `rows` minima one key. Two documents
 of Jaccard similarity J share at least one key with probability 1 - (1 - J^rows)^bands.
 
-A permutation is x -> (a x + b) mod 2^32 on the upper half of a shingle's 64-bit hash, a odd. The hashes being mixed
-already, estimates err as those of truly random permutations do: sqrt(J (1 - J) / k) for k of them.
+A permutation is x -> a x mod 2^32, a odd, on the upper half of a shingle's 64-bit hash made odd: 0, the fixed point
+of them all, does not occur. The hashes being mixed already, no addend is needed, and estimates err as those of truly
+random permutations do: sqrt(J (1 - J) / k) for k of them.
 
 Source: Lee et al. 2022, Deduplicating Training Data Makes Language Models Better, section 4.2 and appendix A.
 """
@@ -55,10 +56,23 @@ def band_keys(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, con
     without any word.
     """
     data, offsets = _buffers(texts)
-    multipliers, increments, factors = _constants(config.bands, config.rows)
+    multipliers, factors = _constants(config.bands, config.rows)
     keys = np.empty((len(offsets) - 1, config.bands), dtype=np.uint64)
-    _kernels.hash_documents(data, offsets, config.ngram, multipliers, increments, factors, keys)
+    _kernels.hash_documents(data, offsets, config.ngram, multipliers, factors, keys)
     return keys
+
+
+def signatures(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, config: NearConfig) -> U32:
+    """The minima themselves, of shape (documents, bands * rows); row r of band b stands at `r * bands + b`.
+
+    The share of equal minima estimates the Jaccard similarity of two documents. `texts` are as for `band_keys`. No
+    minimum is 0, which stands for a document without any word.
+    """
+    data, offsets = _buffers(texts)
+    multipliers, _ = _constants(config.bands, config.rows)
+    minima = np.empty((len(offsets) - 1, len(multipliers)), dtype=np.uint32)
+    _kernels.sign_documents(data, offsets, config.ngram, multipliers, minima)
+    return minima
 
 
 def keys_in_scope(keys: U64, scope: str) -> U64:
@@ -76,12 +90,10 @@ def split_mix(num: int, seed: int) -> U64:
 
 
 @lru_cache(maxsize=8)
-def _constants(bands: int, rows: int) -> tuple[U32, U32, U64]:
-    """Multipliers and increments of the permutations, factors of a band's rows."""
-    random = split_mix(bands * rows, SEED)
-    multipliers = (random >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
-    increments = (random & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    return multipliers, increments, split_mix(rows, _FACTOR_SEED) | np.uint64(1)
+def _constants(bands: int, rows: int) -> tuple[U32, U64]:
+    """Multipliers of the permutations, factors of a band's rows."""
+    multipliers = (split_mix(bands * rows, SEED) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
+    return multipliers, split_mix(rows, _FACTOR_SEED) | np.uint64(1)
 
 
 def _buffers(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -> tuple[U8, I64]:

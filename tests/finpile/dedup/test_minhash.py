@@ -1,4 +1,4 @@
-"""Band keys: equal to a slow twin, and as likely to be shared as theory says."""
+"""Signatures and band keys equal those of a slow twin; how often documents share them: test_minhash_statistics.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finpile.config import NearConfig
-from finpile.dedup import FAST, NO_KEY, PAPER, band_keys, keys_in_scope, s_curve
+from finpile.dedup import FAST, NO_KEY, PAPER, _kernels, band_keys, keys_in_scope, s_curve, signatures
 from finpile.dedup.minhash import SEED
 from finpile.dedup.verify import word_hashes
 
@@ -53,28 +53,22 @@ def slow_random(num: int, seed: int) -> list[int]:
     return [slow_mix(i * GOLDEN + seed & MASK) for i in range(1, num + 1)]
 
 
+def slow_signature(text: str, config: NearConfig) -> list[int]:
+    values = [shingle >> 32 | 1 for shingle in slow_shingles(text, config.ngram)]
+    multipliers = [random >> 32 | 1 for random in slow_random(config.bands * config.rows, SEED)]
+    return [min((a * value % (1 << 32) for value in values), default=0) for a in multipliers]
+
+
 def slow_keys(text: str, config: NearConfig) -> list[int]:
-    values = [shingle >> 32 for shingle in slow_shingles(text, config.ngram)]
-    if not values:
+    if not slow_words(text):
         return [NO_KEY] * config.bands
-    permutations = [((r >> 32) | 1, r & 0xFFFFFFFF) for r in slow_random(config.bands * config.rows, SEED)]
-    minima = [min((a * value + b) % (1 << 32) for value in values) for a, b in permutations]
+    minima = slow_signature(text, config)
     factors = [factor | 1 for factor in slow_random(config.rows, SEED + 1)]
     keys = []
     for band in range(config.bands):
-        rows = minima[band * config.rows : (band + 1) * config.rows]
+        rows = minima[band :: config.bands]
         keys.append(slow_mix(((band + 1) * GOLDEN + sum(m * f for m, f in zip(rows, factors, strict=True))) & MASK))
     return keys
-
-
-def pairs_of_similarity(jaccard: float, num: int, size: int, seed: int) -> tuple[pa.Array, pa.Array, float]:
-    """`num` pairs of texts of distinct words whose word sets, of union `size`, are similar by the returned value."""
-    common = round(jaccard * size)
-    half = common + (size - common) // 2
-    words = np.random.default_rng(seed).permutation(num * size).reshape(num, size)
-    left = [" ".join(f"w{word}" for word in row[:half]) for row in words]
-    right = [" ".join(f"w{word}" for word in np.r_[row[:common], row[half:]]) for row in words]
-    return pa.array(left), pa.array(right), common / size
 
 
 @settings(deadline=None)  # the first call compiles
@@ -85,14 +79,26 @@ def test_words_equal_those_of_a_regular_expression(text: str) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(texts_of_all_kinds, max_size=4))
-def test_keys_equal_those_of_plain_python(texts: list[str]) -> None:
-    assert band_keys(pa.array(texts, pa.large_string()), SMALL).tolist() == [slow_keys(text, SMALL) for text in texts]
+def test_keys_and_signatures_equal_those_of_plain_python(texts: list[str]) -> None:
+    array = pa.array(texts, pa.large_string())
+    assert band_keys(array, SMALL).tolist() == [slow_keys(text, SMALL) for text in texts]
+    assert signatures(array, SMALL).tolist() == [slow_signature(text, SMALL) for text in texts]
 
 
-def test_keys_equal_those_of_plain_python_beyond_one_tile() -> None:
+def test_keys_and_signatures_equal_those_of_plain_python_beyond_one_tile() -> None:
     config = NearConfig(bands=130, rows=5)  # 650 permutations: a full tile and a part of one
     text = " ".join(f"word{i % 37} {i}" for i in range(50))
     assert band_keys(pa.array([text]), config).tolist() == [slow_keys(text, config)]
+    assert signatures(pa.array([text]), config).tolist() == [slow_signature(text, config)]
+
+
+@given(st.lists(st.sampled_from([0, 1, 2, 7, 8, 1 << 32, 1 << 33, 3 << 32 | 5, MASK]), min_size=1, max_size=40))
+def test_of_shingles_in_one_document_only_repeats_are_left_out(shingles: list[int]) -> None:
+    out = np.zeros(len(shingles) + _kernels.UNROLL, np.uint32)
+    recent = np.zeros(_kernels.RECENT, np.uint64)
+    count = _kernels._drop_recent(np.array(shingles, np.uint64), recent, out)
+    assert count % _kernels.UNROLL == 0
+    assert set(out[:count].tolist()) == {shingle >> 32 | 1 for shingle in shingles}
 
 
 def test_repeated_shingles_change_nothing() -> None:
@@ -145,27 +151,6 @@ def test_scopes_share_no_key_and_keep_missing_ones() -> None:
     assert not set(one[0].tolist()) & set(two[0].tolist())
     assert (one[1] == NO_KEY).all()
     assert (keys_in_scope(keys, "C4") == one).all()
-
-
-@pytest.mark.parametrize("jaccard", [0.2, 0.5, 0.8, 0.95])
-def test_estimated_jaccard_errs_as_theory_says(jaccard: float) -> None:
-    num_hashes, num_pairs = 1024, 150
-    config = NearConfig(ngram=1, bands=num_hashes, rows=1)  # one row a band: the share of equal keys is the estimate
-    left, right, true = pairs_of_similarity(jaccard, num_pairs, 120, seed=int(jaccard * 100))
-    errors = (band_keys(left, config) == band_keys(right, config)).mean(axis=1) - true
-    sigma = np.sqrt(true * (1 - true) / num_hashes)
-    assert abs(errors.mean()) < 4 * sigma / np.sqrt(num_pairs)
-    assert 0.75 < errors.std() / sigma < 1.25  # 4 sigma of a standard deviation from 150 samples
-
-
-@pytest.mark.parametrize("jaccard", [0.5, 0.6, 0.7, 0.8, 0.9])
-@pytest.mark.parametrize(("bands", "rows"), [(20, 5), (9, 13)])
-def test_candidates_follow_the_s_curve(jaccard: float, bands: int, rows: int) -> None:
-    config, num_pairs = NearConfig(ngram=1, bands=bands, rows=rows), 600
-    left, right, true = pairs_of_similarity(jaccard, num_pairs, 100, seed=rows * 1000 + int(jaccard * 100))
-    found = (band_keys(left, config) == band_keys(right, config)).any(axis=1).mean()
-    expected = float(s_curve(config, true))
-    assert abs(found - expected) < 4 * np.sqrt(expected * (1 - expected) / num_pairs) + 1 / num_pairs
 
 
 def test_s_curve_is_that_of_the_formula() -> None:
