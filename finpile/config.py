@@ -18,12 +18,14 @@ FILTERS = ("c4",)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CleanConfig:
-    """What is done to a source's text beyond markup, Unicode and white space."""
+    """What is done to a source's text."""
 
     filters: tuple[str, ...] = ()
     """Published rule sets, in order, each a module of `finpile.clean`: `c4`. Rules for web pages erase other text."""
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: what the source declares as HTML is reduced to its text."""
+    normalise: bool = True
+    """Unicode goes to NFC, white space is put in order; `false` with `html: never` leaves a text byte for byte."""
 
     def __post_init__(self) -> None:
         for name in self.filters:
@@ -114,21 +116,55 @@ class NearConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SubstringConfig:
+    """Exact substrings: text that stands elsewhere too is cut out. Defaults are one pass over bytes.
+
+    Source: Lee et al. 2022, section 4.1, whose setting is `{min_length: 50, unit: tokens, keep: none}`.
+    """
+
+    min_length: int = 200
+    """Symbols of the shortest text that counts as repeated."""
+    unit: Literal["bytes", "tokens"] = "bytes"
+    """What a symbol is."""
+    tokenizer: str | None = None
+    """`unit: tokens`: the folder or tokenizer.json of a FinPile tokenizer, relative to the corpus's `root`."""
+    keep: Literal["first", "none"] = "first"
+    """`first`: the earliest copy stays; `none`: all copies go, as Lee et al.'s code has it."""
+    rounds: int | Literal["fixpoint"] = 1
+    """Passes: where text was cut, what is left may meet what stands elsewhere. `fixpoint`: until nothing is cut."""
+    snap: Literal["none", "word", "line"] = "none"
+    """Cuts shrink to whole words or lines; to whole characters always."""
+
+    def __post_init__(self) -> None:
+        _at_least("substring.min_length", self.min_length, 2)
+        if self.rounds != "fixpoint":
+            _at_least("substring.rounds", self.rounds, 1)
+        if (self.unit == "tokens") != (self.tokenizer is not None):
+            raise ConfigError(
+                "substring: `unit: tokens` and `tokenizer: FOLDER` belong together: name a tokenizer for tokens, none "
+                "for bytes"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DedupConfig:
     """Which duplicates go, and how far to look for them."""
 
     exact: bool = True
     """Whether equal texts go."""
-    exact_fold: Literal["none", "whitespace"] = "none"
-    """`whitespace`: texts that differ only in white space are equal."""
+    exact_fold: Literal["none", "whitespace", "case", "case_whitespace"] = "none"
+    """Texts that differ only in this are equal: in white space, in case (Unicode's folding), in either."""
     near: NearConfig | None = field(default_factory=NearConfig)
     """A setting, or the name of one: `paper` or `fast`; null leaves near duplicates in."""
+    substring: SubstringConfig | None = None
+    """How repeated text is cut out of documents; null leaves it in."""
     scope: Literal["dataset", "corpus"] = "dataset"
     """`dataset`: each dataset on its own, as BloombergGPT §2 does; `corpus`: across all of them."""
 
     def __post_init__(self) -> None:
-        if self.near is not None and not self.exact:
-            raise ConfigError("dedup: near duplicates are looked for among distinct texts: set `exact: true`")
+        for what, asked in (("near duplicates", self.near), ("repeated substrings", self.substring)):
+            if asked is not None and not self.exact:
+                raise ConfigError(f"dedup: {what} are looked for among distinct texts: set `exact: true`")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

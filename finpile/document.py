@@ -14,7 +14,12 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+_U8 = npt.NDArray[np.uint8]
+_I64 = npt.NDArray[np.int64]
 
 #: How a document's date was found, best evidence first; `none` where the timestamp is null.
 TIMESTAMP_ORIGINS = ("field", "header", "html", "url", "filename", "none")
@@ -145,6 +150,22 @@ def text_buffers(array: pa.Array) -> tuple[list[int], memoryview]:
     size = (len(array) + 1) * 8
     values = memoryview(offsets)[begin : begin + size].cast("q").tolist() if len(array) else [0]
     return values, memoryview(data or b"")
+
+
+def text_arrays(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -> tuple[_U8, _I64]:
+    """The bytes of strings, binaries, or a column `text`, and where each starts and ends: what kernels work on.
+
+    Read-only, and without a copy where the array is one chunk of large_string or large_binary.
+    """
+    array = texts.column("text") if isinstance(texts, (pa.RecordBatch, pa.Table)) else texts
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    array = array.cast(pa.large_binary())
+    _, offsets, data = array.buffers()
+    # An empty array may lack both buffers; eight zero bytes then stand for its one offset and for data never read.
+    content, bounds = np.frombuffer(data or bytes(8), np.uint8), np.frombuffer(offsets or bytes(8), np.int64)
+    content.flags.writeable = bounds.flags.writeable = False  # Arrow's memory is either; a kernel is compiled for one
+    return content, bounds[array.offset : array.offset + len(array) + 1]
 
 
 def _utc(moment: datetime | None) -> datetime | None:

@@ -15,11 +15,14 @@ from urllib.parse import quote, unquote
 from finpile import shards
 
 #: Stages in the order in which a document meets them.
-STAGES = ("ingest", "clean", "exact", "near", "split", "tokenizer", "tokens", "reports")
+STAGES = ("ingest", "clean", "exact", "near", "substring", "split", "tokenizer", "tokens", "reports")
 #: Beside a tokenizer: the model before its cut to the vocabulary.
 MERGED_MODEL = "merged.parquet"
 #: Stages that write rows of the removal ledger.
-LEDGER_STAGES = ("ingest", "clean", "exact", "near")
+LEDGER_STAGES = ("ingest", "clean", "exact", "near", "substring")
+#: Those that compare documents; a document that one of the first two removes is a copy of the one that is kept for it.
+DEDUP_STAGES = ("exact", "near", "substring")
+COPY_STAGES = ("exact", "near")
 
 
 @dataclass(frozen=True, slots=True)

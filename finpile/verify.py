@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,10 +21,12 @@ from finpile.document import document_id, text_views
 from finpile.errors import InputError
 from finpile.ledger import restore
 from finpile.split import HELDOUT, assign_split
-from finpile.tree import STAGES, Tree
+from finpile.tree import COPY_STAGES, DEDUP_STAGES, STAGES, Tree
+
+#: The spans `(start, end, removed_text)` of each id.
+_Spans = dict[str, list[tuple[int, int, bytes]]]
 
 _PUBLISHED = ("documents", "removed", "tokenizer", "tokens", "reports")
-_DEDUP_STAGES = ("exact", "near")
 _MAX_NAMED = 3
 
 
@@ -53,8 +55,8 @@ def verify(out: str, advance: Callable[[float], None] = lambda size_bytes: None)
     return [*laws, *audit.laws()]
 
 
-def load_manifest(tree: Tree) -> dict[str, Any]:
-    """The manifest of a finished build.
+def load_manifest(tree: Tree, *, through: str = "split") -> dict[str, Any]:
+    """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
 
     Raises: InputError where there is none.
     """
@@ -67,8 +69,10 @@ def load_manifest(tree: Tree) -> dict[str, Any]:
         stages = {stage["stage"] for stage in manifest["stages"]}
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(tree) from error
-    if stages != set(STAGES):
+    if "split" not in stages or stages != set(STAGES[: len(stages)]):
         raise _damaged(tree)
+    if through not in stages:
+        raise InputError(f"{tree.root} was built without the stage {through}: run `finpile build` for it")
     return manifest
 
 
@@ -95,8 +99,27 @@ def _files_are_as_recorded(tree: Tree, manifest: Mapping[str, Any], advance: Cal
     return _law("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")
 
 
+class _Copy(NamedTuple):
+    """What a row of the ledger says to be a copy."""
+
+    id: str
+    stage: str
+    is_whole: bool
+    offset: int | None
+    text: bytes
+
+
+def _may_outlive(copy: _Copy, gone: str) -> bool:
+    """Whether a copy may be for a document that the stage `gone` removed, which names no other to stand for both.
+
+    A document then went before it; a part of a text may go with it.
+    """
+    earlier = STAGES.index(copy.stage) < STAGES.index(gone) or (copy.stage == gone and not copy.is_whole)
+    return earlier and gone not in COPY_STAGES
+
+
 class _Audit:
-    """One pass over the documents and one over the ledger, and what they must add up to."""
+    """One pass over the documents and two over the ledger, and what they must add up to."""
 
     def __init__(self, tree: Tree, manifest: Mapping[str, Any]) -> None:
         self._tree = tree
@@ -105,8 +128,9 @@ class _Audit:
         self._removed: dict[tuple[str, str], int] = {}
         self._digests: dict[tuple[str, str], int] = {}
         self._digests_before: dict[tuple[str, str], int] = {}
-        self._spans: dict[str, list[tuple[int, int, bytes]]] = {}
-        self._wanted: dict[str, list[tuple[str, int, bytes]]] = {}
+        self._cleaned: _Spans = {}
+        self._cut: _Spans = {}
+        self._wanted: dict[str, list[_Copy]] = {}
         self._ids: set[str] = set()
         self._wrong_ids: list[str] = []
         self._wrong_copies: list[str] = []
@@ -118,8 +142,10 @@ class _Audit:
 
     def read(self, advance: Callable[[float], None]) -> None:
         for table in self._tables("removed"):
-            self._read_ledger(table)
+            self._read_spans(table)
             advance(table.nbytes)
+        for table in self._tables("removed"):  # again: a whole document's text takes the spans that were cut from it
+            self._read_whole(table)
         for table in self._tables("documents"):
             self._read_documents(table)
             advance(table.nbytes)
@@ -127,7 +153,7 @@ class _Audit:
     def laws(self) -> list[Law]:
         return [
             self._nothing_is_lost(),
-            self._text_is_restored(*_DEDUP_STAGES, digest="digest", found=self._digests),
+            self._text_is_restored(*DEDUP_STAGES, digest="digest", found=self._digests),
             self._text_is_restored("clean", digest="digest_before_filters", found=self._digests_before),
             self._duplicates_are_kept(),
             _law("every id is that of its source and locator, once", self._wrong_ids, f"{len(self._ids):,} documents"),
@@ -139,31 +165,32 @@ class _Audit:
         for name in shards.list_files(root):
             yield shards.read_parquet(shards.join(root, name))
 
-    def _read_ledger(self, table: pa.Table) -> None:
+    def _read_spans(self, table: pa.Table) -> None:
+        """Keeps the spans of the ledger, and what every row claims to be a copy of."""
         for row in table.to_pylist():
-            source = (row["dataset"], row["source"])
-            if row["start"] is None:
-                self._removed[source] = self._removed.get(source, 0) + 1
-                self._count_whole(source, row)
-            elif row["end"] > row["start"]:
-                self._spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"]))
-            if row["stage"] in _DEDUP_STAGES and row["duplicate_of"] is None:
-                self._wrong_copies.append(f"{row['id']} is a duplicate of nothing")
-            if row["duplicate_of"] is not None:
-                self._num_copies += 1
-                wanted = (
-                    row["id"],
-                    -1 if row["duplicate_offset"] is None else row["duplicate_offset"],
-                    row["removed_text"],
-                )
-                self._wanted.setdefault(row["duplicate_of"], []).append(wanted)
+            self._claim(row)
+            if row["start"] is not None and row["end"] > row["start"]:
+                spans = self._cut if row["stage"] in DEDUP_STAGES else self._cleaned
+                spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"]))
 
-    def _count_whole(self, source: tuple[str, str], row: Mapping[str, Any]) -> None:
-        if row["stage"] in _DEDUP_STAGES:
-            self._add(source, row["id"], row["removed_text"])
-        elif row["stage"] == "clean" and row["reason"] not in BEFORE_FILTERS:
-            digest = multiset_digest([row["id"]], [row["removed_text"]])
-            self._digests_before[source] = self._digests_before.get(source, 0) + digest
+    def _claim(self, row: Mapping[str, Any]) -> None:
+        if row["duplicate_of"] is not None:
+            self._num_copies += 1
+            copy = _Copy(row["id"], row["stage"], row["start"] is None, row["duplicate_offset"], row["removed_text"])
+            self._wanted.setdefault(row["duplicate_of"], []).append(copy)
+        elif row["stage"] in COPY_STAGES:
+            self._wrong_copies.append(f"{row['id']} is a duplicate of nothing")
+
+    def _read_whole(self, table: pa.Table) -> None:
+        for row in table.filter(pc.is_null(table["start"])).to_pylist():
+            source = (row["dataset"], row["source"])
+            self._removed[source] = self._removed.get(source, 0) + 1
+            if row["stage"] in DEDUP_STAGES:
+                text = self._add(source, row["id"], row["removed_text"])
+                self._check_copies(row["id"], text, row["stage"])
+            elif row["stage"] == "clean" and row["reason"] not in BEFORE_FILTERS:
+                digest = multiset_digest([row["id"]], [row["removed_text"]])
+                self._digests_before[source] = self._digests_before.get(source, 0) + digest
 
     def _read_documents(self, table: pa.Table) -> None:
         self._check_split(table)
@@ -171,26 +198,30 @@ class _Audit:
         for view, identifier, dataset, name, locator, num_copies in zip(text_views(table), *columns, strict=True):
             source = (dataset, name)
             self._kept[source] = self._kept.get(source, 0) + 1
-            text = bytes(view)
-            self._add(source, identifier, text)
             if identifier != document_id(name, locator) or identifier in self._ids:
                 self._wrong_ids.append(identifier)
             self._ids.add(identifier)
-            self._check_copies(identifier, text, num_copies)
+            num_found = 1 + sum(copy.is_whole for copy in self._wanted.get(identifier, ()))
+            if num_copies != num_found:
+                self._wrong_copies.append(f"{identifier} counts {num_copies} copies, the ledger {num_found}")
+            self._check_copies(identifier, self._add(source, identifier, bytes(view)))
 
-    def _add(self, source: tuple[str, str], identifier: str, text: bytes) -> None:
-        """A text as it stood after clean, and, its spans put back, as it stood before the filters."""
+    def _add(self, source: tuple[str, str], identifier: str, left: bytes) -> bytes:
+        """Counts a text as it stood after clean, which is returned, and as it stood before the filters."""
+        text = restore(left, self._cut.get(identifier, ()))
         self._digests[source] = self._digests.get(source, 0) + multiset_digest([identifier], [text])
-        before = restore(text, self._spans.get(identifier, ()))
+        before = restore(text, self._cleaned.get(identifier, ()))
         self._digests_before[source] = self._digests_before.get(source, 0) + multiset_digest([identifier], [before])
+        return text
 
-    def _check_copies(self, identifier: str, text: bytes, num_copies: int) -> None:
-        copies = self._wanted.pop(identifier, [])
-        if num_copies != 1 + len(copies):
-            self._wrong_copies.append(f"{identifier} counts {num_copies} copies, the ledger {1 + len(copies)}")
-        for copy, offset, removed in copies:
-            if offset >= 0 and text[offset : offset + len(removed)] != removed:
-                self._wrong_copies.append(f"{copy} does not stand in {identifier} at byte {offset}")
+    def _check_copies(self, identifier: str, text: bytes, gone: str | None = None) -> None:
+        """Whether what claims to stand in a document does; one that a stage removed stands for earlier ones only."""
+        for copy in self._wanted.pop(identifier, []):
+            if gone is not None and not _may_outlive(copy, gone):
+                self._wrong_copies.append(f"{copy.id} is for {identifier}, which is not kept")
+            offset = copy.offset
+            if offset is not None and text[offset : offset + len(copy.text)] != copy.text:
+                self._wrong_copies.append(f"{copy.id} does not stand in {identifier} at byte {offset}")
 
     def _check_split(self, table: pa.Table) -> None:
         expected = assign_split(table["timestamp"], self._heldout_after)
@@ -216,11 +247,11 @@ class _Audit:
             source = (row["dataset"], row["source"])
             if to_hex(add(found.get(source, 0))) != row[digest]:
                 wrong.append(f"{'/'.join(source)}: the text before {stages[0]} does not come back")
-        names = " and ".join(stages)
+        names = " and ".join([", ".join(stages[:-1]), stages[-1]] if len(stages) > 1 else stages)
         return _law(f"kept text + ledger = the text before {names}, byte for byte", wrong, f"{len(rows)} sources")
 
     def _duplicates_are_kept(self) -> Law:
-        gone = [f"{copies[0][0]} is for {kept}, which is not kept" for kept, copies in sorted(self._wanted.items())]
+        gone = [f"{copies[0].id} is for {kept}, which is not kept" for kept, copies in sorted(self._wanted.items())]
         return _law(
             "every duplicate's kept copy is kept", [*gone, *self._wrong_copies], f"{self._num_copies:,} duplicates"
         )

@@ -1,6 +1,6 @@
 """`finpile build`: the stages in their order, each run once, each leaving a record that the next run finds.
 
-    ingest -> clean -> exact -> near -> split -> tokenizer -> tokens -> reports
+    ingest -> clean -> exact -> near -> substring -> split -> tokenizer -> tokens -> reports
 
 A stage's fingerprint covers its own settings and, through the fingerprint before it, all that it was made from. A
 changed setting therefore re-runs the first stage that it touches and those after it.
@@ -28,15 +28,17 @@ from finpile.errors import ConfigError, RunError
 from finpile.shards import FileRecord, StageRecord, fingerprint
 from finpile.sources.base import InputFile
 from finpile.tree import LEDGER_STAGES, STAGES, Tree
-from finpile_pipelines import clean, dedup, encode, ingest, near, publish, reports, tokenizer
+from finpile_pipelines import clean, dedup, encode, ingest, near, publish, reports, substring, tokenizer
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.local import Progress
 from finpile_pipelines.lock import hold
 from finpile_pipelines.shardrefs import SHARD_BYTES, ShardRef, shard_refs
 
 MANIFEST_VERSION = 1
-#: Stages whose tasks run Numba kernels.
-_COMPILED_STAGES = ("near", "tokenizer", "tokens")
+#: Publishes documents and ledger: the earliest stage that a build may end with.
+DEDUPLICATED = "split"
+#: MinHash values of a text that take about as long as one reading of it.
+_LIGHT_HASHES = 256
 _PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "resiliparse", "zstandard", "rapidfuzz")
 
 
@@ -46,6 +48,9 @@ class Sizes:
 
     shard_bytes: int = SHARD_BYTES
     part_bytes: int = publish.PART_BYTES
+    worker_bytes: int = 0
+    """Text that is worth one more local worker, which takes a second to start, where a stage does little to each byte;
+    0: all workers, always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +74,43 @@ def build(
     fresh: bool = False,
     sizes: Sizes | None = None,
     listen: Listener = lambda event: None,
+    until: str = STAGES[-1],
 ) -> dict[str, Any]:
-    """Builds, or goes on building, the whole corpus in the folder `out`; returns the manifest.
+    """Builds, or goes on building, the corpus in the folder `out`; returns the manifest, which lists the stages run.
+
+    `until` is the last stage to run: `split`, after which documents and ledger are published, or a later one.
 
     Raises: ConfigError or InputError before anything is written, RunError where a stage failed.
     """
     tree = Tree(out)
     inputs = ingest.find_inputs(config)
+    stages = _stages_until(until)
     _check_folder(tree)
+    if not fresh:
+        _check_later_stages(tree, stages)
     with hold(tree, "build"):
         if fresh:
             _start_over(tree)
-        return _Build(config, tree, engine, sizes or Sizes(), listen).run(inputs)
+        return _Build(config, tree, engine, sizes or Sizes(), listen, stages).run(inputs)
 
 
 class _Build:
-    """One run over all stages."""
+    """One run over its stages."""
 
-    def __init__(self, config: CorpusConfig, tree: Tree, engine: Engine, sizes: Sizes, listen: Listener) -> None:
+    def __init__(
+        self,
+        config: CorpusConfig,
+        tree: Tree,
+        engine: Engine,
+        sizes: Sizes,
+        listen: Listener,
+        stages: tuple[str, ...],
+    ) -> None:
         self._config = config
         self._tree = tree
         self._sizes = sizes
         self._listen = listen
+        self._stages = stages
         self._peak = 0
         self._watch = engine.watch
         self._engine = replace(engine, watch=self._remember_peak)
@@ -104,6 +124,7 @@ class _Build:
         self._stage("clean", [to_dict(source.clean) for source in config.sources], self._clean)
         self._stage("exact", [config.dedup.exact, config.dedup.exact_fold, config.dedup.scope], self._exact)
         self._stage("near", [to_dict(config.dedup.near)], self._near)
+        self._stage("substring", substring.settings(config), self._substring)
         self._stage("split", [to_dict(config.heldout), self._sizes.part_bytes], self._split)
         self._stage("tokenizer", [to_dict(config.tokenizer)], self._tokenizer)
         self._stage("tokens", [to_dict(config.tokens)], self._tokens)
@@ -113,13 +134,15 @@ class _Build:
     def _stage(
         self, stage: str, settings: Any, work: Callable[[], tuple[Mapping[str, Any], Sequence[FileRecord]]]
     ) -> None:
+        if stage not in self._stages:
+            return
         before = [self._records[name].fingerprint for name in STAGES[: STAGES.index(stage)][-1:]]
         mark = fingerprint(__version__, stage, settings, before)
 
         def run() -> StageRecord:
             self._listen(StageEvent(stage, "running"))
-            if stage in _COMPILED_STAGES:
-                _compile_kernels()
+            if stage in _KERNELS and settings != [None]:
+                _KERNELS[stage]()
             self._peak = psutil.Process().memory_info().rss
             wall, cpu = time.monotonic(), _cpu_seconds()
             counts, files = work()
@@ -142,30 +165,45 @@ class _Build:
 
     def _ingest(self, inputs: Sequence[Sequence[InputFile]]) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         tasks = ingest.plan(self._config, inputs, self._sizes.shard_bytes)
-        return ingest.run(self._engine, tasks, self._tree.work("ingest"), self._sizes.shard_bytes), ()
+        engine = self._sized(sum(file.size_bytes for task in tasks for file in task.files), len(tasks))
+        return ingest.run(engine, tasks, self._tree.work("ingest"), self._sizes.shard_bytes), ()
 
     def _clean(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         before, folder = self._tree.work("ingest"), self._tree.work("clean")
-        return clean.run(self._engine, self._config, self._refs(), before, folder), ()
+        return clean.run(self._sized(self._text_bytes("ingest")), self._config, self._refs(), before, folder), ()
 
     def _exact(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         if not self._config.dedup.exact:
             return {"removed": 0}, ()
-        return dedup.run_exact(self._engine, self._config, self._refs(), *map(self._tree.work, ("clean", "exact"))), ()
+        engine, folders = self._sized(self._text_bytes("clean")), map(self._tree.work, ("clean", "exact"))
+        return dedup.run_exact(engine, self._config, self._refs(), *folders), ()
 
     def _near(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         found = [self._tree.work("exact")]
         clean_folder, folder = self._tree.work("clean"), self._tree.work("near")
-        return near.run_near(self._engine, self._config, self._refs(), clean_folder, found, folder), ()
+        asked = self._config.dedup.near
+        hashes = asked.bands * asked.rows if asked else 1
+        engine = self._sized(self._text_bytes("clean") * -(-hashes // _LIGHT_HASHES))
+        return near.run_near(engine, self._config, self._refs(), clean_folder, found, folder), ()
+
+    def _substring(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        found, clean_folder, folder = (
+            self._found("exact", "near"),
+            self._tree.work("clean"),
+            self._tree.work("substring"),
+        )
+        return substring.run_substring(self._engine, self._config, self._refs(), clean_folder, found, folder), ()
 
     def _split(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         refs, folder = self._refs(), self._tree.work("split")
-        dedup.run_resolve(self._engine, refs, [self._tree.work("exact"), self._tree.work("near")], folder)
+        cut = self._cut_folder()
+        engine = self._sized(self._text_bytes("clean"))
+        dedup.run_resolve(engine, refs, [*self._found("exact", "near"), cut], folder)
         cleaned = self._records["clean"].counts["sources"]
         document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
         total = sum(document_bytes.values())
         parts = publish.plan_parts(document_bytes, self._ledger_bytes(total), self._sizes.part_bytes)
-        outcomes = publish.run(self._engine, self._config, refs, parts, self._tree, folder)
+        outcomes = publish.run(engine, self._config, refs, parts, self._tree, folder, cut)
         documents = [outcome for outcome in outcomes if "stage" not in outcome]
         if not documents:
             raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
@@ -187,8 +225,27 @@ class _Build:
 
     def _reports(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         config = self._config
-        reports.write(self._tree, config.name, config.report, self._records, config.heldout.after)
+        near_config = config.dedup.near
+        reports.write(self._tree, config.name, config.report, self._records, config.heldout.after, near_config)
         return {}, reports.report_files(self._tree)
+
+    def _found(self, *stages: str) -> list[str]:
+        """Where these stages left their decisions."""
+        return [self._tree.work(stage) for stage in stages]
+
+    def _cut_folder(self) -> str:
+        return substring.result_folder(self._tree.work("substring"), self._records["substring"].counts)
+
+    def _text_bytes(self, stage: str) -> int:
+        return sum(row["text_bytes"] for row in self._records[stage].counts["sources"])
+
+    def _sized(self, size_bytes: int, num_tasks: int | None = None) -> Engine:
+        """The engine with no more workers than the bytes and the tasks keep busy."""
+        engine, least = self._engine, self._sizes.worker_bytes
+        if engine.runner != "local" or not least:
+            return engine
+        worth = min(engine.num_workers, size_bytes // least, engine.num_workers if num_tasks is None else num_tasks)
+        return replace(engine, num_workers=max(1, worth))
 
     def _refs(self) -> list[ShardRef]:
         return shard_refs(shards.read_json(shards.join(self._tree.work("ingest"), "tasks.json")))
@@ -225,17 +282,17 @@ class _Build:
             "finpile": __version__,
             "python": platform.python_version(),
             "packages": {name: version(name) for name in _PACKAGES},
-            "stages": [self._records[stage].to_json() for stage in STAGES],
+            "stages": [self._records[stage].to_json() for stage in self._stages],
         }
         shards.write_json(self._tree.manifest, manifest)
         return manifest
 
 
-@cache
-def _compile_kernels() -> None:
-    """Compiles into Numba's cache on disk, once, what every worker process would else compile for itself."""
-    finpile.dedup.compile_kernels()
-    finpile_tokenizer.compile_kernels()
+#: What compiles into Numba's cache on disk, once, what every worker process would else compile for itself.
+_KERNELS = {
+    **dict.fromkeys(("near", "substring"), cache(finpile.dedup.compile_kernels)),
+    **dict.fromkeys(("tokenizer", "tokens"), cache(finpile_tokenizer.compile_kernels)),
+}
 
 
 def _without_cleaning(source: SourceConfig) -> dict[str, Any]:
@@ -263,6 +320,20 @@ def _check_folder(tree: Tree) -> None:
     names = {path.name for path in Path(tree.root).iterdir()}
     if names and not names & {".work", "manifest.json"}:
         raise ConfigError(f"-o {tree.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
+
+
+def _stages_until(last: str) -> tuple[str, ...]:
+    least = STAGES.index(DEDUPLICATED)
+    if last not in STAGES[least:]:
+        raise ConfigError(f"a build cannot end with {last!r}: expected one of {', '.join(STAGES[least:])}")
+    return STAGES[: STAGES.index(last) + 1]
+
+
+def _check_later_stages(tree: Tree, stages: tuple[str, ...]) -> None:
+    """Refuses a folder whose build went further: what its later stages made would not fit the new documents."""
+    later = [folder for stage in STAGES[len(stages) :] for folder in tree.published(stage) if shards.exists(folder)]
+    if later:
+        raise ConfigError(f"-o {tree.root} holds a whole build ({later[0]}): name a new folder, or say --fresh")
 
 
 def _start_over(tree: Tree) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile import shards
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
+from finpile.tree import COPY_STAGES
 from finpile_pipelines.decisions import DECISION_SCHEMA, WriteDecisions, decision_table, read_decisions
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
@@ -62,7 +64,7 @@ def run_resolve(engine: Engine, refs: Sequence[ShardRef], found: Sequence[str], 
     """Writes final decisions and copy counts by shard into `folder`.
 
     `found` are the decision folders of the dedup stages in order. A document removed by an earlier stage for the sake
-    of one that a later stage removed is passed on to the later stage's kept copy.
+    of one that a later stage removed is passed on to the later stage's kept copy, where there is one.
     """
     carrier, scratch = engine.exchange_carrier, shards.join(folder, "scratch")
     stages = list(enumerate(found))
@@ -70,7 +72,8 @@ def run_resolve(engine: Engine, refs: Sequence[ShardRef], found: Sequence[str], 
     def by_kept(stage_ref: tuple[int, str, int]) -> Parcels:
         number, source, shard = stage_ref
         table = read_decisions(source, shard)
-        return Parcels(f"{number}-{shard:06d}", split_by_partition(table, table["kept_shard"].to_numpy()))
+        meets = pc.coalesce(table["kept_shard"], table["shard"])
+        return Parcels(f"{number}-{shard:06d}", split_by_partition(table, meets.to_numpy()))
 
     def pass_on(group: tuple[int, pa.Table]) -> pa.Table:
         shard, table = group
@@ -89,6 +92,8 @@ def run_resolve(engine: Engine, refs: Sequence[ShardRef], found: Sequence[str], 
         _ = final | WriteDecisions(engine, folder) | Gather(shards.join(folder, "decisions.json"))
         _ = (
             final
+            | "Copies" >> beam.Map(_copies)
+            | "SomeCopies" >> beam.Filter(lambda table: table.num_rows > 0)
             | "SendCopies" >> beam.Map(_copies_parcels)
             | ExchangeByPartition(carrier, scratch, "CopiesByShard")
             | "WriteCopies" >> beam.Map(_write_copies, folder)
@@ -119,9 +124,10 @@ def _digest_rows(ref: ShardRef, config: CorpusConfig, clean: str) -> pa.Table:
         size = batch.num_rows
         report_progress(size, batch["text"].nbytes)
         scope = scope_of(config, config.sources[ref.entry].dataset)
+        fold, digests = config.dedup.exact_fold, exact.document_digests(batch)
         columns = {
-            "digest": exact.document_digests(batch, config.dedup.exact_fold),
-            "text_digest": exact.document_digests(batch),
+            "digest": digests if fold == "none" else exact.document_digests(batch, fold),
+            "text_digest": digests,
             "scope": pa.array([scope] * size, pa.string()),
             "priority": pa.array(np.full(size, ref.entry, np.int32)),
             "timestamp": batch["timestamp"],
@@ -144,11 +150,16 @@ def _passed_on(table: pa.Table, later: pa.Table) -> pa.Table:
 
 
 def _follow(row: dict[str, Any], later: dict[str, Any] | None) -> dict[str, Any]:
-    if later is None:
+    if later is None or later["duplicate_of"] is None:
         return row
     detail = f"{row['detail']}; its kept copy {row['duplicate_of']} went in stage {later['stage']}"
     moved = {name: later[name] for name in ("duplicate_of", "kept_shard", "kept_row")}
     return {**row, **moved, "duplicate_offset": None, "detail": detail}
+
+
+def _copies(table: pa.Table) -> pa.Table:
+    """The decisions on documents that are copies of the one kept for them."""
+    return table.filter(pc.is_in(table["stage"], pa.array(COPY_STAGES)))
 
 
 def _copies_parcels(table: pa.Table) -> Parcels:

@@ -19,16 +19,18 @@ from finpile import shards
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
 from finpile.digest import multiset_digest, to_hex
-from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, text_views
+from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, text_arrays, text_views
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 from finpile.split import HELDOUT, assign_split
 from finpile.tree import Tree, document_part, removed_part
-from finpile_pipelines.decisions import read_decisions
+from finpile_pipelines import substring
+from finpile_pipelines.decisions import read_decisions, read_spans
 from finpile_pipelines.dedup import digest_bits, read_copies
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import ShardRef, shard_url
+from finpile_pipelines.survivors import cut_rows
 
 K = TypeVar("K", str, tuple[str, str])
 
@@ -83,9 +85,12 @@ def _number_parts(
 
 
 def run(
-    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], parts: Parts, tree: Tree, folder: str
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], parts: Parts, tree: Tree, folder: str, cut: str
 ) -> list[dict[str, Any]]:
-    """Writes `documents/` and `removed/`; returns what each file holds. Decisions are read from `folder`."""
+    """Writes `documents/` and `removed/`; returns what each file holds.
+
+    Decisions are read from `folder`, spans from the folder `cut`.
+    """
     clean, results = tree.work("clean"), shards.join(folder, "tasks.json")
     document_parts, ledger_parts = parts.by_partition()
     ledger_files = [
@@ -95,7 +100,7 @@ def run(
     ]
 
     def apply(ref: ShardRef) -> Iterable[Any]:
-        kept, gone = apply_decisions(ref, config, clean, folder)
+        kept, gone = apply_decisions(ref, config, clean, folder, cut)
         yield beam.pvalue.TaggedOutput("documents", _document_parcels(ref, config, kept, parts))
         yield beam.pvalue.TaggedOutput("ledger", _ledger_parcels(f"s{ref.index:06d}", gone, parts))
 
@@ -131,10 +136,16 @@ def run(
     return outcomes
 
 
-def apply_decisions(ref: ShardRef, config: CorpusConfig, clean: str, folder: str) -> tuple[pa.Table, pa.Table]:
+def apply_decisions(
+    ref: ShardRef, config: CorpusConfig, clean: str, folder: str, cut: str
+) -> tuple[pa.Table, pa.Table]:
     """(kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard."""
     batches = list(shards.read_ipc(shard_url(clean, ref.name)))
-    table = pa.Table.from_batches(batches, schema=DOCUMENT_SCHEMA)
+    table = pa.Table.from_batches(batches, schema=DOCUMENT_SCHEMA).combine_chunks()
+    spans = read_spans(cut, ref.index)
+    ledger = _span_rows(table, spans)
+    if spans.num_rows:
+        table = table.set_column(table.schema.get_field_index("text"), "text", cut_rows(table["text"].chunk(0), spans))
     decisions = read_decisions(folder, ref.index)
     copies = read_copies(folder, ref.index)
     num_copies = np.ones(table.num_rows, np.int32)
@@ -144,7 +155,24 @@ def apply_decisions(ref: ShardRef, config: CorpusConfig, clean: str, folder: str
     stay = np.ones(table.num_rows, bool)
     stay[decisions["row"].to_numpy()] = False
     gone = table.take(decisions["row"])
-    return table.filter(pa.array(stay)), _ledger_rows(gone, decisions)
+    return table.filter(pa.array(stay)), pa.concat_tables([ledger, _ledger_rows(gone, decisions)])
+
+
+def _span_rows(table: pa.Table, spans: pa.Table) -> pa.Table:
+    """Ledger rows of the spans cut from a shard's documents, which are still whole in `table`."""
+    owners = table.select(["id", "dataset", "source", "locator"]).take(spans["row"])
+    data, bounds = text_arrays(table)
+    base = bounds[spans["row"].to_numpy()]
+    begins, ends = base + spans["start"].to_numpy(), base + spans["end"].to_numpy()
+    columns = {
+        **{name: owners[name] for name in owners.schema.names},
+        "stage": pa.array([substring.STAGE] * spans.num_rows, pa.string()),
+        **{name: spans[name] for name in ("reason", "detail", "duplicate_of", "duplicate_offset", "start", "end")},
+        "removed_text": pa.array(
+            [data[begin:end].tobytes() for begin, end in zip(begins, ends, strict=True)], pa.large_binary()
+        ),
+    }
+    return pa.table(columns).cast(LEDGER_SCHEMA)
 
 
 def _ledger_rows(gone: pa.Table, decisions: pa.Table) -> pa.Table:

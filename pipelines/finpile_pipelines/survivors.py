@@ -12,7 +12,7 @@ from finpile import shards
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
 from finpile.ledger import cut_spans
-from finpile_pipelines.decisions import read_decisions, read_spans
+from finpile_pipelines.decisions import SPAN_SCHEMA, read_decisions, read_spans
 from finpile_pipelines.shardrefs import ShardRef, shard_url
 
 _NUMBER_MASK = (1 << 63) - 1
@@ -41,7 +41,7 @@ class Survivors:
         scope; `shard` and `row` name the place; `priority` is the source's.
         """
         gone = {row for folder in self._found for row in read_decisions(folder, ref.index)["row"].to_pylist()}
-        spans = pa.concat_tables([read_spans(folder, ref.index) for folder in self._found]) if self._found else None
+        spans = self.spans(ref)
         scope = self.scope(ref)
         first = 0
         for batch in shards.read_ipc(shard_url(self._clean, ref.name)):
@@ -58,10 +58,14 @@ class Survivors:
             }
             for name, column in columns.items():
                 table = table.append_column(name, column)
-            if spans is not None and spans.num_rows:
+            if spans.num_rows:
                 table = table.set_column(2, "text", cut_rows(table["text"].chunk(0), spans, first))
             first += batch.num_rows
             yield table.filter(keep)
+
+    def spans(self, ref: ShardRef) -> pa.Table:
+        """The spans cut from the shard's documents so far."""
+        return pa.concat_tables([SPAN_SCHEMA.empty_table(), *(read_spans(folder, ref.index) for folder in self._found)])
 
 
 def cut_rows(texts: pa.LargeStringArray, spans: pa.Table, first: int = 0) -> pa.LargeStringArray:

@@ -1,0 +1,341 @@
+"""Exact substrings, found by minimizers: no process needs more than its share of the text.
+
+A window of `min_length` symbols is *repeated* if the same symbols stand anywhere else in the scope. What goes is the
+union of the repeated windows, but for the earliest copy's (`keep: first`). Nothing crosses a document's boundary.
+
+    minimizers --by hash--> shared_minimizers --by shard--> contexts --by hash--> match_contexts --by shard--> spans
+
+With `min_length` = k + w - 1, a window's minimizer is its k-gram of smallest hash, leftmost of equal ones: every copy
+of the window has the same one at the same place, about 2 / (w + 1) of all positions are minimizers, and only those
+whose hash stands elsewhere too send the symbols around them. There windows are compared symbol by symbol: the result is
+that of a suffix array of the whole scope.
+
+Source: Lee et al. 2022, section 4.1 (what goes); Schleimer, Wilkerson, Aiken 2003, Winnowing; Roberts et al. 2004,
+Reducing storage requirements for biological sequence comparison (minimizers).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile.config import SubstringConfig
+from finpile.dedup import _substring_kernels as kernels
+from finpile.dedup import minhash
+from finpile.dedup._kernels import I64, U8, U64
+from finpile.document import text_arrays
+
+REASON = "repeated_text"
+NOTHING_LEFT = "nothing_left"
+
+#: Minimizers of one shard, each hash once. `several`: it was met more than once there.
+MINIMIZER_SCHEMA = pa.schema([("hash", pa.uint64()), ("several", pa.bool_()), ("shard", pa.int32())])
+#: Distinct contexts of one shard: the symbols of windows that have one minimizer, and where they stand first.
+CONTEXT_SCHEMA = pa.schema(
+    [
+        ("hash", pa.uint64()),
+        ("content", pa.large_binary()),
+        ("before", pa.int32()),
+        ("several", pa.bool_()),
+        ("order_high", pa.uint64()),
+        ("order_low", pa.uint64()),
+        ("anchor", pa.int64()),
+        ("id", pa.string()),
+        ("shard", pa.int32()),
+        ("row", pa.int32()),
+        ("context", pa.int32()),
+    ]
+)
+#: Repeated windows `first_window` to `first_window + num_windows` of a shard's context, and their earliest copy.
+MATCH_SCHEMA = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("context", pa.int32()),
+        ("first_window", pa.int32()),
+        ("num_windows", pa.int32()),
+        ("kept_id", pa.string()),
+        ("kept_shard", pa.int32()),
+        ("kept_row", pa.int32()),
+        ("kept_offset", pa.int64()),
+    ]
+)
+#: Bytes of a document that go. `kept_offset` is null where no other copy is named.
+COVER_SCHEMA = pa.schema(
+    [
+        ("row", pa.int32()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("kept_id", pa.string()),
+        ("kept_offset", pa.int64()),
+    ]
+)
+
+_SNAPS = {"none": 0, "word": 1, "line": 2}
+_FACTOR_SEED = minhash.SEED + 2
+_BYTE_WIDTHS = np.ones(256, np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Texts:
+    """Documents of one shard, as bytes and as symbols."""
+
+    data: U8
+    bounds: I64
+    """Shape (documents + 1,): where each document starts and ends in `data`."""
+    symbols: npt.NDArray[Any]
+    """uint8 or uint32."""
+    offsets: I64
+    """Shape (documents + 1,): where each document starts and ends in `symbols`."""
+    byte_of: I64
+    """Shape (symbols + 1,): where each symbol starts in `data`; empty where symbols are bytes."""
+
+    @classmethod
+    def of_bytes(cls, texts: pa.Array | pa.ChunkedArray) -> Texts:
+        """Each byte is a symbol. Without a copy where the array is large_string already."""
+        data, bounds = text_arrays(texts)
+        return cls(data=data, bounds=bounds, symbols=data, offsets=bounds, byte_of=np.empty(0, np.int64))
+
+    @classmethod
+    def of_tokens(cls, texts: pa.Array | pa.ChunkedArray, ids: pa.LargeListArray, widths: I64) -> Texts:
+        """Symbols are the token ids of each text, which together are all of it; id `i` is `widths[i]` bytes long."""
+        data, bounds = text_arrays(texts)
+        symbols = ids.flatten().to_numpy().astype(np.uint32)
+        offsets = (ids.offsets.to_numpy() - ids.offsets[0].as_py()).astype(np.int64)
+        byte_of = bounds[0] + np.r_[0, np.cumsum(widths[symbols])].astype(np.int64)
+        return cls(data=data, bounds=bounds, symbols=symbols, offsets=offsets, byte_of=byte_of)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shard:
+    """What is known of the documents of one shard beside their texts; one entry a document."""
+
+    number: int
+    rows: npt.NDArray[np.int32]
+    ids: pa.Array
+    order_high: U64
+    order_low: U64
+
+    @property
+    def rank(self) -> I64:
+        """Each document's place in the order of preference."""
+        return dense_rank(self.order_high, self.order_low)
+
+
+def order_keys(priority: int, timestamps: I64, missing: npt.NDArray[np.bool_], digests: U64) -> tuple[U64, U64]:
+    """The order of preference as two numbers: source priority, then time (seconds; none is last), then digest."""
+    clipped = np.clip(timestamps, -(1 << 46), (1 << 46) - 1) + (1 << 46)
+    moment = np.where(missing, (1 << 48) - 1, clipped).astype(np.uint64)
+    return moment | np.uint64(priority << 48), digests
+
+
+def dense_rank(high: U64, low: U64) -> I64:
+    """0 for the smallest pair, and one more for each next; equal pairs have the same."""
+    order = np.lexsort((low, high))
+    steps = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.r_[0, np.cumsum(steps)][: len(order)]
+    return rank
+
+
+def window_shape(min_length: int) -> tuple[int, int]:
+    """(k, w): symbols of a k-gram, and k-grams of a window of `min_length` = k + w - 1 symbols."""
+    k = min_length // 2
+    return k, min_length - k + 1
+
+
+def scope_bits(scope: str) -> Any:
+    """What is mixed into the hashes of one scope: different scopes share none."""
+    return np.frombuffer(hashlib.blake2b(scope.encode(), digest_size=8).digest(), dtype="<u8")[0]
+
+
+def minimizers(texts: Texts, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
+    """The hashes of a shard's minimizers, as `MINIMIZER_SCHEMA`, ascending."""
+    k, w = window_shape(config.min_length)
+    hashes, several = kernels.count_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
+    order = np.argsort(hashes)
+    columns = {
+        "hash": hashes[order],
+        "several": several[order].astype(bool),
+        "shard": np.full(len(hashes), shard, np.int32),
+    }
+    return pa.table(columns, schema=MINIMIZER_SCHEMA)
+
+
+def shared_minimizers(rows: pa.Table) -> pa.Table:
+    """The rows of `MINIMIZER_SCHEMA` whose hash stands at least twice in all; all rows of a hash must be there."""
+    hashes = rows["hash"].to_numpy()
+    order = np.argsort(hashes, kind="stable")
+    equal = hashes[order][1:] == hashes[order][:-1]
+    several = np.asarray(rows["several"].to_numpy())[order]
+    shared = several | np.r_[False, equal][: len(order)] | np.r_[equal, False][: len(order)]
+    return rows.take(pa.array(np.sort(order[shared])))
+
+
+def contexts(texts: Texts, shard: Shard, shared: U64, config: SubstringConfig, scope: str) -> pa.Table:
+    """The distinct contexts, as `CONTEXT_SCHEMA`, around the minimizers of a shard whose hash is among `shared`."""
+    found, hashes, _ = _distinct(texts, shard, shared, config, scope)
+    docs, firsts, before = found[:, 0], found[:, 1], found[:, 3]
+    sizes = found[:, 2] + config.min_length - 1
+    content = kernels.gather(texts.symbols, firsts, sizes)
+    minimizer = firsts + before
+    anchor = (texts.byte_of[minimizer] if len(texts.byte_of) else minimizer) - texts.bounds[docs]
+    columns = {
+        "hash": pa.array(hashes),
+        "content": _binaries(content, sizes),
+        "before": pa.array(before.astype(np.int32)),
+        "several": pa.array(found[:, 4] > 1),
+        "order_high": pa.array(shard.order_high[docs]),
+        "order_low": pa.array(shard.order_low[docs]),
+        "anchor": pa.array(anchor),
+        "id": shard.ids.take(pa.array(docs)),
+        "shard": pa.array(np.full(len(found), shard.number, np.int32)),
+        "row": pa.array(shard.rows[docs]),
+        "context": pa.array(np.arange(len(found), dtype=np.int32)),
+    }
+    return pa.table(columns, schema=CONTEXT_SCHEMA)
+
+
+def match_contexts(rows: pa.Table, config: SubstringConfig, widths: I64 = _BYTE_WIDTHS) -> pa.Table:
+    """The windows of contexts that stand at least twice, as `MATCH_SCHEMA`. All contexts of a hash must be there.
+
+    `widths` gives each symbol's length in bytes.
+    """
+    hashes = rows["hash"].to_numpy()
+    order = np.lexsort((rows["context"].to_numpy(), rows["shard"].to_numpy(), hashes))
+    rows = rows.take(pa.array(order)).combine_chunks()
+    hashes = hashes[order]
+    groups = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1], True][: len(hashes) + 1]) if len(hashes) else [0]
+    data, bounds = text_arrays(rows["content"])
+    width = 1 if config.unit == "bytes" else 4
+    symbols = data if width == 1 else data[bounds[0] : bounds[-1]].copy().view(np.uint32)
+    offsets = bounds if width == 1 else (bounds - bounds[0]) // width
+    found = kernels.match(
+        symbols,
+        offsets,
+        np.asarray(groups, np.int64),
+        rows["before"].to_numpy().astype(np.int64),
+        np.asarray(rows["several"].to_numpy()).astype(np.uint8),
+        dense_rank(rows["order_high"].to_numpy(), rows["order_low"].to_numpy()),
+        rows["anchor"].to_numpy(),
+        widths,
+        config.min_length,
+    )
+    mine, kept = rows.take(pa.array(found[:, 0])), rows.take(pa.array(found[:, 3]))
+    columns = {
+        "shard": mine["shard"],
+        "context": mine["context"],
+        "first_window": pa.array(found[:, 1].astype(np.int32)),
+        "num_windows": pa.array(found[:, 2].astype(np.int32)),
+        "kept_id": kept["id"],
+        "kept_shard": kept["shard"],
+        "kept_row": kept["row"],
+        "kept_offset": pa.array(found[:, 4]),
+    }
+    return pa.table(columns, schema=MATCH_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What of a shard goes."""
+
+    spans: pa.Table
+    """`COVER_SCHEMA`, in order of (row, start). Spans that touch are one cut, told apart by their copies."""
+    num_windows: int
+    """Repeated windows, the kept ones left out."""
+
+
+def cover(texts: Texts, shard: Shard, shared: U64, matches: pa.Table, config: SubstringConfig, scope: str) -> Cover:
+    """What of a shard goes, given all `matches` of its contexts."""
+    _, _, runs = found = _distinct(texts, shard, shared, config, scope)
+    k, w = window_shape(config.min_length)
+    matches = matches.sort_by([("context", "ascending"), ("first_window", "ascending")])
+    answers = np.empty((matches.num_rows, 4), np.int64)
+    kept, places = _kept_documents(matches)
+    answers[:, 0], answers[:, 1] = matches["first_window"].to_numpy(), matches["num_windows"].to_numpy()
+    answers[:, 2], answers[:, 3] = places, matches["kept_offset"].to_numpy()
+    answer_bounds = np.searchsorted(matches["context"].to_numpy(), np.arange(len(found[0]) + 1))
+    spans, repeated = kernels.cover(
+        texts.symbols,
+        texts.offsets,
+        texts.byte_of,
+        k,
+        w,
+        scope_bits(scope),
+        kernels.as_set(shared),
+        runs,
+        answer_bounds,
+        answers,
+        _own(kept, shard),
+        config.keep == "first",
+    )
+    spans = kernels.trim(texts.data, texts.bounds, spans, _SNAPS[config.snap])
+    known = spans[:, 4] >= 0
+    columns = {
+        "row": pa.array(shard.rows[spans[:, 0]]),
+        "start": pa.array(spans[:, 1]),
+        "end": pa.array(spans[:, 2]),
+        "kept_id": pc.if_else(pa.array(known), kept["kept_id"].take(pa.array(spans[:, 3])), None),
+        "kept_offset": pa.array(spans[:, 4], mask=~known),
+    }
+    return Cover(pa.table(columns, schema=COVER_SCHEMA), int(repeated.sum()))
+
+
+def find_repeats(texts: pa.Array | pa.ChunkedArray, config: SubstringConfig) -> pa.Table:
+    """One pass over texts that fit in memory, given in order of preference: what goes, as `COVER_SCHEMA`.
+
+    `row` and `kept_id` (as decimal digits) count the texts. For symbols other than bytes, see the steps.
+
+    >>> config = SubstringConfig(min_length=8)
+    >>> find_repeats(pa.array(["oil rose on monday", "gold rose on friday"]), config).to_pylist()
+    [{'row': 1, 'start': 4, 'end': 13, 'kept_id': '0', 'kept_offset': 3}]
+    """
+    return find_repeats_in(Texts.of_bytes(texts), config)
+
+
+def find_repeats_in(texts: Texts, config: SubstringConfig, widths: I64 = _BYTE_WIDTHS) -> pa.Table:
+    """`find_repeats` for symbols of `widths` bytes each."""
+    num = len(texts.bounds) - 1
+    numbers = np.arange(num, dtype=np.int32)
+    ids = pa.array([str(number) for number in range(num)], pa.string())
+    order = numbers.astype(np.uint64)
+    shard = Shard(number=0, rows=numbers, ids=ids, order_high=np.zeros(num, np.uint64), order_low=order)
+    shared = shared_minimizers(minimizers(texts, config, "", 0))["hash"].to_numpy()
+    matches = match_contexts(contexts(texts, shard, shared, config, ""), config, widths)
+    return cover(texts, shard, shared, matches, config, "").spans
+
+
+def _distinct(texts: Texts, shard: Shard, shared: U64, config: SubstringConfig, scope: str) -> tuple[I64, U64, I64]:
+    k, w = window_shape(config.min_length)
+    factors = minhash.split_mix(w + config.min_length, _FACTOR_SEED) | np.uint64(1)
+    found: tuple[I64, U64, I64] = kernels.distinct_contexts(
+        texts.symbols, texts.offsets, shard.rank, k, w, scope_bits(scope), kernels.as_set(shared), factors
+    )
+    return found
+
+
+def _binaries(symbols: npt.NDArray[Any], sizes: I64) -> pa.LargeBinaryArray:
+    """Runs of symbols, `sizes[i]` of them each, as binaries."""
+    bounds = np.r_[0, np.cumsum(sizes * symbols.itemsize)].astype(np.int64)
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(sizes), [None, pa.py_buffer(bounds), pa.py_buffer(symbols)]
+    )
+
+
+def _kept_documents(matches: pa.Table) -> tuple[pa.Table, I64]:
+    """The distinct documents that hold earliest copies, and which of them each match names."""
+    keys = matches["kept_shard"].to_numpy().astype(np.int64) << 32 | matches["kept_row"].to_numpy()
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return matches.select(["kept_id", "kept_shard", "kept_row"]).take(pa.array(first)).combine_chunks(), which
+
+
+def _own(kept: pa.Table, shard: Shard) -> I64:
+    """The number within the shard of each kept document, -1 where it is of another."""
+    rows = kept["kept_row"].to_numpy()
+    at = np.searchsorted(shard.rows, rows).astype(np.int64)
+    return np.where(kept["kept_shard"].to_numpy() == shard.number, at, -1)

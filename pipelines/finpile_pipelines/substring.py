@@ -1,0 +1,306 @@
+"""Exact substrings over exchanges. `finpile.dedup.substrings` finds; here hashes and contexts meet.
+
+    minimizers   their hashes --by hash--> which are shared --by shard--> back to the shards that have them
+    contexts     symbols around shared ones --by hash--> repeated windows --by shard--> back
+    cut          each shard unites its windows to spans
+
+Every step reads the shard again and keeps nothing of it. A round's spans are all that has been cut so far, in bytes of
+the clean text; the next round reads the shards through them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from finpile import shards
+from finpile.config import CorpusConfig, SubstringConfig, to_dict
+from finpile.dedup import substrings
+from finpile.document import text_views
+from finpile.ledger import cut_spans
+from finpile_pipelines.decisions import (
+    DECISION_SCHEMA,
+    SPAN_SCHEMA,
+    decisions_url,
+    spans_url,
+)
+from finpile_pipelines.dedup import digest_bits, num_partitions
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.shardrefs import ShardRef
+from finpile_pipelines.survivors import Survivors
+from finpile_pipelines.symbols import Alphabet, open_alphabet
+
+STAGE = "substring"
+
+
+def settings(config: CorpusConfig) -> list[Any]:
+    """What the stage's outcome depends on, beside the documents.
+
+    Raises: ConfigError where the tokenizer that gives the symbols cannot be read.
+    """
+    substring = config.dedup.substring
+    return [to_dict(substring), open_alphabet(substring, config.root).digest() if substring else ""]
+
+
+def run_substring(
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, found: Sequence[str], folder: str
+) -> dict[str, Any]:
+    """Cuts repeated text out of what the stages `found` left of the clean shards; returns counts.
+
+    `rounds` is the number of rounds that cut, and `result_folder` where the last of them left its spans.
+    """
+    substring = config.dedup.substring
+    if substring is None:
+        return {"removed": 0, "rounds": 0}
+    alphabet = open_alphabet(substring, config.root)
+    text_bytes = exchanged = 0
+    rounds: list[Mapping[str, int]] = []
+    while True:
+        before = [*found, _round_folder(folder, len(rounds))] if rounds else list(found)
+        reader = Survivors(config, clean, tuple(before))
+        here = _round_folder(folder, len(rounds) + 1)
+        counts = _Round(substring, alphabet, tuple(refs), reader, here, len(rounds) + 1).run(engine)
+        text_bytes = text_bytes or counts["text_bytes"]
+        exchanged += counts["exchanged_bytes"]
+        if counts["cut_bytes"] == 0 or len(rounds) == substring.rounds:
+            break
+        rounds.append(counts)
+    return {
+        "rounds": len(rounds),
+        "removed": sum(counts["removed"] for counts in rounds),
+        "cut_bytes": [counts["cut_bytes"] for counts in rounds],
+        "text_bytes": text_bytes,
+        "exchanged_bytes": exchanged,
+        "residual_windows": counts["windows"],
+        "residual_bytes": counts["cut_bytes"],
+    }
+
+
+def result_folder(folder: str, counts: Mapping[str, Any]) -> str:
+    """Where the decisions and spans of a stage with these counts lie."""
+    return _round_folder(folder, counts["rounds"])
+
+
+def _round_folder(folder: str, number: int) -> str:
+    return shards.join(folder, f"round-{number:02d}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One pass over the scope. It travels to the workers, so it does not hold the engine."""
+
+    config: SubstringConfig
+    alphabet: Alphabet
+    refs: tuple[ShardRef, ...]
+    reader: Survivors
+    folder: str
+    number: int
+
+    def run(self, engine: Engine) -> dict[str, int]:
+        self._share(engine)
+        self._match(engine)
+        outcomes = self._cut(engine)
+        exchanged = [row for name in ("minimizers", "shared", "contexts", "matches") for row in self._json(name)]
+        return {
+            **{name: sum(outcome[name] for outcome in outcomes) for name in _COUNTED},
+            "exchanged_bytes": sum(row["size_bytes"] for row in exchanged),
+        }
+
+    def _share(self, engine: Engine) -> None:
+        """Writes, for each shard, which of its minimizers' hashes stand elsewhere too."""
+
+        def send(ref: ShardRef) -> Parcels:
+            texts = self._symbols(self._read(ref))
+            rows = substrings.minimizers(texts, self.config, self.reader.scope(ref), ref.index)
+            return self._by_hash(ref, rows)
+
+        def answer(group: tuple[int, pa.Table]) -> Parcels:
+            shared = substrings.shared_minimizers(group[1])
+            return Parcels(f"{group[0]:06d}", split_by_partition(shared, shared["shard"].to_numpy()))
+
+        self._there_and_back(engine, "substring: minimizers", ("minimizers", send), ("shared", answer))
+
+    def _match(self, engine: Engine) -> None:
+        """Writes, for each shard, the repeated windows of its contexts."""
+
+        def send(ref: ShardRef) -> Parcels:
+            table = self._read(ref)
+            shard, shared = _shard(ref, table), self._shared(ref)
+            rows = substrings.contexts(self._symbols(table), shard, shared, self.config, self.reader.scope(ref))
+            return self._by_hash(ref, rows)
+
+        def answer(group: tuple[int, pa.Table]) -> Parcels:
+            found = substrings.match_contexts(group[1], self.config, self.alphabet.widths)
+            return Parcels(f"{group[0]:06d}", split_by_partition(found, found["shard"].to_numpy()))
+
+        self._there_and_back(engine, "substring: contexts", ("contexts", send), ("matches", answer))
+
+    def _cut(self, engine: Engine) -> list[dict[str, int]]:
+        """Writes, for each shard, all spans cut so far and the documents of which nothing is left."""
+
+        def cut(ref: ShardRef) -> dict[str, int]:
+            table = self._read(ref)
+            texts, shard, shared = self._symbols(table), _shard(ref, table), self._shared(ref)
+            matches = _read(self._answer("matches", ref.index), substrings.MATCH_SCHEMA)
+            covered = substrings.cover(texts, shard, shared, matches, self.config, self.reader.scope(ref))
+            report_progress(table.num_rows, table["text"].nbytes)
+            return {
+                **self._write(ref, table, covered.spans),
+                "shard": ref.index,
+                "windows": covered.num_windows,
+                "text_bytes": int(texts.bounds[-1] - texts.bounds[0]),
+            }
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            outcomes = pipeline | Tasks(self.refs) | "Cut" >> beam.Map(cut)
+            _ = outcomes | Gather(shards.join(self.folder, "cut.json"))
+
+        engine.run("substring: cut", construct)
+        return self._json("cut")
+
+    def _there_and_back(self, engine: Engine, label: str, there: tuple[str, Any], back: tuple[str, Any]) -> None:
+        """Tables of each shard to their partitions, and the partitions' answers to files of the shards."""
+        carrier, scratch = engine.exchange_carrier, shards.join(self.folder, "scratch")
+
+        def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+            shards.write_parquet(self._answer(back[0], group[0]), group[1])
+            return {"origin": str(group[0]), "size_bytes": group[1].nbytes}
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            sent = pipeline | Tasks(self.refs) | "Send" >> beam.Map(there[1])
+            _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(shards.join(self.folder, f"{there[0]}.json"))
+            met = sent | ExchangeByPartition(carrier, scratch, f"{there[0].title()}ByHash")
+            answers = met | "Answer" >> beam.Map(back[1])
+            returned = answers | ExchangeByPartition(carrier, scratch, f"{back[0].title()}ByShard")
+            _ = returned | "Write" >> beam.Map(write) | Gather(shards.join(self.folder, f"{back[0]}.json"))
+
+        engine.run(label, construct)
+
+    def _by_hash(self, ref: ShardRef, rows: pa.Table) -> Parcels:
+        partition = by_range(rows["hash"].to_numpy(), num_partitions(self.refs))
+        return Parcels(f"{ref.index:06d}", split_by_partition(rows, partition))
+
+    def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
+        """The round's spans joined to those before; returns what the round took."""
+        earlier = self.reader.spans(ref)
+        joined = _joined(earlier, new, self.number)
+        if joined.num_rows:
+            shards.write_parquet(spans_url(self.folder, ref.index), joined)
+        emptied = _emptied(table, new)
+        if emptied:
+            decisions = [_nothing_left(ref, row, identifier) for row, identifier in emptied]
+            url = decisions_url(self.folder, ref.index)
+            shards.write_parquet(url, pa.Table.from_pylist(decisions, schema=DECISION_SCHEMA))
+        sizes = new["end"].to_numpy() - new["start"].to_numpy()
+        return {"removed": len(emptied), "cut_bytes": int(sizes.sum())}
+
+    def _read(self, ref: ShardRef) -> pa.Table:
+        return pa.concat_tables(self.reader.read(ref)).combine_chunks()
+
+    def _symbols(self, table: pa.Table) -> substrings.Texts:
+        return self.alphabet.symbols(table["text"])
+
+    def _shared(self, ref: ShardRef) -> Any:
+        return _read(self._answer("shared", ref.index), substrings.MINIMIZER_SCHEMA)["hash"].to_numpy()
+
+    def _answer(self, name: str, shard: int) -> str:
+        return shards.join(self.folder, name, f"{shard:06d}.parquet")
+
+    def _json(self, name: str) -> list[dict[str, int]]:
+        found: list[dict[str, int]] = shards.read_json(shards.join(self.folder, f"{name}.json"))
+        return found
+
+
+_COUNTED = ("removed", "cut_bytes", "windows", "text_bytes")
+
+
+def _size(parcels: Parcels) -> dict[str, Any]:
+    return {"origin": parcels.origin, "size_bytes": sum(table.nbytes for table in parcels.tables.values())}
+
+
+def _read(url: str, schema: pa.Schema) -> pa.Table:
+    return shards.read_parquet(url) if shards.exists(url) else schema.empty_table()
+
+
+def _shard(ref: ShardRef, table: pa.Table) -> substrings.Shard:
+    times = table["timestamp"].combine_chunks()
+    seconds = times.cast(pa.int64()).fill_null(0).to_numpy()
+    high, low = substrings.order_keys(ref.entry, seconds, np.asarray(times.is_null()), digest_bits(table["digest"]))
+    rows, ids = table["row"].to_numpy(), table["id"].combine_chunks()
+    return substrings.Shard(number=ref.index, rows=rows, ids=ids, order_high=high, order_low=low)
+
+
+def _joined(earlier: pa.Table, new: pa.Table, number: int) -> pa.Table:
+    """Spans of `SPAN_SCHEMA` with those of a round added: these count bytes of what the earlier ones left.
+
+    A copy's place is told in the first round only: later it counts bytes that are no longer those of the clean text.
+    """
+    found = list(_in_clean_text(earlier, new, number))
+    joined = pa.concat_tables([earlier, pa.Table.from_pylist(found, schema=SPAN_SCHEMA)])
+    return joined.sort_by([("row", "ascending"), ("start", "ascending")])
+
+
+def _in_clean_text(earlier: pa.Table, new: pa.Table, number: int) -> Iterator[dict[str, Any]]:
+    cuts: dict[int, list[tuple[int, int]]] = {}
+    for row, start, end in zip(*(earlier[name].to_pylist() for name in ("row", "start", "end")), strict=True):
+        cuts.setdefault(row, []).append((start, end))
+    for span in new.to_pylist():
+        for start, end in _through(cuts.get(span["row"], []), span["start"], span["end"]):
+            yield {
+                "row": span["row"],
+                "start": start,
+                "end": end,
+                "reason": substrings.REASON,
+                "detail": f"round {number}",
+                "duplicate_of": span["kept_id"],
+                "duplicate_offset": span["kept_offset"] if number == 1 else None,
+            }
+
+
+def _through(cuts: Sequence[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Bytes `start` to `end` of a text without the ascending `cuts`, as bytes of the text with them.
+
+    >>> list(_through([(2, 5)], 1, 4))
+    [(1, 2), (5, 7)]
+    """
+    taken = 0
+    for cut_start, cut_end in cuts:
+        meet = cut_start - taken
+        if meet >= end:
+            break
+        if meet > start:
+            yield start + taken, cut_start
+            start = meet
+        taken += cut_end - cut_start
+    yield start + taken, end + taken
+
+
+def _emptied(table: pa.Table, spans: pa.Table) -> list[tuple[int, str]]:
+    """(row, id) of documents of which the spans leave nothing but white space."""
+    rows = np.searchsorted(table["row"].to_numpy(), spans["row"].to_numpy())
+    touched, local = np.unique(rows, return_inverse=True)
+    part = table.take(pa.array(touched)).combine_chunks()
+    if part.num_rows == 0:
+        return []
+    left = cut_spans(part["text"].chunk(0), local, spans["start"].to_numpy(), spans["end"].to_numpy())
+    blank = [not bytes(view).strip() for view in text_views(pa.table({"text": left}))]
+    names = part.filter(pa.array(blank))
+    return list(zip(names["row"].to_pylist(), names["id"].to_pylist(), strict=True))
+
+
+def _nothing_left(ref: ShardRef, row: int, identifier: str) -> dict[str, Any]:
+    return {
+        "shard": ref.index,
+        "row": row,
+        "id": identifier,
+        "stage": STAGE,
+        "reason": substrings.NOTHING_LEFT,
+        "detail": "all of its text stands elsewhere",
+    }
