@@ -168,11 +168,97 @@ class DedupConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OverlapConfig:
+    """Which held-out documents go because training text, of any dataset, gives them away."""
+
+    min_length: int = 200
+    """Bytes: a held-out document goes that shares a text of this length with a training document."""
+    max_documents: int = 10
+    """A text that more training documents than these have is boilerplate, and gives nothing away."""
+    near: NearConfig | None = field(default_factory=lambda: NearConfig.named("fast"))
+    """A held-out document goes that is a near duplicate of a training document; null: that is not looked for."""
+
+    def __post_init__(self) -> None:
+        _at_least("overlap.min_length", self.min_length, 2)
+        _at_least("overlap.max_documents", self.max_documents, 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvalSetConfig:
+    """An evaluation set, no item of which may stand in the corpus."""
+
+    name: str
+    """What the ledger calls it: `LAMBADA`, `ConvFinQA`, ..."""
+    paths: tuple[str, ...]
+    """Files or patterns: .jsonl, .json or .parquet, also with .gz, .zst, .bz2 or .xz."""
+    fields: tuple[str, ...]
+    """The texts of an item: `passage`, `doc.pre_text`. Dots reach into objects, and into each object of a list."""
+    records: str | None = None
+    """JSON: where in the file's object the list of items stands (`dev`); null where the file is the list."""
+    id: str | None = None
+    """The field that names an item; its number in the set, from 0, where null."""
+    min_coverage: float | None = None
+    """This set's own, in the place of the one for all sets."""
+
+    def __post_init__(self) -> None:
+        for key in ("name", "paths", "fields"):
+            if not getattr(self, key):
+                raise ConfigError(f"{key} of evaluation set {self.name!r} is empty: a set has a name, files and fields")
+        if self.min_coverage is not None:
+            _part(f"min_coverage of evaluation set {self.name!r}", self.min_coverage)
+
+
+#: No gram of an evaluation item has more words.
+MAX_GRAM_WORDS = 32
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecontaminateConfig:
+    """Documents that hold an item of an evaluation set go. Defaults after Brown et al. 2020 (GPT-3), appendix C."""
+
+    sets: tuple[EvalSetConfig, ...]
+    """The evaluation sets, each under a name of its own."""
+    ngram: int = 13
+    """Words that must stand together, 32 at most."""
+    min_words: int = 8
+    """A text of fewer words is not looked for; one of fewer than `ngram` only as a whole."""
+    max_documents: int = 10
+    """A gram in more documents than this is boilerplate."""
+    min_coverage: float = 0.3
+    """Part of an item's words, among those looked for, that a document must hold, in (0, 1]. Above what one sentence
+    makes of a passage; nearer 1 where items are themselves full of the set phrases of filings."""
+
+    def __post_init__(self) -> None:
+        if not self.sets:
+            raise ConfigError(
+                "decontaminate.sets is empty: list at least one evaluation set, or leave decontaminate out"
+            )
+        names = [one.name for one in self.sets]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"decontaminate.sets has two sets of the name {twice!r}: expected each name once")
+        if not 1 <= self.ngram <= MAX_GRAM_WORDS:
+            raise ConfigError(f"decontaminate.ngram is {self.ngram}: expected 1 to {MAX_GRAM_WORDS} words, such as 13")
+        if not 1 <= self.min_words <= self.ngram:
+            raise ConfigError(
+                f"decontaminate.min_words is {self.min_words}: expected 1 to ngram, which is {self.ngram}"
+            )
+        _at_least("decontaminate.max_documents", self.max_documents, 1)
+        _part("decontaminate.min_coverage", self.min_coverage)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class HeldoutConfig:
     """The temporal split."""
 
     after: date | None = None
     """Documents published after this day (UTC) are held out; nothing is where it is null."""
+    overlap: OverlapConfig | None = None
+    """What becomes of held-out documents that training text repeats; null leaves them in."""
+
+    def __post_init__(self) -> None:
+        if self.overlap is not None and self.after is None:
+            raise ConfigError("heldout: `overlap` compares what is held out: say from which day on with `after`")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -232,6 +318,8 @@ class CorpusConfig:
     root: str = "."
     """Folder that relative paths start from; itself relative to the corpus file."""
     dedup: DedupConfig = field(default_factory=DedupConfig)
+    decontaminate: DecontaminateConfig | None = None
+    """Evaluation sets whose items go, from training and held-out documents alike; null looks for none."""
     heldout: HeldoutConfig = field(default_factory=HeldoutConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     tokens: TokensConfig = field(default_factory=TokensConfig)
@@ -280,3 +368,8 @@ def _one_of(what: str, value: str, choices: Iterable[str]) -> None:
 def _at_least(what: str, value: int, least: int) -> None:
     if value < least:
         raise ConfigError(f"{what} is {value}: expected at least {least}")
+
+
+def _part(what: str, value: float) -> None:
+    if not 0 < value <= 1:
+        raise ConfigError(f"{what} is {value}: expected 0 < value <= 1, such as 0.3")

@@ -15,13 +15,13 @@ from urllib.parse import quote, unquote
 from finpile import shards
 
 #: Stages in the order in which a document meets them.
-STAGES = ("ingest", "clean", "exact", "near", "substring", "split", "tokenizer", "tokens", "reports")
+STAGES = ("ingest", "clean", "exact", "near", "substring", "overlap", "split", "tokenizer", "tokens", "reports")
 #: Beside a tokenizer: the model before its cut to the vocabulary.
 MERGED_MODEL = "merged.parquet"
 #: Stages that write rows of the removal ledger.
-LEDGER_STAGES = ("ingest", "clean", "exact", "near", "substring")
+LEDGER_STAGES = ("ingest", "clean", "exact", "near", "substring", "overlap")
 #: Those that compare documents; a document that one of the first two removes is a copy of the one that is kept for it.
-DEDUP_STAGES = ("exact", "near", "substring")
+DEDUP_STAGES = ("exact", "near", "substring", "overlap")
 COPY_STAGES = ("exact", "near")
 
 

@@ -201,7 +201,7 @@ class _Audit:
             if identifier != document_id(name, locator) or identifier in self._ids:
                 self._wrong_ids.append(identifier)
             self._ids.add(identifier)
-            num_found = 1 + sum(copy.is_whole for copy in self._wanted.get(identifier, ()))
+            num_found = 1 + sum(copy.stage in COPY_STAGES for copy in self._wanted.get(identifier, ()))
             if num_copies != num_found:
                 self._wrong_copies.append(f"{identifier} counts {num_copies} copies, the ledger {num_found}")
             self._check_copies(identifier, self._add(source, identifier, bytes(view)))

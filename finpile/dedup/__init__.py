@@ -2,6 +2,7 @@
 
 exact.py       equal texts
 minhash.py     near duplicates: band keys, which similar documents share
+numbers.py     band keys parted by the numbers of a text
 clusters.py    pairs of documents that share a key, and the groups they make
 verify.py      pairs compared; one copy kept of each verified group
 substrings.py  text that stands elsewhere too, by minimizers, in steps that a cluster can take
@@ -44,7 +45,7 @@ __all__ = [
 
 def compile_kernels() -> None:
     """Compiles every kernel, or loads it from Numba's cache on disk: call it once before workers start."""
-    texts = pa.array(["oil rose and gold fell on monday", "Oil rose and gold fell on Monday"])
+    texts = pa.array(["oil rose and gold fell on monday", "Oil rose and gold fell on Monday", "½"])
     find_near_duplicates(texts, FAST)
     signatures(texts, FAST)
     find_repeats(texts, SubstringConfig(min_length=8))

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from finpile.config import MAX_GRAM_WORDS
 from finpile.dedup._kernels import FNV_OFFSET, FNV_PRIME, FOLD, GOLDEN, I64, U8, U64, mix
 
 I32 = npt.NDArray[np.int32]
 
 #: No gram has more words: so many are carried from block to block.
-MAX_WORDS = 32
+MAX_WORDS = MAX_GRAM_WORDS
 #: Words of a text looked at together; what is kept of each fits in the first caches.
 _BLOCK = 1024
 _ZERO, _ONE, _SIX, _LOW_SIX = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)

@@ -148,15 +148,15 @@ def distinct_contexts(
 ) -> tuple[I64, U64, I64]:
     """The entries whose hash is in the set `shared`, each content once.
 
-    Returns contexts (document, first window, windows, place of the minimizer in the content, occurrences), their
-    hashes, and which context each occurrence is, in order, as runs (context, length). A context stands at its earliest
-    occurrence: the document of lowest `rank`, then the first position. `factors` are random, one a symbol of the
-    longest content.
+    Returns contexts (document, first window, windows, place of the minimizer in the content, occurrences, documents
+    that have it), their hashes, and which context each occurrence is, in order, as runs (context, length). A context
+    stands at its earliest occurrence: the document of lowest `rank`, then the first position. `factors` are random, one
+    a symbol of the longest content.
     """
     length = w + k - 1
     hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
     out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
-    found, found_keys, contents = np.empty((1024, 5), np.int64), np.empty(1024, np.uint64), np.empty(1024, np.uint64)
+    found, found_keys, contents = np.empty((1024, 7), np.int64), np.empty(1024, np.uint64), np.empty(1024, np.uint64)
     table = np.zeros(2048, np.int64)  # context + 1
     runs = np.empty((1024, 2), np.int64)
     size, num_runs, latest = 0, 0, -1
@@ -193,12 +193,15 @@ def distinct_contexts(
                         context = size
                         found[context, 0], found[context, 1], found[context, 2] = doc, first, windows
                         found[context, 3], found[context, 4] = before, 0
+                        found[context, 5], found[context, 6] = 0, -1  # documents, the latest of them
                         found_keys[context], contents[context] = keys[entry], content
                         table[slot] = context + 1
                         size += 1
                         if 2 * size > table.shape[0]:
                             table = _placed(contents[:size], 2 * table.shape[0])
                 found[context, 4] += 1
+                if found[context, 6] != doc:
+                    found[context, 5], found[context, 6] = found[context, 5] + 1, doc
                 if rank[doc] < rank[found[context, 0]]:
                     found[context, 0], found[context, 1] = doc, first
                 if context == latest:
@@ -209,7 +212,7 @@ def distinct_contexts(
                     runs[num_runs, 0], runs[num_runs, 1] = context, 1
                     num_runs += 1
                 latest = context
-    return found[:size], found_keys[:size], runs[:num_runs]
+    return found[:size, :6], found_keys[:size], runs[:num_runs]
 
 
 @njit(cache=True, nogil=True)
@@ -256,14 +259,27 @@ def gather(symbols: Any, firsts: I64, sizes: I64) -> Any:
 
 @njit(cache=True, nogil=True)
 def match(
-    symbols: Any, offsets: I64, groups: I64, before: I64, several: U8, rank: I64, anchor: I64, widths: I64, length: int
+    symbols: Any,
+    offsets: I64,
+    groups: I64,
+    before: I64,
+    weight: I64,
+    may_keep: U8,
+    may_go: U8,
+    rank: I64,
+    anchor: I64,
+    widths: I64,
+    length: int,
+    least: int,
+    most: int,
 ) -> I64:
     """Which windows of contexts are equal to others, within groups of contexts that have one minimizer.
 
-    Contexts `groups[g]` to `groups[g + 1]` make a group; `several` tells of a context that stands more than once;
-    `rank` (the document's) and `anchor` (the byte where the minimizer stands) order their earliest occurrences. Returns
-    rows (context, first window, windows, context that holds the earliest copy, byte where that begins): runs of windows
-    that stand at least twice. `widths[symbol]` is the symbol's length in bytes.
+    Contexts `groups[g]` to `groups[g + 1]` make a group. `rank` (the document's) and `anchor` (the byte where the
+    minimizer stands) order their earliest occurrences. The weights of all contexts that have a window add up; where the
+    sum is `least` to `most`, it goes from the contexts that `may_go`, for the earliest of those that `may_keep` it.
+    Returns rows (context, first window, windows, context that holds the copy kept, byte where that begins): runs of
+    windows. `widths[symbol]` is the symbol's length in bytes.
 
     A window is told from others by its place around the minimizer and its hash, and proven equal by the symbols that
     two contexts share on either side of their minimizers.
@@ -277,7 +293,7 @@ def match(
         leaving = leaving * GOLDEN
     for group in range(groups.shape[0] - 1):
         low, high = groups[group], groups[group + 1]
-        if high - low == 1 and several[low] == 0:
+        if weight[low:high].sum() < least:
             continue
         total = offsets[high] - offsets[low] - (high - low) * (length - 1)
         if total > of_window.shape[0]:
@@ -322,21 +338,28 @@ def match(
                     num_classes += 1
                     stamps[slot], buckets[slot], class_hashes[which] = group + 1, which, hashed
                     classes[which, 0], classes[which, 1], classes[which, 2] = place, context, 0
-                    classes[which, 3] = context
-                classes[which, 2] += 1 + several[context]
+                    classes[which, 3] = -1
+                classes[which, 2] += weight[context]
                 kept = classes[which, 3]
-                if rank[context] < rank[kept] or (rank[context] == rank[kept] and anchor[context] < anchor[kept]):
+                if may_keep[context] and (
+                    kept < 0
+                    or rank[context] < rank[kept]
+                    or (rank[context] == rank[kept] and anchor[context] < anchor[kept])
+                ):
                     classes[which, 3] = context
                 of_window[window] = which
                 window += 1
         window = 0
         for context in range(low, high):
             num_windows = offsets[context + 1] - offsets[context] - length + 1
+            if not may_go[context]:
+                window += num_windows
+                continue
             open_for = -1
             for i in range(num_windows):
                 which = of_window[window]
                 window += 1
-                kept = classes[which, 3] if classes[which, 2] > 1 else -1
+                kept = classes[which, 3] if least <= classes[which, 2] <= most else -1
                 if kept >= 0 and kept == open_for:
                     out[num_out - 1, 2] += 1
                 elif kept >= 0:

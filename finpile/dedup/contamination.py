@@ -38,10 +38,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from finpile.config import DecontaminateConfig, EvalSetConfig
 from finpile.dedup import _contamination_kernels as _kernels
 from finpile.dedup._contamination_kernels import I32, MAX_WORDS
 from finpile.dedup._kernels import I64, U8, U64
-from finpile.errors import ConfigError
 
 REASON = "evaluation_overlap"
 
@@ -86,42 +86,13 @@ _BITS_PER_GRAM = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ContaminationConfig:
-    """What of an evaluation set condemns a document."""
-
-    ngram: int = 13
-    """Words that must stand together."""
-    min_words: int = 8
-    """A text of fewer words is not looked for; one of fewer than `ngram` only as a whole."""
-    max_documents: int = 10
-    """A gram in more documents than this is boilerplate."""
-    min_coverage: float = 0.3
-    """Part of an item's words, among those looked for, that a document must hold, in (0, 1]. Above what one sentence
-    makes of a passage; nearer 1 where items are themselves full of the set phrases of filings."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.ngram <= MAX_WORDS:
-            raise ConfigError(f"decontaminate.ngram is {self.ngram}: expected 1 to {MAX_WORDS} words, such as 13")
-        if not 1 <= self.min_words <= self.ngram:
-            raise ConfigError(
-                f"decontaminate.min_words is {self.min_words}: expected 1 to ngram, which is {self.ngram}"
-            )
-        if self.max_documents < 1:
-            raise ConfigError(f"decontaminate.max_documents is {self.max_documents}: expected at least 1, such as 10")
-        if not 0 < self.min_coverage <= 1:
-            raise ConfigError(
-                f"decontaminate.min_coverage is {self.min_coverage}: expected 0 < value <= 1, such as 0.3"
-            )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class EvalIndex:
     """The grams of evaluation items, to be looked for in any number of batches; the same on every machine.
 
     To store it, store the items: `build` is a fraction of a second for a million words. Pickles too.
     """
 
-    config: ContaminationConfig
+    config: DecontaminateConfig
     items: pa.Table
     """`set`, `item`, `num_words` (in all), `num_checked` (words of the texts looked for) of each item."""
     data: U8
@@ -143,7 +114,7 @@ class EvalIndex:
     places: I64
 
     @classmethod
-    def build(cls, items: pa.Table, config: ContaminationConfig) -> EvalIndex:
+    def build(cls, items: pa.Table, config: DecontaminateConfig) -> EvalIndex:
         """The index of the items, a table of `ITEM_SCHEMA`."""
         texts = items["texts"].combine_chunks()
         text_of_item = np.r_[0, np.cumsum(texts.value_lengths().to_numpy(zero_copy_only=False))]
@@ -222,7 +193,7 @@ def sum_counts(counts: Iterable[pa.Table]) -> pa.Table:
     return pa.table(columns, schema=COUNT_SCHEMA)
 
 
-def boilerplate(counts: pa.Table, config: ContaminationConfig) -> pa.Array:
+def boilerplate(counts: pa.Table, config: DecontaminateConfig) -> pa.Array:
     """The grams of more than `max_documents` documents, ascending. `counts` are those of the whole corpus."""
     return counts["gram"].filter(pa.array(counts["num_documents"].to_numpy() > config.max_documents)).combine_chunks()
 
@@ -240,7 +211,7 @@ def decide(matches: pa.Table, common: pa.Array, index: EvalIndex) -> pa.Table:
     begins = np.flatnonzero(np.r_[True, (np.diff(rows) != 0) | (np.diff(items) != 0)]) if len(at) else np.empty(0, int)
     covered = _covered(places, index.gram_lengths[matches["gram"].to_numpy()[at]], begins)
     coverage = covered / index.items["num_checked"].to_numpy()[items[begins]]
-    chosen = np.flatnonzero(coverage >= index.config.min_coverage)
+    chosen = np.flatnonzero(coverage >= _least_coverages(index)[items[begins]])
     ends = np.r_[begins[1:], len(at)]
     starts, stops = matches["start"].to_numpy()[at], matches["end"].to_numpy()[at]
     spans = [_first_run(starts[begins[i] : ends[i]], stops[begins[i] : ends[i]]) for i in chosen]
@@ -282,7 +253,7 @@ def _split(texts: pa.Array) -> tuple[U8, I64, U64, I64]:
     return data, bounds[: first[-1]].copy(), hashes[: first[-1]].copy(), first
 
 
-def _grams(first: I64, num_words: I64, config: ContaminationConfig) -> tuple[I64, I32]:
+def _grams(first: I64, num_words: I64, config: DecontaminateConfig) -> tuple[I64, I32]:
     """First word and length of every gram of the texts, in order."""
     short = (num_words >= config.min_words) & (num_words < config.ngram)
     num_grams = np.where(short, 1, np.maximum(num_words - config.ngram + 1, 0))
@@ -298,6 +269,14 @@ def _postings(index: EvalIndex, grams: npt.NDArray[np.int32]) -> tuple[I64, I64]
     at = np.repeat(np.arange(len(grams)), sizes)
     within = np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return at, index.places[np.repeat(begins, sizes) + within]
+
+
+def _least_coverages(index: EvalIndex) -> npt.NDArray[np.float64]:
+    """The `min_coverage` of each item: its set's own, or the one for all."""
+    own = {one.name: one.min_coverage for one in index.config.sets if one.min_coverage is not None}
+    names = index.items["set"].combine_chunks().dictionary_encode()
+    of_set = [own.get(name, index.config.min_coverage) for name in names.dictionary.to_pylist()]
+    return np.array(of_set, np.float64)[names.indices.to_numpy()]
 
 
 def _covered(places: I64, lengths: I32, begins: I64) -> I64:
@@ -344,5 +323,6 @@ def _marked(keys: U64) -> U64:
 def compile_kernels() -> None:
     """Compiles every kernel, or loads it from Numba's cache on disk: call it once before workers start."""
     text = "oil rose and gold fell on monday"
-    items = pa.table({"set": [""], "item": [""], "texts": [[text, text[:8]]]}, schema=ITEM_SCHEMA)
-    EvalIndex.build(items, ContaminationConfig(ngram=3, min_words=2)).find(pa.array([text]))
+    items = pa.table({"set": ["any"], "item": [""], "texts": [[text, text[:8]]]}, schema=ITEM_SCHEMA)
+    sets = (EvalSetConfig(name="any", paths=("any.jsonl",), fields=("text",)),)
+    EvalIndex.build(items, DecontaminateConfig(sets=sets, ngram=3, min_words=2)).find(pa.array([text]))

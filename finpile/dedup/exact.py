@@ -1,4 +1,4 @@
-"""Exact duplicates: documents whose texts are equal byte for byte, or up to white space where that is asked for.
+"""Exact duplicates: documents whose texts are equal byte for byte, or up to white space or case where asked for.
 
 Equality is that of 128-bit digests; of n documents two that differ share one with probability about n^2 / 2^129.
 """
@@ -17,7 +17,7 @@ from finpile.document import text_views
 
 _I64 = npt.NDArray[np.int64]
 
-Fold = Literal["none", "whitespace"]
+Fold = Literal["none", "whitespace", "case", "case_whitespace"]
 REASON = "exact_duplicate"
 DIGEST_BYTES = 16
 
@@ -58,14 +58,20 @@ PREFERENCE = ("priority", "timestamp", "text_digest", "id", "shard", "row")
 def document_digests(batch: pa.RecordBatch | pa.Table, fold: Fold = "none") -> pa.FixedSizeBinaryArray:
     """BLAKE2b-128 of each text: 16 bytes a document, in the batch's order.
 
-    With `fold="whitespace"` every run of ASCII white space counts as one blank, and none at the ends.
+    With `fold="whitespace"` every run of ASCII white space counts as one blank, and none at the ends; with `"case"`
+    texts are compared after Unicode's full case folding, in which `ß` is `ss`; `"case_whitespace"` is both.
     """
     blake2b = hashlib.blake2b
-    texts = text_views(batch) if fold == "none" else (b" ".join(bytes(view).split()) for view in text_views(batch))
+    texts = text_views(batch) if fold == "none" else (_folded(view, fold) for view in text_views(batch))
     digests = b"".join(blake2b(text, digest_size=DIGEST_BYTES).digest() for text in texts)
     return pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(DIGEST_BYTES), len(digests) // DIGEST_BYTES, [None, pa.py_buffer(digests)]
     )
+
+
+def _folded(view: memoryview, fold: Fold) -> bytes:
+    text = str(view, "utf-8").casefold().encode() if fold.startswith("case") else bytes(view)
+    return b" ".join(text.split()) if fold.endswith("whitespace") else text
 
 
 def find_duplicates(rows: pa.Table) -> pa.Table:

@@ -55,7 +55,7 @@ def band_keys(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, con
     `texts` is an array of strings or binaries, or a batch with a column `text`. A row of `NO_KEY` stands for a document
     without any word.
     """
-    data, offsets = _buffers(texts)
+    data, offsets = text_data(texts)
     multipliers, factors = _constants(config.bands, config.rows)
     keys = np.empty((len(offsets) - 1, config.bands), dtype=np.uint64)
     _kernels.hash_documents(data, offsets, config.ngram, multipliers, factors, keys)
@@ -68,7 +68,7 @@ def signatures(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, co
     The share of equal minima estimates the Jaccard similarity of two documents. `texts` are as for `band_keys`. No
     minimum is 0, which stands for a document without any word.
     """
-    data, offsets = _buffers(texts)
+    data, offsets = text_data(texts)
     multipliers, _ = _constants(config.bands, config.rows)
     minima = np.empty((len(offsets) - 1, len(multipliers)), dtype=np.uint32)
     _kernels.sign_documents(data, offsets, config.ngram, multipliers, minima)
@@ -96,7 +96,7 @@ def _constants(bands: int, rows: int) -> tuple[U32, U64]:
     return multipliers, split_mix(rows, _FACTOR_SEED) | np.uint64(1)
 
 
-def _buffers(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -> tuple[U8, I64]:
+def text_data(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -> tuple[U8, I64]:
     """The bytes of the texts and where each starts and ends, without a copy where the array is large_string already."""
     array = texts.column("text") if isinstance(texts, (pa.RecordBatch, pa.Table)) else texts
     if isinstance(array, pa.ChunkedArray):

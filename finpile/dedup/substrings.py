@@ -42,7 +42,8 @@ CONTEXT_SCHEMA = pa.schema(
         ("hash", pa.uint64()),
         ("content", pa.large_binary()),
         ("before", pa.int32()),
-        ("several", pa.bool_()),
+        ("occurrences", pa.int64()),
+        ("documents", pa.int32()),
         ("order_high", pa.uint64()),
         ("order_low", pa.uint64()),
         ("anchor", pa.int64()),
@@ -78,6 +79,7 @@ COVER_SCHEMA = pa.schema(
 
 _SNAPS = {"none": 0, "word": 1, "line": 2}
 _FACTOR_SEED = minhash.SEED + 2
+_MANY = np.iinfo(np.int64).max
 _BYTE_WIDTHS = np.ones(256, np.int64)
 
 
@@ -189,7 +191,8 @@ def contexts(texts: Texts, shard: Shard, shared: U64, config: SubstringConfig, s
         "hash": pa.array(hashes),
         "content": _binaries(content, sizes),
         "before": pa.array(before.astype(np.int32)),
-        "several": pa.array(found[:, 4] > 1),
+        "occurrences": pa.array(found[:, 4]),
+        "documents": pa.array(found[:, 5].astype(np.int32)),
         "order_high": pa.array(shard.order_high[docs]),
         "order_low": pa.array(shard.order_low[docs]),
         "anchor": pa.array(anchor),
@@ -206,25 +209,52 @@ def match_contexts(rows: pa.Table, config: SubstringConfig, widths: I64 = _BYTE_
 
     `widths` gives each symbol's length in bytes.
     """
+    all_of_them = np.ones(rows.num_rows, np.uint8)
+    weight = rows["occurrences"].to_numpy()
+    return _match(rows, config, widths, weight, may_keep=all_of_them, may_go=all_of_them, bounds=(2, _MANY))
+
+
+def match_across(
+    rows: pa.Table, config: SubstringConfig, asked: npt.NDArray[np.bool_], most: int, widths: I64 = _BYTE_WIDTHS
+) -> pa.Table:
+    """The windows of the `asked` contexts that 1 to `most` documents of the other contexts have, as `MATCH_SCHEMA`."""
+    weight = np.where(asked, 0, rows["documents"].to_numpy()).astype(np.int64)
+    sides = {"may_keep": (~asked).astype(np.uint8), "may_go": asked.astype(np.uint8)}
+    return _match(rows, config, widths, weight, **sides, bounds=(1, most))
+
+
+def _match(
+    rows: pa.Table,
+    config: SubstringConfig,
+    widths: I64,
+    weight: I64,
+    *,
+    may_keep: U8,
+    may_go: U8,
+    bounds: tuple[int, int],
+) -> pa.Table:
+    """`_substring_kernels.match` over a table of contexts: its rows as `MATCH_SCHEMA`."""
     hashes = rows["hash"].to_numpy()
     order = np.lexsort((rows["context"].to_numpy(), rows["shard"].to_numpy(), hashes))
     rows = rows.take(pa.array(order)).combine_chunks()
     hashes = hashes[order]
-    groups = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1], True][: len(hashes) + 1]) if len(hashes) else [0]
-    data, bounds = text_arrays(rows["content"])
-    width = 1 if config.unit == "bytes" else 4
-    symbols = data if width == 1 else data[bounds[0] : bounds[-1]].copy().view(np.uint32)
-    offsets = bounds if width == 1 else (bounds - bounds[0]) // width
+    groups = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1], True]) if len(hashes) else np.zeros(1, np.int64)
+    data, ends = text_arrays(rows["content"])
+    is_bytes = config.unit == "bytes"
+    symbols = data if is_bytes else data[ends[0] : ends[-1]].copy().view(np.uint32)
     found = kernels.match(
         symbols,
-        offsets,
-        np.asarray(groups, np.int64),
+        ends if is_bytes else (ends - ends[0]) // symbols.itemsize,
+        groups,
         rows["before"].to_numpy().astype(np.int64),
-        np.asarray(rows["several"].to_numpy()).astype(np.uint8),
+        weight[order],
+        may_keep[order],
+        may_go[order],
         dense_rank(rows["order_high"].to_numpy(), rows["order_low"].to_numpy()),
         rows["anchor"].to_numpy(),
         widths,
         config.min_length,
+        *bounds,
     )
     mine, kept = rows.take(pa.array(found[:, 0])), rows.take(pa.array(found[:, 3]))
     columns = {
@@ -337,5 +367,7 @@ def _kept_documents(matches: pa.Table) -> tuple[pa.Table, I64]:
 def _own(kept: pa.Table, shard: Shard) -> I64:
     """The number within the shard of each kept document, -1 where it is of another."""
     rows = kept["kept_row"].to_numpy()
-    at = np.searchsorted(shard.rows, rows).astype(np.int64)
-    return np.where(kept["kept_shard"].to_numpy() == shard.number, at, -1)
+    at = np.searchsorted(shard.rows, rows).clip(max=max(len(shard.rows) - 1, 0)).astype(np.int64)
+    if len(shard.rows) == 0:
+        return np.full(len(rows), -1)
+    return np.where((kept["kept_shard"].to_numpy() == shard.number) & (shard.rows[at] == rows), at, -1)

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from rapidfuzz.distance import Levenshtein
 from finpile.config import NearConfig
 from finpile.dedup import _kernels, clusters, minhash
 from finpile.dedup._kernels import I64, U64
+from finpile.dedup.numbers import number_sequence, part_by_numbers
 
 REASON = "near_duplicate"
 
@@ -39,8 +40,11 @@ LONG_WORDS = 65_536
 _SHORT_WORDS = 1024
 #: First guess of the distance: twins differ in few words, and a small distance is found in linear time.
 _FEW_EDITS = 64
-#: Decimal digits of any script, and the fractions that are one character.
-_NUMBER = re.compile(r"\d+|[\u00bc-\u00be\u2150-\u215f\u2189]")
+#: Times that those of a component which are not close to its kept copy start again as a component. Without an end, a
+#: chain of n documents, each close to its neighbours only, would cost n^2 / 4 comparisons.
+MOST_ROUNDS = 16
+#: Pairs tried between two looks at what has been joined meanwhile.
+_STRIDE = 1 << 14
 
 Pair = tuple[int, int]
 
@@ -56,27 +60,40 @@ class NearDuplicate(NamedTuple):
     """Over words, in (threshold, 1]; a lower bound where one of them is longer than `LONG_WORDS`."""
 
 
-def resolve_group(texts: Sequence[bytes], pairs: Iterable[Sequence[int]], config: NearConfig) -> list[NearDuplicate]:
-    """Decides a group of documents, given in order of preference, ascending by `removed`.
+class Resolution(NamedTuple):
+    """What became of a group of candidates."""
 
-    `pairs` are the candidates, as indices into `texts`. In each component of verified pairs the first document is kept
-    and those verified against it go, whether or not that pair was a candidate; the others start again among
-    themselves. The order of `pairs` does not matter.
+    removed: list[NearDuplicate]
+    """Ascending by `removed`."""
+    num_compared: int
+    """Pairs that were looked at: candidates not yet joined by others, and members against their kept copy."""
+    num_verified: int
+    """Those of them that are near duplicates."""
+
+
+def resolve_group(texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, config: NearConfig) -> Resolution:
+    """Decides a group of documents, given in order of preference.
+
+    `pairs` are the candidates, as indices into `texts`, in any order. In each component of verified pairs the first
+    document is kept and those verified against it go, whether or not that pair was a candidate; the others start again
+    among themselves. Those left after `MOST_ROUNDS` are compared with their candidates only: each document, in order,
+    stays unless it went already, and the later ones verified against it go. So the comparisons grow as the documents
+    and pairs do.
     """
     judge = _Judge(texts, config)
-    edges = sorted({(min(a, b), max(a, b)) for a, b in pairs if a != b})
+    edges = _distinct(pairs)
     removed: list[NearDuplicate] = []
-    while edges:
-        left: set[int] = set()
+    for _ in range(MOST_ROUNDS):
+        left = np.zeros(len(texts), dtype=bool)
         for kept, *others in _verified_components(edges, judge):
-            for other in others:
-                similarity = judge.edit_similarity(kept, other)
-                if similarity is None:
-                    left.add(other)
-                else:
-                    removed.append(NearDuplicate(other, kept, judge.jaccard(kept, other), similarity))
-        edges = [(a, b) for a, b in edges if a in left and b in left]
-    return sorted(removed)
+            left[others] = True
+            removed += (found := judge.duplicates(kept, others))
+            left[[row.removed for row in found]] = False
+        edges = edges[left[edges].all(axis=1)]
+        if len(edges) == 0:
+            break
+    removed += _first_come(edges, judge)
+    return Resolution(sorted(removed), *judge.counts())
 
 
 def find_near_duplicates(texts: pa.Array | pa.ChunkedArray, config: NearConfig) -> list[NearDuplicate]:
@@ -85,14 +102,14 @@ def find_near_duplicates(texts: pa.Array | pa.ChunkedArray, config: NearConfig) 
     >>> find_near_duplicates(pa.array(["Oil rose on Monday.", "Oil  rose on MONDAY", "Gold fell."]), minhash.FAST)
     [NearDuplicate(removed=1, kept=0, jaccard=1.0, edit_similarity=1.0)]
     """
-    keys = minhash.band_keys(texts, config)
+    keys = part_by_numbers(minhash.band_keys(texts, config), texts, config)
     docs = np.repeat(np.arange(len(keys)), config.bands)
     pairs = clusters.candidate_pairs(pa.table({"key": keys.ravel(), "doc": docs}))
     bodies = texts.cast(pa.large_binary())
     removed: list[NearDuplicate] = []
     for members, edges in _groups(pairs):
         local = np.searchsorted(members, edges)
-        found = resolve_group(bodies.take(pa.array(members)).to_pylist(), local.tolist(), config)
+        found = resolve_group(bodies.take(pa.array(members)).to_pylist(), local, config).removed
         removed += [row._replace(removed=int(members[row.removed]), kept=int(members[row.kept])) for row in found]
     return sorted(removed)
 
@@ -119,18 +136,25 @@ class _Judge:
         self._numbers: dict[int, bytes] = {}
         self._similarities: dict[Pair, float | None] = {}
 
+    def counts(self) -> Pair:
+        """Pairs compared, and near duplicates among them."""
+        verified = sum(similarity is not None for similarity in self._similarities.values())
+        return len(self._similarities), verified
+
+    def duplicates(self, kept: int, others: Iterable[int]) -> list[NearDuplicate]:
+        """Those of the others that are near duplicates of the copy kept."""
+        close = [(doc, found) for doc in others if (found := self.edit_similarity(kept, doc)) is not None]
+        if not close:
+            return []
+        mine = self._shingles_of(kept)
+        return [NearDuplicate(doc, kept, _jaccard(mine, self._shingles_of(doc)), found) for doc, found in close]
+
     def edit_similarity(self, a: int, b: int) -> float | None:
         """The edit similarity of near duplicates, None of others."""
         pair = (a, b)
         if pair not in self._similarities:
             self._similarities[pair] = self._compare(a, b)
         return self._similarities[pair]
-
-    def jaccard(self, a: int, b: int) -> float:
-        """Over the distinct shingles."""
-        left, right = (np.unique(_shingles(self._words_of(doc), self._config.ngram)) for doc in (a, b))
-        common = _kernels.count_common(left, right)
-        return float(common / (len(left) + len(right) - common))
 
     def _compare(self, a: int, b: int) -> float | None:
         left, right = self._words_of(a), self._words_of(b)
@@ -148,11 +172,15 @@ class _Judge:
             self._words[doc] = word_hashes(self._texts[doc])
         return self._words[doc]
 
+    def _shingles_of(self, doc: int) -> U64:
+        """The distinct shingles, ascending."""
+        return np.unique(_shingles(self._words_of(doc), self._config.ngram))
+
     def _numbers_of(self, doc: int) -> bytes:
         """A digest of the document's sequence of numbers."""
         if doc not in self._numbers:
-            numbers = " ".join(_NUMBER.findall(self._texts[doc].decode(errors="replace")))
-            self._numbers[doc] = hashlib.blake2b(numbers.encode(), digest_size=16).digest()
+            sequence = number_sequence(self._texts[doc])
+            self._numbers[doc] = hashlib.blake2b(sequence, digest_size=16).digest()
         return self._numbers[doc]
 
 
@@ -174,23 +202,56 @@ def word_hashes(text: bytes) -> array[int]:
     return words
 
 
-def _verified_components(edges: Sequence[Pair], judge: _Judge) -> list[list[int]]:
+def _distinct(pairs: Iterable[Sequence[int]] | I64) -> I64:
+    """The pairs of two documents, each once, smaller first, ascending: shape (pairs, 2)."""
+    rows = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs), dtype=np.int64).reshape(-1, 2)
+    low, high = rows.min(axis=1), rows.max(axis=1)
+    packed = np.unique((low << 32 | high)[low != high])
+    return np.stack([packed >> 32, packed & 0xFFFFFFFF], axis=1)
+
+
+def _verified_components(edges: I64, judge: _Judge) -> list[list[int]]:
     """Components under the edges that are near duplicates; each ascending. Joined documents are not compared again."""
-    parent = {doc: doc for edge in edges for doc in edge}
+    docs, ends = np.unique(edges, return_inverse=True)
+    ends = ends.reshape(-1, 2)
+    parent = list(range(len(docs)))
 
-    def root(doc: int) -> int:
-        while parent[doc] != doc:
-            parent[doc] = doc = parent[parent[doc]]
-        return doc
+    def root(at: int) -> int:
+        while parent[at] != at:
+            parent[at] = at = parent[parent[at]]
+        return at
 
-    for a, b in edges:
-        low, high = sorted((root(a), root(b)))
-        if low != high and judge.edit_similarity(a, b) is not None:
-            parent[high] = low
+    for start in range(0, len(ends), _STRIDE):
+        some = ends[start : start + _STRIDE]
+        if start:  # most edges of a large group are within what is joined by then
+            roots = np.fromiter(map(root, range(len(docs))), np.int64, len(docs))
+            some = some[roots[some[:, 0]] != roots[some[:, 1]]]
+        for a, b in some.tolist():
+            low, high = sorted((root(a), root(b)))
+            if low != high and judge.edit_similarity(int(docs[a]), int(docs[b])) is not None:
+                parent[high] = low
     members: dict[int, list[int]] = {}
-    for doc in sorted(parent):
-        members.setdefault(root(doc), []).append(doc)
+    for at, doc in enumerate(docs.tolist()):
+        members.setdefault(root(at), []).append(doc)
     return list(members.values())
+
+
+def _first_come(edges: I64, judge: _Judge) -> list[NearDuplicate]:
+    """Each document in order stays unless it went already; its later candidates verified against it go."""
+    removed: dict[int, NearDuplicate] = {}
+    bounds = np.flatnonzero(np.r_[True, edges[1:, 0] != edges[:-1, 0], True]) if len(edges) else np.zeros(1, np.int64)
+    for start, end in pairwise(bounds.tolist()):
+        kept = int(edges[start, 0])
+        if kept not in removed:
+            others = [doc for doc in edges[start:end, 1].tolist() if doc not in removed]
+            removed |= {row.removed: row for row in judge.duplicates(kept, others)}
+    return list(removed.values())
+
+
+def _jaccard(left: U64, right: U64) -> float:
+    """Of two sets, sorted."""
+    common = _kernels.count_common(left, right)
+    return float(common / (len(left) + len(right) - common))
 
 
 def _distance(left: array[int], right: array[int], limit: int, ngram: int) -> int:

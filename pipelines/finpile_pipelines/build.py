@@ -1,6 +1,6 @@
 """`finpile build`: the stages in their order, each run once, each leaving a record that the next run finds.
 
-    ingest -> clean -> exact -> near -> substring -> split -> tokenizer -> tokens -> reports
+    ingest -> clean -> exact -> near -> substring -> overlap -> split -> tokenizer -> tokens -> reports
 
 A stage's fingerprint covers its own settings and, through the fingerprint before it, all that it was made from. A
 changed setting therefore re-runs the first stage that it touches and those after it.
@@ -28,7 +28,7 @@ from finpile.errors import ConfigError, RunError
 from finpile.shards import FileRecord, StageRecord, fingerprint
 from finpile.sources.base import InputFile
 from finpile.tree import LEDGER_STAGES, STAGES, Tree
-from finpile_pipelines import clean, dedup, encode, ingest, near, publish, reports, substring, tokenizer
+from finpile_pipelines import clean, dedup, encode, ingest, near, overlap, publish, reports, substring, tokenizer
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.local import Progress
 from finpile_pipelines.lock import hold
@@ -125,6 +125,7 @@ class _Build:
         self._stage("exact", [config.dedup.exact, config.dedup.exact_fold, config.dedup.scope], self._exact)
         self._stage("near", [to_dict(config.dedup.near)], self._near)
         self._stage("substring", substring.settings(config), self._substring)
+        self._stage("overlap", [to_dict(config.heldout)], self._overlap)
         self._stage("split", [to_dict(config.heldout), self._sizes.part_bytes], self._split)
         self._stage("tokenizer", [to_dict(config.tokenizer)], self._tokenizer)
         self._stage("tokens", [to_dict(config.tokens)], self._tokens)
@@ -194,11 +195,16 @@ class _Build:
         )
         return substring.run_substring(self._engine, self._config, self._refs(), clean_folder, found, folder), ()
 
+    def _overlap(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        clean_folder, folder = self._tree.work("clean"), self._tree.work("overlap")
+        found = [*self._found("exact", "near"), self._cut_folder()]
+        return overlap.run_overlap(self._engine, self._config, self._refs(), clean_folder, found, folder), ()
+
     def _split(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         refs, folder = self._refs(), self._tree.work("split")
         cut = self._cut_folder()
         engine = self._sized(self._text_bytes("clean"))
-        dedup.run_resolve(engine, refs, [*self._found("exact", "near"), cut], folder)
+        dedup.run_resolve(engine, refs, [*self._found("exact", "near"), cut, *self._found("overlap")], folder)
         cleaned = self._records["clean"].counts["sources"]
         document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
         total = sum(document_bytes.values())

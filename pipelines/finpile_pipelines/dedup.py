@@ -31,16 +31,16 @@ _MIN_PARTITIONS = 2
 _MAX_PARTITIONS = 4096
 
 
-def num_partitions(refs: Sequence[ShardRef]) -> int:
+def num_partitions(num_shards: int) -> int:
     """Partitions of an exchange: about one a shard, so that a partition is no larger than a shard's share."""
-    return max(_MIN_PARTITIONS, min(_MAX_PARTITIONS, len(refs)))
+    return max(_MIN_PARTITIONS, min(_MAX_PARTITIONS, num_shards))
 
 
 def run_exact(
     engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, folder: str
 ) -> dict[str, Any]:
     """Finds exact duplicates among the clean shards; returns how many, and the bytes compared."""
-    partitions = num_partitions(refs)
+    partitions = num_partitions(len(refs))
 
     def send(ref: ShardRef) -> Parcels:
         table = _digest_rows(ref, config, clean)

@@ -40,6 +40,8 @@ def split_by_partition(table: pa.Table, partition: np.ndarray[Any, Any]) -> dict
         return {}
     order = np.argsort(partition, kind="stable")
     names, starts = np.unique(partition[order], return_index=True)
+    if len(names) == 1:  # nothing to copy
+        return {int(names[0]): table}
     ends = np.append(starts[1:], len(order))
     return {
         int(name): table.take(pa.array(order[start:end])) for name, start, end in zip(names, starts, ends, strict=True)

@@ -1,10 +1,13 @@
 """Near duplicates over exchanges. `finpile.dedup` hashes, pairs and verifies; here rows and texts meet.
 
-    keys      band keys of each text --by key--> candidate pairs
-    groups    connected candidates (the edges fit in memory; the texts need not)
-    texts     only those of grouped documents travel --by group--> verified, resolved --by shard--> decisions
+    keys      band keys of each text --by key--> candidate pairs --by number--> each pair once
+    groups    connected candidates, by number (`components`)
+    members   numbers --by number--> groups --by shard--> the rows of a shard that are in a group; pairs --by group-->
+    texts     of those rows only --by group--> verified, resolved --by shard--> decisions
 
-A document's number is drawn from its scope and text, so pairs do not depend on how the corpus was cut into shards.
+A document's number is drawn from its scope and text, so pairs do not depend on how the corpus was cut into shards. A
+process holds a shard, or a partition of an exchange, about as large; and all texts of a group, which is as large as
+what looks alike in the corpus.
 """
 
 from __future__ import annotations
@@ -19,7 +22,16 @@ import pyarrow as pa
 from finpile import shards
 from finpile.config import CorpusConfig, NearConfig
 from finpile.dedup import clusters, minhash, verify
+from finpile.dedup.numbers import part_by_numbers
 from finpile.document import text_views
+from finpile_pipelines.components import (
+    EDGES_IN_MEMORY,
+    Components,
+    by_number,
+    read_partition,
+    sum_outcomes,
+    write_partition,
+)
 from finpile_pipelines.decisions import WriteDecisions, decision_table
 from finpile_pipelines.dedup import num_partitions
 from finpile_pipelines.engine import Engine, Gather, Tasks
@@ -29,24 +41,37 @@ from finpile_pipelines.shardrefs import ShardRef
 from finpile_pipelines.survivors import Survivors
 
 _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
+_PLACE_SCHEMA = pa.schema([("number", pa.int64()), ("shard", pa.int32()), ("row", pa.int32())])
+_MEMBER_SCHEMA = pa.schema([("row", pa.int32()), ("group", pa.int64())])
+_NAMED_PAIR_SCHEMA = clusters.PAIR_SCHEMA.append(pa.field("group", pa.int64(), nullable=False))
+_LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
 
 
 def run_near(
-    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, found: Sequence[str], folder: str
+    engine: Engine,
+    config: CorpusConfig,
+    refs: Sequence[ShardRef],
+    clean: str,
+    found: Sequence[str],
+    folder: str,
+    edges_in_memory: int = EDGES_IN_MEMORY,
 ) -> dict[str, Any]:
-    """Finds near duplicates among what the stages `found` left of the clean shards; returns counts."""
+    """Finds near duplicates among what the stages `found` left of the clean shards; returns counts.
+
+    `candidate_pairs` are distinct; `large_buckets` gave only some of their pairs; `compared_pairs` were looked at, and
+    `verified_pairs` of them are near duplicates: a pair that others joined already need not be.
+    """
     near = config.dedup.near
     if near is None:
         return {"removed": 0}
     stage = _NearStage(engine, config, near, tuple(refs), clean, tuple(found), folder)
-    num_pairs = stage.pair()
-    num_grouped = stage.group()
-    num_removed = stage.decide() if num_grouped else 0
-    return {"candidate_pairs": num_pairs, "grouped_documents": num_grouped, "removed": num_removed}
+    counts = stage.pair()
+    counts["grouped_documents"] = stage.group(counts["candidate_pairs"], edges_in_memory)
+    return {**counts, **stage.decide()}
 
 
 class _NearStage:
-    """The three steps and the files between them."""
+    """The steps and the files between them."""
 
     def __init__(
         self,
@@ -63,113 +88,184 @@ class _NearStage:
         self._refs = refs
         self._reader = Survivors(config, clean, found)
         self._folder = folder
-        self._partitions = num_partitions(refs)
-        self._scratch = shards.join(folder, "scratch")
+        self._partitions = num_partitions(len(refs))
 
-    def pair(self) -> int:
-        """Writes the candidate pairs of each key partition; returns how many."""
-        near, partitions, reader, folder = self._near, self._partitions, self._reader, self._folder
+    def pair(self) -> dict[str, int]:
+        """Writes where a shard's documents stand, and the candidate pairs of each range of numbers; returns counts."""
+        near, partitions, reader, url = self._near, self._partitions, self._reader, self._at("pairs.json")
+        places, pairs = self._at("places"), self._at("pairs")
 
         def send(ref: ShardRef) -> Parcels:
-            table = _key_rows(reader, ref, near)
-            keys = by_range(table["key"].to_numpy(), partitions)
-            return Parcels(f"{ref.index:06d}", split_by_partition(table, keys))
+            keys, rows = _key_rows(reader, ref, near)
+            write_partition(places, ref.index, rows)
+            return Parcels(f"{ref.index:06d}", split_by_partition(keys, by_range(keys["key"].to_numpy(), partitions)))
 
-        def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
-            pairs = clusters.candidate_pairs(group[1])
-            shards.write_parquet(shards.join(folder, "pairs", f"{group[0]:06d}.parquet"), pairs)
-            return {"partition": group[0], "pairs": pairs.num_rows}
+        def send_pairs(found: tuple[int, pa.Table]) -> Parcels:
+            ranges = by_number(found[1]["a"].to_numpy(), partitions)
+            return Parcels(f"{found[0]:06d}", split_by_partition(found[1], ranges))
+
+        def write(received: tuple[int, pa.Table]) -> dict[str, Any]:
+            distinct = clusters.distinct_pairs(received[1])
+            write_partition(pairs, received[0], distinct)
+            return {"partition": received[0], "pairs": distinct.num_rows}
 
         def construct(pipeline: beam.Pipeline) -> None:
-            exchange = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByBandKey")
-            outcomes = pipeline | Tasks(self._refs) | "Keys" >> beam.Map(send) | exchange | "Pairs" >> beam.Map(write)
-            _ = outcomes | Gather(shards.join(folder, "pairs.json"))
+            buckets = pipeline | Tasks(self._refs) | "Keys" >> beam.Map(send) | self._exchange("ByBandKey")
+            paired = buckets | "Pairs" >> beam.MapTuple(lambda name, rows: (name, clusters.candidate_pairs(rows)))
+            sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber")
+            outcomes = (sent | "Distinct" >> beam.Map(write), paired | "Large" >> beam.Map(_num_large))
+            _ = outcomes | beam.Flatten() | Gather(url)
 
         self._engine.run("near: keys", construct)
-        return sum(outcome["pairs"] for outcome in shards.read_json(shards.join(folder, "pairs.json")))
+        return {"candidate_pairs": sum_outcomes(url, "pairs"), "large_buckets": sum_outcomes(url, "large_buckets")}
 
-    def group(self) -> int:
-        """Writes `groups` (number, group) and the pairs of each group partition; returns the grouped documents."""
-        folder = shards.join(self._folder, "pairs")
-        tables = [shards.read_parquet(shards.join(folder, path)) for path in shards.list_files(folder)]
-        if not tables:
-            return 0
-        pairs = pa.concat_tables(tables).group_by(["a", "b"]).aggregate([])
-        pairs = pairs.sort_by([("a", "ascending"), ("b", "ascending")])
-        groups = clusters.components(pairs)
-        shards.write_parquet(shards.join(self._folder, "groups.parquet"), groups)
-        at = np.searchsorted(groups["doc"].to_numpy(), pairs["a"].to_numpy())
-        named = pairs.append_column("group", groups["group"].take(pa.array(at)))
-        for partition, part in split_by_partition(named, named["group"].to_numpy() % self._partitions).items():
-            shards.write_parquet(shards.join(self._folder, "grouped_pairs", f"{partition:06d}.parquet"), part)
-        return int(groups.num_rows)
+    def group(self, num_pairs: int, edges_in_memory: int) -> int:
+        """Writes each shard's grouped rows and each group partition's pairs; returns the grouped documents."""
+        num_grouped = Components(self._engine, self._folder, self._partitions).run(num_pairs, edges_in_memory)
+        partitions, shard_indices = self._partitions, [ref.index for ref in self._refs]
+        places, pairs, groups = self._at("places"), self._at("pairs"), self._at("groups")
+        members, named_pairs = self._at("members"), self._at("named_pairs")
 
-    def decide(self) -> int:
-        """Brings each group's texts together and writes the decisions by shard; returns how many."""
-        near, partitions, reader, folder = self._near, self._partitions, self._reader, self._folder
+        def send_numbers(shard: int) -> Parcels:
+            rows = read_partition(places, shard, _PLACE_SCHEMA)
+            return Parcels(f"{shard:06d}", split_by_partition(rows, by_number(rows["number"].to_numpy(), partitions)))
+
+        def send_members(received: tuple[int, pa.Table]) -> Parcels:
+            partition, rows = received
+            known = read_partition(groups, partition, clusters.GROUP_SCHEMA)
+            grouped = _with_group(rows, rows["number"].to_numpy(), known)
+            return Parcels(f"{partition:06d}", split_by_partition(grouped, grouped["shard"].to_numpy()))
+
+        def write_members(received: tuple[int, pa.Table]) -> dict[str, Any]:
+            rows = received[1].select(_MEMBER_SCHEMA.names).sort_by("row")
+            write_partition(members, received[0], rows)
+            return {"shard": received[0], "members": rows.num_rows}
+
+        def send_pairs(partition: int) -> Parcels:
+            table = read_partition(pairs, partition, clusters.PAIR_SCHEMA)
+            known = read_partition(groups, partition, clusters.GROUP_SCHEMA)
+            named = _with_group(table, table["a"].to_numpy(), known)
+            return Parcels(f"{partition:06d}", split_by_partition(named, named["group"].to_numpy() % partitions))
+
+        def write_pairs(received: tuple[int, pa.Table]) -> dict[str, Any]:
+            order = [(name, "ascending") for name in ("group", "a", "b")]
+            write_partition(named_pairs, received[0], received[1].sort_by(order))
+            return {"partition": received[0], "pairs": received[1].num_rows}
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            sent = pipeline | "Shards" >> Tasks(shard_indices) | "Numbers" >> beam.Map(send_numbers)
+            found = sent | self._exchange("ByNumber") | "Members" >> beam.Map(send_members)
+            routed = pipeline | "Ranges" >> Tasks(range(partitions)) | "NamedPairs" >> beam.Map(send_pairs)
+            outcomes = (
+                found | self._exchange("MembersByShard") | "WriteMembers" >> beam.Map(write_members),
+                routed | self._exchange("PairsByGroup") | "WritePairs" >> beam.Map(write_pairs),
+            )
+            _ = outcomes | beam.Flatten() | Gather(self._at("members.json"))
+
+        self._engine.run("near: members", construct)
+        return num_grouped
+
+    def decide(self) -> dict[str, int]:
+        """Brings each group's texts together and writes the decisions by shard; returns counts."""
+        near, partitions, reader, url = self._near, self._partitions, self._reader, self._at("tasks.json")
+        members, named_pairs = self._at("members"), self._at("named_pairs")
 
         def send(ref: ShardRef) -> Parcels:
-            table = _grouped_rows(reader, ref, shards.read_parquet(shards.join(folder, "groups.parquet")))
+            table = _grouped_rows(reader, ref, read_partition(members, ref.index, _MEMBER_SCHEMA))
             parts = split_by_partition(table, table["group"].to_numpy() % partitions) if table else {}
             return Parcels(f"{ref.index:06d}", parts)
 
-        def decide(group: tuple[int, pa.Table]) -> pa.Table:
-            pairs = shards.read_parquet(shards.join(folder, "grouped_pairs", f"{group[0]:06d}.parquet"))
-            return decision_table(_resolve_partition(group[1], pairs, near), "near")
+        def resolve(received: tuple[int, pa.Table]) -> tuple[pa.Table, dict[str, Any]]:
+            pairs = read_partition(named_pairs, received[0], _NAMED_PAIR_SCHEMA)
+            decisions, counts = _resolve_partition(received[1], pairs, near)
+            return decision_table(decisions, "near"), {"partition": received[0], **counts}
 
         def construct(pipeline: beam.Pipeline) -> None:
-            exchange = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByGroup")
-            decided = (
-                pipeline | Tasks(self._refs) | "Texts" >> beam.Map(send) | exchange | "Resolve" >> beam.Map(decide)
-            )
-            _ = decided | WriteDecisions(self._engine, folder) | Gather(shards.join(folder, "tasks.json"))
+            grouped = pipeline | Tasks(self._refs) | "Texts" >> beam.Map(send) | self._exchange("ByGroup")
+            resolved = grouped | "Resolve" >> beam.Map(resolve)
+            decided = resolved | "Decisions" >> beam.MapTuple(lambda decisions, _: decisions)
+            counted = resolved | "Counts" >> beam.MapTuple(lambda _, counts: counts)
+            _ = (decided | WriteDecisions(self._engine, self._folder), counted) | beam.Flatten() | Gather(url)
 
         self._engine.run("near: verify", construct)
-        return sum(outcome["removed"] for outcome in shards.read_json(shards.join(folder, "tasks.json")))
+        return {name: sum_outcomes(url, name) for name in ("compared_pairs", "verified_pairs", "removed")}
+
+    def _at(self, name: str) -> str:
+        return shards.join(self._folder, name)
+
+    def _exchange(self, label: str) -> ExchangeByPartition:
+        return ExchangeByPartition(self._engine.exchange_carrier, self._at("scratch"), label)
 
 
-def _key_rows(reader: Survivors, ref: ShardRef, near: NearConfig) -> pa.Table:
-    """One row (key, doc) for each band of each document that has words."""
-    tables = [_KEY_SCHEMA.empty_table()]
+def _key_rows(reader: Survivors, ref: ShardRef, near: NearConfig) -> tuple[pa.Table, pa.Table]:
+    """One row (key, doc) for each band of each document that has words; and where each document stands."""
+    keyed, rows = [_KEY_SCHEMA.empty_table()], [_PLACE_SCHEMA.empty_table()]
     for table in reader.read(ref):
-        keys = minhash.keys_in_scope(minhash.band_keys(table, near), reader.scope(ref)).ravel()
+        of_bands = part_by_numbers(minhash.band_keys(table, near), table, near)
+        keys = minhash.keys_in_scope(of_bands, reader.scope(ref)).ravel()
         docs = np.repeat(table["number"].to_numpy(), near.bands)
         worded = keys != minhash.NO_KEY
-        tables.append(pa.table({"key": keys[worded], "doc": docs[worded]}, schema=_KEY_SCHEMA))
+        keyed.append(pa.table({"key": keys[worded], "doc": docs[worded]}, schema=_KEY_SCHEMA))
+        rows.append(table.select(_PLACE_SCHEMA.names).cast(_PLACE_SCHEMA))
         report_progress(table.num_rows, table["text"].nbytes)
+    return pa.concat_tables(keyed), pa.concat_tables(rows)
+
+
+def _num_large(paired: tuple[int, pa.Table]) -> dict[str, Any]:
+    return {"partition": paired[0], "large_buckets": int(paired[1].schema.metadata[clusters.LARGE_BUCKETS])}
+
+
+def _with_group(rows: pa.Table, numbers: np.ndarray[Any, Any], groups: pa.Table) -> pa.Table:
+    """The rows whose number is in `groups` (`GROUP_SCHEMA`, ascending), with its `group` as one more column."""
+    known = groups["doc"].to_numpy()
+    if len(known) == 0:
+        return rows.slice(0, 0).append_column(_NAMED_PAIR_SCHEMA.field("group"), pa.array([], pa.int64()))
+    at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+    found = known[at] == numbers
+    group = pa.array(groups["group"].to_numpy()[at[found]], pa.int64())
+    return rows.filter(pa.array(found)).append_column(_NAMED_PAIR_SCHEMA.field("group"), group)
+
+
+def _grouped_rows(reader: Survivors, ref: ShardRef, members: pa.Table) -> pa.Table | None:
+    """The shard's documents that belong to a group, `members` by row; None where there is none."""
+    if members.num_rows == 0:
+        return None
+    rows, groups = members["row"].to_numpy(), members["group"].to_numpy()
+    tables = []
+    for table in reader.read(ref):
+        mine = table["row"].to_numpy()
+        at = np.minimum(np.searchsorted(rows, mine), len(rows) - 1)
+        found = rows[at] == mine
+        tables.append(table.filter(pa.array(found)).append_column("group", pa.array(groups[at[found]])))
     return pa.concat_tables(tables)
 
 
-def _grouped_rows(reader: Survivors, ref: ShardRef, groups: pa.Table) -> pa.Table | None:
-    """The shard's documents that belong to a group; None for an empty shard."""
-    known, group = groups["doc"].to_numpy(), groups["group"].to_numpy()
-    tables = []
-    for table in reader.read(ref):
-        numbers = table["number"].to_numpy()
-        at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-        found = known[at] == numbers
-        tables.append(table.filter(pa.array(found)).append_column("group", pa.array(group[at[found]])))
-    return pa.concat_tables(tables) if tables else None
-
-
-def _resolve_partition(table: pa.Table, pairs: pa.Table, near: NearConfig) -> pa.Table:
-    """Decisions on all groups of one partition."""
+def _resolve_partition(table: pa.Table, pairs: pa.Table, near: NearConfig) -> tuple[pa.Table, dict[str, int]]:
+    """Decisions on all groups of one partition, whose `pairs` ascend by group; and how many pairs were compared."""
     preferred = [("group", "ascending"), ("priority", "ascending"), ("timestamp", "ascending")]
     rows = table.sort_by([*preferred, ("digest", "ascending"), ("id", "ascending")])
-    bounds = _named_bounds(rows["group"].to_numpy())
-    edges = pairs.sort_by([("group", "ascending"), ("a", "ascending"), ("b", "ascending")])
-    edge_bounds = dict(_named_bounds(edges["group"].to_numpy()))
+    edge_bounds = dict(_named_bounds(pairs["group"].to_numpy()))
     numbers = rows["number"].to_numpy()
-    a, b = edges["a"].to_numpy(), edges["b"].to_numpy()
+    ends = np.stack([pairs["a"].to_numpy(), pairs["b"].to_numpy()], axis=1)
+    large = pairs["large"].to_numpy()
     found: list[dict[str, Any]] = []
-    for group, (start, end) in bounds:
+    counts = {"compared_pairs": 0, "verified_pairs": 0}
+    for group, (start, end) in _named_bounds(rows["group"].to_numpy()):
         low, high = edge_bounds[group]
-        local = {int(number): index for index, number in enumerate(numbers[start:end])}
-        linked = [(local[int(x)], local[int(y)]) for x, y in zip(a[low:high], b[low:high], strict=True)]
+        local = _places(numbers[start:end], ends[low:high])
         members = rows.slice(start, end - start)
-        texts = [bytes(view) for view in text_views(members)]
-        found += [_decision(members, resolved) for resolved in verify.resolve_group(texts, linked, near)]
-    return pa.Table.from_pylist(found, schema=_FOUND_SCHEMA)
+        resolved = verify.resolve_group([bytes(view) for view in text_views(members)], local, near)
+        sparse = set(local[large[low:high]].ravel().tolist())
+        found += [_decision(members, row, row.removed in sparse) for row in resolved.removed]
+        counts["compared_pairs"] += resolved.num_compared
+        counts["verified_pairs"] += resolved.num_verified
+    return pa.Table.from_pylist(found, schema=_FOUND_SCHEMA), counts
+
+
+def _places(numbers: np.ndarray[Any, Any], named: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where in `numbers` each of the `named` stands."""
+    order = np.argsort(numbers, kind="stable")
+    return order[np.searchsorted(numbers[order], named)]
 
 
 _FOUND_SCHEMA = pa.schema(
@@ -187,7 +283,7 @@ _FOUND_SCHEMA = pa.schema(
 )
 
 
-def _decision(members: pa.Table, resolved: verify.NearDuplicate) -> dict[str, Any]:
+def _decision(members: pa.Table, resolved: verify.NearDuplicate, is_large: bool) -> dict[str, Any]:
     gone, stays = (
         members.select(["id", "shard", "row"]).slice(index, 1).to_pylist()[0]
         for index in (resolved.removed, resolved.kept)
@@ -196,7 +292,7 @@ def _decision(members: pa.Table, resolved: verify.NearDuplicate) -> dict[str, An
     return {
         **gone,
         "reason": verify.REASON,
-        "detail": detail,
+        "detail": detail + _LARGE if is_large else detail,
         "duplicate_of": stays["id"],
         "duplicate_offset": None,
         "kept_shard": stays["shard"],

@@ -8,9 +8,11 @@ from datetime import date
 from typing import Any
 
 from finpile import shards
-from finpile.config import ReportConfig
+from finpile.config import NearConfig, ReportConfig
+from finpile.dedup import s_curve
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
+from finpile.report.near import JACCARDS, NearFacts
 from finpile.report.statistics import CorpusStatistics, RemovalCount, SourceStatistics, YearStatistics
 from finpile.report.table3 import Comparison
 from finpile.shards import StageRecord
@@ -24,6 +26,7 @@ def write(
     config: ReportConfig,
     records: Mapping[str, StageRecord],
     heldout_after: date | None,
+    near: NearConfig | None,
     comparison: Comparison | None = None,
 ) -> list[str]:
     """Writes `reports/` from the records of the stages before; returns the files."""
@@ -41,6 +44,7 @@ def write(
         heldout_after=heldout_after.isoformat() if heldout_after else "",
         comparison=comparison,
         comparison_has_ours=comparison is not None,
+        near=near_facts(near, records["near"].counts) if near else None,
         details=_details(records),
     )
     return write_reports(tree.reports, corpus_statistics(groups, config.private), removals, facts)
@@ -95,6 +99,19 @@ def count_removals(ledger: Iterable[Mapping[str, Any]]) -> list[RemovalCount]:
     ]
 
 
+def near_facts(near: NearConfig, counts: Mapping[str, Any]) -> NearFacts:
+    """What the page says of near duplicates, from the setting and the stage's counts."""
+    return NearFacts(
+        config=near,
+        curve=tuple(s_curve(near, JACCARDS).tolist()),
+        num_candidate_pairs=counts["candidate_pairs"],
+        num_large_buckets=counts["large_buckets"],
+        num_compared_pairs=counts["compared_pairs"],
+        num_verified_pairs=counts["verified_pairs"],
+        num_removed=counts["removed"],
+    )
+
+
 def _sums(rows: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
     rows = list(rows)
     return {name: sum(row[name] for row in rows) for name in names}
@@ -123,7 +140,8 @@ def rewrite(tree: Tree, manifest: dict[str, Any], comparison: Comparison | None 
     report = ReportConfig(private=tuple(config["report"]["private"]))
     shards.remove_tree(tree.manifest)
     shards.remove_tree(tree.reports)
-    files = write(tree, manifest["name"], report, records, _day(config["heldout"]["after"]), comparison)
+    near = NearConfig(**config["dedup"]["near"]) if config["dedup"]["near"] else None
+    files = write(tree, manifest["name"], report, records, _day(config["heldout"]["after"]), near, comparison)
     record = replace(records["reports"], files=report_files(tree))
     shards.save_stage(tree.work("reports"), record)
     stages = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]

@@ -29,10 +29,11 @@ from finpile_pipelines.decisions import (
     decisions_url,
     spans_url,
 )
-from finpile_pipelines.dedup import digest_bits, num_partitions
+from finpile_pipelines.dedup import digest_bits
 from finpile_pipelines.engine import Engine, Gather, Tasks
-from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile_pipelines.exchange import Parcels
 from finpile_pipelines.local import report_progress
+from finpile_pipelines.round_trip import by_hash, exchanged_bytes, read_answer, there_and_back
 from finpile_pipelines.shardrefs import ShardRef
 from finpile_pipelines.survivors import Survivors
 from finpile_pipelines.symbols import Alphabet, open_alphabet
@@ -107,10 +108,9 @@ class _Round:
         self._share(engine)
         self._match(engine)
         outcomes = self._cut(engine)
-        exchanged = [row for name in ("minimizers", "shared", "contexts", "matches") for row in self._json(name)]
         return {
             **{name: sum(outcome[name] for outcome in outcomes) for name in _COUNTED},
-            "exchanged_bytes": sum(row["size_bytes"] for row in exchanged),
+            "exchanged_bytes": exchanged_bytes(self.folder, "minimizers", "shared", "contexts", "matches"),
         }
 
     def _share(self, engine: Engine) -> None:
@@ -121,34 +121,32 @@ class _Round:
             rows = substrings.minimizers(texts, self.config, self.reader.scope(ref), ref.index)
             return self._by_hash(ref, rows)
 
-        def answer(group: tuple[int, pa.Table]) -> Parcels:
-            shared = substrings.shared_minimizers(group[1])
-            return Parcels(f"{group[0]:06d}", split_by_partition(shared, shared["shard"].to_numpy()))
+        def answer(met: pa.Table) -> pa.Table:
+            return substrings.shared_minimizers(met)
 
-        self._there_and_back(engine, "substring: minimizers", ("minimizers", send), ("shared", answer))
+        there_and_back(engine, self.refs, self.folder, "substring: minimizers", minimizers=send, shared=answer)
 
     def _match(self, engine: Engine) -> None:
         """Writes, for each shard, the repeated windows of its contexts."""
 
         def send(ref: ShardRef) -> Parcels:
             table = self._read(ref)
-            shard, shared = _shard(ref, table), self._shared(ref)
+            shard, shared = shard_of(ref, table), self._shared(ref)
             rows = substrings.contexts(self._symbols(table), shard, shared, self.config, self.reader.scope(ref))
             return self._by_hash(ref, rows)
 
-        def answer(group: tuple[int, pa.Table]) -> Parcels:
-            found = substrings.match_contexts(group[1], self.config, self.alphabet.widths)
-            return Parcels(f"{group[0]:06d}", split_by_partition(found, found["shard"].to_numpy()))
+        def answer(met: pa.Table) -> pa.Table:
+            return substrings.match_contexts(met, self.config, self.alphabet.widths)
 
-        self._there_and_back(engine, "substring: contexts", ("contexts", send), ("matches", answer))
+        there_and_back(engine, self.refs, self.folder, "substring: contexts", contexts=send, matches=answer)
 
     def _cut(self, engine: Engine) -> list[dict[str, int]]:
         """Writes, for each shard, all spans cut so far and the documents of which nothing is left."""
 
         def cut(ref: ShardRef) -> dict[str, int]:
             table = self._read(ref)
-            texts, shard, shared = self._symbols(table), _shard(ref, table), self._shared(ref)
-            matches = _read(self._answer("matches", ref.index), substrings.MATCH_SCHEMA)
+            texts, shard, shared = self._symbols(table), shard_of(ref, table), self._shared(ref)
+            matches = read_answer(self.folder, "matches", ref.index, substrings.MATCH_SCHEMA)
             covered = substrings.cover(texts, shard, shared, matches, self.config, self.reader.scope(ref))
             report_progress(table.num_rows, table["text"].nbytes)
             return {
@@ -163,29 +161,11 @@ class _Round:
             _ = outcomes | Gather(shards.join(self.folder, "cut.json"))
 
         engine.run("substring: cut", construct)
-        return self._json("cut")
-
-    def _there_and_back(self, engine: Engine, label: str, there: tuple[str, Any], back: tuple[str, Any]) -> None:
-        """Tables of each shard to their partitions, and the partitions' answers to files of the shards."""
-        carrier, scratch = engine.exchange_carrier, shards.join(self.folder, "scratch")
-
-        def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
-            shards.write_parquet(self._answer(back[0], group[0]), group[1])
-            return {"origin": str(group[0]), "size_bytes": group[1].nbytes}
-
-        def construct(pipeline: beam.Pipeline) -> None:
-            sent = pipeline | Tasks(self.refs) | "Send" >> beam.Map(there[1])
-            _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(shards.join(self.folder, f"{there[0]}.json"))
-            met = sent | ExchangeByPartition(carrier, scratch, f"{there[0].title()}ByHash")
-            answers = met | "Answer" >> beam.Map(back[1])
-            returned = answers | ExchangeByPartition(carrier, scratch, f"{back[0].title()}ByShard")
-            _ = returned | "Write" >> beam.Map(write) | Gather(shards.join(self.folder, f"{back[0]}.json"))
-
-        engine.run(label, construct)
+        found: list[dict[str, int]] = shards.read_json(shards.join(self.folder, "cut.json"))
+        return found
 
     def _by_hash(self, ref: ShardRef, rows: pa.Table) -> Parcels:
-        partition = by_range(rows["hash"].to_numpy(), num_partitions(self.refs))
-        return Parcels(f"{ref.index:06d}", split_by_partition(rows, partition))
+        return by_hash(ref, rows, len(self.refs))
 
     def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
         """The round's spans joined to those before; returns what the round took."""
@@ -208,28 +188,14 @@ class _Round:
         return self.alphabet.symbols(table["text"])
 
     def _shared(self, ref: ShardRef) -> Any:
-        return _read(self._answer("shared", ref.index), substrings.MINIMIZER_SCHEMA)["hash"].to_numpy()
-
-    def _answer(self, name: str, shard: int) -> str:
-        return shards.join(self.folder, name, f"{shard:06d}.parquet")
-
-    def _json(self, name: str) -> list[dict[str, int]]:
-        found: list[dict[str, int]] = shards.read_json(shards.join(self.folder, f"{name}.json"))
-        return found
+        return read_answer(self.folder, "shared", ref.index, substrings.MINIMIZER_SCHEMA)["hash"].to_numpy()
 
 
 _COUNTED = ("removed", "cut_bytes", "windows", "text_bytes")
 
 
-def _size(parcels: Parcels) -> dict[str, Any]:
-    return {"origin": parcels.origin, "size_bytes": sum(table.nbytes for table in parcels.tables.values())}
-
-
-def _read(url: str, schema: pa.Schema) -> pa.Table:
-    return shards.read_parquet(url) if shards.exists(url) else schema.empty_table()
-
-
-def _shard(ref: ShardRef, table: pa.Table) -> substrings.Shard:
+def shard_of(ref: ShardRef, table: pa.Table) -> substrings.Shard:
+    """What is known of the documents of a table of `Survivors`, beside their texts."""
     times = table["timestamp"].combine_chunks()
     seconds = times.cast(pa.int64()).fill_null(0).to_numpy()
     high, low = substrings.order_keys(ref.entry, seconds, np.asarray(times.is_null()), digest_bits(table["digest"]))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile.dedup import NO_KEY, candidate_pairs, components
-from finpile.dedup.clusters import LARGE_BUCKETS, MAX_ALL_PAIRS
+from finpile.dedup import NO_KEY, candidate_pairs, clusters, components
+from finpile.dedup.clusters import LARGE_BUCKETS, MAX_ALL_PAIRS, NEIGHBOUR_SCHEMA, PAIR_SCHEMA, Stars
 
 Pairs = list[tuple[int, int]]
 
@@ -67,6 +67,23 @@ def test_large_buckets_give_star_and_chain(size: int) -> None:
     assert pairs_of(table) == brute_pairs(rows)
     assert table.schema.metadata == {LARGE_BUCKETS: b"0" if size == MAX_ALL_PAIRS else b"1"}
     assert size > MAX_ALL_PAIRS or table.num_rows == size * (size - 1) // 2
+    first, second = sorted(docs[:3])[:2]
+    alone = [pair for pair in brute_pairs(rows) if pair not in brute_pairs(rows[:-3])]
+    large = {pair for pair, flag in zip(pairs_of(table), table["large"].to_pylist(), strict=True) if flag}
+    assert large == (set() if size == MAX_ALL_PAIRS else set(pairs_of(table)) - set(alone))
+    assert (first, second) in pairs_of(table)
+
+
+def test_distinct_pairs_keep_the_word_of_a_large_bucket() -> None:
+    rows = [(3, 4, False), (1, 2, False), (3, 4, True), (1, 2, False), (1, 3, True)]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    table = clusters.distinct_pairs(pa.table(columns, schema=PAIR_SCHEMA))
+    assert table.to_pylist() == [
+        {"a": 1, "b": 2, "large": False},
+        {"a": 1, "b": 3, "large": True},
+        {"a": 3, "b": 4, "large": True},
+    ]
+    assert clusters.distinct_pairs(PAIR_SCHEMA.empty_table()).equals(PAIR_SCHEMA.empty_table())
 
 
 def test_pairs_of_many_random_buckets_equal_those_of_brute_force() -> None:
@@ -93,3 +110,87 @@ def test_a_long_chain_in_any_order_is_one_component() -> None:
     table = components(pa.table({"a": links * 3, "b": (links + 1) * 3}))
     assert table["doc"].to_pylist() == list(range(0, 60_001, 3))
     assert set(table["group"].to_pylist()) == {0}
+
+
+def neighbours_of(edges: Pairs) -> pa.Table:
+    nodes, others = [edge[0] for edge in edges], [edge[1] for edge in edges]
+    return pa.table([pa.array(nodes, pa.int64()), pa.array(others, pa.int64())], schema=NEIGHBOUR_SCHEMA)
+
+
+def edges_of(stars: Stars) -> set[tuple[int, int]]:
+    return set(zip(stars.edges["node"].to_pylist(), stars.edges["neighbour"].to_pylist(), strict=True))
+
+
+def brute_star(pairs: Pairs, is_large: bool) -> set[tuple[int, int]]:
+    """As the paper has it, node by node: (larger end, smaller end)."""
+    made = set()
+    for node in {doc for pair in pairs for doc in pair}:
+        around = {a + b - node for a, b in pairs if node in (a, b)}
+        smaller = {other for other in around if other < node}
+        smallest = min(smaller | {node})
+        made |= {(other, smallest) for other in (around - smaller if is_large else smaller | {node})}
+    return {(node, other) for node, other in made if node != other}
+
+
+EDGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)).filter(lambda pair: pair[0] < pair[1]), max_size=30)
+
+
+@given(EDGES)
+def test_star_steps_equal_those_of_a_slow_twin(pairs: Pairs) -> None:
+    large = clusters.large_star(clusters.both_ends(neighbours_of(pairs)))
+    assert edges_of(large) == brute_star(pairs, is_large=True)
+    assert (large.num_changed == 0) == (edges_of(large) == {(b, a) for a, b in pairs})
+    small = clusters.small_star(neighbours_of([(b, a) for a, b in pairs]))
+    assert edges_of(small) == brute_star(pairs, is_large=False)
+    assert (small.num_changed == 0) == (edges_of(small) == {(b, a) for a, b in pairs})
+
+
+def parts_of(table: pa.Table, num_parts: int) -> list[pa.Table]:
+    """The rows by their first column, as an exchange brings them together."""
+    part = table.column(0).to_numpy() % num_parts
+    return [table.filter(pa.array(part == number)) for number in range(num_parts)]
+
+
+def starred_groups(pairs: pa.Table, num_parts: int) -> tuple[pa.Table, int]:
+    """The groups by star rounds over parts, and how many rounds that took."""
+    parts, rounds, changed = parts_of(pairs, num_parts), 0, 1
+    while changed:
+        ends = pa.concat_tables([clusters.both_ends(part) for part in parts])
+        large = [clusters.large_star(part) for part in parts_of(ends, num_parts)]
+        larger = pa.concat_tables([stars.edges for stars in large])
+        small = [clusters.small_star(part) for part in parts_of(larger, num_parts)]
+        assert sum(stars.edges.num_rows for stars in small) <= len(pairs)  # never more edges than there were
+        parts, rounds = [stars.edges for stars in small], rounds + 1
+        changed = sum(stars.num_changed for stars in [*large, *small])
+    found = pa.concat_tables([clusters.star_groups(part) for part in parts])
+    return clusters.distinct_groups(found), rounds
+
+
+def joined(pairs: Pairs) -> pa.Table:
+    a, b = ([pair[side] for pair in pairs] for side in (0, 1))
+    return pa.table({"a": pa.array(a, pa.int64()), "b": pa.array(b, pa.int64())})
+
+
+@given(EDGES, st.integers(1, 4))
+def test_star_rounds_give_the_components_of_any_graph(pairs: Pairs, num_parts: int) -> None:
+    table = joined(pairs)
+    assert starred_groups(table, num_parts)[0].equals(components(table))
+
+
+NUMBERS = (np.random.default_rng(1).permutation(4096) * 2**50 + 5).tolist()
+SHAPES = {
+    "path": list(pairwise(NUMBERS)),
+    "path in order": list(pairwise(sorted(NUMBERS))),
+    "star at the smallest": [(min(NUMBERS), other) for other in NUMBERS if other != min(NUMBERS)],
+    "star at the largest": [(max(NUMBERS), other) for other in NUMBERS if other != max(NUMBERS)],
+    "cliques": [pair for first in range(0, 400, 20) for pair in combinations(NUMBERS[first : first + 20], 2)],
+    "tree": [(NUMBERS[at], NUMBERS[(at - 1) // 2]) for at in range(1, 4096)],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_star_rounds_give_the_components_of_large_shapes_in_few_rounds(shape: str) -> None:
+    table = joined([(min(pair), max(pair)) for pair in SHAPES[shape]])
+    groups, rounds = starred_groups(table, 3)
+    assert groups.equals(components(table))
+    assert rounds <= 13  # 1 + log2 of 4,096 nodes

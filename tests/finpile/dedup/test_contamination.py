@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from finpile.config import DecontaminateConfig, EvalSetConfig
 from finpile.dedup import _contamination_kernels, verify
 from finpile.dedup.contamination import (
     ITEM_SCHEMA,
-    ContaminationConfig,
     EvalIndex,
     boilerplate,
     condemned,
@@ -37,15 +37,22 @@ WORD = re.compile("[0-9A-Za-z\u00c0-\u1fff\u2080-\u2fff]+|[\u3040-\U0010ffff]")
 FOLD = str.maketrans({chr(upper): chr(upper + 32) for upper in range(0x41, 0x5B)})
 Words = tuple[str, ...]
 Item = tuple[str, str, list[str]]
-DEFAULT = ContaminationConfig()
-SMALL = ContaminationConfig(ngram=3, min_words=2, max_documents=2, min_coverage=0.5)
+SETS = (EvalSetConfig(name="s", paths=("s.jsonl",), fields=("text",)),)
+
+
+def decontaminate(**settings: Any) -> DecontaminateConfig:
+    return DecontaminateConfig(sets=SETS, **settings)
+
+
+DEFAULT = decontaminate()
+SMALL = decontaminate(ngram=3, min_words=2, max_documents=2, min_coverage=0.5)
 
 
 def item_table(items: list[Item]) -> pa.Table:
     return pa.table(dict(zip(ITEM_SCHEMA.names, map(list, zip(*items, strict=True)), strict=True)), schema=ITEM_SCHEMA)
 
 
-def overlaps(shards: list[list[str]], items: list[Item], config: ContaminationConfig) -> list[dict[str, Any]]:
+def overlaps(shards: list[list[str]], items: list[Item], config: DecontaminateConfig) -> list[dict[str, Any]]:
     """The whole way, as a pipeline goes it; `row` counts through the shards."""
     index = EvalIndex.build(item_table(items), config)
     found = [index.find(pa.array(shard, pa.large_string())) for shard in shards]
@@ -70,7 +77,7 @@ def spelled(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def slow_grams(text: str, config: ContaminationConfig) -> list[tuple[int, Words]]:
+def slow_grams(text: str, config: DecontaminateConfig) -> list[tuple[int, Words]]:
     words = tuple(word for word, _, _ in spelled(text))
     if config.min_words <= len(words) < config.ngram:
         return [(0, words)]
@@ -85,7 +92,7 @@ def slow_first(text: str, gram: Words) -> tuple[int, int] | None:
     return None
 
 
-def slow_overlaps(texts: list[str], items: list[Item], config: ContaminationConfig) -> list[dict[str, Any]]:
+def slow_overlaps(texts: list[str], items: list[Item], config: DecontaminateConfig) -> list[dict[str, Any]]:
     wanted = {gram for _, _, fields in items for field in fields for _, gram in slow_grams(field, config)}
     where = [{gram: span for gram in wanted if (span := slow_first(text, gram))} for text in texts]
     counts = Counter(gram for grams in where for gram in grams)
@@ -117,7 +124,7 @@ def slow_overlaps(texts: list[str], items: list[Item], config: ContaminationConf
 TEXT = st.lists(st.sampled_from(["a", "B", "b", "1", "11", "é", "漢", " ", ", ", "\u2019"]), max_size=24).map(" ".join)
 GLUED = st.text(st.sampled_from("aB1 é漢\u2019\u2049\u3001\u00a3\u2080😀"), max_size=20)
 CONFIGS = st.builds(
-    ContaminationConfig,
+    decontaminate,
     ngram=st.integers(2, 5),
     min_words=st.integers(1, 2),
     max_documents=st.integers(1, 4),
@@ -131,7 +138,7 @@ CONFIGS = st.builds(
     config=CONFIGS,
 )
 def test_overlaps_are_those_of_sets_of_words(
-    texts: list[str], fields: list[list[str]], config: ContaminationConfig
+    texts: list[str], fields: list[list[str]], config: DecontaminateConfig
 ) -> None:
     items = [("set", str(number), texts_of_item) for number, texts_of_item in enumerate(fields)]
     texts = [*texts, *(" x ".join(texts_of_item) for texts_of_item in fields)]  # that something is found
@@ -163,7 +170,7 @@ def test_an_item_is_found_wherever_it_stands_in_a_long_text() -> None:
         for number, item in enumerate([passage, short]):
             expected.append((len(texts), str(number), len(" ".join([*filler, ""]).encode()) if before else 0))
             texts.append(" ".join([*filler, *item, *filler[:50]]))
-    config = ContaminationConfig(max_documents=len(texts))
+    config = decontaminate(max_documents=len(texts))
     found = overlaps([texts], [("s", "0", [" ".join(passage)]), ("s", "1", [" ".join(short)])], config)
     assert [(row["row"], row["item"], row["start"]) for row in found] == expected
     assert {row["coverage"] for row in found} == {1.0}
@@ -302,7 +309,7 @@ def test_nothing_gives_nothing() -> None:
 def test_settings_that_cannot_be_meant_are_refused(setting: dict[str, Any]) -> None:
     ((name, value),) = setting.items()
     with pytest.raises(ConfigError, match=rf"{name} is {value}: expected"):
-        ContaminationConfig(**setting)
+        decontaminate(**setting)
 
 
 BOUNDED = """
@@ -323,8 +330,9 @@ texts = ["".join(rng.choices("abC1 .,é\\u2019\\u2049\\u2080漢。😀", k=rng.r
 texts += [" ".join(rng.choices("ab", k=size)) for size in (1023, 1024, 1025, 1056, 1057, 5000)] + ["", "a" * 9999]
 items = pa.table({"set": ["s"] * 206, "item": map(str, range(206)), "texts": [[t] for t in texts[:206]]},
                  schema=c.ITEM_SCHEMA)
+sets = (c.EvalSetConfig(name="s", paths=("s.jsonl",), fields=("text",)),)
 for ngram, least in ((1, 1), (4, 2), (13, 8), (32, 32), (32, 1)):
-    index = c.EvalIndex.build(items, c.ContaminationConfig(ngram=ngram, min_words=least, max_documents=9))
+    index = c.EvalIndex.build(items, c.DecontaminateConfig(sets=sets, ngram=ngram, min_words=least, max_documents=9))
     matches = index.find(pa.array(texts))
     assert matches.num_rows
     cut = [t.encode()[:-k] for t in texts for k in range(1, 4)]  # characters broken off at the end

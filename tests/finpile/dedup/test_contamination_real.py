@@ -15,9 +15,8 @@ import pyarrow as pa
 import pytest
 
 from finpile.clean.clean import clean_batch
-from finpile.config import SourceConfig
+from finpile.config import DecontaminateConfig, EvalSetConfig, SourceConfig
 from finpile.dedup.contamination import (
-    ContaminationConfig,
     EvalIndex,
     boilerplate,
     count_documents,
@@ -25,7 +24,7 @@ from finpile.dedup.contamination import (
     sum_counts,
 )
 from finpile.document import DocumentBuilder, RawDocument
-from finpile.eval_sets import EvalSetConfig, load_items
+from finpile.eval_sets import load_items
 from finpile.sources import list_inputs, read_file
 
 pytestmark = pytest.mark.slow
@@ -53,7 +52,7 @@ SOURCES = (
         members=("*.txt",),
     ),
 )
-DEFAULT = ContaminationConfig()
+DEFAULT = DecontaminateConfig(sets=SETS)
 #: What wikitext puts between words: references, templates, and the targets of links that have a label.
 _MARKUP = re.compile(r"<ref[^>/]*/>|<ref.*?</ref>|\{\{[^{}]*\}\}|\[\[[^\]|]*\||'''?", re.DOTALL)
 

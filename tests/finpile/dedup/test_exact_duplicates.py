@@ -118,3 +118,31 @@ def test_folded_digests_do_not_see_white_space_and_say_so_in_the_offset() -> Non
     rows = [{"text": text, "id": str(at), "shard": 0, "row": at} for at, text in enumerate([*texts[:2], texts[1]])]
     found = find_duplicates(rows_of(rows))
     assert sorted(found["duplicate_offset"].to_pylist(), key=str) == [0, None]
+
+
+WHITE, CASE = "Oil  rose\n on Monday ", "OIL rose on monday"
+FOLDS = [
+    ("none", []),
+    ("whitespace", [WHITE]),
+    ("case", [CASE]),
+    ("case_whitespace", [WHITE, CASE, " OIL ROSE\r\n on\tMONDAY"]),
+]
+
+
+@pytest.mark.parametrize(("fold", "equal"), FOLDS, ids=[fold for fold, _ in FOLDS])
+def test_a_fold_equates_what_it_names_and_nothing_else(fold: exact.Fold, equal: list[str]) -> None:
+    plain = "Oil rose on Monday"
+    others = [WHITE, CASE, " OIL ROSE\r\n on\tMONDAY", "Oilrose on Monday", "Oil rose\u00a0on Monday", ""]
+    first, *digests = document_digests(texts_of([plain, *others]), fold).to_pylist()
+    assert [text for text, digest in zip(others, digests, strict=True) if digest == first] == equal
+
+
+@pytest.mark.parametrize(("left", "right"), [("Straße", "STRASSE"), ("ΌΣΟΣ", "όσος"), ("Ⅳ", "ⅳ")])
+def test_case_is_folded_as_unicode_has_it(left: str, right: str) -> None:
+    digests = document_digests(texts_of([left, right]), "case").to_pylist()
+    assert digests[0] == digests[1]
+    assert digests != document_digests(texts_of([left, right])).to_pylist()
+
+
+def texts_of(texts: list[str]) -> pa.RecordBatch:
+    return pa.record_batch({"text": pa.array(texts, pa.large_string())})

@@ -34,7 +34,7 @@ def all_pairs(texts: list[bytes]) -> list[tuple[int, int]]:
 
 
 def removals(texts: list[bytes], pairs: list[tuple[int, int]], config: NearConfig) -> dict[int, int]:
-    return {row.removed: row.kept for row in resolve_group(texts, pairs, config)}
+    return {row.removed: row.kept for row in resolve_group(texts, pairs, config).removed}
 
 
 def slow_distance(left: list[int], right: list[int]) -> int:
@@ -111,19 +111,19 @@ def test_numbers_are_those_of_any_script(pair: tuple[str, str]) -> None:
 def test_white_space_case_and_punctuation_are_no_difference() -> None:
     texts = [b"Oil rose, on Monday.", b"OIL  rose\non monday", "oil\u00a0rose \u2014 on Monday".encode()]
     result = resolve_group(texts, [(0, 1), (1, 2)], FAST)
-    assert result == [(1, 0, 1.0, 1.0), (2, 0, 1.0, 1.0)]
+    assert result.removed == [(1, 0, 1.0, 1.0), (2, 0, 1.0, 1.0)]
 
 
 def test_short_and_empty_documents() -> None:
     texts = [b"Oil", b"oil!", b"gold", b"", b"", b"..."]
     assert removals(texts, all_pairs(texts), FAST) == {1: 0}
-    assert resolve_group([], [], FAST) == []
-    assert resolve_group([b"a", b"a"], [(0, 0)], FAST) == []
+    assert resolve_group([], [], FAST) == ([], 0, 0)
+    assert resolve_group([b"a", b"a"], [(0, 0)], FAST) == ([], 0, 0)
 
 
 def test_measured_similarities_are_those_of_the_definitions() -> None:
     texts = [b"a b c d e f g h", b"a b c d e f g x"]
-    (row,) = resolve_group(texts, [(1, 0)], NearConfig(ngram=3))
+    (row,) = resolve_group(texts, [(1, 0)], NearConfig(ngram=3)).removed
     assert row == (1, 0, 5 / 7, 1 - 1 / 8)  # 6 shingles each, 5 in common
 
 
@@ -138,7 +138,7 @@ def test_decisions_equal_those_of_a_slow_twin_in_any_order_of_pairs(data: st.Dat
     threshold = data.draw(st.sampled_from(["0.5", "0.75", "0.8"]))
     config = NearConfig(ngram=2, edit_similarity=float(threshold))
     found = resolve_group(encoded, pairs, config)
-    assert {row.removed: row.kept for row in found} == slow_resolve(texts, pairs, Fraction(threshold))
+    assert {row.removed: row.kept for row in found.removed} == slow_resolve(texts, pairs, Fraction(threshold))
     shuffled = random.Random(0).sample([(b, a) for a, b in pairs], len(pairs))
     assert resolve_group(encoded, shuffled, config) == found
 
@@ -191,7 +191,7 @@ def test_long_documents_are_decided_as_short_ones(monkeypatch: pytest.MonkeyPatc
     texts = [" ".join(first).encode()]
     texts += [" ".join(word for word in first if rng.random() > rate).encode() for rate in (0.05, 0.15, 0.3)]
     expected = resolve_group(texts, all_pairs(texts), FAST)
-    assert {row.removed for row in expected} >= {1, 2}
+    assert {row.removed for row in expected.removed} >= {1, 2}
     monkeypatch.setattr(verify, "LONG_WORDS", 1000)
     assert resolve_group(texts, all_pairs(texts), FAST) == expected
 
@@ -210,8 +210,51 @@ def test_a_large_group_costs_about_one_comparison_a_document(monkeypatch: pytest
     texts = [f"{body} {'abcdefghij'[i % 10]}".encode() for i in range(num)]
     rng = random.Random(0)
     pairs = [(0, i) for i in range(1, num)] + [tuple(sorted(rng.sample(range(num), 2))) for _ in range(5 * num)]
-    assert len(resolve_group(texts, pairs, FAST)) == num - 1
+    assert resolve_group(texts, pairs, FAST)[1:] == (num - 1, num - 1)
     assert calls == num - 1
+
+
+def drifting(num: int) -> list[bytes]:
+    """A chain: of the 25 words of each document its next lacks 4 and has 4 others; the one after that, 8."""
+    sequence = [f"w{i}x{j}" for i in range(num) for j in range(4)] + [f"end{j}" for j in range(21)]
+    return [" ".join(sequence[4 * i : 4 * i + 25]).encode() for i in range(num)]
+
+
+def test_a_chain_is_compared_in_linear_time_and_every_other_document_stays() -> None:
+    num = 20 * verify.MOST_ROUNDS
+    loose = NearConfig(edit_similarity=0.6, numbers="any")  # 8 edits make the next, 16 the one after
+    found = resolve_group(drifting(num), [(i, i + 1) for i in range(num - 1)], loose)
+    assert [(row.removed, row.kept) for row in found.removed] == [(i, i - 1) for i in range(1, num, 2)]
+    assert found.num_compared < (verify.MOST_ROUNDS + 2) * num < num**2 // 8
+    assert found.num_verified == num - 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_after_the_last_round_kept_documents_stay_and_removed_ones_are_verified(data: st.DataObject) -> None:
+    texts = [text.encode() for text in data.draw(st.lists(st.text("abc ", max_size=11).map(" ".join), max_size=9))]
+    pairs = all_pairs(texts)
+    config = NearConfig(ngram=2, edit_similarity=0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify, "MOST_ROUNDS", 0)
+        found = resolve_group(texts, pairs, config).removed
+    gone = {row.removed for row in found}
+    assert len(gone) == len(found)
+    assert all(row.kept < row.removed and row.kept not in gone for row in found)
+    # All pairs being candidates, those that stay are near duplicates of none of them.
+    left = [texts[doc] for doc in range(len(texts)) if doc not in gone]
+    assert removals(left, all_pairs(left), config) == {}
+    assert all(removals([texts[row.kept], texts[row.removed]], [(0, 1)], config) for row in found)
+
+
+def test_looking_again_at_what_is_joined_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(3)
+    texts = [" ".join(rng.choices("aaab", k=6)).encode() for _ in range(60)]
+    pairs = [(rng.randrange(60), rng.randrange(60)) for _ in range(400)]
+    expected = resolve_group(texts, pairs, LOOSE)
+    assert len(expected.removed) > 10
+    monkeypatch.setattr(verify, "_STRIDE", 7)
+    assert resolve_group(texts, pairs, LOOSE) == expected
 
 
 def test_all_steps_together_number_documents_as_the_whole_corpus_does() -> None:

@@ -1,0 +1,147 @@
+"""Connected groups of candidate pairs: in the launcher's memory where they fit, else by star rounds over exchanges.
+
+    pairs --by either end--> large star --by larger end--> small star    again, until no edge changes
+    stars --by document--> groups
+
+What is bounded: a partition holds the edges of its range of numbers, 16 bytes for each end. All edges of one node meet
+in one partition, and the smallest document of a group is joined to all of it in the end; a group's texts, which meet in
+one process to be compared, take hundreds of times as much. The rounds grow as the logarithm of the longest path.
+
+Source: Kiveris et al. 2014, Connected Components in MapReduce and Beyond.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from finpile import shards
+from finpile.dedup import clusters
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+
+#: Pairs up to which the launcher joins them itself; at its peak that takes some 100 bytes a pair.
+EDGES_IN_MEMORY = 4_000_000
+
+
+def by_number(numbers: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray[Any, Any]:
+    """The range that each 63-bit document number falls into."""
+    return by_range(numbers.astype(np.uint64) << np.uint64(1), num_partitions)
+
+
+def write_partition(folder: str, partition: int, table: pa.Table) -> None:
+    shards.write_parquet(_url(folder, partition), table)
+
+
+def read_partition(folder: str, partition: int, schema: pa.Schema) -> pa.Table:
+    """What a step wrote for the partition; empty where it wrote nothing."""
+    url = _url(folder, partition)
+    return shards.read_parquet(url) if shards.exists(url) else schema.empty_table()
+
+
+def sum_outcomes(url: str, name: str) -> int:
+    """What the tasks of a pipeline counted under that name, from the file that `Gather` wrote."""
+    return sum(outcome.get(name, 0) for outcome in shards.read_json(url))
+
+
+class Components:
+    """Groups the documents of the pairs in `folder/pairs`: a file of `PAIR_SCHEMA` for each range of the smaller."""
+
+    def __init__(self, engine: Engine, folder: str, partitions: int) -> None:
+        self._engine = engine
+        self._folder = folder
+        self._partitions = partitions
+        self._scratch = shards.join(folder, "scratch")
+        self._pairs = shards.join(folder, "pairs")
+        self._groups = shards.join(folder, "groups")
+
+    def run(self, num_pairs: int, edges_in_memory: int = EDGES_IN_MEMORY) -> int:
+        """Writes `folder/groups`, a file of `GROUP_SCHEMA` for each range of numbers; returns how many documents."""
+        if num_pairs <= edges_in_memory:
+            return self._join_here()
+        rounds = shards.join(self._folder, "rounds")
+        number, edges = 0, self._pairs
+        while True:
+            stars = shards.join(rounds, f"{number:03d}")
+            num_changed = self._round(edges, stars)
+            if num_changed == 0:
+                num_documents = self._name_groups(stars)
+                shards.remove_tree(rounds)
+                return num_documents
+            if number:
+                shards.remove_tree(edges)
+            number, edges = number + 1, stars
+
+    def _join_here(self) -> int:
+        schema = clusters.PAIR_SCHEMA
+        tables = [read_partition(self._pairs, partition, schema) for partition in range(self._partitions)]
+        groups = clusters.components(pa.concat_tables(table.select(["a", "b"]) for table in tables))
+        parts = split_by_partition(groups, by_number(groups["doc"].to_numpy(), self._partitions))
+        for partition, part in parts.items():
+            write_partition(self._groups, partition, part)
+        return int(groups.num_rows)
+
+    def _round(self, edges: str, stars: str) -> int:
+        """Writes what a large star and a small star make of the edges; returns how many they moved."""
+        partitions, url = self._partitions, shards.join(self._folder, "changed.json")
+
+        def send_both(partition: int) -> Parcels:
+            table = clusters.both_ends(read_partition(edges, partition, clusters.NEIGHBOUR_SCHEMA))
+            return _by_first(partition, table, partitions)
+
+        def send_larger(starred: tuple[int, clusters.Stars]) -> Parcels:
+            return _by_first(starred[0], starred[1].edges, partitions)
+
+        def write(starred: tuple[int, clusters.Stars]) -> tuple[int, clusters.Stars]:
+            write_partition(stars, starred[0], starred[1].edges)
+            return starred
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            by_end = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByEnd")
+            by_larger = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByLargerEnd")
+            ends = pipeline | Tasks(range(partitions)) | "Ends" >> beam.Map(send_both) | by_end
+            large = ends | "LargeStar" >> beam.MapTuple(lambda name, table: (name, clusters.large_star(table)))
+            sent = large | "Larger" >> beam.Map(send_larger) | by_larger
+            small = sent | "SmallStar" >> beam.MapTuple(lambda name, table: (name, clusters.small_star(table)))
+            written = small | "Write" >> beam.Map(write)
+            outcomes = (large | "LargeMoved" >> beam.Map(_moved), written | "SmallMoved" >> beam.Map(_moved))
+            _ = outcomes | beam.Flatten() | Gather(url)
+
+        self._engine.run("near: components", construct)
+        return sum_outcomes(url, "changed")
+
+    def _name_groups(self, stars: str) -> int:
+        partitions, groups, url = self._partitions, self._groups, shards.join(self._folder, "groups.json")
+
+        def send(partition: int) -> Parcels:
+            table = clusters.star_groups(read_partition(stars, partition, clusters.NEIGHBOUR_SCHEMA))
+            return _by_first(partition, table, partitions)
+
+        def write(received: tuple[int, pa.Table]) -> dict[str, Any]:
+            table = clusters.distinct_groups(received[1])
+            write_partition(groups, received[0], table)
+            return {"partition": received[0], "documents": table.num_rows}
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            exchange = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByDocument")
+            received = pipeline | Tasks(range(partitions)) | "Stars" >> beam.Map(send) | exchange
+            _ = received | "Write" >> beam.Map(write) | Gather(url)
+
+        self._engine.run("near: groups", construct)
+        return sum_outcomes(url, "documents")
+
+
+def _url(folder: str, partition: int) -> str:
+    return shards.join(folder, f"{partition:06d}.parquet")
+
+
+def _by_first(origin: int, table: pa.Table, partitions: int) -> Parcels:
+    """The rows by the range of their first column."""
+    return Parcels(f"{origin:06d}", split_by_partition(table, by_number(table.column(0).to_numpy(), partitions)))
+
+
+def _moved(starred: tuple[int, clusters.Stars]) -> dict[str, Any]:
+    return {"partition": starred[0], "changed": starred[1].num_changed}

@@ -1,0 +1,162 @@
+"""Held-out documents that training text gives away go from the held-out side.
+
+    windows   a text of `min_length` bytes that few training documents have, too: by minimizers, as `substring` finds it
+    near      near duplicates of training documents, of any dataset
+
+Source: Lee et al. 2022, section 4: what stands in both splits makes evaluation look better than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import shards
+from finpile.config import CorpusConfig, OverlapConfig, SubstringConfig
+from finpile.dedup import substrings
+from finpile.split import HELDOUT, assign_split
+from finpile_pipelines.decisions import DECISION_SCHEMA, decisions_url
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange import Parcels
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.round_trip import by_hash, read_answer, there_and_back
+from finpile_pipelines.shardrefs import ShardRef
+from finpile_pipelines.substring import shard_of
+from finpile_pipelines.survivors import Survivors
+
+STAGE = "overlap"
+REASON = "heldout_overlap"
+#: Documents are compared with all others, whatever their dataset.
+_SCOPE = ""
+_MINIMIZER_SCHEMA = substrings.MINIMIZER_SCHEMA.append(pa.field("heldout", pa.bool_()))
+_CONTEXT_SCHEMA = substrings.CONTEXT_SCHEMA.append(pa.field("heldout", pa.bool_()))
+
+
+def run_overlap(
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, found: Sequence[str], folder: str
+) -> dict[str, Any]:
+    """Finds held-out documents that overlap with what is trained on, among what `found` left; returns counts."""
+    overlap = config.heldout.overlap
+    if overlap is None:
+        return {"removed": 0}
+    windows = _Windows(config, overlap, tuple(refs), Survivors(config, clean, tuple(found)), folder)
+    return {"removed": windows.run(engine)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Shared windows. It travels to the workers, so it does not hold the engine."""
+
+    config: CorpusConfig
+    overlap: OverlapConfig
+    refs: tuple[ShardRef, ...]
+    reader: Survivors
+    folder: str
+
+    def run(self, engine: Engine) -> int:
+        """Writes decisions; returns how many."""
+        label = "overlap: minimizers"
+        there_and_back(engine, self.refs, self.folder, label, minimizers=self._send_minimizers, shared=_on_both_sides)
+        label = "overlap: contexts"
+        there_and_back(engine, self.refs, self.folder, label, contexts=self._send_contexts, matches=self._match)
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            outcomes = pipeline | Tasks(self.refs) | "Decide" >> beam.Map(self._decide)
+            _ = outcomes | Gather(shards.join(self.folder, "decided.json"))
+
+        engine.run("overlap: decide", construct)
+        return sum(outcome["removed"] for outcome in shards.read_json(shards.join(self.folder, "decided.json")))
+
+    def _send_minimizers(self, ref: ShardRef) -> Parcels:
+        tables = [_MINIMIZER_SCHEMA.empty_table()]
+        for is_heldout, table in self._sides(ref):
+            texts = substrings.Texts.of_bytes(table["text"])
+            rows = substrings.minimizers(texts, self._setting(), _SCOPE, ref.index)
+            tables.append(_with_side(rows, is_heldout))
+        return by_hash(ref, pa.concat_tables(tables), len(self.refs))
+
+    def _send_contexts(self, ref: ShardRef) -> Parcels:
+        shared, tables = self._shared(ref), [_CONTEXT_SCHEMA.empty_table()]
+        for is_heldout, table in self._sides(ref):
+            texts, shard = substrings.Texts.of_bytes(table["text"]), shard_of(ref, table)
+            rows = substrings.contexts(texts, shard, shared, self._setting(), _SCOPE)
+            tables.append(_with_side(rows, is_heldout))
+        return by_hash(ref, pa.concat_tables(tables), len(self.refs))
+
+    def _match(self, met: pa.Table) -> pa.Table:
+        asked = np.asarray(met["heldout"].to_numpy()).astype(bool)
+        rows = met.select(substrings.CONTEXT_SCHEMA.names)
+        return substrings.match_across(rows, self._setting(), asked, self.overlap.max_documents)
+
+    def _decide(self, ref: ShardRef) -> dict[str, int]:
+        """Decisions on the shard's held-out documents that have a shared window."""
+        matches = read_answer(self.folder, "matches", ref.index, substrings.MATCH_SCHEMA)
+        decisions: list[dict[str, Any]] = []
+        if matches.num_rows:
+            table = next(table for is_heldout, table in self._sides(ref) if is_heldout)
+            texts, shard = substrings.Texts.of_bytes(table["text"]), shard_of(ref, table)
+            covered = substrings.cover(texts, shard, self._shared(ref), matches, self._setting(), _SCOPE)
+            kept = matches.group_by("kept_id").aggregate([("kept_shard", "min"), ("kept_row", "min")])
+            decisions = list(_decisions(ref, table, covered.spans, kept))
+        if decisions:
+            url = decisions_url(self.folder, ref.index)
+            shards.write_parquet(url, pa.Table.from_pylist(decisions, schema=DECISION_SCHEMA))
+        return {"shard": ref.index, "removed": len(decisions)}
+
+    def _sides(self, ref: ShardRef) -> Iterator[tuple[bool, pa.Table]]:
+        """The shard's documents on each side of the split, as (is held out, table), where there are any."""
+        table = pa.concat_tables(self.reader.read(ref))
+        report_progress(table.num_rows, table["text"].nbytes)
+        is_heldout = pc.equal(assign_split(table["timestamp"], self.config.heldout.after), HELDOUT)
+        for side, mask in ((False, pc.invert(is_heldout)), (True, is_heldout)):
+            part = table.filter(mask).combine_chunks()
+            if part.num_rows:
+                yield side, part
+
+    def _setting(self) -> SubstringConfig:
+        return SubstringConfig(min_length=self.overlap.min_length, keep="none")
+
+    def _shared(self, ref: ShardRef) -> Any:
+        return np.unique(read_answer(self.folder, "shared", ref.index, _MINIMIZER_SCHEMA)["hash"].to_numpy())
+
+
+def _with_side(rows: pa.Table, is_heldout: bool) -> pa.Table:
+    return rows.append_column("heldout", pa.array([is_heldout] * rows.num_rows, pa.bool_()))
+
+
+def _on_both_sides(met: pa.Table) -> pa.Table:
+    """The minimizers that held-out and training documents have."""
+    hashes, heldout = met["hash"].to_numpy(), np.asarray(met["heldout"].to_numpy()).astype(bool)
+    both = np.intersect1d(hashes[heldout], hashes[~heldout])
+    return met.filter(pa.array(np.isin(hashes, both)))
+
+
+def _decisions(ref: ShardRef, table: pa.Table, spans: pa.Table, kept: pa.Table) -> Iterator[dict[str, Any]]:
+    """One for each document of the spans, for the sake of the training document of its first."""
+    ids = dict(zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True))
+    places = {row["kept_id"]: (row["kept_shard_min"], row["kept_row_min"]) for row in kept.to_pylist()}
+    covered: dict[int, int] = {}
+    first: dict[int, dict[str, Any]] = {}
+    for span in spans.to_pylist():
+        covered[span["row"]] = covered.get(span["row"], 0) + span["end"] - span["start"]
+        first.setdefault(span["row"], span)
+    for row, span in sorted(first.items()):
+        kept_shard, kept_row = places[span["kept_id"]]
+        yield {
+            "shard": ref.index,
+            "row": row,
+            "id": ids[row],
+            "stage": STAGE,
+            "reason": REASON,
+            "detail": f"{covered[row]} bytes stand in training text, those from byte {span['start']} on in this one",
+            "duplicate_of": span["kept_id"],
+            "duplicate_offset": None,
+            "kept_shard": kept_shard,
+            "kept_row": kept_row,
+        }

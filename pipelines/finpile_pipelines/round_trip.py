@@ -1,0 +1,72 @@
+"""Shards ask, partitions answer: tables go out by hash, and what they met there comes back by shard.
+
+Answers lie in a file for each shard, so the next step of a stage reads what concerns its shard and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from finpile import shards
+from finpile_pipelines.dedup import num_partitions
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile_pipelines.shardrefs import ShardRef
+
+
+def there_and_back(
+    engine: Engine, refs: Sequence[ShardRef], folder: str, label: str, **steps: Callable[[Any], Any]
+) -> None:
+    """Runs two steps, by name: the first makes `Parcels` of a shard, the second a table of all that met in a partition.
+
+    The second's table has a column `shard`, which says where each of its rows goes: to `folder/NAME` of that step. Each
+    step's sizes in bytes lie in `folder/NAME.json`.
+    """
+    (there, send), (back, answer) = steps.items()
+    carrier, scratch = engine.exchange_carrier, shards.join(folder, "scratch")
+
+    def reply(group: tuple[int, pa.Table]) -> Parcels:
+        table = answer(group[1])
+        return Parcels(f"{group[0]:06d}", split_by_partition(table, table["shard"].to_numpy()))
+
+    def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+        shards.write_parquet(_url(folder, back, group[0]), group[1])
+        return {"origin": str(group[0]), "size_bytes": group[1].nbytes}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        sent = pipeline | Tasks(refs) | "Send" >> beam.Map(send)
+        _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(shards.join(folder, f"{there}.json"))
+        answered = sent | ExchangeByPartition(carrier, scratch, f"{there.title()}ByHash") | "Answer" >> beam.Map(reply)
+        returned = answered | ExchangeByPartition(carrier, scratch, f"{back.title()}ByShard")
+        _ = returned | "Write" >> beam.Map(write) | Gather(shards.join(folder, f"{back}.json"))
+
+    engine.run(label, construct)
+
+
+def by_hash(ref: ShardRef, rows: pa.Table, num_shards: int) -> Parcels:
+    """A shard's rows to the partitions of their column `hash`."""
+    partition = by_range(rows["hash"].to_numpy(), num_partitions(num_shards))
+    return Parcels(f"{ref.index:06d}", split_by_partition(rows, partition))
+
+
+def read_answer(folder: str, name: str, shard: int, schema: pa.Schema) -> pa.Table:
+    """What a step answered to a shard; empty where that was nothing."""
+    url = _url(folder, name, shard)
+    return shards.read_parquet(url) if shards.exists(url) else schema.empty_table()
+
+
+def exchanged_bytes(folder: str, *names: str) -> int:
+    """What the steps of that name sent, Arrow's buffers counted."""
+    return sum(row["size_bytes"] for name in names for row in shards.read_json(shards.join(folder, f"{name}.json")))
+
+
+def _size(parcels: Parcels) -> dict[str, Any]:
+    return {"origin": parcels.origin, "size_bytes": sum(table.nbytes for table in parcels.tables.values())}
+
+
+def _url(folder: str, name: str, shard: int) -> str:
+    return shards.join(folder, name, f"{shard:06d}.parquet")

@@ -1,0 +1,161 @@
+"""Near duplicates whose groups are found in memory and by star rounds: the same decisions, byte for byte."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from finpile_pipelines.components import EDGES_IN_MEMORY, Components, by_number, sum_outcomes, write_partition
+from finpile_pipelines.engine import Engine
+from finpile_pipelines.exchange import Carrier, split_by_partition
+from finpile_pipelines.near import run_near
+from finpile_pipelines.shardrefs import ShardRef, shard_url
+
+from finpile import shards
+from finpile.config import CorpusConfig, DedupConfig, NearConfig, SourceConfig
+from finpile.dedup import clusters, components
+from finpile.document import DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
+
+_WORDS = [f"{first}{second}" for first in "abcdefgh" for second in "klmnopqrst"]
+_NEAR = NearConfig.named("fast")
+_LARGE = "bucket of more than 32"
+Decisions = dict[str, tuple[str, str]]
+
+
+def edited(words: list[str], draw: random.Random, num: int) -> list[str]:
+    words = words[:]
+    for _ in range(num):
+        words[draw.randrange(len(words))] = draw.choice(_WORDS)
+    return words
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    """Ninety copies of one text, eight of each of ten, a chain of forty in which far ends are far apart, and others."""
+    draw = random.Random(4)
+    found = []
+    base = draw.choices(_WORDS, k=60)
+    found += [[*edited(base, draw, 1), f"copy{'xy'[i % 2]}" * (i // 2 + 1)] for i in range(90)]
+    for _ in range(10):
+        base = draw.choices(_WORDS, k=80)
+        found += [edited(base, draw, 3) for _ in range(8)]
+    link = draw.choices(_WORDS, k=80)
+    for _ in range(40):
+        link = edited(link, draw, 2)
+        found.append(link)
+    found += [draw.choices(_WORDS, k=50) for _ in range(30)]
+    lines = sorted({" ".join(words) for words in found})
+    draw.shuffle(lines)
+    return lines
+
+
+def write_shards(texts: list[str], num_shards: int, folder: str) -> list[ShardRef]:
+    refs = []
+    for index in range(num_shards):
+        builder = DocumentBuilder("FinPile", "News")
+        for number in range(index, len(texts), num_shards):
+            builder.append(RawDocument(locator=str(number), text=texts[number]))
+        batch = builder.flush().select(DOCUMENT_SCHEMA.names)
+        refs.append(ShardRef(index, 0, f"s{index:03d}"))
+        shards.write_ipc(shard_url(folder, refs[-1].name), DOCUMENT_SCHEMA, [batch.slice(0, 5), batch.slice(5)])
+    return refs
+
+
+@pytest.fixture(scope="module")
+def decide(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, dict[str, Any]]]:
+    source = SourceConfig(name="News", dataset="FinPile", format="jsonl", paths=("x",))
+    config = CorpusConfig(name="mini", sources=(source,), dedup=DedupConfig(near=_NEAR))
+
+    def run(carrier: Carrier, edges_in_memory: int, num_shards: int = 5) -> tuple[Path, dict[str, Any]]:
+        folder = tmp_path_factory.mktemp("near")
+        refs = write_shards(texts, num_shards, str(folder / "clean"))
+        out = folder / "near"
+        engine = Engine(carrier=carrier)
+        counts = run_near(engine, config, refs, str(folder / "clean"), (), str(out), edges_in_memory)
+        return out, counts
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def in_memory(decide: Callable[..., tuple[Path, dict[str, Any]]]) -> tuple[Path, dict[str, Any]]:
+    return decide("files", EDGES_IN_MEMORY)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for name in ("groups", "members", "named_pairs", "decisions")
+        for path in sorted((folder / name).iterdir())
+    }
+
+
+@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+def test_star_rounds_give_the_bytes_of_the_way_in_memory(
+    carrier: Carrier,
+    decide: Callable[..., tuple[Path, dict[str, Any]]],
+    in_memory: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, counts = decide(carrier, 0)
+    assert (folder / "changed.json").exists()
+    assert not (in_memory[0] / "changed.json").exists()  # else both went the same way
+    assert counts == in_memory[1]
+    found, expected = contents(folder), contents(in_memory[0])
+    assert sorted(found) == sorted(expected)
+    assert [path for path in expected if found[path] != expected[path]] == []
+
+
+def decisions_of(folder: Path) -> Decisions:
+    rows = [row for path in sorted((folder / "decisions").iterdir()) for row in pq.ParquetFile(path).read().to_pylist()]
+    return {row["id"]: (row["duplicate_of"], row["detail"]) for row in rows}
+
+
+@pytest.mark.parametrize(("num_shards", "edges"), [(17, EDGES_IN_MEMORY), pytest.param(1, 0, marks=pytest.mark.slow)])
+def test_number_of_shards_does_not_show(
+    num_shards: int,
+    edges: int,
+    decide: Callable[..., tuple[Path, dict[str, Any]]],
+    in_memory: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, counts = decide("files", edges, num_shards)
+    assert counts == in_memory[1]
+    assert decisions_of(folder) == decisions_of(in_memory[0])
+
+
+def test_counts_and_details_tell_of_large_buckets(in_memory: tuple[Path, dict[str, Any]], texts: list[str]) -> None:
+    folder, counts = in_memory
+    decisions = decisions_of(folder)
+    assert counts["removed"] == len(decisions) > 150
+    assert counts["large_buckets"] > 0
+    assert counts["candidate_pairs"] > counts["compared_pairs"] >= counts["verified_pairs"] >= len(decisions)
+    assert counts["grouped_documents"] < len(texts)
+    told = {removed for removed, (_, detail) in decisions.items() if _LARGE in detail}
+    assert 32 < len(told) < 90  # the ninety copies of one text; no document of the groups of eight
+
+
+@pytest.mark.parametrize("edges_in_memory", [0, EDGES_IN_MEMORY])
+def test_no_pairs_make_no_groups(edges_in_memory: int, tmp_path: Path) -> None:
+    assert Components(Engine(), str(tmp_path), 3).run(0, edges_in_memory) == 0
+    assert shards.list_files(str(tmp_path / "groups")) == []
+
+
+def test_rounds_over_exchanges_join_a_long_chain(tmp_path: Path) -> None:
+    draw = random.Random(0)
+    numbers = [draw.getrandbits(63) for _ in range(300)]
+    ends = sorted((min(pair), max(pair), False) for pair in pairwise(numbers))
+    columns = [list(column) for column in zip(*ends, strict=True)]
+    pairs = pa.table(columns, schema=clusters.PAIR_SCHEMA)
+    for partition, part in split_by_partition(pairs, by_number(pairs["a"].to_numpy(), 4)).items():
+        write_partition(str(tmp_path / "pairs"), partition, part)
+    assert Components(Engine(), str(tmp_path), 4).run(len(ends), 0) == 300
+    found = [pq.ParquetFile(path).read() for path in sorted((tmp_path / "groups").iterdir())]
+    assert len(found) == 4
+    assert pa.concat_tables(found).equals(components(pairs))  # ranges in order make the whole in order
+    assert sum_outcomes(str(tmp_path / "changed.json"), "changed") == 0
+    assert not (tmp_path / "rounds").exists()
