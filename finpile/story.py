@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -11,7 +12,7 @@ from fsspec.core import url_to_fs
 
 from finpile import shards
 from finpile.errors import InputError
-from finpile.tree import Tree
+from finpile.tree import STAGES, Tree
 
 MIN_ID_DIGITS = 4
 
@@ -27,6 +28,42 @@ class Story:
     """Its rows of the ledger, in the order of the text."""
     copies: tuple[dict[str, Any], ...]
     """Ledger rows of documents that were removed as its duplicates."""
+
+
+class Segment(NamedTuple):
+    """A run of a document's text as it came, and the row of the ledger that took it; None for what was kept."""
+
+    text: bytes
+    removal: Mapping[str, Any] | None
+
+
+def segments(left: bytes, removals: Iterable[Mapping[str, Any]]) -> list[Segment]:
+    """A text with all that stages cut from it back in its place: what the last of them left, woven with their spans.
+
+    >>> row = {"stage": "substring", "start": 2, "end": 4, "removed_text": b"cd"}
+    >>> [segment.text for segment in segments(b"abef", [row])]
+    [b'ab', b'cd', b'ef']
+    """
+    spans = [row for row in removals if row["start"] is not None and row["end"] > row["start"]]
+    woven = [Segment(left, None)] if left else []
+    for stage in reversed(STAGES):  # a stage's spans count bytes of the text that it was given
+        woven = _woven(woven, sorted((row for row in spans if row["stage"] == stage), key=lambda row: row["start"]))
+    return woven
+
+
+def _woven(kept: Iterable[Segment], spans: Iterable[Mapping[str, Any]]) -> list[Segment]:
+    """The segments with the spans in their places."""
+    waiting, out, position = list(kept)[::-1], [], 0
+    for span in spans:
+        while waiting and position < span["start"]:
+            segment, room = waiting.pop(), span["start"] - position
+            out.append(segment._replace(text=segment.text[:room]))
+            position += len(out[-1].text)
+            if len(segment.text) > room:
+                waiting.append(segment._replace(text=segment.text[room:]))
+        out.append(Segment(span["removed_text"], span))
+        position = span["end"]
+    return out + waiting[::-1]
 
 
 def tell(out: str, prefix: str) -> Story:

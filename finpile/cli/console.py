@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,6 +36,11 @@ class Console:
     def line(self, text: str, style: str | None = None) -> None:
         if not self.as_json:
             self._rich.print(text, style=style, markup=False)
+
+    def pieces(self, parts: Iterable[tuple[str, str | None]]) -> None:
+        """Runs of text, each with its style, one after the other."""
+        if not self.as_json:
+            self._rich.print(Text.assemble(*((text, style or "") for text, style in parts)))
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A titled table; columns whose cells are all numbers are set flush right."""

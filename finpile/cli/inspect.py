@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _EXCERPT_CHARACTERS = 1200
 _CUT_CHARACTERS = 300
+_MOST_SEGMENTS = 40
 
 
 @click.command()
@@ -82,7 +83,7 @@ def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None
 
     console = Console(as_json)
     tree = Tree(out)
-    manifest = load_manifest(tree)
+    manifest = load_manifest(tree, through="tokens")
     comparison = _compare(console, out, tree.tokenizer, tokenizers) if tokenizers else None
     from finpile_pipelines.reports import rewrite
 
@@ -106,6 +107,7 @@ def _tell(console: Console, story: Story, full: bool) -> None:
     console.line(story.id, style="bold")
     if story.document is not None:
         _tell_document(console, story.document, full)
+        _tell_text(console, story, full)
     for removal in story.removals:
         whole = removal["start"] is None
         where = "the whole document" if whole else f"bytes {removal['start']:,} to {removal['end']:,}"
@@ -114,12 +116,14 @@ def _tell(console: Console, story: Story, full: bool) -> None:
         detail = f" ({removal['detail']})" if removal["detail"] else ""
         console.line(f"removed by {removal['stage']}: {where}: {removal['reason']}{detail}", style="red")
         if removal["duplicate_of"]:
-            console.line(f"  kept in its stead: {removal['duplicate_of']}", style="green")
+            at = "" if removal["duplicate_offset"] is None else f", from byte {removal['duplicate_offset']:,} on"
+            console.line(f"  kept in its stead: {removal['duplicate_of']}{at}", style="green")
         if story.document is None:
             console.line(f"  {removal['source']} ({removal['dataset']}), {removal['locator']}")
-        console.line(
-            _excerpt(removal["removed_text"].decode("utf-8", "replace"), _CUT_CHARACTERS, full), style="dim strike"
-        )
+        if whole or story.document is None:
+            console.line(
+                _excerpt(removal["removed_text"].decode("utf-8", "replace"), _CUT_CHARACTERS, full), style="dim strike"
+            )
     for copy in story.copies:
         console.line(f"stands for {copy['id']}: {copy['reason']}, {copy['locator']} ({copy['detail']})", style="green")
 
@@ -131,7 +135,21 @@ def _tell_document(console: Console, document: dict[str, Any], full: bool) -> No
             console.line(f"  {name:<10} {document[name]}")
     console.line(f"  {'published':<10} {document['timestamp'] or 'unknown'} (from: {document['timestamp_origin']})")
     console.line(f"  {'copies':<10} {document['num_copies']}")
-    console.line(_excerpt(document["text"], _EXCERPT_CHARACTERS, full))
+
+
+def _tell_text(console: Console, story: Story, full: bool) -> None:
+    """The kept text; what was cut from it stands in its place, in red and `[-between signs-]`."""
+    from finpile.story import segments
+
+    found = segments(story.document["text"].encode(), story.removals) if story.document else []
+    size = _EXCERPT_CHARACTERS if len(found) == 1 else _CUT_CHARACTERS
+    shown: list[tuple[str, str | None]] = []
+    for text, removal in found if full else found[:_MOST_SEGMENTS]:
+        part = _excerpt(text.decode("utf-8", "replace"), size, full)
+        shown.append((part, None) if removal is None else (f"[-{part}-]", "red strike"))
+    if len(shown) < len(found):
+        shown.append((f" [... {len(found) - len(shown):,} more parts; --full shows them]", None))
+    console.pieces(shown)
 
 
 def _excerpt(text: str, size: int, full: bool) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from finpile import shards
 from finpile.errors import InputError
 from finpile.ledger import Removal, ledger_table
-from finpile.story import MIN_ID_DIGITS, tell
+from finpile.story import MIN_ID_DIGITS, segments, tell
 
 Row = dict[str, Any]
 
@@ -97,3 +100,26 @@ def test_folder_that_holds_no_build_is_refused(tmp_path: Path) -> None:
     for out in (tmp_path, tmp_path / "absent"):
         with pytest.raises(InputError):
             tell(str(out), "abcd")
+
+
+@given(st.binary(max_size=40), st.data())
+def test_segments_weave_all_stages_back(text: bytes, data: st.DataObject) -> None:
+    """Two stages cut at random; woven, the text is as it came, and each byte is told by who took it."""
+    left, owner, rows = text, ["kept"] * len(text), []
+    places = list(range(len(text)))
+    for stage in ("clean", "substring"):
+        marks = data.draw(st.lists(st.booleans(), min_size=len(left), max_size=len(left)))
+        start = 0
+        for gone, run in itertools.groupby(marks):
+            end = start + len(list(run))
+            if gone:
+                rows.append({"stage": stage, "start": start, "end": end, "removed_text": left[start:end]})
+                for at in range(start, end):
+                    owner[places[at]] = stage
+            start = end
+        kept = [at for at, gone in enumerate(marks) if not gone]
+        left, places = bytes(left[at] for at in kept), [places[at] for at in kept]
+    found = segments(left, rows[::-1])
+    assert b"".join(segment.text for segment in found) == text
+    told = [row["stage"] if row else "kept" for piece, row in found for _ in piece]
+    assert told == owner

@@ -61,8 +61,8 @@ def small_tree(tmp_path: Path) -> tuple[Path, str, str]:
         stage="clean",
         reason="c4_policy",
         detail="3 words",
-        start=7,
-        end=1007,
+        start=6,
+        end=1006,
         removed_text=b"y" * 1000,
     )
     mended = replace(cut, reason="implausible_timestamp", detail="", start=0, end=0, removed_text=b"")
@@ -154,10 +154,11 @@ def test_show_tells_what_was_cut_from_a_kept_document(run: Run, sample_build: Pa
 def test_show_takes_text_for_text(run: Run, small_tree: tuple[Path, str, str]) -> None:
     out, kept, _ = small_tree
     found = run("show", out, kept)
-    assert "[bold]not markup[/bold] :smile: Oil rose." in found.out
+    assert "[bold][-yyy" in found.out  # in its place, from byte 6 on
+    assert "-]not markup[/bold] :smile: Oil rose." in found.out
     assert "Oil [red]rose[/red]" in found.out
     assert "\x1b" not in found.out
-    assert "removed by clean: bytes 7 to 1,007: c4_policy (3 words)" in found.out
+    assert "removed by clean: bytes 6 to 1,006: c4_policy (3 words)" in found.out
     assert "removed by clean: no text: implausible_timestamp" in found.out
 
 
