@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from finpile.config import SubstringConfig
-from finpile.dedup import _kernels
+from finpile.dedup import _kernels, contamination
 from finpile.dedup.clusters import candidate_pairs, components
 from finpile.dedup.exact import document_digests, find_duplicates
 from finpile.dedup.minhash import FAST, NO_KEY, PAPER, band_keys, keys_in_scope, s_curve, signatures
@@ -49,4 +49,5 @@ def compile_kernels() -> None:
     find_near_duplicates(texts, FAST)
     signatures(texts, FAST)
     find_repeats(texts, SubstringConfig(min_length=8))
+    contamination.compile_kernels()
     _kernels.longest_increasing(np.arange(2))  # the one that only long documents need

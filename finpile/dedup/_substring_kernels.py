@@ -17,6 +17,8 @@ from finpile.dedup._kernels import GOLDEN, I64, U8, U64, mix
 
 #: Windows scanned at once: what bounds the memory of a scan, however long a document is.
 PIECE = 1 << 16
+#: Places of the minimizer that windows of one slice have.
+SLICE = 16
 #: Symbols compared at once, without a test between them: vectors.
 _STRIDE = 32
 
@@ -78,11 +80,11 @@ def _slot_of(key: Any, table: U64) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, U8]:
-    """The distinct hashes of all minimizers, in no order, and for each whether it was met more than once."""
+def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64]:
+    """The distinct hashes of all minimizers, in no order, and how often each was met."""
     hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
     out, keys = np.empty((PIECE, 2), np.int64), np.empty(PIECE, np.uint64)
-    table, several = np.zeros(1024, np.uint64), np.zeros(1024, np.uint8)
+    table, times = np.zeros(1024, np.uint64), np.zeros(1024, np.int64)
     size = 0
     for doc in range(offsets.shape[0] - 1):
         num_windows = offsets[doc + 1] - offsets[doc] - (w + k - 1) + 1
@@ -91,25 +93,25 @@ def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> 
             count = scan(symbols, offsets[doc] + piece, num, k, w, scope, hashes, suffix, out, keys)
             for entry in range(count):
                 slot = _slot_of(keys[entry], table)
+                times[slot] += 1
                 if table[slot] != _ZERO:
-                    several[slot] = 1
                     continue
                 table[slot] = keys[entry]
                 size += 1
                 if 2 * size > table.shape[0]:
-                    table, several = _grown(table, several)
+                    table, times = _grown(table, times)
     met = table != _ZERO
-    return table[met], several[met]
+    return table[met], times[met]
 
 
 @njit(cache=True, nogil=True)
-def _grown(table: U64, several: U8) -> tuple[U64, U8]:
-    larger, flags = np.zeros(2 * table.shape[0], np.uint64), np.zeros(2 * table.shape[0], np.uint8)
+def _grown(table: U64, times: I64) -> tuple[U64, I64]:
+    larger, copied = np.zeros(2 * table.shape[0], np.uint64), np.zeros(2 * table.shape[0], np.int64)
     for i in range(table.shape[0]):
         if table[i] != _ZERO:
             slot = _slot_of(table[i], larger)
-            larger[slot], flags[slot] = table[i], several[i]
-    return larger, flags
+            larger[slot], copied[slot] = table[i], times[i]
+    return larger, copied
 
 
 @njit(cache=True, nogil=True)
@@ -144,9 +146,9 @@ def _equal(symbols: Any, left: int, right: int, length: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def distinct_contexts(
-    symbols: Any, offsets: I64, rank: I64, k: int, w: int, scope: Any, shared: U64, factors: U64
+    symbols: Any, offsets: I64, rank: I64, k: int, w: int, scope: Any, shared: U64, crowded: U64, factors: U64
 ) -> tuple[I64, U64, I64]:
-    """The entries whose hash is in the set `shared`, each content once.
+    """The entries whose hash is in the set `shared`, each content once; slices of them where it is in `crowded`.
 
     Returns contexts (document, first window, windows, place of the minimizer in the content, occurrences, documents
     that have it), their hashes, and which context each occurrence is, in order, as runs (context, length). A context
@@ -170,49 +172,77 @@ def distinct_contexts(
             for entry in range(count):
                 if shared[_slot_of(keys[entry], shared)] == _ZERO:
                     continue
-                first = out[entry, 1]
-                windows, before = out[entry + 1, 1] - first, out[entry, 0] - first
-                context = latest
-                if not (latest >= 0 and _same(symbols, found[latest], first, windows, before, length)):
-                    content = mix(np.uint64(before) * GOLDEN + np.uint64(windows))
-                    for i in range(windows + length - 1):
-                        content += (np.uint64(symbols[first + i]) + _ONE) * factors[i]
-                    content = mix(content)
-                    mask = np.uint64(table.shape[0] - 1)
-                    slot = content & mask
-                    while table[slot] != 0:
-                        context = table[slot] - 1
-                        if contents[context] == content and _same(
-                            symbols, found[context], first, windows, before, length
-                        ):
-                            break
-                        slot = (slot + _ONE) & mask
-                    if table[slot] == 0:
-                        if size == found.shape[0]:
-                            found, found_keys, contents = _twice(found), _twice(found_keys), _twice(contents)
-                        context = size
-                        found[context, 0], found[context, 1], found[context, 2] = doc, first, windows
-                        found[context, 3], found[context, 4] = before, 0
-                        found[context, 5], found[context, 6] = 0, -1  # documents, the latest of them
-                        found_keys[context], contents[context] = keys[entry], content
-                        table[slot] = context + 1
-                        size += 1
-                        if 2 * size > table.shape[0]:
-                            table = _placed(contents[:size], 2 * table.shape[0])
-                found[context, 4] += 1
-                if found[context, 6] != doc:
-                    found[context, 5], found[context, 6] = found[context, 5] + 1, doc
-                if rank[doc] < rank[found[context, 0]]:
-                    found[context, 0], found[context, 1] = doc, first
-                if context == latest:
-                    runs[num_runs - 1, 1] += 1
-                else:
-                    if num_runs == runs.shape[0]:
-                        runs = _twice(runs)
-                    runs[num_runs, 0], runs[num_runs, 1] = context, 1
-                    num_runs += 1
-                latest = context
+                is_crowded = crowded[_slot_of(keys[entry], crowded)] != _ZERO
+                first, end = out[entry, 1], out[entry + 1, 1]
+                while first < end:
+                    before = out[entry, 0] - first
+                    windows = _slice(before, end - first) if is_crowded else end - first
+                    context = latest
+                    if not (latest >= 0 and _same(symbols, found[latest], first, windows, before, length)):
+                        content = mix(np.uint64(before) * GOLDEN + np.uint64(windows))
+                        for i in range(windows + length - 1):
+                            content += (np.uint64(symbols[first + i]) + _ONE) * factors[i]
+                        content = mix(content)
+                        mask = np.uint64(table.shape[0] - 1)
+                        slot = content & mask
+                        while table[slot] != 0:
+                            context = table[slot] - 1
+                            if contents[context] == content and _same(
+                                symbols, found[context], first, windows, before, length
+                            ):
+                                break
+                            slot = (slot + _ONE) & mask
+                        if table[slot] == 0:
+                            if size == found.shape[0]:
+                                found, found_keys, contents = _twice(found), _twice(found_keys), _twice(contents)
+                            context = size
+                            found[context, 0], found[context, 1], found[context, 2] = doc, first, windows
+                            found[context, 3], found[context, 4] = before, 0
+                            found[context, 5], found[context, 6] = 0, -1  # documents, the latest of them
+                            found_keys[context], contents[context] = keys[entry], content
+                            if is_crowded:
+                                found_keys[context] = _slice_key(
+                                    symbols, out[entry, 0], before, length, w, keys[entry], factors
+                                )
+                            table[slot] = context + 1
+                            size += 1
+                            if 2 * size > table.shape[0]:
+                                table = _placed(contents[:size], 2 * table.shape[0])
+                    found[context, 4] += 1
+                    if found[context, 6] != doc:
+                        found[context, 5], found[context, 6] = found[context, 5] + 1, doc
+                    if rank[doc] < rank[found[context, 0]]:
+                        found[context, 0], found[context, 1] = doc, first
+                    if context == latest:
+                        runs[num_runs - 1, 1] += 1
+                    else:
+                        if num_runs == runs.shape[0]:
+                            runs = _twice(runs)
+                        runs[num_runs, 0], runs[num_runs, 1] = context, 1
+                        num_runs += 1
+                    latest = context
+                    first += windows
     return found[:size, :6], found_keys[:size], runs[:num_runs]
+
+
+@njit(cache=True, nogil=True)
+def _slice(before: int, windows: int) -> int:
+    """How many of the next windows, the minimizer at `before` of the first, are of one slice.
+
+    Slices are `SLICE` places of the minimizer in its window each, wherever the entry begins: copies are cut alike.
+    """
+    return min(windows, before % SLICE + 1)
+
+
+@njit(cache=True, nogil=True)
+def _slice_key(symbols: Any, minimizer: int, before: int, length: int, w: int, key: Any, factors: U64) -> Any:
+    """A hash of the symbols that all windows of a slice have, and of the slice."""
+    nearest = before - before % SLICE
+    farthest = min(nearest + SLICE, w) - 1
+    mixed = key + np.uint64(nearest) * GOLDEN
+    for i in range(length - farthest + nearest):
+        mixed += (np.uint64(symbols[minimizer - nearest + i]) + _ONE) * factors[i]
+    return max(mix(mixed), _ONE)
 
 
 @njit(cache=True, nogil=True)
@@ -411,6 +441,7 @@ def cover(
     w: int,
     scope: Any,
     shared: U64,
+    crowded: U64,
     runs: I64,
     answer_bounds: I64,
     answers: I64,
@@ -443,36 +474,41 @@ def cover(
             num = min(PIECE, num_windows - piece)
             begin = offsets[doc] + piece
             count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
+            out[count, 1] = begin + num
             for entry in range(count):
                 if shared[_slot_of(keys[entry], shared)] == _ZERO:
                     continue
-                context = runs[run, 0]
-                used += 1
-                if used == runs[run, 1]:
-                    run, used = run + 1, 0
-                for row in range(answer_bounds[context], answer_bounds[context + 1]):
-                    window = out[entry, 1] + answers[row, 0]
-                    start, kept, offset = _byte(byte_of, window) - base, answers[row, 2], answers[row, 3]
-                    if own[kept] == doc and offset == start:
-                        if keep_first:
+                is_crowded = crowded[_slot_of(keys[entry], crowded)] != _ZERO
+                first, end = out[entry, 1], out[entry + 1, 1]
+                while first < end:
+                    context = runs[run, 0]
+                    used += 1
+                    if used == runs[run, 1]:
+                        run, used = run + 1, 0
+                    for row in range(answer_bounds[context], answer_bounds[context + 1]):
+                        window = first + answers[row, 0]
+                        start, kept, offset = _byte(byte_of, window) - base, answers[row, 2], answers[row, 3]
+                        if own[kept] == doc and offset == start:
+                            if keep_first:
+                                continue
+                            offset = -1
+                        last = window + answers[row, 1] - 1
+                        repeated[doc] += answers[row, 1]
+                        reach = _byte(byte_of, last + length) - base
+                        merged = state[0]
+                        if (
+                            merged[0] >= 0
+                            and merged[4] + 1 == window
+                            and merged[2] == kept
+                            and (offset - start == merged[3] if offset >= 0 else merged[3] == _NO_COPY)
+                        ):
+                            merged[1], merged[4] = reach, last
                             continue
-                        offset = -1
-                    last = window + answers[row, 1] - 1
-                    repeated[doc] += answers[row, 1]
-                    reach = _byte(byte_of, last + length) - base
-                    merged = state[0]
-                    if (
-                        merged[0] >= 0
-                        and merged[4] + 1 == window
-                        and merged[2] == kept
-                        and (offset - start == merged[3] if offset >= 0 else merged[3] == _NO_COPY)
-                    ):
-                        merged[1], merged[4] = reach, last
-                        continue
-                    if merged[0] >= 0:
-                        spans, num_spans = _follow(state, doc, spans, num_spans)
-                    merged[0], merged[1], merged[2], merged[4] = start, reach, kept, last
-                    merged[3] = offset - start if offset >= 0 else _NO_COPY
+                        if merged[0] >= 0:
+                            spans, num_spans = _follow(state, doc, spans, num_spans)
+                        merged[0], merged[1], merged[2], merged[4] = start, reach, kept, last
+                        merged[3] = offset - start if offset >= 0 else _NO_COPY
+                    first += _slice(out[entry, 0] - first, end - first) if is_crowded else end - first
         if state[0, 0] >= 0:
             spans, num_spans = _follow(state, doc, spans, num_spans)
             while state[1, 0] >= 0:

@@ -276,7 +276,7 @@ def _least_coverages(index: EvalIndex) -> npt.NDArray[np.float64]:
     own = {one.name: one.min_coverage for one in index.config.sets if one.min_coverage is not None}
     names = index.items["set"].combine_chunks().dictionary_encode()
     of_set = [own.get(name, index.config.min_coverage) for name in names.dictionary.to_pylist()]
-    return np.array(of_set, np.float64)[names.indices.to_numpy()]
+    return np.asarray(np.array(of_set, np.float64)[names.indices.to_numpy()])
 
 
 def _covered(places: I64, lengths: I32, begins: I64) -> I64:

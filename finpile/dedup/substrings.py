@@ -34,8 +34,14 @@ from finpile.document import text_arrays
 REASON = "repeated_text"
 NOTHING_LEFT = "nothing_left"
 
-#: Minimizers of one shard, each hash once. `several`: it was met more than once there.
-MINIMIZER_SCHEMA = pa.schema([("hash", pa.uint64()), ("several", pa.bool_()), ("shard", pa.int32())])
+#: Occurrences of a hash, in all shards, from which on its contexts are cut into slices that travel apart: what many
+#: documents share, a little short of a window, then does not bring all that surrounds it into one partition.
+CROWD = 4096
+
+#: Minimizers of one shard, each hash once, and how often it was met there.
+MINIMIZER_SCHEMA = pa.schema([("hash", pa.uint64()), ("occurrences", pa.int64()), ("shard", pa.int32())])
+#: Minimizers of one shard whose hash stands elsewhere too. `crowded`: `CROWD` times or more.
+SHARED_SCHEMA = pa.schema([("hash", pa.uint64()), ("crowded", pa.bool_()), ("shard", pa.int32())])
 #: Distinct contexts of one shard: the symbols of windows that have one minimizer, and where they stand first.
 CONTEXT_SCHEMA = pa.schema(
     [
@@ -159,28 +165,34 @@ def scope_bits(scope: str) -> Any:
 def minimizers(texts: Texts, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
     """The hashes of a shard's minimizers, as `MINIMIZER_SCHEMA`, ascending."""
     k, w = window_shape(config.min_length)
-    hashes, several = kernels.count_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
+    hashes, occurrences = kernels.count_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
     order = np.argsort(hashes)
     columns = {
         "hash": hashes[order],
-        "several": several[order].astype(bool),
+        "occurrences": occurrences[order],
         "shard": np.full(len(hashes), shard, np.int32),
     }
     return pa.table(columns, schema=MINIMIZER_SCHEMA)
 
 
-def shared_minimizers(rows: pa.Table) -> pa.Table:
-    """The rows of `MINIMIZER_SCHEMA` whose hash stands at least twice in all; all rows of a hash must be there."""
-    hashes = rows["hash"].to_numpy()
-    order = np.argsort(hashes, kind="stable")
-    equal = hashes[order][1:] == hashes[order][:-1]
-    several = np.asarray(rows["several"].to_numpy())[order]
-    shared = several | np.r_[False, equal][: len(order)] | np.r_[equal, False][: len(order)]
-    return rows.take(pa.array(np.sort(order[shared])))
+def shared_minimizers(rows: pa.Table, crowd: int = CROWD) -> pa.Table:
+    """What of `MINIMIZER_SCHEMA` stands at least twice in all, as `SHARED_SCHEMA`; all rows of a hash must be there."""
+    order = np.argsort(rows["hash"].to_numpy(), kind="stable")
+    hashes = rows["hash"].to_numpy()[order]
+    starts = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1]][: len(hashes)])
+    sums = np.add.reduceat(rows["occurrences"].to_numpy()[order], starts) if len(starts) else np.empty(0, np.int64)
+    total = np.repeat(sums, np.diff(np.r_[starts, len(hashes)]))
+    shared = total > 1
+    columns = {
+        "hash": hashes[shared],
+        "crowded": (total >= crowd)[shared],
+        "shard": rows["shard"].to_numpy()[order][shared],
+    }
+    return pa.table(columns, schema=SHARED_SCHEMA)
 
 
-def contexts(texts: Texts, shard: Shard, shared: U64, config: SubstringConfig, scope: str) -> pa.Table:
-    """The distinct contexts, as `CONTEXT_SCHEMA`, around the minimizers of a shard whose hash is among `shared`."""
+def contexts(texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str) -> pa.Table:
+    """The distinct contexts, as `CONTEXT_SCHEMA`, around the minimizers of a shard that `shared` has."""
     found, hashes, _ = _distinct(texts, shard, shared, config, scope)
     docs, firsts, before = found[:, 0], found[:, 1], found[:, 3]
     sizes = found[:, 2] + config.min_length - 1
@@ -280,7 +292,9 @@ class Cover:
     """Repeated windows, the kept ones left out."""
 
 
-def cover(texts: Texts, shard: Shard, shared: U64, matches: pa.Table, config: SubstringConfig, scope: str) -> Cover:
+def cover(
+    texts: Texts, shard: Shard, shared: pa.Table, matches: pa.Table, config: SubstringConfig, scope: str
+) -> Cover:
     """What of a shard goes, given all `matches` of its contexts."""
     _, _, runs = found = _distinct(texts, shard, shared, config, scope)
     k, w = window_shape(config.min_length)
@@ -297,7 +311,7 @@ def cover(texts: Texts, shard: Shard, shared: U64, matches: pa.Table, config: Su
         k,
         w,
         scope_bits(scope),
-        kernels.as_set(shared),
+        *_sets(shared),
         runs,
         answer_bounds,
         answers,
@@ -335,18 +349,26 @@ def find_repeats_in(texts: Texts, config: SubstringConfig, widths: I64 = _BYTE_W
     ids = pa.array([str(number) for number in range(num)], pa.string())
     order = numbers.astype(np.uint64)
     shard = Shard(number=0, rows=numbers, ids=ids, order_high=np.zeros(num, np.uint64), order_low=order)
-    shared = shared_minimizers(minimizers(texts, config, "", 0))["hash"].to_numpy()
+    shared = shared_minimizers(minimizers(texts, config, "", 0))
     matches = match_contexts(contexts(texts, shard, shared, config, ""), config, widths)
     return cover(texts, shard, shared, matches, config, "").spans
 
 
-def _distinct(texts: Texts, shard: Shard, shared: U64, config: SubstringConfig, scope: str) -> tuple[I64, U64, I64]:
+def _distinct(
+    texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str
+) -> tuple[I64, U64, I64]:
     k, w = window_shape(config.min_length)
     factors = minhash.split_mix(w + config.min_length, _FACTOR_SEED) | np.uint64(1)
     found: tuple[I64, U64, I64] = kernels.distinct_contexts(
-        texts.symbols, texts.offsets, shard.rank, k, w, scope_bits(scope), kernels.as_set(shared), factors
+        texts.symbols, texts.offsets, shard.rank, k, w, scope_bits(scope), *_sets(shared), factors
     )
     return found
+
+
+def _sets(shared: pa.Table) -> tuple[U64, U64]:
+    """The hashes of `SHARED_SCHEMA` as a kernel looks them up: all, and the crowded ones."""
+    hashes, crowded = shared["hash"].to_numpy(), np.asarray(shared["crowded"].to_numpy()).astype(bool)
+    return kernels.as_set(np.unique(hashes)), kernels.as_set(np.unique(hashes[crowded]))
 
 
 def _binaries(symbols: npt.NDArray[Any], sizes: I64) -> pa.LargeBinaryArray:

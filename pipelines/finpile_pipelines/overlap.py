@@ -122,8 +122,8 @@ class _Windows:
     def _setting(self) -> SubstringConfig:
         return SubstringConfig(min_length=self.overlap.min_length, keep="none")
 
-    def _shared(self, ref: ShardRef) -> Any:
-        return np.unique(read_answer(self.folder, "shared", ref.index, _MINIMIZER_SCHEMA)["hash"].to_numpy())
+    def _shared(self, ref: ShardRef) -> pa.Table:
+        return read_answer(self.folder, "shared", ref.index, substrings.SHARED_SCHEMA)
 
 
 def _with_side(rows: pa.Table, is_heldout: bool) -> pa.Table:
@@ -131,10 +131,11 @@ def _with_side(rows: pa.Table, is_heldout: bool) -> pa.Table:
 
 
 def _on_both_sides(met: pa.Table) -> pa.Table:
-    """The minimizers that held-out and training documents have."""
+    """The minimizers that held-out and training documents have, as `SHARED_SCHEMA`."""
+    shared = substrings.shared_minimizers(met.select(substrings.MINIMIZER_SCHEMA.names))
     hashes, heldout = met["hash"].to_numpy(), np.asarray(met["heldout"].to_numpy()).astype(bool)
     both = np.intersect1d(hashes[heldout], hashes[~heldout])
-    return met.filter(pa.array(np.isin(hashes, both)))
+    return shared.filter(pa.array(np.isin(shared["hash"].to_numpy(), both)))
 
 
 def _decisions(ref: ShardRef, table: pa.Table, spans: pa.Table, kept: pa.Table) -> Iterator[dict[str, Any]]:

@@ -187,8 +187,8 @@ class _Round:
     def _symbols(self, table: pa.Table) -> substrings.Texts:
         return self.alphabet.symbols(table["text"])
 
-    def _shared(self, ref: ShardRef) -> Any:
-        return read_answer(self.folder, "shared", ref.index, substrings.MINIMIZER_SCHEMA)["hash"].to_numpy()
+    def _shared(self, ref: ShardRef) -> pa.Table:
+        return read_answer(self.folder, "shared", ref.index, substrings.SHARED_SCHEMA)
 
 
 _COUNTED = ("removed", "cut_bytes", "windows", "text_bytes")

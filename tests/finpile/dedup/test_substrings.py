@@ -1,0 +1,469 @@
+"""Exact substrings are those of a dict of windows, and of a suffix array, however the documents are spread."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tarfile
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from finpile.config import SubstringConfig
+from finpile.dedup import _substring_kernels as kernels
+from finpile.dedup import substrings as module
+from finpile.dedup.suffix_array import first_occurrences
+from finpile.document import text_views
+
+ROOT = Path(__file__).resolve().parents[3]
+I64 = npt.NDArray[np.int64]
+Symbols = tuple[int, ...]
+#: A piece of a document: (row or id of the document, start, end, id of the document of the copy, where it stands there).
+Span = tuple[Any, int, int, str | None, int | None]
+#: More windows than one scan of a document takes.
+PIECE = 65_536
+
+#: Token ids, and the bytes of each: one to five, among them all of no other's.
+TOKENS = {0: b"a", 7: b"bc", 300: b"aab", 70_000: b"cabc", 4_000: b"bcabc"}
+WIDTHS = np.zeros(70_001, np.int64)
+WIDTHS[list(TOKENS)] = [len(text) for text in TOKENS.values()]
+
+lengths = st.one_of(st.integers(2, 11), st.just(40))  # beyond 32 places of a minimizer, crowds are cut in three
+keeps = st.sampled_from(["first", "none"])
+
+
+@st.composite
+def corpora(draw: st.DrawFn, min_length: int, alphabet: Sequence[int] = b"abc") -> list[Symbols]:
+    """Few documents over few symbols: periodic, constant, copied from another, about as long as a window, or empty."""
+    some = st.sampled_from(alphabet[: draw(st.integers(1, len(alphabet)))])
+    near = st.integers(min_length - 1, min_length + 1)
+    periodic = st.builds(
+        lambda unit, size: (unit * size)[:size], st.lists(some, min_size=1, max_size=4), st.integers(0, 4 * min_length)
+    )
+    chosen = st.one_of(
+        near.flatmap(lambda size: st.lists(some, min_size=size, max_size=size)),
+        st.lists(periodic, max_size=3).map(lambda parts: [symbol for part in parts for symbol in part]),
+        st.lists(some, max_size=4 * min_length),
+    )
+    docs = [tuple(doc) for doc in draw(st.lists(chosen, max_size=5))]
+    repeats = draw(st.lists(st.sampled_from(docs), max_size=3)) if docs else []
+    return [*docs, *repeats]
+
+
+def covered_slowly(docs: Sequence[Symbols], config: SubstringConfig) -> list[set[int]]:
+    """The positions of each document that go: documents stand in order of preference."""
+    windows = defaultdict(list)
+    for number, doc in enumerate(docs):
+        for i in range(len(doc) - config.min_length + 1):
+            windows[doc[i : i + config.min_length]].append((number, i))
+    covered: list[set[int]] = [set() for _ in docs]
+    for places in windows.values():
+        for number, i in (places[1:] if config.keep == "first" else places) if len(places) > 1 else ():
+            covered[number].update(range(i, i + config.min_length))
+    return covered
+
+
+def symbols_of(texts: module.Texts) -> npt.NDArray[Any]:
+    """Without what lies in the buffer behind the last document."""
+    return texts.symbols[: texts.offsets[-1]]
+
+
+def covered_by_suffix_array(texts: module.Texts, config: SubstringConfig) -> npt.NDArray[np.bool_]:
+    """Shape of `texts.symbols`: whether each goes."""
+    earliest = first_occurrences(symbols_of(texts), texts.offsets, config.min_length)
+    goes = (earliest >= 0) & ((config.keep == "none") | (earliest != np.arange(len(earliest))))
+    steps = np.zeros(len(goes) + config.min_length, np.int64)
+    steps[: len(goes)] += goes
+    steps[config.min_length :] -= goes
+    covered: npt.NDArray[np.bool_] = np.cumsum(steps)[: len(goes)] > 0
+    return covered
+
+
+def covered_symbols(texts: module.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]:
+    """Shape of `texts.symbols`: whether each goes by spans of bytes, which never part a symbol."""
+    base = texts.bounds[spans["row"].to_numpy()]
+    starts, ends = base + spans["start"].to_numpy(), base + spans["end"].to_numpy()
+    if len(texts.byte_of):
+        for edges in (starts, ends):
+            found = np.searchsorted(texts.byte_of, edges)
+            assert np.array_equal(texts.byte_of[found], edges)
+            edges[:] = found
+    steps = np.zeros(texts.offsets[-1] + 1, np.int64)
+    np.add.at(steps, starts, 1)
+    np.add.at(steps, ends, -1)
+    depth = np.cumsum(steps)[:-1]
+    assert depth.max(initial=0) <= 1, "spans overlap"
+    return np.asarray(depth > 0)
+
+
+def texts_of(docs: Sequence[Symbols], unit: str) -> module.Texts:
+    if unit == "bytes":
+        return module.Texts.of_bytes(pa.array(map(bytes, docs), pa.large_binary()))
+    ids = pa.array([list(doc) for doc in docs], pa.large_list(pa.uint32()))
+    texts = pa.array([b"".join(TOKENS[token] for token in doc) for doc in docs], pa.large_binary())
+    return module.Texts.of_tokens(texts, ids, WIDTHS)
+
+
+def widths_of(config: SubstringConfig) -> list[I64]:
+    return [WIDTHS] if config.unit == "tokens" else []
+
+
+def assert_copies_stand(texts: module.Texts, spans: pa.Table) -> None:
+    """What goes is there, byte for byte, where a span says that a copy stands, and that is not the place itself."""
+    views = [texts.data[low:high].tobytes() for low, high in zip(texts.bounds[:-1], texts.bounds[1:], strict=True)]
+    for span in spans.to_pylist():
+        assert span["start"] < span["end"]
+        if span["kept_id"] is not None:
+            kept, offset = int(span["kept_id"]), span["kept_offset"]
+            assert (kept, offset) != (span["row"], span["start"])
+            gone = views[span["row"]][span["start"] : span["end"]]
+            assert len(gone) == span["end"] - span["start"]
+            assert views[kept][offset : offset + len(gone)] == gone
+        else:
+            assert span["kept_offset"] is None
+
+
+def check(docs: Sequence[Symbols], config: SubstringConfig) -> pa.Table:
+    """One pass against both twins; returns its spans."""
+    texts = texts_of(docs, config.unit)
+    spans = module.find_repeats_in(texts, config, *widths_of(config))
+    found = covered_symbols(texts, spans)
+    slowly = [
+        symbol in gone
+        for doc, gone in zip(docs, covered_slowly(docs, config), strict=True)
+        for symbol in range(len(doc))
+    ]
+    assert found.tolist() == slowly
+    assert np.array_equal(found, covered_by_suffix_array(texts, config))
+    assert_copies_stand(texts, spans)
+    if config.keep == "first":
+        assert None not in spans["kept_id"].to_pylist()
+    return spans
+
+
+def config_of(min_length: int, keep: str, unit: str = "bytes", **changes: Any) -> SubstringConfig:
+    tokenizer = "any" if unit == "tokens" else None
+    return SubstringConfig(min_length=min_length, keep=keep, unit=unit, tokenizer=tokenizer, **changes)  # type: ignore[arg-type]
+
+
+# --- one pass, in memory
+
+
+@settings(max_examples=300)
+@given(st.data(), lengths, keeps)
+def test_bytes_are_those_of_a_dict_of_windows_and_of_a_suffix_array(
+    data: st.DataObject, min_length: int, keep: str
+) -> None:
+    check(data.draw(corpora(min_length)), config_of(min_length, keep))
+
+
+@settings(max_examples=150)
+@given(st.data(), lengths, keeps)
+def test_tokens_are_those_of_a_dict_of_windows_and_of_a_suffix_array(
+    data: st.DataObject, min_length: int, keep: str
+) -> None:
+    check(data.draw(corpora(min_length, tuple(TOKENS))), config_of(min_length, keep, "tokens"))
+
+
+@pytest.mark.parametrize("keep", ["first", "none"])
+@pytest.mark.parametrize("unit", ["bytes", "tokens"])
+@pytest.mark.parametrize("min_length", [2, 3, 10, 61])
+def test_texts_as_long_as_a_window_or_nearly(min_length: int, unit: str, keep: str) -> None:
+    """Constant, all equal and at the ends of documents: counted by hand, then by the twins."""
+    config, symbols = config_of(min_length, keep, unit), (0, 7, 300)
+    text: Symbols = tuple(symbols[i % 3] if i % 7 else symbols[i % 2] for i in range(3 * min_length))
+    if unit == "bytes":
+        text = tuple(symbol % 256 for symbol in text)
+    width = int(WIDTHS[list(text[:min_length])].sum()) if unit == "tokens" else min_length
+    short, exactly, more = text[: min_length - 1], text[:min_length], text[: min_length + 1]
+    assert check([], config).num_rows == check([()], config).num_rows == check([(), ()], config).num_rows == 0
+    assert check([short, short], config).num_rows == check([exactly], config).num_rows == 0
+    assert check([exactly, short, exactly[1:]], config).num_rows == 0
+    kept: list[Span] = [] if keep == "first" else [(0, 0, width, None, None)]
+    assert rows_of(check([exactly, exactly], config)) == [*kept, (1, 0, width, "0", 0)]
+    check([more, (), exactly, more, text, text[1:], text[-min_length:]], config)
+    for constant in (1, min_length, 3 * min_length):
+        check([text[:1] * constant], config)
+        check([text[:1] * constant, (), text[:1] * (constant + 1)], config)
+    check([text] * 5, config)
+
+
+def rows_of(spans: pa.Table) -> list[Span]:
+    return list(zip(*(column.to_pylist() for column in spans.itercolumns()), strict=True))
+
+
+def test_find_repeats_takes_texts_in_order_of_preference() -> None:
+    texts = pa.chunked_array([["one two three", "zwei"], ["two three four", "one two"]])
+    assert rows_of(module.find_repeats(texts, SubstringConfig(min_length=6))) == [(2, 0, 9, "0", 4), (3, 0, 7, "0", 0)]
+
+
+def test_document_longer_than_a_scan() -> None:
+    """Copies that lie across the places where a scan begins anew, and periods of the same length."""
+    draw = np.random.default_rng(1)
+    config = SubstringConfig(min_length=40)
+    for alphabet_size in (2, 128):  # ASCII: no place where a text may not be cut
+        text = draw.integers(0, alphabet_size, 3 * PIECE, np.uint8)
+        text[2 * PIECE - 700 : 2 * PIECE + 700] = text[PIECE - 900 : PIECE + 500]
+        text[10:400] = text[2 * PIECE - 100 : 2 * PIECE + 290]
+        other = text[PIECE - 64 : PIECE + 64]
+        cases = [[text, other], [other, text], [text[: PIECE + 39], text[: PIECE + 40]], [text[: PIECE + 41]] * 2]
+        cases += [[np.tile(text[:period], 2 * PIECE // period + 1)] for period in (1, 3, 50, PIECE - 1, PIECE)]
+        for case in cases:
+            texts = module.Texts.of_bytes(pa.array([doc.tobytes() for doc in case], pa.large_binary()))
+            for keep in ("first", "none"):
+                asked = config_of(config.min_length, keep)
+                spans = module.find_repeats_in(texts, asked)
+                assert spans.num_rows > 0
+                assert np.array_equal(covered_symbols(texts, spans), covered_by_suffix_array(texts, asked))
+                assert_copies_stand(texts, spans)
+
+
+# --- over shards
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A document, which shard holds it, and its place in the order of preference."""
+
+    symbols: Symbols
+    shard: int
+    order: tuple[int, int]
+
+
+def in_steps(
+    docs: Sequence[Placed], config: SubstringConfig, num_partitions: int, seed: int, crowd: int = module.CROWD
+) -> list[Span]:
+    """What goes, told by the names of documents, which are their numbers; tables meet in any order."""
+    draw = random.Random(seed)
+    shards = {}
+    for number in {doc.shard for doc in docs}:
+        mine = [name for name, doc in enumerate(docs) if doc.shard == number]
+        high, low = (np.array([docs[name].order[which] for name in mine], np.uint64) for which in (0, 1))
+        rows = np.array(sorted(draw.sample(range(2 * len(mine)), len(mine))), np.int32)  # some are gone
+        ids = pa.array([f"{name:03d}" for name in mine])
+        shard = module.Shard(number=number, rows=rows, ids=ids, order_high=high, order_low=low)
+        shards[number] = (texts_of([docs[name].symbols for name in mine], config.unit), shard, mine)
+
+    def meet(tables: list[pa.Table]) -> list[pa.Table]:
+        """Tables of shards to tables of partitions."""
+        rows = pa.concat_tables(draw.sample(tables, len(tables)))
+        partition = rows["hash"].to_numpy() % np.uint64(num_partitions)
+        return [rows.filter(pa.array(partition == which)) for which in range(num_partitions)]
+
+    def back(tables: list[pa.Table], number: int) -> pa.Table:
+        rows = pa.concat_tables(draw.sample(tables, len(tables)))
+        return rows.filter(pa.array(rows["shard"].to_numpy() == number))
+
+    if not shards:
+        return []
+    sent = [module.minimizers(texts, config, "s", number) for number, (texts, _, _) in shards.items()]
+    met = [module.shared_minimizers(rows) for rows in meet(sent)]
+    shared = {number: back(met, number) for number in shards}
+    sent = [module.contexts(texts, shard, shared[n], config, "s") for n, (texts, shard, _) in shards.items()]
+    met = [module.match_contexts(rows, config, *widths_of(config)) for rows in meet(sent)]
+    found: list[Span] = []
+    for number, (texts, shard, mine) in shards.items():
+        cover = module.cover(texts, shard, shared[number], back(met, number), config, "s")
+        names = dict(zip(shard.rows.tolist(), mine, strict=True))
+        found += [(f"{names[row]:03d}", *rest) for row, *rest in rows_of(cover.spans)]
+    return sorted(found, key=lambda span: span[:2])
+
+
+@settings(max_examples=150)
+@given(st.data(), lengths, keeps, st.sampled_from(["bytes", "tokens"]), st.integers(0, 3))
+def test_shards_partitions_and_orders_do_not_show(
+    data: st.DataObject, min_length: int, keep: str, unit: str, num_distinct: int
+) -> None:
+    """Nor which hashes are crowded. Equal places in the order of preference are told apart by the documents' names."""
+    config = config_of(min_length, keep, unit)
+    texts = data.draw(corpora(min_length, b"abc" if unit == "bytes" else tuple(TOKENS)))
+    size = len(texts)
+    numbers = st.integers(0, num_distinct or 2**64 - 1)
+    orders = data.draw(st.lists(st.tuples(numbers, numbers), min_size=size, max_size=size))
+    together = [Placed(text, 0, order) for text, order in zip(texts, orders, strict=True)]
+    whole = in_steps(together, config, 1, 0)
+    shards = data.draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
+    apart = [Placed(doc.symbols, shard, doc.order) for doc, shard in zip(together, shards, strict=True)]
+    num_partitions, seed, crowd = (data.draw(st.integers(*bounds)) for bounds in ((1, 4), (0, 99), (1, 6)))
+    assert in_steps(apart, config, num_partitions, seed, crowd) == whole
+    preferred = sorted(range(size), key=lambda name: (orders[name], name))
+    alone = rows_of(
+        module.find_repeats_in(texts_of([texts[name] for name in preferred], unit), config, *widths_of(config))
+    )
+    named = [
+        (f"{preferred[row]:03d}", start, end, None if kept is None else f"{preferred[int(kept)]:03d}", at)
+        for row, start, end, kept, at in alone
+    ]
+    assert sorted(named, key=lambda span: span[:2]) == whole
+
+
+def test_scopes_share_no_text() -> None:
+    """The same texts in two scopes: hashes differ, so contexts never meet."""
+    texts = module.Texts.of_bytes(pa.array([b"oil rose on monday"]))
+    config = SubstringConfig(min_length=8)
+    tables = [module.minimizers(texts, config, scope, shard) for shard, scope in enumerate(("FinPile", "Web"))]
+    assert len(tables[0]) > 0
+    assert module.shared_minimizers(pa.concat_tables(tables)).num_rows == 0
+    again = [tables[0], module.minimizers(texts, config, "FinPile", 1)]
+    assert module.shared_minimizers(pa.concat_tables(again)).num_rows == 2 * len(tables[0])
+
+
+@given(st.data(), lengths)
+def test_windows_are_counted(data: st.DataObject, min_length: int) -> None:
+    docs = data.draw(corpora(min_length))
+    for keep in ("first", "none"):
+        config = config_of(min_length, keep)
+        texts = texts_of(docs, "bytes")
+        earliest = first_occurrences(symbols_of(texts), texts.offsets, min_length)
+        expected = int((earliest >= 0).sum() - (keep == "first") * (earliest == np.arange(len(earliest))).sum())
+        assert num_windows(texts, config) == expected
+
+
+def num_windows(texts: module.Texts, config: SubstringConfig) -> int:
+    size = len(texts.bounds) - 1
+    order = np.arange(size, dtype=np.uint64)
+    ids, rows = pa.array(map(str, range(size)), pa.string()), np.arange(size, dtype=np.int32)
+    shard = module.Shard(number=0, rows=rows, ids=ids, order_high=order, order_low=order)
+    shared = module.shared_minimizers(module.minimizers(texts, config, "", 0))
+    matches = module.match_contexts(module.contexts(texts, shard, shared, config, ""), config)
+    return module.cover(texts, shard, shared, matches, config, "").num_windows
+
+
+# --- where a text may be cut
+
+texts = st.lists(st.sampled_from(["a", "b", "é", "漢", "😀", " ", "\n", "\t"]), max_size=24).map("".join)
+
+
+def may_cut(text: bytes, at: int, snap: str) -> bool:
+    if at in (0, len(text)):
+        return True
+    try:
+        before, after = text[:at].decode(), text[at:].decode()
+    except UnicodeDecodeError:
+        return False
+    if snap == "word":
+        return before[-1] in " \t\n\v\f\r" or after[0] in " \t\n\v\f\r"
+    return snap == "none" or before[-1] == "\n"
+
+
+@settings(max_examples=300)
+@given(st.lists(texts, min_size=1, max_size=4), st.integers(3, 9), keeps, st.sampled_from(["none", "word", "line"]))
+@example(["a漢b漢c", "x漢b漢y"], 5, "first", "none")
+def test_what_is_cut_is_all_that_may_be(docs: list[str], min_length: int, keep: str, snap: str) -> None:
+    """Each longest run of bytes that repeat shrinks to the outermost places where it may be cut, and no further."""
+    data = [doc.encode() for doc in docs]
+    copies = pa.array([*data, *data[::2]], pa.large_binary())
+    table = module.find_repeats(copies, config_of(min_length, keep, snap=snap))
+    assert_copies_stand(module.Texts.of_bytes(copies), table)
+    expected = []
+    for row, (text, gone) in enumerate(
+        zip(
+            copies.to_pylist(),
+            covered_slowly([tuple(text) for text in copies.to_pylist()], config_of(min_length, keep)),
+            strict=True,
+        )
+    ):
+        edges = [at for at in range(len(text) + 1) if (at in gone) != (at - 1 in gone)]
+        for begin, end in zip(edges[::2], edges[1::2], strict=True):
+            places = [at for at in range(begin, end + 1) if may_cut(text, at, snap)]
+            if places and places[0] < places[-1]:
+                expected += [(row, at) for at in range(places[0], places[-1])]
+    found = [(row, at) for row, start, end, _, _ in rows_of(table) for at in range(start, end)]
+    assert found == expected
+    for row, text in enumerate(copies.to_pylist()):
+        bytes(value for at, value in enumerate(text) if (row, at) not in set(found)).decode()
+
+
+def test_snap_to_words_and_lines() -> None:
+    old, new = "gold fell today\noil rose\nrates held", "silver fell today\noil rose\nrates hiked"
+    cut = {
+        snap: [new[start:end] for _, start, end, _, _ in rows_of(module.find_repeats(pa.array([old, new]), config))]
+        for snap in ("none", "word", "line")
+        for config in [config_of(8, "first", snap=snap)]
+    }
+    assert cut == {
+        "none": [" fell today\noil rose\nrates h"],
+        "word": [" fell today\noil rose\nrates "],
+        "line": ["oil rose\n"],
+    }
+
+
+# --- the order of preference
+
+
+def test_order_is_priority_then_time_then_digest() -> None:
+    """None comes after all times, and times may lie before 1970 or beyond what 47 bits hold."""
+    times = [-(1 << 62), -(1 << 46), -5, 0, 7, (1 << 46) - 2, None]
+    keys = []
+    for priority in (0, 1, 65_535):
+        for digests in np.array([[0] * len(times), [2**64 - 1] * len(times)], np.uint64):
+            seconds = np.array([time or 0 for time in times], np.int64)
+            high, low = module.order_keys(priority, seconds, np.array([time is None for time in times]), digests)
+            assert high.dtype == low.dtype == np.uint64
+            keys += [
+                ((priority, index), key)
+                for index, key in enumerate(zip(high.tolist(), low.tolist(), strict=True))
+                if index
+            ]
+    by_meaning = sorted(keys, key=lambda pair: (*pair[0], pair[1][1]))
+    assert [key for _, key in by_meaning] == sorted(key for _, key in keys)
+    assert len({key for _, key in keys}) == len(keys)
+
+
+numbers = st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1))
+
+
+@given(st.lists(st.tuples(numbers, numbers), max_size=20))
+def test_dense_rank_counts_distinct_smaller_pairs(pairs: list[tuple[int, int]]) -> None:
+    high, low = (np.array([pair[which] for pair in pairs], np.uint64) for which in (0, 1))
+    assert module.dense_rank(high, low).tolist() == [sorted(set(pairs)).index(pair) for pair in pairs]
+
+
+# --- real text
+
+
+def twenty_megabytes(shared_data: Callable[[str], Path]) -> list[bytes]:
+    """Stories of Reuters-21578, markup and all, each from its tag to the next."""
+    with tarfile.open(shared_data("fin_news/reuters21578.tar.gz")) as archive:
+        members = [archive.extractfile(name) for name in sorted(archive.getnames()) if name.endswith(".sgm")]
+        text = b"".join(member.read() for member in members if member).decode("latin-1").encode()
+    stories = text[:20_000_000].split(b"<REUTERS")
+    assert sum(map(len, stories)) > 19_000_000
+    return stories
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("unit", "min_length"), [("bytes", 200), ("bytes", 50), ("tokens", 50)])
+def test_every_position_of_real_text_is_that_of_the_suffix_array(
+    unit: str, min_length: int, shared_data: Callable[[str], Path], request: pytest.FixtureRequest
+) -> None:
+    stories = pa.array(twenty_megabytes(shared_data), pa.large_binary()).cast(pa.large_string())
+    config = config_of(min_length, "first", unit)
+    if unit == "bytes":
+        texts, widths = module.Texts.of_bytes(stories), []
+    else:
+        tokenizer = load_tokenizer(str(request.getfixturevalue("sample_build") / "tokenizer"))
+        widths = [tokenizer.piece_lengths(np.arange(tokenizer.vocab_size))]
+        texts = module.Texts.of_tokens(stories, tokenizer.encode_array(stories), *widths)
+    for keep in ("first", "none"):
+        asked = config_of(config.min_length, keep, unit)
+        spans = module.find_repeats_in(texts, asked, *widths)
+        covered = covered_symbols(texts, spans) if unit == "bytes" else covered_bytes(texts, spans)
+        expected = covered_by_suffix_array(texts, asked)
+        if unit == "tokens":
+            expected = np.repeat(expected, np.diff(texts.byte_of))
+        expected = within_characters(texts, expected)
+        assert expected.sum() > 100_000
+        assert np.array_equal(covered, expected)
+        assert_copies_stand(texts, spans)
