@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from finpile.config import MAX_GRAM_WORDS
-from finpile.dedup._kernels import FNV_OFFSET, FNV_PRIME, FOLD, GOLDEN, I64, U8, U64, mix
+from finpile.dedup._kernels import FOLD, GOLDEN, I64, RANDOM_BYTES, U8, U64, grow, mix
 
 I32 = npt.NDArray[np.int32]
 
@@ -36,7 +36,7 @@ def take_words(data: U8, i: int, end: int, hashes: U64, bounds: I64, num: int) -
     capacity = hashes.shape[0]
     while i < end and num < capacity:
         start = i
-        state = FNV_OFFSET
+        state = _ZERO
         while i < end:  # the longest run of letters
             byte = data[i]
             if byte >= _LATIN_SIGNS and (
@@ -48,7 +48,7 @@ def take_words(data: U8, i: int, end: int, hashes: U64, bounds: I64, num: int) -
             folded = FOLD[byte]
             if folded == 0:
                 break
-            state = (state ^ np.uint64(folded)) * FNV_PRIME
+            state = grow(state, RANDOM_BYTES[folded])
             i += 1
         if i == start:  # no letter: a word of one character, or a separator
             byte = data[i]
@@ -57,7 +57,7 @@ def take_words(data: U8, i: int, end: int, hashes: U64, bounds: I64, num: int) -
             if byte < _IDEOGRAPHIC or (byte == _IDEOGRAPHIC and start + 1 < end and data[start + 1] == 0x80):
                 continue
             for j in range(start, i):
-                state = (state ^ np.uint64(data[j])) * FNV_PRIME
+                state = grow(state, RANDOM_BYTES[data[j]])
         hashes[num], bounds[num, 0], bounds[num, 1] = mix(state), start, i
         num += 1
     return num, i

@@ -19,9 +19,6 @@ I64 = npt.NDArray[np.int64]
 #: Marks the keys of a document without any word, which is nobody's duplicate.
 NO_KEY = np.uint64(0)
 
-#: FNV-1a, 64 bits. Source: Fowler, Noll, Vo, http://www.isthe.com/chongo/tech/comp/fnv/
-FNV_OFFSET = np.uint64(0xCBF29CE484222325)
-FNV_PRIME = np.uint64(0x100000001B3)
 #: The finaliser of SplitMix64. Source: Steele, Lea, Flood 2014, with Stafford's variant 13 of the multipliers.
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -35,8 +32,8 @@ TILE = 512
 #: Entries of the table of shingles seen lately (a power of two; 32 KiB).
 RECENT = 4096
 
-_U30, _U27, _U31, _U32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_U30, _U27, _U31, _U32, _U63 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32), np.uint64(63)
+_ZERO, _ONE, _TWO, _THREE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _LARGEST = np.uint32(0xFFFFFFFF)
 
 
@@ -49,9 +46,25 @@ def _fold_table() -> U8:
     return table
 
 
+def _random_bytes() -> U64:
+    """256 numbers, odd, so that none is zero."""
+    with np.errstate(over="ignore"):
+        state = np.arange(1, 257, dtype=np.uint64) * GOLDEN
+        state = (state ^ (state >> _U30)) * MIX_1
+        state = (state ^ (state >> _U27)) * MIX_2
+    return (state ^ (state >> _U31)) | _ONE
+
+
 FOLD = _fold_table()
+#: SplitMix64's numbers for bytes, and per byte that of the folded byte, 0 where it separates words.
+RANDOM_BYTES = _random_bytes()
+WORD_BYTES = np.where(FOLD == 0, np.uint64(0), RANDOM_BYTES[FOLD])
 #: UTF-8 lead bytes at which the script changes the rule: see `hash_words`.
-_LATIN_SIGNS, _PUNCTUATION, _IDEOGRAPHIC = 0xC2, 0xE2, 0xE3
+_LATIN_SIGNS, _PUNCTUATION, _IDEOGRAPHIC, _FOUR_BYTES = 0xC2, 0xE2, 0xE3, 0xF0
+#: The bytes after them at which it changes: U+2080 is no punctuation, U+3000-303F is.
+_FIRST_SYMBOL, _FIRST_CONTINUATION = 0x82, 0x80
+#: Bytes looked at together.
+_BLOCK = np.uint64(64)
 
 
 @njit(cache=True, nogil=True)
@@ -63,87 +76,101 @@ def mix(value: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def hash_words(data: U8, start: int, end: int, out: U64) -> int:
+def grow(state: Any, random: Any) -> Any:
+    """A word's state with one byte more, `random` being that byte's number: see `hash_words`."""
+    return (state << _ONE | state >> _U63) ^ random
+
+
+@njit(cache=True, nogil=True)
+def _plain_end(data: U8, start: Any, end: Any) -> Any:
+    """The first byte from `start` on that does not mean the same wherever it stands: see `hash_words`."""
+    i = start
+    while i + _BLOCK <= end:
+        differs = _ZERO
+        for j in range(_BLOCK):  # without a branch: vectors
+            byte = data[i + np.uint64(j)]
+            differs |= np.uint64(byte >= _PUNCTUATION) | np.uint64(byte == _LATIN_SIGNS)
+        if differs != _ZERO:
+            break
+        i += _BLOCK
+    while i < end and data[i] < _PUNCTUATION and data[i] != _LATIN_SIGNS:
+        i += _ONE
+    return i
+
+
+@njit(cache=True, nogil=True)
+def hash_words(data: U8, start: int, end: int, out: U64) -> Any:
     """Hashes the words of `data[start:end]` (UTF-8) into `out`; returns how many there are, at most `(end-start+1)//2`.
 
     A word is a longest run of ASCII letters, ASCII digits and characters from U+00C0 on; ASCII case is folded, nothing
     else is. U+0080-00BF (signs), U+2000-207F (general punctuation) and U+3000-303F (CJK punctuation) separate words. A
     character from U+3040 on, where scripts without spaces begin, is a word by itself.
+
+    The hash is a cyclic polynomial (Cohen 1997, Recursive hashing functions for n-grams) of random numbers, one for
+    each folded byte, mixed at the end. Indices are unsigned, which spares a test for negative ones at each byte.
     """
-    count = 0
-    state = FNV_OFFSET
-    inside = 0  # 1 within a word
-    i = start
-    while i < end:
-        # Bytes that mean the same wherever they stand. Words are short, so a branch at each end would be guessed
-        # wrongly: the state is always stored, and counts where a word ends.
-        while i < end and data[i] < _PUNCTUATION and data[i] != _LATIN_SIGNS:
-            folded = FOLD[data[i]]
-            grown = (state ^ np.uint64(folded)) * FNV_PRIME
+    count = state = inside = _ZERO
+    i, stop = np.uint64(start), np.uint64(end)
+    while i < stop:
+        # Words are short, so a branch at each end would be guessed wrongly: the state is always stored, and counts
+        # where a word ends.
+        plain = _plain_end(data, i, stop)
+        for j in range(i, plain):
+            random = WORD_BYTES[data[j]]
             out[count] = state
-            kept = int(folded != 0)
-            count += inside & (kept ^ 1)
+            kept = np.uint64(random != _ZERO)
+            count += inside & (kept ^ _ONE)
             inside = kept
-            state = grown if folded != 0 else FNV_OFFSET
-            i += 1
-        if i == end:
+            state = grow(state, random) * kept
+        if plain == stop:
             break
-        byte = data[i]
-        if byte >= _IDEOGRAPHIC:
-            width = 4 if byte >= 0xF0 else 3
-            stop = min(end, i + width)
-            mark = byte == _IDEOGRAPHIC and i + 1 < end and data[i + 1] == 0x80
-            if inside:
-                out[count] = state
-                count += 1
-            state = FNV_OFFSET
-            inside = 0 if mark else 1
-            if inside:
-                for j in range(i, stop):
-                    state = (state ^ np.uint64(data[j])) * FNV_PRIME
-            i = stop
-        elif byte == _LATIN_SIGNS:
-            i += 2
-        elif byte == _PUNCTUATION and i + 1 < end and data[i + 1] < 0x82:
-            i += 3
-        else:
-            state = (state ^ np.uint64(byte)) * FNV_PRIME
-            inside = 1
-            i += 1
+        i, byte = plain + _ONE, data[plain]
+        if byte == _PUNCTUATION and (i == stop or data[i] >= _FIRST_SYMBOL):  # a sign that is part of a word
+            state = grow(state, RANDOM_BYTES[byte])
+            inside = _ONE
             continue
         if inside:
             out[count] = state
-            count += 1
-            state = FNV_OFFSET
-            inside = 0
+            count += _ONE
+        state = inside = _ZERO
+        if byte == _LATIN_SIGNS:
+            i = min(stop, i + _ONE)
+        elif byte == _PUNCTUATION or (byte == _IDEOGRAPHIC and i < stop and data[i] == _FIRST_CONTINUATION):
+            i = min(stop, i + _TWO)
+        else:
+            last = min(stop, i + (_THREE if byte >= _FOUR_BYTES else _TWO))
+            for j in range(plain, last):
+                state = grow(state, RANDOM_BYTES[data[j]])
+            out[count] = state
+            count += _ONE
+            state = _ZERO
+            i = last
     if inside:
         out[count] = state
-        count += 1
+        count += _ONE
     for word in range(count):
         out[word] = mix(out[word])
-    return count
+    return np.int64(count)
 
 
 @njit(cache=True, nogil=True)
 def hash_shingles(words: U64, ngram: int, out: U64) -> int:
     """Hashes every run of `ngram` words into `out`; all words together where there are fewer; nothing where none.
 
-    The hash is a polynomial in the words' hashes, rolled from one shingle to the next, then mixed.
+    The hash is a polynomial in the words' hashes, mixed. Place after place of the runs, not run after run: vectors.
     """
     num_words = words.shape[0]
     if num_words == 0:
         return 0
     length = min(ngram, num_words)
-    state = _ZERO
-    leaving = _ONE  # GOLDEN ** length
-    for i in range(length):
-        state = state * GOLDEN + words[i]
-        leaving = leaving * GOLDEN
-    out[0] = mix(state)
-    for i in range(length, num_words):
-        state = state * GOLDEN + words[i] - words[i - length] * leaving
-        out[i - length + 1] = mix(state)
     count: int = num_words - length + 1
+    for i in range(count):
+        out[i] = words[i]
+    for place in range(1, length):
+        for i in range(count):
+            out[i] = out[i] * GOLDEN + words[i + place]
+    for i in range(count):
+        out[i] = mix(out[i])
     return count
 
 
@@ -161,7 +188,7 @@ def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
     mask = np.uint64(size - 1)
     count = 0
     for shingle in shingles:
-        slot = np.int64(shingle & mask)
+        slot = shingle & mask
         if recent[slot] != shingle:
             recent[slot] = shingle
             out[count] = np.uint32(shingle >> _U32 | _ONE)

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from finpile.dedup._kernels import FNV_OFFSET, FNV_PRIME, I64, U8, U64, mix
+from finpile.dedup._kernels import I64, U8, U64, mix
+
+#: FNV-1a, 64 bits. Source: Fowler, Noll, Vo, http://www.isthe.com/chongo/tech/comp/fnv/
+FNV_OFFSET = np.uint64(0xCBF29CE484222325)
+FNV_PRIME = np.uint64(0x100000001B3)
 
 _ZERO, _NINE = 0x30, 0x39
 _BLANK = np.uint64(0x20)

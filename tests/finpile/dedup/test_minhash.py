@@ -35,9 +35,10 @@ def slow_mix(value: int) -> int:
 def slow_words(text: str) -> list[int]:
     hashes = []
     for word in WORD.findall(text):
-        state = 0xCBF29CE484222325
+        state = 0
         for byte in word.translate(ASCII_LOWER).encode():
-            state = (state ^ byte) * 0x100000001B3 & MASK
+            number = slow_mix((byte + 1) * 0x9E3779B97F4A7C15 & MASK) | 1
+            state = (state << 1 & MASK | state >> 63) ^ number
         hashes.append(slow_mix(state))
     return hashes
 
