@@ -1,7 +1,8 @@
 """The clean stage over one batch: markup, normal form, filters, dates; each loss a row of the ledger.
 
 1. HTML becomes text; pages of a web crawl lose their menus, other HTML (a filing, a speech) keeps all that it shows.
-2. The text gets its normal form (`finpile.clean.normalise`). What is empty then goes as a whole, as it came.
+2. The text gets its normal form (`finpile.clean.normalise`), unless the source says `normalise: false`. What is empty
+   then goes as a whole, as it came.
 3. The source's filters reject the text or take spans out of it. Ledger offsets are bytes of the text after step 2.
 4. A document without date gets one from its HTML, its URL, or its file's name, in this order. A date that was there but
    could not be read, or that cannot be true, leaves a row without text.
@@ -170,9 +171,12 @@ class _Work:
 
     def _extract(self, row: _Row, html: str | None) -> tuple[str, str | None]:
         if html is None:
-            return normalise(row.text), None
+            return self._normal(row.text), None
         text, title = to_text(html, main_content=self.source.format in _CRAWL_FORMATS)
-        return normalise(text), title
+        return self._normal(text), title
+
+    def _normal(self, text: str) -> str:
+        return normalise(text) if self.source.clean.normalise else text
 
     def _count(self, identity: str, text: str) -> None:
         data = text.encode()
@@ -200,6 +204,8 @@ class _Work:
         for origin, moment in self._evidence(row, html):
             if moment is not None and timestamps.is_plausible(moment):
                 return replace(row, timestamp=moment, timestamp_origin=origin)
+        if row.timestamp is None and row.timestamp_origin == "none":
+            return row
         return replace(row, timestamp=None, timestamp_origin="none")
 
     def _evidence(self, row: _Row, html: str | None) -> Iterator[tuple[str, datetime | None]]:

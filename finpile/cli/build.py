@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from finpile.shards import StageRecord
 
 _CALLED_OUT = 0.5
+#: Columns that the closing table has in any case; the others where a source has a count.
+_ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out")
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -76,7 +78,7 @@ def build_command(
         watch=display.watch,
     )
     with display, locating(config, parsed):
-        manifest = build(parsed, out, engine, fresh=fresh, listen=_listener(display))
+        manifest = build(parsed, out, engine, fresh=fresh, listen=stage_lines(display))
     _close(console, manifest, out, display.num_run)
 
 
@@ -102,8 +104,26 @@ def check_command(config: str, root: str | None, as_json: bool) -> None:
         rows.append({**row, "bytes": size})
     shown = [[*list(row.values())[:4], quantity(row["bytes"], "B")] for row in rows]
     console.table(parsed.name, ["dataset", "source", "format", "files", "size"], shown)
+    sets = _checked_sets(config, parsed)
+    if sets:
+        shown = [[row["set"], row["files"], quantity(row["bytes"], "B")] for row in sets]
+        console.table("Evaluation sets", ["evaluation set", "files", "size"], shown)
     console.line(f"{config} is valid; build it with: finpile build {config} -o OUT")
-    console.result({"name": parsed.name, "sources": rows})
+    console.result({"name": parsed.name, "sources": rows, **({"evaluation_sets": sets} if sets else {})})
+
+
+def _checked_sets(path: str, config: CorpusConfig) -> list[dict[str, Any]]:
+    """Files and bytes of each evaluation set, as they lie."""
+    if config.decontaminate is None:
+        return []
+    from finpile.eval_sets import set_files
+
+    rows = []
+    for one in config.decontaminate.sets:
+        with locating(path, config):
+            files = set_files(one, config.root)
+        rows.append({"set": one.name, "files": len(files), "bytes": sum(file.size_bytes for file in files)})
+    return rows
 
 
 def load(path: str, root: str | None) -> CorpusConfig:
@@ -128,12 +148,13 @@ def locating(path: str, config: CorpusConfig) -> Iterator[None]:
         yield
     except (ConfigError, InputError) as error:
         words = [word for source in config.sources for word in (*source.paths, source.date_pattern or "")]
+        words += [path for one in (config.decontaminate.sets if config.decontaminate else ()) for path in one.paths]
         named = [word for word in words if word and word in str(error)]
         line = line_of(path, max(named, key=len)) if named else None
         raise type(error)(f"{path}:{line}: {error}" if line else str(error)) from error
 
 
-def _listener(display: Display) -> Callable[[StageEvent], None]:
+def stage_lines(display: Display) -> Callable[[StageEvent], None]:
     """Shows the stages of a build."""
 
     def listen(event: StageEvent) -> None:
@@ -168,17 +189,32 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
     from finpile.report.summary import source_rows
 
     rows = source_rows(manifest)
-    columns = ["dataset", "source", "read", "unreadable", "cleaned out", "exact", "near", "train", "held out"]
-    console.table("Documents", columns, [[row[name.replace(" ", "_")] for name in columns] for row in rows])
+    columns = [name for name in rows[0] if name != "reasons" and (name in _ALWAYS or any(row[name] for row in rows))]
+    titles = [name.replace("_", " ") for name in columns]
+    console.table("Documents", titles, [[row[name] for name in columns] for row in rows])
     for row in rows:
         for reason, count in sorted(row["reasons"].items()):
             if count > _CALLED_OUT * row["read"]:
                 console.line(
                     f"warning: {row['source']} lost {count} of {row['read']} documents to {reason}", style="yellow"
                 )
+    for warning in _unchecked_sets(manifest):
+        console.line(f"warning: {warning}", style="yellow")
     if num_run == 0:
         console.line("all stages were done before; nothing to do (--fresh starts over)")
     console.line(f"report: {out.rstrip('/')}/reports/index.html")
     console.result(
         {"out": out, "stages_run": num_run, "sources": rows, "report": f"{out.rstrip('/')}/reports/index.html"}
     )
+
+
+def _unchecked_sets(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Evaluation sets that were as good as not there."""
+    counts = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "contamination")
+    for one in counts.get("sets", ()):
+        if one["items_not_checkable"] == one["items"]:
+            least = manifest["config"]["decontaminate"]["min_words"]
+            yield (
+                f"no item of evaluation set {one['set']} could be looked for: all its texts have fewer than {least} "
+                "words (see `fields` and `min_words`)"
+            )

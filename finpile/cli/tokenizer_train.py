@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import click
 
 from finpile.cli.console import Console, json_option
 from finpile.cli.display import Display
+from finpile.cli.engine import BeamOptionsLast, engine_options, make_engine
 from finpile.config import TokenizerConfig
 
 if TYPE_CHECKING:
@@ -29,18 +29,6 @@ _DEFAULT = TokenizerConfig()
 _LEAST = 258
 
 
-class _BeamOptionsLast(click.Command):
-    """Options after `--` are Beam's; any number of arguments may stand before it."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        cut = args.index("--") if "--" in args else len(args)
-        ctx.meta["beam_options"] = tuple(args[cut + 1 :])
-        return super().parse_args(ctx, args[:cut])
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return [*super().collect_usage_pieces(ctx), "[-- BEAM_OPTIONS...]"]
-
-
 def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | str | None:
     del ctx, parameter
     if value is None or value == "auto":
@@ -50,7 +38,7 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     return int(value)
 
 
-@click.command(cls=_BeamOptionsLast)
+@click.command(cls=BeamOptionsLast)
 @click.argument("docs", nargs=-1, required=True, metavar="DOCS...")
 @click.option("-o", "--out", required=True, metavar="DIR", help="Folder for the tokenizer (or fsspec URL).")
 @click.option(
@@ -81,20 +69,7 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--held-out", multiple=True, metavar="DOCS", help="Tell how it fits these; of a build, the held-out ones."
 )
-@click.option(
-    "--runner",
-    type=click.Choice(["local", "spark", "flink", "dataflow"]),
-    default="local",
-    show_default=True,
-    help="Where the pipelines run; all but local take their settings after `--`.",
-)
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Worker processes of the local runner.  [default: CPU cores]"
-)
-@click.option(
-    "--carrier", type=click.Choice(["files", "shuffle"]), help="How exchanges travel.  [default: files on local]"
-)
-@click.option("--fresh", is_flag=True, help="Forget what an earlier run finished.")
+@engine_options
 @json_option
 def train_command(
     docs: tuple[str, ...],
@@ -117,19 +92,12 @@ def train_command(
     console = Console(as_json)
     config = read_settings(preset, settings)
     logging.getLogger().setLevel(logging.ERROR)
-    from finpile_pipelines.engine import Engine
     from finpile_pipelines.tokenizer_folder import evaluate_folder, train_folder
     from finpile_pipelines.unigram.texts import find_files
 
     find_files(held_out)  # a mistake in their names shows before hours of training
     display = Display(console)
-    engine = Engine(
-        runner=runner,
-        num_workers=workers or os.cpu_count() or 1,
-        beam_args=click.get_current_context().meta["beam_options"],
-        carrier=carrier,
-        watch=display.watch,
-    )
+    engine = make_engine(runner, workers, carrier, display)
     console.line(f"training a tokenizer in {out}", style="bold")
     with display:
         trained = train_folder(docs, out, config, engine, fresh=fresh, listen=_listener(console, display))

@@ -9,7 +9,7 @@ import apache_beam as beam
 import pyarrow.compute as pc
 
 from finpile import shards
-from finpile.clean import clean_batch
+from finpile.clean import Cleaned, clean_batch
 from finpile.config import CorpusConfig, SourceConfig
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import DOCUMENT_SCHEMA, text_views
@@ -38,7 +38,7 @@ def clean_task(ref: ShardRef, source: SourceConfig, before: str, folder: str) ->
         "removed": count_reasons(removals),
         "spans": sum(removal.start is not None and removal.start != removal.end for removal in removals),
         "removed_bytes": sum(len(removal.removed_text) for removal in removals),
-        "digest": _digest(kept),
+        "digest": sum(map(_digest, batches)),
         "digest_before_filters": sum(cleaned.digest_before_filters for cleaned in batches),
     }
 
@@ -70,5 +70,8 @@ def run(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], before: 
     return {"sources": rows}
 
 
-def _digest(batches: Sequence[Any]) -> int:
-    return sum(multiset_digest(batch["id"].to_pylist(), text_views(batch)) for batch in batches)
+def _digest(cleaned: Cleaned) -> int:
+    """Of the kept documents; where nothing was removed, that is known."""
+    if not cleaned.removals:
+        return cleaned.digest_before_filters
+    return multiset_digest(cleaned.batch["id"].to_pylist(), text_views(cleaned.batch))

@@ -198,3 +198,19 @@ def test_digest_tells_a_document_from_two_of_it() -> None:
     assert multiset_digest(["a", "a"], ["x", "x"]) != multiset_digest(["a"], ["x"])
     with pytest.raises(ValueError, match="zip"):
         multiset_digest(["a"], [])
+
+
+@given(st.lists(st.text().filter(lambda text: not text.isspace() and text), max_size=5))
+def test_text_is_left_byte_for_byte_where_nothing_is_asked_of_it(texts: list[str]) -> None:
+    documents = [RawDocument(locator=str(index), text=text, media_type=HTML) for index, text in enumerate(texts)]
+    found = clean(*documents, html="never", normalise=False)
+    assert found.batch["text"].to_pylist() == texts
+    assert found.removals == []
+
+
+def test_filters_see_the_text_that_is_not_normalised() -> None:
+    text = f"{PAGE}\r\nMenu\r\n"
+    found = clean(RawDocument(locator="0", text=text), filters=("c4",), normalise=False)
+    spans = [(entry.start, entry.end, entry.removed_text) for entry in found.removals]
+    assert spans
+    assert restore(found.batch["text"][0].as_py().encode(), spans) == text.encode()

@@ -111,6 +111,30 @@ def test_date_pattern_that_tells_no_day_is_refused_before_anything_runs(run: Run
         corpus.write_text(text)
 
 
+def with_quiz(corpus: Path, paths: str) -> Path:
+    (corpus.parent / "quiz.jsonl").write_text('{"passage": "Oil rose, and gold fell."}\n')
+    added = f"decontaminate:\n  sets:\n    - name: Quiz\n      paths: {paths}\n      fields: passage\n"
+    corpus.write_text(f"{corpus.read_text().rstrip()}\n{added}")
+    return corpus
+
+
+def test_evaluation_sets_are_found_and_counted(run: Run, corpus: Path) -> None:
+    config = with_quiz(corpus, "quiz.jsonl")
+    report = run("check", config, "--json").json()
+    size = (corpus.parent / "quiz.jsonl").stat().st_size
+    assert report["evaluation_sets"] == [{"set": "Quiz", "files": 1, "bytes": size}]
+    assert ["Quiz", "1", str(size), "B"] in [line.split() for line in run("check", config).out.splitlines()]
+
+
+def test_evaluation_set_that_is_not_there_names_its_line(run: Run, corpus: Path) -> None:
+    config = with_quiz(corpus, "quizz.jsonl")
+    message = run("check", config).refusal()
+    line = config.read_text().splitlines().index("      paths: quizz.jsonl") + 1
+    assert message.startswith(f"{config}:{line}: ")
+    assert "evaluation set 'Quiz'" in message
+    assert "there is: quiz.jsonl" in message
+
+
 def test_links_and_odd_names_are_found(run: Run, corpus: Path) -> None:
     news = corpus.parent / "news"
     os.symlink(news / "a.jsonl", news / "linked.jsonl")
