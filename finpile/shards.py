@@ -160,7 +160,7 @@ def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
 
 def write_ipc(url: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True) -> int:
     """One Arrow IPC file; returns its rows. Uncompressed files can be memory-mapped."""
-    options = pa.ipc.IpcWriteOptions(compression="zstd" if compress else None)
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if compress else None)  # read soon, and not for long
     num_rows = 0
     with write_atomically(url) as stream, pa.ipc.new_file(stream, schema, options=options) as writer:
         for batch in batches:

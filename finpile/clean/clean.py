@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile import timestamps
 from finpile.clean import c4
@@ -29,7 +30,7 @@ from finpile.clean.normalise import normalise
 from finpile.clean.rules import Filter, Rejection, Span, apply_all, byte_spans, filter_named, without
 from finpile.config import SourceConfig
 from finpile.digest import add, multiset_digest
-from finpile.document import DOCUMENT_SCHEMA, HTML
+from finpile.document import DOCUMENT_SCHEMA, HTML, text_views
 from finpile.ledger import Removal
 
 STAGE = "clean"
@@ -76,6 +77,8 @@ def clean_batch(batch: pa.RecordBatch, source: SourceConfig) -> Cleaned:
 
     Raises: ConfigError for a `date_pattern` that leaves a part of the date open.
     """
+    if _is_settled(batch, source):
+        return _unchanged(batch)
     work = _Work(source, [filter_named(name) for name in source.clean.filters])
     for row in _rows(batch):
         work.add(row)
@@ -85,6 +88,33 @@ def clean_batch(batch: pa.RecordBatch, source: SourceConfig) -> Cleaned:
         num_documents_before_filters=work.num_documents,
         num_bytes_before_filters=work.num_bytes,
         digest_before_filters=work.digest,
+    )
+
+
+def _is_settled(batch: pa.RecordBatch, source: SourceConfig) -> bool:
+    """Whether every step would leave every document as it is: then no text need become a Python string."""
+    cleaning = source.clean
+    if cleaning.normalise or cleaning.html != "never" or cleaning.filters or source.date_pattern:
+        return False
+    moment, undated = batch["timestamp"], pc.is_null(batch["timestamp"])
+    early, late = (pa.scalar(bound, moment.type) for bound in (timestamps.EARLIEST, timestamps.LATEST))
+    told_otherwise = pc.or_(pc.is_valid(batch["url"]), pc.not_equal(batch["timestamp_origin"], "none"))
+    touched = (
+        pc.match_substring(batch["meta"], UNREADABLE_TIMESTAMP),
+        pc.fill_null(pc.or_(pc.less(moment, early), pc.greater_equal(moment, late)), False),
+        pc.and_(undated, told_otherwise),
+        pc.or_(pc.utf8_is_space(batch["text"]), pc.equal(pc.binary_length(batch["text"]), 0)),
+    )
+    return not any(pc.any(column).as_py() for column in touched)
+
+
+def _unchanged(batch: pa.RecordBatch) -> Cleaned:
+    return Cleaned(
+        batch=batch.select(DOCUMENT_SCHEMA.names).cast(DOCUMENT_SCHEMA),
+        removals=[],
+        num_documents_before_filters=batch.num_rows,
+        num_bytes_before_filters=pc.sum(pc.binary_length(batch["text"])).as_py() or 0,
+        digest_before_filters=multiset_digest(batch["id"].to_pylist(), text_views(batch)),
     )
 
 

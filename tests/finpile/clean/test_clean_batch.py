@@ -214,3 +214,30 @@ def test_filters_see_the_text_that_is_not_normalised() -> None:
     spans = [(entry.start, entry.end, entry.removed_text) for entry in found.removals]
     assert spans
     assert restore(found.batch["text"][0].as_py().encode(), spans) == text.encode()
+
+
+@given(
+    st.lists(
+        st.builds(
+            RawDocument,
+            locator=st.uuids().map(str),
+            text=st.text(max_size=8),
+            timestamp=st.none() | st.sampled_from([MOMENT, datetime(1899, 12, 31, tzinfo=UTC), datetime(2150, 1, 1)]),
+            url=st.none() | st.just("https://example.org/2021/03/14/oil"),
+            meta=st.just({}) | st.just({"unreadable_timestamp": "soon"}),
+        ),
+        max_size=4,
+    )
+)
+def test_a_batch_that_nothing_is_done_to_comes_out_as_document_by_document(documents: list[RawDocument]) -> None:
+    """A blank document forces the way by rows: with and without it, the others come out the same."""
+    settings = {"html": "never", "normalise": False}
+    whole, by_rows = (
+        clean(*documents, **settings),
+        clean(*documents, RawDocument(locator="blank", text=" "), **settings),
+    )
+    assert whole.batch.equals(by_rows.batch)
+    assert whole.removals == by_rows.removals[: len(whole.removals)]
+    assert len(by_rows.removals) == len(whole.removals) + 1
+    assert whole.digest_before_filters == by_rows.digest_before_filters
+    assert whole.num_bytes_before_filters == by_rows.num_bytes_before_filters
