@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -15,9 +14,9 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from finpile.config import SourceConfig
+from finpile.config import EvalSetConfig, SourceConfig
 from finpile.dedup.contamination import ITEM_SCHEMA
-from finpile.errors import ConfigError, InputError
+from finpile.errors import InputError
 from finpile.sources.base import InputFile, list_inputs
 from finpile.sources.streams import BrokenStream, ByteStream, blocks_of, decompress, split_codecs
 from finpile.strict_yaml import nearest
@@ -25,25 +24,14 @@ from finpile.strict_yaml import nearest
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EvalSetConfig:
-    """An evaluation set, no item of which may stand in the corpus."""
+def set_files(eval_set: EvalSetConfig, root: str) -> list[InputFile]:
+    """The files of a set, sorted by locator.
 
-    name: str
-    """What the ledger calls it: `LAMBADA`, `ConvFinQA`, ..."""
-    paths: tuple[str, ...]
-    """Files or patterns: .jsonl, .json or .parquet, also with .gz, .zst, .bz2 or .xz."""
-    fields: tuple[str, ...]
-    """The texts of an item: `passage`, `doc.pre_text`. Dots reach into objects, and into each object of a list."""
-    records: str | None = None
-    """JSON: where in the file's object the list of items stands (`dev`); null where the file is the list."""
-    id: str | None = None
-    """The field that names an item; its number in the set, from 0, where null."""
-
-    def __post_init__(self) -> None:
-        for key in ("name", "paths", "fields"):
-            if not getattr(self, key):
-                raise ConfigError(f"{key} of evaluation set {self.name!r} is empty: a set has a name, files and fields")
+    Raises: InputError where a path or pattern names nothing, or a folder.
+    """
+    # Listing knows sources; a set is listed as one, so that patterns and messages are those of the corpus file.
+    source = SourceConfig(name=_called(eval_set), dataset="evaluation", format="jsonl", paths=eval_set.paths)
+    return list_inputs(source, root)
 
 
 def load_items(sets: Iterable[EvalSetConfig], root: str) -> pa.Table:
@@ -127,9 +115,7 @@ def _values(value: Any, path: str) -> Iterator[Any]:
 
 def _records(eval_set: EvalSetConfig, root: str) -> Iterator[tuple[str, Any]]:
     """Every record of every file, and where it stands, for a person."""
-    # Listing knows sources; a set is listed as one, so that patterns and messages are those of the corpus file.
-    source = SourceConfig(name=_called(eval_set), dataset="evaluation", format="jsonl", paths=eval_set.paths)
-    for file in list_inputs(source, root):
+    for file in set_files(eval_set, root):
         stem, codecs = split_codecs(file.url)
         if not stem.endswith(_SUFFIXES):
             expected = ", ".join(_SUFFIXES)

@@ -101,7 +101,7 @@ def cut_spans(texts: pa.LargeStringArray, rows: _I64, starts: _I64, ends: _I64) 
         return texts
     offsets, data = text_buffers(texts)
     bounds = np.array(offsets, np.int64)
-    order = np.lexsort((starts, rows))
+    order = np.lexsort((ends, starts, rows))
     begins, stops = (bounds[rows] + starts)[order], (bounds[rows] + ends)[order]
     left = np.r_[bounds[0], stops].tolist()
     right = np.r_[begins, bounds[-1]].tolist()

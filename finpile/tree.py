@@ -15,13 +15,26 @@ from urllib.parse import quote, unquote
 from finpile import shards
 
 #: Stages in the order in which a document meets them.
-STAGES = ("ingest", "clean", "exact", "near", "substring", "overlap", "split", "tokenizer", "tokens", "reports")
+STAGES = (
+    "ingest",
+    "clean",
+    "exact",
+    "near",
+    "substring",
+    "overlap",
+    "contamination",
+    "split",
+    "tokenizer",
+    "tokens",
+    "reports",
+)
 #: Beside a tokenizer: the model before its cut to the vocabulary.
 MERGED_MODEL = "merged.parquet"
 #: Stages that write rows of the removal ledger.
-LEDGER_STAGES = ("ingest", "clean", "exact", "near", "substring", "overlap")
-#: Those that compare documents; a document that one of the first two removes is a copy of the one that is kept for it.
-DEDUP_STAGES = ("exact", "near", "substring", "overlap")
+LEDGER_STAGES = ("ingest", "clean", "exact", "near", "substring", "overlap", "contamination")
+#: Those after clean, which say of clean text what goes. A document that one of the first two removes is a copy of the
+#: one that is kept for it.
+DEDUP_STAGES = ("exact", "near", "substring", "overlap", "contamination")
 COPY_STAGES = ("exact", "near")
 
 

@@ -26,14 +26,15 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from finpile_pipelines.build import MANIFEST_VERSION
+from finpile_pipelines import overlap
+from finpile_pipelines.build import DEDUPLICATED, MANIFEST_VERSION
 from finpile_tokenizer.export import vocabulary_table
 from finpile_tokenizer.unigram import UnigramModel, Vocabulary
 from meanings import DOCUMENT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
 
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import FILTERS, FORMATS, CorpusConfig, to_dict
-from finpile.dedup import exact, verify
+from finpile.dedup import contamination, exact, substrings, verify
 from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, RAW_SCHEMA
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
@@ -174,7 +175,8 @@ def _dataclass_contract(title: str, kind: type) -> dict[str, Any]:
 
 def _manifest() -> dict[str, Any]:
     defs: dict[str, Any] = {}
-    stages = {"type": "array", "items": _json_type(StageRecord, defs), "minItems": len(STAGES), "maxItems": len(STAGES)}
+    least = STAGES.index(DEDUPLICATED) + 1
+    stages = {"type": "array", "items": _json_type(StageRecord, defs), "minItems": least, "maxItems": len(STAGES)}
     properties = {
         "version": {"const": MANIFEST_VERSION},
         "name": {"type": "string"},
@@ -183,7 +185,7 @@ def _manifest() -> dict[str, Any]:
         "finpile": {"type": "string", "description": "Version of FinPile."},
         "python": {"type": "string"},
         "packages": {"type": "object", "additionalProperties": {"type": "string"}},
-        "stages": {**stages, "description": f"In this order: {', '.join(STAGES)}."},
+        "stages": {**stages, "description": f"In this order, up to {DEDUPLICATED} at least: {', '.join(STAGES)}."},
     }
     title = "manifest.json: what a build did, written last"
     return {"$schema": _DIALECT, "title": title, "version": MANIFEST_VERSION, **_object(properties), "$defs": defs}
@@ -358,7 +360,18 @@ def _reasons() -> str:
         "exact": {exact.REASON: "a text equal to a kept one"},
         "near": {verify.REASON: "a text whose words hardly differ from a kept one's; `detail` has the similarities"},
     }
-    stages = {"ingest": ingest_reasons, "clean": clean_reasons, **duplicates}
+    others = {
+        "substring": {
+            substrings.REASON: "a part of a text that stands elsewhere too; `duplicate_of` says in which document",
+            substrings.NOTHING_LEFT: "a text that stands elsewhere as a whole, piece by piece",
+        },
+        "overlap": {overlap.REASON: "a held-out text that a training text gives away; `duplicate_of` names that text"},
+        "contamination": {
+            contamination.REASON: "a text that holds an item of an evaluation set; `detail` names the item, and how "
+            "much of it is there"
+        },
+    }
+    stages = {"ingest": ingest_reasons, "clean": clean_reasons, **duplicates, **others}
     rows = [
         f"| {stage} | `{reason}` | {_escaped(meaning)} |"
         for stage in LEDGER_STAGES

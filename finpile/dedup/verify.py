@@ -96,6 +96,24 @@ def resolve_group(texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, 
     return Resolution(sorted(removed), *judge.counts())
 
 
+def resolve_across(
+    texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, asked: Sequence[bool], config: NearConfig
+) -> Resolution:
+    """Which of the `asked` documents are near duplicates of one that is not: those go, the others all stay.
+
+    `pairs` are the candidates, as indices into `texts`, in any order; each asked document goes for the sake of the
+    first that it is verified against.
+    """
+    judge = _Judge(texts, config)
+    removed: dict[int, NearDuplicate] = {}
+    for a, b in _distinct(pairs).tolist():
+        if asked[a] != asked[b]:
+            kept, other = (b, a) if asked[a] else (a, b)
+            if other not in removed:
+                removed |= {row.removed: row for row in judge.duplicates(kept, [other])}
+    return Resolution([removed[doc] for doc in sorted(removed)], *judge.counts())
+
+
 def find_near_duplicates(texts: pa.Array | pa.ChunkedArray, config: NearConfig) -> list[NearDuplicate]:
     """All steps at once, for texts that fit in memory, given in order of preference; ascending by `removed`.
 

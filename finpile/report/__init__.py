@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from finpile.report.evaluation import EvalSetFacts
 from finpile.report.files import report_tables, write_reports, write_table
 from finpile.report.html import BuildFacts
+from finpile.report.near import NearFacts
 from finpile.report.statistics import (
     CorpusStatistics,
     RemovalCount,
@@ -21,6 +23,8 @@ __all__ = [
     "BuildFacts",
     "Comparison",
     "CorpusStatistics",
+    "EvalSetFacts",
+    "NearFacts",
     "RemovalCount",
     "SourceStatistics",
     "Table",

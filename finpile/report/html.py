@@ -1,6 +1,7 @@
 """The page of a build: one HTML file that needs nothing else, in light and dark.
 
-It tells what was read, what was taken out and why, what is held out, and shows Tables 1 to 3 with links to their files.
+It tells what was read, what was taken out and why, what near duplicates and evaluation items were looked for, what is
+held out, and shows Tables 1 to 3 with links to their files.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from importlib.resources import files
 from itertools import groupby
 
 from finpile.report.chart import year_chart
+from finpile.report.evaluation import EvalSetFacts, evaluation_table
 from finpile.report.figures import Cell, count, name, percent
+from finpile.report.near import NearFacts, near_table
 from finpile.report.render import FORMATS, to_html
 from finpile.report.statistics import CorpusStatistics, RemovalCount
 from finpile.report.table import Column, Row, RowKind, Table
@@ -34,6 +37,10 @@ class BuildFacts:
     """Table 3, where tokenizers were compared."""
     comparison_has_ours: bool = False
     """Whether the comparison's reference, its last tokenizer, is the corpus's own."""
+    near: NearFacts | None = None
+    """Where near duplicates were looked for."""
+    evaluation: Sequence[EvalSetFacts] = ()
+    """Evaluation sets whose items were looked for."""
     details: tuple[tuple[str, str], ...] = ()
     """More lines for the foot of the page: versions, fingerprint of the configuration."""
 
@@ -57,6 +64,8 @@ def build_page(
             _balance(statistics, removals, facts),
             *shown,
             to_html(removal_table(removals, facts.num_read)) if removals else "<p>Nothing was removed.</p>",
+            *([to_html(near_table(facts.near))] if facts.near else []),
+            *([to_html(evaluation_table(facts.evaluation))] if facts.evaluation else []),
             _foot(facts),
             "</main></body></html>",
             "",

@@ -1,6 +1,7 @@
 """`finpile build`: the stages in their order, each run once, each leaving a record that the next run finds.
 
-    ingest -> clean -> exact -> near -> substring -> overlap -> split -> tokenizer -> tokens -> reports
+    ingest -> clean -> exact -> near -> substring -> overlap -> contamination -> split -> tokenizer -> tokens
+        -> reports
 
 A stage's fingerprint covers its own settings and, through the fingerprint before it, all that it was made from. A
 changed setting therefore re-runs the first stage that it touches and those after it.
@@ -27,8 +28,21 @@ from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.errors import ConfigError, RunError
 from finpile.shards import FileRecord, StageRecord, fingerprint
 from finpile.sources.base import InputFile
-from finpile.tree import LEDGER_STAGES, STAGES, Tree
-from finpile_pipelines import clean, dedup, encode, ingest, near, overlap, publish, reports, substring, tokenizer
+from finpile.tree import DEDUP_STAGES, LEDGER_STAGES, STAGES, Tree
+from finpile_pipelines import (
+    clean,
+    contamination,
+    dedup,
+    encode,
+    ingest,
+    near,
+    overlap,
+    publish,
+    reports,
+    substring,
+    tokenizer,
+)
+from finpile_pipelines.contamination import EvaluationSets
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.local import Progress
 from finpile_pipelines.lock import hold
@@ -83,7 +97,7 @@ def build(
     Raises: ConfigError or InputError before anything is written, RunError where a stage failed.
     """
     tree = Tree(out)
-    inputs = ingest.find_inputs(config)
+    inputs, sets = ingest.find_inputs(config), contamination.read_sets(config)
     stages = _stages_until(until)
     _check_folder(tree)
     if not fresh:
@@ -91,7 +105,7 @@ def build(
     with hold(tree, "build"):
         if fresh:
             _start_over(tree)
-        return _Build(config, tree, engine, sizes or Sizes(), listen, stages).run(inputs)
+        return _Build(config, tree, engine, sizes or Sizes(), listen, stages).run(inputs, sets)
 
 
 class _Build:
@@ -116,7 +130,7 @@ class _Build:
         self._engine = replace(engine, watch=self._remember_peak)
         self._records: dict[str, StageRecord] = {}
 
-    def run(self, inputs: Sequence[Sequence[InputFile]]) -> dict[str, Any]:
+    def run(self, inputs: Sequence[Sequence[InputFile]], sets: EvaluationSets | None) -> dict[str, Any]:
         config = self._config
         reading = [_without_cleaning(source) for source in config.sources]
         files = [[(file.locator, file.size_bytes, file.version) for file in some] for some in inputs]
@@ -125,8 +139,10 @@ class _Build:
         self._stage("exact", [config.dedup.exact, config.dedup.exact_fold, config.dedup.scope], self._exact)
         self._stage("near", [to_dict(config.dedup.near)], self._near)
         self._stage("substring", substring.settings(config), self._substring)
-        self._stage("overlap", [to_dict(config.heldout)], self._overlap)
-        self._stage("split", [to_dict(config.heldout), self._sizes.part_bytes], self._split)
+        heldout = to_dict(config.heldout)
+        self._stage("overlap", [heldout if config.heldout.overlap else None], self._overlap)
+        self._stage("contamination", contamination.settings(config, sets), lambda: self._contamination(sets))
+        self._stage("split", [heldout, self._sizes.part_bytes], self._split)
         self._stage("tokenizer", [to_dict(config.tokenizer)], self._tokenizer)
         self._stage("tokens", [to_dict(config.tokens)], self._tokens)
         self._stage("reports", [config.name, to_dict(config.report)], self._reports)
@@ -180,36 +196,39 @@ class _Build:
         return dedup.run_exact(engine, self._config, self._refs(), *folders), ()
 
     def _near(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        found = [self._tree.work("exact")]
         clean_folder, folder = self._tree.work("clean"), self._tree.work("near")
         asked = self._config.dedup.near
         hashes = asked.bands * asked.rows if asked else 1
         engine = self._sized(self._text_bytes("clean") * -(-hashes // _LIGHT_HASHES))
-        return near.run_near(engine, self._config, self._refs(), clean_folder, found, folder), ()
+        return near.run_near(engine, self._config, self._refs(), clean_folder, self._decided("near"), folder), ()
 
     def _substring(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        found, clean_folder, folder = (
-            self._found("exact", "near"),
-            self._tree.work("clean"),
-            self._tree.work("substring"),
-        )
+        clean_folder, folder = self._tree.work("clean"), self._tree.work("substring")
+        found = self._decided("substring")
         return substring.run_substring(self._engine, self._config, self._refs(), clean_folder, found, folder), ()
 
     def _overlap(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         clean_folder, folder = self._tree.work("clean"), self._tree.work("overlap")
-        found = [*self._found("exact", "near"), self._cut_folder()]
+        found = self._decided("overlap")
         return overlap.run_overlap(self._engine, self._config, self._refs(), clean_folder, found, folder), ()
+
+    def _contamination(self, sets: EvaluationSets | None) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
+        clean_folder, folder = self._tree.work("clean"), self._tree.work("contamination")
+        found = self._decided("contamination")
+        engine = self._sized(self._text_bytes("clean"))
+        return contamination.run_contamination(
+            engine, self._config, self._refs(), sets, clean_folder, found, folder
+        ), ()
 
     def _split(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         refs, folder = self._refs(), self._tree.work("split")
-        cut = self._cut_folder()
         engine = self._sized(self._text_bytes("clean"))
-        dedup.run_resolve(engine, refs, [*self._found("exact", "near"), cut, *self._found("overlap")], folder)
+        dedup.run_resolve(engine, refs, self._decided("split"), folder)
         cleaned = self._records["clean"].counts["sources"]
         document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
         total = sum(document_bytes.values())
         parts = publish.plan_parts(document_bytes, self._ledger_bytes(total), self._sizes.part_bytes)
-        outcomes = publish.run(engine, self._config, refs, parts, self._tree, folder, cut)
+        outcomes = publish.run(engine, self._config, refs, parts, self._tree, folder, self._cut_folder())
         documents = [outcome for outcome in outcomes if "stage" not in outcome]
         if not documents:
             raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
@@ -235,9 +254,17 @@ class _Build:
         reports.write(self._tree, config.name, config.report, self._records, config.heldout.after, near_config)
         return {}, reports.report_files(self._tree)
 
-    def _found(self, *stages: str) -> list[str]:
-        """Where these stages left their decisions."""
-        return [self._tree.work(stage) for stage in stages]
+    def _decided(self, stage: str) -> list[str]:
+        """Where the stages before this one left their decisions on documents, in order."""
+        folders: list[str] = []
+        for earlier in DEDUP_STAGES[: DEDUP_STAGES.index(stage) if stage in DEDUP_STAGES else None]:
+            if earlier == "substring":
+                folders.append(self._cut_folder())
+            elif earlier == "overlap":
+                folders += overlap.result_folders(self._tree.work(earlier))
+            else:
+                folders.append(self._tree.work(earlier))
+        return folders
 
     def _cut_folder(self) -> str:
         return substring.result_folder(self._tree.work("substring"), self._records["substring"].counts)
@@ -296,7 +323,7 @@ class _Build:
 
 #: What compiles into Numba's cache on disk, once, what every worker process would else compile for itself.
 _KERNELS = {
-    **dict.fromkeys(("near", "substring"), cache(finpile.dedup.compile_kernels)),
+    **dict.fromkeys(("near", "substring", "overlap", "contamination"), cache(finpile.dedup.compile_kernels)),
     **dict.fromkeys(("tokenizer", "tokens"), cache(finpile_tokenizer.compile_kernels)),
 }
 

@@ -64,39 +64,67 @@ def run_near(
     near = config.dedup.near
     if near is None:
         return {"removed": 0}
-    stage = _NearStage(engine, config, near, tuple(refs), clean, tuple(found), folder)
-    counts = stage.pair()
-    counts["grouped_documents"] = stage.group(counts["candidate_pairs"], edges_in_memory)
-    return {**counts, **stage.decide()}
+    return NearStage(engine, near, refs, Comparison(Survivors(config, clean, tuple(found))), folder).run(
+        edges_in_memory
+    )
 
 
-class _NearStage:
+class Comparison:
+    """Which documents meet, and what becomes of those that are near duplicates."""
+
+    stage = "near"
+
+    def __init__(self, reader: Survivors) -> None:
+        self.reader = reader
+
+    def key_scope(self, ref: ShardRef) -> str:
+        """Documents of different scopes share no band key."""
+        return self.reader.scope(ref)
+
+    def read(self, ref: ShardRef) -> Iterator[pa.Table]:
+        """The documents to compare, each with a `number` of its own."""
+        return self.reader.read(ref)
+
+    def pairs(self, rows: pa.Table) -> pa.Table:
+        """The candidate pairs of a key partition."""
+        return clusters.candidate_pairs(rows)
+
+    def resolve(self, members: pa.Table, pairs: np.ndarray[Any, Any], near: NearConfig) -> verify.Resolution:
+        """Decides on a group of documents in order of preference; `pairs` are rows of `members`."""
+        return verify.resolve_group([bytes(view) for view in text_views(members)], pairs, near)
+
+    def describe(self, resolved: verify.NearDuplicate) -> dict[str, str]:
+        """The reason and the detail of the ledger's row."""
+        detail = f"jaccard {resolved.jaccard:.3f}, edit similarity {resolved.edit_similarity:.3f}"
+        return {"reason": verify.REASON, "detail": detail}
+
+
+class NearStage:
     """The steps and the files between them."""
 
     def __init__(
-        self,
-        engine: Engine,
-        config: CorpusConfig,
-        near: NearConfig,
-        refs: tuple[ShardRef, ...],
-        clean: str,
-        found: tuple[str, ...],
-        folder: str,
+        self, engine: Engine, near: NearConfig, refs: Sequence[ShardRef], comparison: Comparison, folder: str
     ) -> None:
         self._engine = engine
         self._near = near
-        self._refs = refs
-        self._reader = Survivors(config, clean, found)
+        self._refs = tuple(refs)
+        self._comparison = comparison
         self._folder = folder
         self._partitions = num_partitions(len(refs))
 
+    def run(self, edges_in_memory: int = EDGES_IN_MEMORY) -> dict[str, int]:
+        """Takes all steps; returns counts."""
+        counts = self.pair()
+        counts["grouped_documents"] = self.group(counts["candidate_pairs"], edges_in_memory)
+        return {**counts, **self.decide()}
+
     def pair(self) -> dict[str, int]:
         """Writes where a shard's documents stand, and the candidate pairs of each range of numbers; returns counts."""
-        near, partitions, reader, url = self._near, self._partitions, self._reader, self._at("pairs.json")
+        near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("pairs.json")
         places, pairs = self._at("places"), self._at("pairs")
 
         def send(ref: ShardRef) -> Parcels:
-            keys, rows = _key_rows(reader, ref, near)
+            keys, rows = _key_rows(comparison, ref, near)
             write_partition(places, ref.index, rows)
             return Parcels(f"{ref.index:06d}", split_by_partition(keys, by_range(keys["key"].to_numpy(), partitions)))
 
@@ -111,12 +139,12 @@ class _NearStage:
 
         def construct(pipeline: beam.Pipeline) -> None:
             buckets = pipeline | Tasks(self._refs) | "Keys" >> beam.Map(send) | self._exchange("ByBandKey")
-            paired = buckets | "Pairs" >> beam.MapTuple(lambda name, rows: (name, clusters.candidate_pairs(rows)))
+            paired = buckets | "Pairs" >> beam.MapTuple(lambda name, rows: (name, comparison.pairs(rows)))
             sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber")
             outcomes = (sent | "Distinct" >> beam.Map(write), paired | "Large" >> beam.Map(_num_large))
             _ = outcomes | beam.Flatten() | Gather(url)
 
-        self._engine.run("near: keys", construct)
+        self._engine.run(f"{self._comparison.stage}: keys", construct)
         return {"candidate_pairs": sum_outcomes(url, "pairs"), "large_buckets": sum_outcomes(url, "large_buckets")}
 
     def group(self, num_pairs: int, edges_in_memory: int) -> int:
@@ -162,23 +190,23 @@ class _NearStage:
             )
             _ = outcomes | beam.Flatten() | Gather(self._at("members.json"))
 
-        self._engine.run("near: members", construct)
+        self._engine.run(f"{self._comparison.stage}: members", construct)
         return num_grouped
 
     def decide(self) -> dict[str, int]:
         """Brings each group's texts together and writes the decisions by shard; returns counts."""
-        near, partitions, reader, url = self._near, self._partitions, self._reader, self._at("tasks.json")
+        near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("tasks.json")
         members, named_pairs = self._at("members"), self._at("named_pairs")
 
         def send(ref: ShardRef) -> Parcels:
-            table = _grouped_rows(reader, ref, read_partition(members, ref.index, _MEMBER_SCHEMA))
+            table = _grouped_rows(comparison, ref, read_partition(members, ref.index, _MEMBER_SCHEMA))
             parts = split_by_partition(table, table["group"].to_numpy() % partitions) if table else {}
             return Parcels(f"{ref.index:06d}", parts)
 
         def resolve(received: tuple[int, pa.Table]) -> tuple[pa.Table, dict[str, Any]]:
             pairs = read_partition(named_pairs, received[0], _NAMED_PAIR_SCHEMA)
-            decisions, counts = _resolve_partition(received[1], pairs, near)
-            return decision_table(decisions, "near"), {"partition": received[0], **counts}
+            decisions, counts = _resolve_partition(received[1], pairs, near, comparison)
+            return decision_table(decisions, comparison.stage), {"partition": received[0], **counts}
 
         def construct(pipeline: beam.Pipeline) -> None:
             grouped = pipeline | Tasks(self._refs) | "Texts" >> beam.Map(send) | self._exchange("ByGroup")
@@ -187,7 +215,7 @@ class _NearStage:
             counted = resolved | "Counts" >> beam.MapTuple(lambda _, counts: counts)
             _ = (decided | WriteDecisions(self._engine, self._folder), counted) | beam.Flatten() | Gather(url)
 
-        self._engine.run("near: verify", construct)
+        self._engine.run(f"{self._comparison.stage}: verify", construct)
         return {name: sum_outcomes(url, name) for name in ("compared_pairs", "verified_pairs", "removed")}
 
     def _at(self, name: str) -> str:
@@ -197,12 +225,12 @@ class _NearStage:
         return ExchangeByPartition(self._engine.exchange_carrier, self._at("scratch"), label)
 
 
-def _key_rows(reader: Survivors, ref: ShardRef, near: NearConfig) -> tuple[pa.Table, pa.Table]:
+def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[pa.Table, pa.Table]:
     """One row (key, doc) for each band of each document that has words; and where each document stands."""
     keyed, rows = [_KEY_SCHEMA.empty_table()], [_PLACE_SCHEMA.empty_table()]
-    for table in reader.read(ref):
+    for table in comparison.read(ref):
         of_bands = part_by_numbers(minhash.band_keys(table, near), table, near)
-        keys = minhash.keys_in_scope(of_bands, reader.scope(ref)).ravel()
+        keys = minhash.keys_in_scope(of_bands, comparison.key_scope(ref)).ravel()
         docs = np.repeat(table["number"].to_numpy(), near.bands)
         worded = keys != minhash.NO_KEY
         keyed.append(pa.table({"key": keys[worded], "doc": docs[worded]}, schema=_KEY_SCHEMA))
@@ -226,13 +254,13 @@ def _with_group(rows: pa.Table, numbers: np.ndarray[Any, Any], groups: pa.Table)
     return rows.filter(pa.array(found)).append_column(_NAMED_PAIR_SCHEMA.field("group"), group)
 
 
-def _grouped_rows(reader: Survivors, ref: ShardRef, members: pa.Table) -> pa.Table | None:
+def _grouped_rows(comparison: Comparison, ref: ShardRef, members: pa.Table) -> pa.Table | None:
     """The shard's documents that belong to a group, `members` by row; None where there is none."""
     if members.num_rows == 0:
         return None
     rows, groups = members["row"].to_numpy(), members["group"].to_numpy()
     tables = []
-    for table in reader.read(ref):
+    for table in comparison.read(ref):
         mine = table["row"].to_numpy()
         at = np.minimum(np.searchsorted(rows, mine), len(rows) - 1)
         found = rows[at] == mine
@@ -240,7 +268,9 @@ def _grouped_rows(reader: Survivors, ref: ShardRef, members: pa.Table) -> pa.Tab
     return pa.concat_tables(tables)
 
 
-def _resolve_partition(table: pa.Table, pairs: pa.Table, near: NearConfig) -> tuple[pa.Table, dict[str, int]]:
+def _resolve_partition(
+    table: pa.Table, pairs: pa.Table, near: NearConfig, comparison: Comparison
+) -> tuple[pa.Table, dict[str, int]]:
     """Decisions on all groups of one partition, whose `pairs` ascend by group; and how many pairs were compared."""
     preferred = [("group", "ascending"), ("priority", "ascending"), ("timestamp", "ascending")]
     rows = table.sort_by([*preferred, ("digest", "ascending"), ("id", "ascending")])
@@ -254,9 +284,9 @@ def _resolve_partition(table: pa.Table, pairs: pa.Table, near: NearConfig) -> tu
         low, high = edge_bounds[group]
         local = _places(numbers[start:end], ends[low:high])
         members = rows.slice(start, end - start)
-        resolved = verify.resolve_group([bytes(view) for view in text_views(members)], local, near)
+        resolved = comparison.resolve(members, local, near)
         sparse = set(local[large[low:high]].ravel().tolist())
-        found += [_decision(members, row, row.removed in sparse) for row in resolved.removed]
+        found += [_decision(members, row, comparison.describe(row), row.removed in sparse) for row in resolved.removed]
         counts["compared_pairs"] += resolved.num_compared
         counts["verified_pairs"] += resolved.num_verified
     return pa.Table.from_pylist(found, schema=_FOUND_SCHEMA), counts
@@ -283,16 +313,17 @@ _FOUND_SCHEMA = pa.schema(
 )
 
 
-def _decision(members: pa.Table, resolved: verify.NearDuplicate, is_large: bool) -> dict[str, Any]:
+def _decision(
+    members: pa.Table, resolved: verify.NearDuplicate, described: dict[str, str], is_large: bool
+) -> dict[str, Any]:
     gone, stays = (
         members.select(["id", "shard", "row"]).slice(index, 1).to_pylist()[0]
         for index in (resolved.removed, resolved.kept)
     )
-    detail = f"jaccard {resolved.jaccard:.3f}, edit similarity {resolved.edit_similarity:.3f}"
     return {
         **gone,
-        "reason": verify.REASON,
-        "detail": detail + _LARGE if is_large else detail,
+        "reason": described["reason"],
+        "detail": described["detail"] + (_LARGE if is_large else ""),
         "duplicate_of": stays["id"],
         "duplicate_offset": None,
         "kept_shard": stays["shard"],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import apache_beam as beam
@@ -18,13 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import shards
-from finpile.config import CorpusConfig, OverlapConfig, SubstringConfig
-from finpile.dedup import substrings
+from finpile.config import CorpusConfig, NearConfig, OverlapConfig, SubstringConfig
+from finpile.dedup import substrings, verify
+from finpile.document import text_views
 from finpile.split import HELDOUT, assign_split
 from finpile_pipelines.decisions import DECISION_SCHEMA, decisions_url
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import Parcels
 from finpile_pipelines.local import report_progress
+from finpile_pipelines.near import Comparison, NearStage
 from finpile_pipelines.round_trip import by_hash, read_answer, there_and_back
 from finpile_pipelines.shardrefs import ShardRef
 from finpile_pipelines.substring import shard_of
@@ -45,8 +48,19 @@ def run_overlap(
     overlap = config.heldout.overlap
     if overlap is None:
         return {"removed": 0}
-    windows = _Windows(config, overlap, tuple(refs), Survivors(config, clean, tuple(found)), folder)
-    return {"removed": windows.run(engine)}
+    windows, near = result_folders(folder)
+    reader = Survivors(config, clean, tuple(found))
+    num_shared = _Windows(config, overlap, tuple(refs), reader, windows).run(engine)
+    num_near = 0
+    if overlap.near is not None:
+        left = Survivors(config, clean, (*found, windows))
+        num_near = NearStage(engine, overlap.near, refs, _Sides(left, config.heldout.after), near).run()["removed"]
+    return {"removed": num_shared + num_near, "shared_text": num_shared, "near_duplicates": num_near}
+
+
+def result_folders(folder: str) -> list[str]:
+    """Where the stage's two parts leave their decisions."""
+    return [shards.join(folder, part) for part in ("windows", "near")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +127,9 @@ class _Windows:
         """The shard's documents on each side of the split, as (is held out, table), where there are any."""
         table = pa.concat_tables(self.reader.read(ref))
         report_progress(table.num_rows, table["text"].nbytes)
-        is_heldout = pc.equal(assign_split(table["timestamp"], self.config.heldout.after), HELDOUT)
-        for side, mask in ((False, pc.invert(is_heldout)), (True, is_heldout)):
-            part = table.filter(mask).combine_chunks()
+        is_heldout = _is_heldout(table, self.config.heldout.after)
+        for side in (False, True):
+            part = table.filter(pa.array(is_heldout == side)).combine_chunks()
             if part.num_rows:
                 yield side, part
 
@@ -124,6 +138,41 @@ class _Windows:
 
     def _shared(self, ref: ShardRef) -> pa.Table:
         return read_answer(self.folder, "shared", ref.index, substrings.SHARED_SCHEMA)
+
+
+class _Sides(Comparison):
+    """Held-out documents against training documents, of all datasets: the lowest bit of a number tells the side."""
+
+    stage = STAGE
+
+    def __init__(self, reader: Survivors, after: date | None) -> None:
+        super().__init__(reader)
+        self._after = after
+
+    def key_scope(self, ref: ShardRef) -> str:
+        return _SCOPE
+
+    def read(self, ref: ShardRef) -> Iterator[pa.Table]:
+        for table in self.reader.read(ref):
+            side = _is_heldout(table, self._after)
+            number = table["number"].to_numpy() & ~np.int64(1) | side
+            yield table.set_column(table.schema.get_field_index("number"), "number", pa.array(number))
+
+    def pairs(self, rows: pa.Table) -> pa.Table:
+        found = super().pairs(rows)
+        return found.filter(pa.array((found["a"].to_numpy() ^ found["b"].to_numpy()) & 1 == 1))
+
+    def resolve(self, members: pa.Table, pairs: Any, near: NearConfig) -> verify.Resolution:
+        asked = (members["number"].to_numpy() & 1 == 1).tolist()
+        return verify.resolve_across([bytes(view) for view in text_views(members)], pairs, asked, near)
+
+    def describe(self, resolved: verify.NearDuplicate) -> dict[str, str]:
+        return {"reason": REASON, "detail": f"near duplicate: {super().describe(resolved)['detail']}"}
+
+
+def _is_heldout(table: pa.Table, after: date | None) -> Any:
+    """1 for each document that is held out, 0 for the others."""
+    return np.asarray(pc.equal(assign_split(table["timestamp"], after), HELDOUT)).astype(np.int64)
 
 
 def _with_side(rows: pa.Table, is_heldout: bool) -> pa.Table:

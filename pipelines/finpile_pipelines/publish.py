@@ -145,7 +145,8 @@ def apply_decisions(
     spans = read_spans(cut, ref.index)
     ledger = _span_rows(table, spans)
     if spans.num_rows:
-        table = table.set_column(table.schema.get_field_index("text"), "text", cut_rows(table["text"].chunk(0), spans))
+        index = table.schema.get_field_index("text")
+        table = table.set_column(index, table.schema.field(index), cut_rows(table["text"].chunk(0), spans))
     decisions = read_decisions(folder, ref.index)
     copies = read_copies(folder, ref.index)
     num_copies = np.ones(table.num_rows, np.int32)

@@ -10,6 +10,7 @@ from typing import Any
 from finpile import shards
 from finpile.config import NearConfig, ReportConfig
 from finpile.dedup import s_curve
+from finpile.report.evaluation import EvalSetFacts
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
 from finpile.report.near import JACCARDS, NearFacts
@@ -45,6 +46,7 @@ def write(
         comparison=comparison,
         comparison_has_ours=comparison is not None,
         near=near_facts(near, records["near"].counts) if near else None,
+        evaluation=[EvalSetFacts(**counted) for counted in records["contamination"].counts.get("sets", ())],
         details=_details(records),
     )
     return write_reports(tree.reports, corpus_statistics(groups, config.private), removals, facts)

@@ -10,8 +10,10 @@ the clean text; the next round reads the shards through them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import apache_beam as beam
@@ -27,6 +29,7 @@ from finpile_pipelines.decisions import (
     DECISION_SCHEMA,
     SPAN_SCHEMA,
     decisions_url,
+    read_decisions,
     spans_url,
 )
 from finpile_pipelines.dedup import digest_bits
@@ -64,10 +67,10 @@ def run_substring(
     text_bytes = exchanged = 0
     rounds: list[Mapping[str, int]] = []
     while True:
-        before = [*found, _round_folder(folder, len(rounds))] if rounds else list(found)
-        reader = Survivors(config, clean, tuple(before))
+        before = _round_folder(folder, len(rounds)) if rounds else None
+        reader = Survivors(config, clean, (*found, before) if before else tuple(found))
         here = _round_folder(folder, len(rounds) + 1)
-        counts = _Round(substring, alphabet, tuple(refs), reader, here, len(rounds) + 1).run(engine)
+        counts = _Round(substring, alphabet, tuple(refs), reader, before, here, len(rounds) + 1).run(engine)
         text_bytes = text_bytes or counts["text_bytes"]
         exchanged += counts["exchanged_bytes"]
         if counts["cut_bytes"] == 0 or len(rounds) == substring.rounds:
@@ -101,6 +104,8 @@ class _Round:
     alphabet: Alphabet
     refs: tuple[ShardRef, ...]
     reader: Survivors
+    before: str | None
+    """Where the round before left its decisions and spans."""
     folder: str
     number: int
 
@@ -168,16 +173,17 @@ class _Round:
         return by_hash(ref, rows, len(self.refs))
 
     def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
-        """The round's spans joined to those before; returns what the round took."""
+        """The round's spans and decisions joined to those before; returns what the round took."""
         earlier = self.reader.spans(ref)
         joined = _joined(earlier, new, self.number)
         if joined.num_rows:
             shards.write_parquet(spans_url(self.folder, ref.index), joined)
         emptied = _emptied(table, new)
-        if emptied:
-            decisions = [_nothing_left(ref, row, identifier) for row, identifier in emptied]
-            url = decisions_url(self.folder, ref.index)
-            shards.write_parquet(url, pa.Table.from_pylist(decisions, schema=DECISION_SCHEMA))
+        gone = [_nothing_left(ref, row, identifier) for row, identifier in emptied]
+        decisions = [read_decisions(self.before, ref.index)] if self.before else []
+        decisions.append(pa.Table.from_pylist(gone, schema=DECISION_SCHEMA))
+        if any(table.num_rows for table in decisions):
+            shards.write_parquet(decisions_url(self.folder, ref.index), pa.concat_tables(decisions))
         sizes = new["end"].to_numpy() - new["start"].to_numpy()
         return {"removed": len(emptied), "cut_bytes": int(sizes.sum())}
 
@@ -214,9 +220,10 @@ def _joined(earlier: pa.Table, new: pa.Table, number: int) -> pa.Table:
 
 
 def _in_clean_text(earlier: pa.Table, new: pa.Table, number: int) -> Iterator[dict[str, Any]]:
-    cuts: dict[int, list[tuple[int, int]]] = {}
+    cuts: dict[int, list[tuple[int, int, int]]] = {}
     for row, start, end in zip(*(earlier[name].to_pylist() for name in ("row", "start", "end")), strict=True):
-        cuts.setdefault(row, []).append((start, end))
+        mine = cuts.setdefault(row, [])
+        mine.append((start - _taken(mine), start, end))
     for span in new.to_pylist():
         for start, end in _through(cuts.get(span["row"], []), span["start"], span["end"]):
             yield {
@@ -230,21 +237,27 @@ def _in_clean_text(earlier: pa.Table, new: pa.Table, number: int) -> Iterator[di
             }
 
 
-def _through(cuts: Sequence[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
+def _taken(cuts: Sequence[tuple[int, int, int]]) -> int:
+    """Bytes of the cuts, each given as (where its sides meet, start, end)."""
+    return cuts[-1][2] - cuts[-1][0] if cuts else 0
+
+
+def _through(cuts: Sequence[tuple[int, int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
     """Bytes `start` to `end` of a text without the ascending `cuts`, as bytes of the text with them.
 
-    >>> list(_through([(2, 5)], 1, 4))
+    >>> list(_through([(2, 2, 5)], 1, 4))
     [(1, 2), (5, 7)]
     """
-    taken = 0
-    for cut_start, cut_end in cuts:
-        meet = cut_start - taken
+    first = bisect_right(cuts, start, key=itemgetter(0))
+    taken = _taken(cuts[max(first - 1, 0) : first])
+    for index in range(first, len(cuts)):
+        meet, cut_start, cut_end = cuts[index]
         if meet >= end:
             break
         if meet > start:
             yield start + taken, cut_start
             start = meet
-        taken += cut_end - cut_start
+        taken = cut_end - meet
     yield start + taken, end + taken
 
 

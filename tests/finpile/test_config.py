@@ -13,7 +13,9 @@ import pytest
 from finpile.config import (
     CleanConfig,
     CorpusConfig,
+    DecontaminateConfig,
     DedupConfig,
+    EvalSetConfig,
     NearConfig,
     SourceConfig,
     TokenizerConfig,
@@ -133,6 +135,44 @@ def test_root_is_relative_to_the_file_unless_it_is_a_url(root: str, expected: st
     assert load(tmp_path, SMALL + f"root: {root}\n").root == expected.format(folder=tmp_path)
 
 
+EVALUATION = SMALL + "decontaminate:\n  sets:\n    - name: Quiz\n      paths: quiz.jsonl\n      fields: passage\n"
+
+
+def test_evaluation_sets_get_every_default(tmp_path: Path) -> None:
+    quiz = EvalSetConfig(name="Quiz", paths=("quiz.jsonl",), fields=("passage",))
+    found = load(tmp_path, EVALUATION).decontaminate
+    assert found == DecontaminateConfig(sets=(quiz,), ngram=13, min_words=8, max_documents=10, min_coverage=0.3)
+    assert load(tmp_path, SMALL).decontaminate is None
+    assert load(tmp_path, EVALUATION + "      min_coverage: 1\n").decontaminate == DecontaminateConfig(
+        sets=(dataclasses.replace(quiz, min_coverage=1.0),)
+    )
+
+
+EVALUATION_ERRORS = {
+    "no set": (SMALL + "decontaminate: {sets: []}\n", 8, "list at least one evaluation set"),
+    "sets forgotten": (SMALL + "decontaminate: {ngram: 13}\n", 8, "key `sets` is missing"),
+    "name twice": (
+        EVALUATION + "    - {name: Quiz, paths: a.jsonl, fields: b}\n",
+        10,
+        "'Quiz': expected each name once",
+    ),
+    "no field": (EVALUATION.replace("fields: passage", "fields: []"), 12, "fields of evaluation set 'Quiz' is empty"),
+    "no name": (EVALUATION.replace("name: Quiz", 'name: ""'), 10, "name of evaluation set '' is empty"),
+    "long gram": (EVALUATION + "  ngram: 33\n", 13, "ngram is 33: expected 1 to 32 words, such as 13"),
+    "more words than the gram": (EVALUATION + "  min_words: 14\n", 13, "expected 1 to ngram, which is 13"),
+    "no document": (EVALUATION + "  max_documents: 0\n", 13, "max_documents is 0: expected at least 1"),
+    "no coverage": (EVALUATION + "  min_coverage: 0.0\n", 13, "min_coverage is 0.0: expected 0 < value <= 1"),
+    "coverage of a set": (EVALUATION + "      min_coverage: 30\n", 13, "min_coverage of evaluation set 'Quiz' is 30.0"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "told"), EVALUATION_ERRORS.values(), ids=EVALUATION_ERRORS.keys())
+def test_evaluation_sets_that_cannot_be_meant_are_refused(text: str, line: int, told: str, refusal: Refusal) -> None:
+    message = refusal(text)
+    assert message.startswith(f"corpus.yaml:{line}: ")
+    assert told in message
+
+
 UNKNOWN = [
     ("rooot: x\n", 8, "rooot", "root"),
     ("    pahts: [a]\n", 8, "pahts", "paths"),
@@ -161,7 +201,7 @@ def test_unknown_field_names_its_own_line_and_nearest(refusal: Refusal) -> None:
 
 
 def test_unknown_key_that_is_near_to_nothing_lists_all(refusal: Refusal) -> None:
-    known = "dedup, heldout, name, report, root, sources, tokenizer, tokens"
+    known = "decontaminate, dedup, heldout, name, report, root, sources, tokenizer, tokens"
     assert refusal(SMALL + "zzz: 1\n") == f"corpus.yaml:8: unknown key `zzz` in the corpus; known: {known}"
 
 
@@ -232,7 +272,7 @@ def test_key_may_stand_only_once(text: str, line: int, key: str, refusal: Refusa
 
 ENUMS = [
     ("dedup: {scope: everything}\n", "everything", ("dataset", "corpus")),
-    ("dedup: {exact_fold: case}\n", "case", ("none", "whitespace")),
+    ("dedup: {exact_fold: cases}\n", "cases", ("none", "whitespace", "case", "case_whitespace")),
     ("dedup: {near: {numbers: drop}}\n", "drop", ("keep", "any")),
     ("    clean: {html: sometimes}\n", "sometimes", ("auto", "always", "never")),
     ("    clean: {html: no}\n", "no", ("auto", "always", "never")),

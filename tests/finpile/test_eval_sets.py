@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from finpile.config import EvalSetConfig
 from finpile.dedup.contamination import ITEM_SCHEMA
 from finpile.errors import ConfigError, InputError
-from finpile.eval_sets import EvalSetConfig, load_items
+from finpile.eval_sets import load_items
 
 RECORDS: list[dict[str, Any]] = [
     {"uid": "a1", "passage": "Oil rose.\u2028Gold fell.", "question": "Did oil rise?", "choices": ["yes", "no"]},

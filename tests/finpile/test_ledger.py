@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from finpile.ledger import LEDGER_SCHEMA, Removal, ledger_table, restore
+from finpile.ledger import LEDGER_SCHEMA, Removal, cut_spans, ledger_table, restore
 
 Span = tuple[int, int, bytes]
 
@@ -49,6 +51,41 @@ def test_restore_takes_spans_from_any_iterable_and_leaves_it_alone() -> None:
     spans = [(4, 6, b"ef"), (0, 2, b"ab")]
     assert restore(b"cdg", iter(spans)) == restore(b"cdg", spans) == b"abcdefg"
     assert spans == [(4, 6, b"ef"), (0, 2, b"ab")]
+
+
+def cut(texts: pa.Array, spans: list[tuple[int, int, int]]) -> pa.LargeStringArray:
+    columns = np.array(spans, np.int64).reshape(-1, 3).T
+    found = cut_spans(texts, *columns)
+    found.validate(full=True)
+    return found
+
+
+@given(st.data(), st.integers(0, 3), st.integers(0, 3))
+def test_cut_of_spans_is_inverted_by_restore(data: st.DataObject, num_before: int, num_after: int) -> None:
+    """Spans of many texts in any order, as many as touch; texts that begin and end within a larger array."""
+    texts = data.draw(st.lists(st.text("aé漢😀\n", max_size=12), max_size=6))
+    spans: list[tuple[int, int, int]] = []
+    for row, text in enumerate(texts):
+        places = [len(text[:index].encode()) for index in range(len(text) + 1)]
+        edges = sorted(data.draw(st.lists(st.sampled_from(places), max_size=8)))
+        pairs = zip(edges[::2], edges[1::2], strict=False)
+        touching = pairwise(edges)
+        spans += [(row, *span) for span in (touching if data.draw(st.booleans()) else pairs)]
+    whole = pa.array(["before"] * num_before + texts + ["after"] * num_after, pa.large_string())
+    found = cut(whole.slice(num_before, len(texts)), data.draw(st.permutations(spans)))
+    assert len(found) == len(texts)
+    for row, (text, left) in enumerate(zip(texts, found.to_pylist(), strict=True)):
+        before = text.encode()
+        assert restore(left.encode(), [(a, b, before[a:b]) for at, a, b in spans if at == row]) == before
+        assert len(left.encode()) == len(before) - sum(b - a for at, a, b in spans if at == row)
+
+
+def test_cut_of_no_spans_of_whole_texts_and_of_none() -> None:
+    texts = pa.array(["oil", "", "gold"], pa.large_string())
+    assert cut(texts, []).to_pylist() == ["oil", "", "gold"]
+    assert cut(texts, [(2, 0, 4), (0, 0, 3)]).to_pylist() == ["", "", ""]
+    assert cut(texts, [(1, 0, 0), (2, 4, 4), (0, 0, 0)]).to_pylist() == ["oil", "", "gold"]
+    assert cut(texts.slice(3), []).to_pylist() == []
 
 
 def removal(**changes: object) -> Removal:

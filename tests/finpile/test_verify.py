@@ -30,7 +30,7 @@ Change = Callable[[list[Row]], list[Row] | None]
 
 FILES = "every file is there, unaltered, and no other"
 COUNTED = "documents read = kept + removed, for every source"
-BEFORE_EXACT = "kept text + ledger = the text before exact, near and substring, byte for byte"
+BEFORE_EXACT = "kept text + ledger = the text before exact, near, substring, overlap and contamination, byte for byte"
 BEFORE_CLEAN = "kept text + ledger = the text before clean, byte for byte"
 COPIES = "every duplicate's kept copy is kept"
 IDS = "every id is that of its source and locator, once"

@@ -264,6 +264,18 @@ def test_table_on_the_terminal_is_that_of_the_tree(sample_build: Path) -> None:
         assert +Counter(row["reasons"]) == sum((Counter(some) for some in expected["removed"].values()), Counter())
 
 
+def test_page_shows_the_curve_of_the_near_setting_and_what_the_stage_met(sample_build: Path) -> None:
+    manifest = manifest_of(sample_build)
+    near = manifest["config"]["dedup"]["near"]
+    (counts,) = (stage["counts"] for stage in manifest["stages"] if stage["stage"] == "near")
+    page = (sample_build / "reports" / "index.html").read_text(encoding="utf-8")
+    for jaccard in (0.5, 0.6, 0.7, 0.8, 0.9):
+        assert f"{jaccard}" in page
+        assert f"{1 - (1 - jaccard ** near['rows']) ** near['bands']:.4f}" in page
+    assert counts["candidate_pairs"] > 0
+    assert f"Candidate pairs: {counts['candidate_pairs']:,}; compared: {counts['compared_pairs']:,}" in page
+
+
 def test_file_system_of_the_output_does_not_show(sample_build: Path) -> None:
     folder = f"memory://{uuid.uuid4().hex}/out"
     build(load_config(ROOT / "pipelines" / "configs" / "sample.yaml"), folder, Engine())

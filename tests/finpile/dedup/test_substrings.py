@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 import tarfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -25,7 +28,7 @@ from finpile.dedup.suffix_array import first_occurrences
 ROOT = Path(__file__).resolve().parents[3]
 I64 = npt.NDArray[np.int64]
 Symbols = tuple[int, ...]
-#: A piece of a document: (row or id of the document, start, end, id of the document of the copy, where it stands there).
+#: A piece of a document: (row or id, start, end, id of the document that has the copy, where it stands there).
 Span = tuple[Any, int, int, str | None, int | None]
 #: More windows than one scan of a document takes.
 PIECE = 65_536
@@ -423,6 +426,65 @@ def test_dense_rank_counts_distinct_smaller_keys(keys: list[tuple[int, int, str]
     high, low = (np.array([key[which] for key in keys], np.uint64) for which in (0, 1))
     ids = pa.array([key[2] for key in keys], pa.string())
     assert module.dense_rank(high, low, ids).tolist() == [sorted(set(keys)).index(key) for key in keys]
+
+
+# --- the kernels
+
+PROGRAM = """
+import numpy as np
+import pyarrow as pa
+from numba import config
+from numba.core.dispatcher import Dispatcher
+from finpile.config import SubstringConfig
+from finpile.dedup import _substring_kernels, compile_kernels, substrings as module
+
+def compiled():
+    found = {name: value for name, value in vars(_substring_kernels).items() if isinstance(value, Dispatcher)}
+    assert len(found) > 15
+    return {name: len(value.signatures) for name, value in found.items()}
+
+def run(texts, asked, widths, crowd):
+    size = len(texts.bounds) - 1
+    rows, order = np.arange(size, dtype=np.int32), np.arange(size, dtype=np.uint64)
+    ids = pa.array(list(map(str, rows)), pa.string())
+    shard = module.Shard(number=0, rows=rows, ids=ids, order_high=order, order_low=order)
+    shared = module.shared_minimizers(module.minimizers(texts, asked, "", 0), crowd)
+    matches = module.match_contexts(module.contexts(texts, shard, shared, asked, ""), asked, *widths)
+    return module.cover(texts, shard, shared, matches, asked, "")
+
+assert config.BOUNDSCHECK == 1
+compile_kernels()
+before = compiled()
+draw = np.random.default_rng(0)
+num_windows = 0
+for trial in range(150):
+    docs = [bytes(draw.integers(97, 97 + draw.integers(1, 4), draw.integers(0, 90), np.uint8)) for _ in range(4)]
+    docs += [docs[0], docs[1][3:], docs[2] * 3, "é漢😀 \\n".encode() * int(draw.integers(0, 9)), b"a" * trial]
+    length = int(draw.integers(2, 50))
+    snap = ("none", "word", "line")[trial % 3]
+    settings = {"min_length": length, "keep": ("first", "none")[trial % 2], "snap": snap}
+    texts = pa.array(docs, pa.large_binary()).slice(trial % 2)
+    crowd = (1, 3, module.CROWD)[trial % 3]
+    num_windows += run(module.Texts.of_bytes(texts), SubstringConfig(**settings), [], crowd).num_windows
+    ids = pa.array([list(doc) for doc in texts.to_pylist()], pa.large_list(pa.uint32()))
+    by_tokens = module.Texts.of_tokens(texts, ids, np.ones(256, np.int64))
+    run(by_tokens, SubstringConfig(unit="tokens", tokenizer="any", **settings), [np.ones(256, np.int64)], crowd)
+long = pa.array([bytes(draw.integers(97, 99, 140_000, np.uint8)), b"ab" * 70_000], pa.large_binary())
+run(module.Texts.of_bytes(long), SubstringConfig(min_length=60), [], 2)
+assert num_windows > 1000
+assert all(before.values()), before
+after = compiled()
+assert after == before, (before, after)
+print("within bounds")
+"""
+
+
+def test_kernels_stay_within_bounds_and_are_compiled_at_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.stdout.strip() == "within bounds", result.stderr
 
 
 # --- real text

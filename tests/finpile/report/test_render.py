@@ -14,10 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from finpile.config import NearConfig
 from finpile.errors import InputError
 from finpile.report.chart import year_chart
+from finpile.report.evaluation import EvalSetFacts, evaluation_table
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts, build_page, removal_table
+from finpile.report.near import JACCARDS, NearFacts, near_table
 from finpile.report.render import to_csv, to_html, to_json, to_markdown, to_tex
 from finpile.report.statistics import (
     CorpusStatistics,
@@ -74,6 +77,29 @@ REMOVALS = [
 ]
 
 
+EVALUATION = (
+    EvalSetFacts(
+        set="LAMBADA",
+        items=5153,
+        items_not_checkable=3,
+        items_found=2000,
+        documents=1,
+        first_found=("1032", "3139"),
+    ),
+    EvalSetFacts(set="Short", items=2, items_not_checkable=2, items_found=0, documents=0),
+    EvalSetFacts(set="Clean", items=9, items_not_checkable=0, items_found=0, documents=0),
+)
+NEAR = NearFacts(
+    config=NearConfig(numbers="any"),
+    curve=(0.0004, 0.0163, 0.3019, 0.9947, 1.0),
+    num_candidate_pairs=12_345,
+    num_large_buckets=6,
+    num_compared_pairs=7_890,
+    num_verified_pairs=4_321,
+    num_removed=1_234,
+)
+
+
 class Balanced(HTMLParser):
     """Fails on a tag that is closed out of turn; collects tags and text."""
 
@@ -107,7 +133,8 @@ def parsed(markup: str) -> Balanced:
 
 
 def all_tables() -> list[Table]:
-    return [table1(statistics()), table2(statistics()), documents_by_year(statistics()), removal_table(REMOVALS, 19)]
+    tables = [table1(statistics()), table2(statistics()), documents_by_year(statistics())]
+    return [*tables, removal_table(REMOVALS, 19), near_table(NEAR), evaluation_table(EVALUATION)]
 
 
 @pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
@@ -160,6 +187,25 @@ def test_page_says_when_documents_are_unaccounted_for() -> None:
     read = kept + 2 + 2
     assert "do not add up" not in build_page(statistics(), REMOVALS, facts(num_read=read), [])
     assert "do not add up" in build_page(statistics(), REMOVALS, facts(num_read=read + 1), [])
+
+
+def test_page_shows_the_curve_and_counts_of_near_duplicates_where_they_were_looked_for() -> None:
+    page = parsed(build_page(statistics(), REMOVALS, facts(near=NEAR), [])).text
+    rows = [f"{jaccard}{probability:.4f}" for jaccard, probability in zip(JACCARDS, NEAR.curve, strict=True)]
+    assert rows == ["0.50.0004", "0.60.0163", "0.70.3019", "0.80.9947", "0.91.0000"]
+    assert all(row in page.replace("\n", "") for row in rows)
+    assert "1 − (1 − J^20)^450" in page
+    assert all(f"{number:,}" in page for number in (12_345, 7_890, 4_321, 1_234))
+    assert "all their pairs: 6." in page
+    assert "J^20" not in parsed(build_page(statistics(), REMOVALS, facts(), [])).text
+
+
+def test_page_names_the_items_found_of_each_evaluation_set() -> None:
+    page = parsed(build_page(statistics(), REMOVALS, facts(evaluation=EVALUATION), [])).text
+    assert "LAMBADA: 1032, 3139, and 1,998 more." in page
+    assert "Short: no item is long enough to be looked for." in page
+    assert "Clean:" not in page
+    assert "Evaluation sets" not in parsed(build_page(statistics(), REMOVALS, facts(), [])).text
 
 
 def test_reports_are_the_same_bytes_again(tmp_path: Path) -> None:

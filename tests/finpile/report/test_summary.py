@@ -20,10 +20,10 @@ def manifest(sample_build: Path) -> dict[str, Any]:
 
 
 def test_columns_add_up_to_what_was_read(manifest: dict[str, Any]) -> None:
-    columns = ("unreadable", "cleaned_out", "exact", "near", "train", "held_out")
+    removed = ("unreadable", "cleaned_out", "exact", "near", "substring", "overlap", "contamination")
     for row in source_rows(manifest):
-        assert sum(row[name] for name in columns) == row["read"] > 0
-        assert sum(row["reasons"].values()) == sum(row[name] for name in columns[:4])
+        assert sum(row[name] for name in (*removed, "train", "held_out")) == row["read"] > 0
+        assert sum(row["reasons"].values()) == sum(row[name] for name in removed)
 
 
 def test_sample_is_summed_up_as_its_makers_counted(manifest: dict[str, Any]) -> None:
@@ -56,12 +56,16 @@ def test_parts_and_entries_of_one_source_are_summed() -> None:
         {"stage": "clean", "removed": [{**removed, "reason": "c4_policy", "num_docs": 0}]},
         {"stage": "exact", "removed": [{**removed, "reason": "exact_duplicate", "num_docs": 1}]},
         {"stage": "exact", "removed": [{**removed, "reason": "exact_duplicate", "num_docs": 3}]},
+        {"stage": "substring", "removed": [{**removed, "reason": "repeated_text", "num_docs": 0, "num_spans": 2}]},
+        {"stage": "substring", "removed": [{**removed, "reason": "nothing_left", "num_docs": 1}]},
+        {"stage": "overlap", "removed": [{**removed, "reason": "heldout_overlap", "num_docs": 2}]},
+        {"stage": "contamination", "removed": [{**removed, "reason": "evaluation_overlap", "num_docs": 5}]},
     ]
     documents = [{**news, "documents": 4, "heldout": 1}, {**news, "documents": 2, "heldout": 2}]
     found = source_rows(
         {
             "stages": [
-                stage("ingest", sources=[{**news, "documents": 10, "removed": {"no_text": 2}}]),
+                stage("ingest", sources=[{**news, "documents": 18, "removed": {"no_text": 2}}]),
                 stage("split", documents=documents, ledger=ledger),
             ]
         }
@@ -69,13 +73,24 @@ def test_parts_and_entries_of_one_source_are_summed() -> None:
     assert found == [
         {
             **news,
-            "read": 12,
+            "read": 20,
             "unreadable": 2,
             "cleaned_out": 0,
             "exact": 4,
             "near": 0,
+            "substring": 1,
+            "overlap": 2,
+            "contamination": 5,
             "train": 3,
             "held_out": 3,
-            "reasons": {"no_text": 2, "c4_policy": 0, "exact_duplicate": 4},
+            "reasons": {
+                "no_text": 2,
+                "c4_policy": 0,
+                "exact_duplicate": 4,
+                "repeated_text": 0,
+                "nothing_left": 1,
+                "heldout_overlap": 2,
+                "evaluation_overlap": 5,
+            },
         }
     ]

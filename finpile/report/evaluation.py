@@ -1,0 +1,63 @@
+"""What decontamination found of each evaluation set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from finpile.report.figures import count, name
+from finpile.report.table import Column, Row, Table
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvalSetFacts:
+    """One evaluation set, and what the corpus held of it."""
+
+    set: str
+    """Its name."""
+    items: int
+    items_not_checkable: int
+    """Items all of whose texts are too short to be looked for."""
+    items_found: int
+    """Items that stood in a document."""
+    documents: int
+    """Documents that held one of them, and went."""
+    first_found: Sequence[str] = ()
+    """Names of some of the items found."""
+
+
+def evaluation_table(sets: Sequence[EvalSetFacts]) -> Table:
+    """One row for each set; items found are named below."""
+    notes = [
+        f"{one.set}: no item is long enough to be looked for."
+        for one in sets
+        if one.items and one.items_not_checkable == one.items
+    ]
+    notes += [f"{one.set}: {', '.join(one.first_found)}{_more(one)}." for one in sets if one.first_found]
+    return Table(
+        name="evaluation",
+        title="Evaluation sets",
+        caption=(
+            "Items that stood in documents. These documents were removed, from training and held-out side alike; the "
+            "ledger tells of each which item it held."
+        ),
+        columns=(
+            Column(key="set", title="Set"),
+            Column(key="items", title="Items"),
+            Column(key="items_not_checkable", title="Too short"),
+            Column(key="items_found", title="Found"),
+            Column(key="documents", title="Documents removed"),
+        ),
+        rows=tuple(
+            Row(
+                cells=(name(one.set), *map(count, (one.items, one.items_not_checkable, one.items_found, one.documents)))
+            )
+            for one in sets
+        ),
+        footnotes=tuple(notes),
+    )
+
+
+def _more(one: EvalSetFacts) -> str:
+    left = one.items_found - len(one.first_found)
+    return f", and {left:,} more" if left else ""
