@@ -14,15 +14,12 @@ import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import finpile_tokenizer
 import psutil
 
-import finpile.dedup
 from finpile import __version__, shards
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.errors import ConfigError, RunError
@@ -44,7 +41,7 @@ from finpile_pipelines import (
 )
 from finpile_pipelines.contamination import EvaluationSets
 from finpile_pipelines.engine import Engine
-from finpile_pipelines.local import Progress
+from finpile_pipelines.local import Progress, preload, workers_cpu_seconds
 from finpile_pipelines.lock import hold
 from finpile_pipelines.shardrefs import SHARD_BYTES, ShardRef, shard_refs
 
@@ -159,7 +156,7 @@ class _Build:
         def run() -> StageRecord:
             self._listen(StageEvent(stage, "running"))
             if stage in _KERNELS and settings != [None]:
-                _KERNELS[stage]()
+                preload(_KERNELS[stage])
             self._peak = psutil.Process().memory_info().rss
             wall, cpu = time.monotonic(), _cpu_seconds()
             counts, files = work()
@@ -321,10 +318,10 @@ class _Build:
         return manifest
 
 
-#: What compiles into Numba's cache on disk, once, what every worker process would else compile for itself.
+#: Packages whose kernels the tasks of a stage run.
 _KERNELS = {
-    **dict.fromkeys(("near", "substring", "overlap", "contamination"), cache(finpile.dedup.compile_kernels)),
-    **dict.fromkeys(("tokenizer", "tokens"), cache(finpile_tokenizer.compile_kernels)),
+    **dict.fromkeys(("near", "substring", "overlap", "contamination"), "finpile.dedup"),
+    **dict.fromkeys(("tokenizer", "tokens"), "finpile_tokenizer"),
 }
 
 
@@ -340,8 +337,8 @@ def _record(outcome: Mapping[str, Any]) -> FileRecord:
 
 def _cpu_seconds() -> float:
     """Of this process and the workers that have ended."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime + workers_cpu_seconds()
 
 
 def _check_folder(tree: Tree) -> None:

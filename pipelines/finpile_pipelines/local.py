@@ -2,15 +2,21 @@
 
 `FnApiRunner` waits for ever when a worker process dies. Here the pipeline runs on a thread and the calling thread
 watches: a worker that ends badly (killed, out of memory) fails the run at once, with a message. Workers, in turn, end
-themselves when the launcher is gone (`finpile_pipelines.worker`).
+themselves when the launcher is gone (`finpile_pipelines.worker`). They are forked by a process that has everything
+imported and lives as long as the launcher (`finpile_pipelines.nursery`): a pipeline's start then costs next to nothing.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
+import shlex
+import shutil
+import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -26,9 +32,11 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from finpile.errors import RunError, WorkerDied
+from finpile_pipelines.nursery import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.worker import LAUNCHER_VARIABLE
 
-_WORKER_MODULE = "finpile_pipelines.worker"
+_NURSERY_MODULE = "finpile_pipelines.nursery"
+_STAND_IN = Path(__file__).with_name("stand_in.py")
 #: Name that Beam gives to the threads that wait for its worker processes.
 _BEAM_WORKER_THREAD = "run_worker"
 _POLL_SECONDS = 0.1
@@ -157,23 +165,59 @@ def _fallen_workers() -> Iterator[list[str]]:
             threading.excepthook = before
 
 
+def preload(package: str) -> None:
+    """Has the kernels of a package loaded once for all worker processes to come, not by each of them."""
+    names = [name for name in os.environ.get(PRELOAD_VARIABLE, "").split(",") if name]
+    os.environ[PRELOAD_VARIABLE] = ",".join(dict.fromkeys([*names, package]))
+
+
 def _environment(num_workers: int) -> SubprocessSDKEnvironment | None:
     """Worker processes where there are several; None for work inside this process."""
     if num_workers == 1:
         return None
-    return SubprocessSDKEnvironment.from_command_string(f"exec {sys.executable} -m {_WORKER_MODULE}")
+    command = ["exec", sys.executable, "-S", "-E", str(_STAND_IN), _nursery()]
+    return SubprocessSDKEnvironment.from_command_string(" ".join([command[0], *map(shlex.quote, command[1:])]))
+
+
+_NURSERY: list[tuple[subprocess.Popen[bytes], str]] = []
+
+
+def _nursery() -> str:
+    """The address of this process's nursery, started where there is none that lives."""
+    if _NURSERY and _NURSERY[0][0].poll() is None:
+        return _NURSERY[0][1]
+    folder = tempfile.mkdtemp(prefix="finpile-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    address = str(Path(folder, "nursery"))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        number = listener.fileno()
+        command = [sys.executable, "-m", _NURSERY_MODULE, str(number)]
+        _NURSERY[:] = [(subprocess.Popen(command, pass_fds=(number,)), address)]
+    return address  # whoever connects waits until the nursery listens, or is told that it went
+
+
+def workers_cpu_seconds() -> float:
+    """Used so far by the nursery and the worker processes that have ended."""
+    if not _NURSERY:
+        return 0.0
+    try:
+        data = Path(_NURSERY[0][1]).with_name(CPU_SECONDS).read_bytes()
+    except OSError:
+        return 0.0
+    return float(SECONDS.unpack(data)[0]) if len(data) == SECONDS.size else 0.0
 
 
 def _workers() -> list[psutil.Process]:
-    """The worker processes below this one."""
-    found = []
-    for child in psutil.Process().children(recursive=True):
-        try:
-            if _WORKER_MODULE in child.cmdline():
-                found.append(child)
-        except psutil.Error:
-            continue
-    return found
+    """The nursery and the worker processes below it."""
+    if not _NURSERY:
+        return []
+    try:
+        nursery = psutil.Process(_NURSERY[0][0].pid)
+        return [nursery, *nursery.children(recursive=True)]
+    except psutil.Error:
+        return []
 
 
 def _kill(processes: Iterable[psutil.Process]) -> None:

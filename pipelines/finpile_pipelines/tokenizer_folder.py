@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import finpile_tokenizer
 from fsspec.core import url_to_fs
 
 from finpile import __version__, shards
@@ -23,6 +22,7 @@ from finpile.shards import StageRecord, fingerprint
 from finpile.split import HELDOUT
 from finpile.tree import Tree
 from finpile_pipelines.engine import Engine
+from finpile_pipelines.local import preload
 from finpile_pipelines.lock import hold
 from finpile_pipelines.tokenizer import OUTPUTS, train, write_training
 from finpile_pipelines.unigram import held_out
@@ -105,7 +105,7 @@ class _FolderTraining:
 
     def run(self) -> StageRecord:
         began = time.monotonic()
-        finpile_tokenizer.compile_kernels()  # once, into Numba's cache, before workers start
+        preload("finpile_tokenizer")
         texts, rows = measure_texts(self._run, self._files)
         unpublished = shards.join(self._work, "out")
         write_training(train(self._run, texts), unpublished)

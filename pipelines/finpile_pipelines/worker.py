@@ -1,11 +1,10 @@
 """A worker process of the local runner: Beam's own worker, made silent, and bound to its launcher's life.
 
-Run by `finpile_pipelines.local` as `python -m finpile_pipelines.worker`.
+Forked by `finpile_pipelines.nursery`.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -20,7 +19,6 @@ def main() -> None:
     """Serves until the pipeline ends, or until the launcher is gone."""
     launcher = int(os.environ[LAUNCHER_VARIABLE])
     threading.Thread(target=_end_with, args=(launcher,), daemon=True).start()
-    logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
     from apache_beam.runners.worker import sdk_worker_main
 
     # Beam prints each failed task's traceback here, several times; the launcher tells the failure once.
@@ -33,7 +31,3 @@ def _end_with(launcher: int) -> None:
     while os.getppid() == launcher:  # an orphan gets another parent, also while its dead launcher is still listed
         time.sleep(_POLL_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    main()

@@ -40,8 +40,9 @@ MAX_KILLS = 40
 #: prints how the build ended. Imports are paid for once.
 FORKING_BUILDS = """
 import os, signal, sys
+import finpile.dedup, finpile_tokenizer
 from finpile.config import load_config
-from finpile_pipelines.build import build, _compile_kernels
+from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine
 
 def child(config, out, last):
@@ -55,7 +56,8 @@ def child(config, out, last):
     build(load_config(config), out, Engine())
     os._exit(0)
 
-_compile_kernels()
+finpile.dedup.compile_kernels()
+finpile_tokenizer.compile_kernels()
 config = sys.argv[1]
 for line in sys.stdin:
     out, last = line.split()

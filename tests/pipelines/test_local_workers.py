@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import apache_beam as beam
 import psutil
 import pytest
+from finpile_pipelines import local
 from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import Progress
@@ -32,6 +35,7 @@ import os, signal, sys, time
 import apache_beam as beam
 from finpile.config import load_config
 from finpile.errors import FinpileError
+from finpile_pipelines import local
 from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine, Gather, Tasks
 
@@ -159,7 +163,9 @@ def failure_of(kind: type[Exception], num_workers: int, folder: Path) -> Finpile
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyError, InputError], ids=lambda kind: str(kind.__name__))
-def test_failing_task_is_told_in_one_line_whatever_number_of_workers(kind: type[Exception], tmp_path: Path) -> None:
+def test_failing_task_is_told_in_one_line_whatever_number_of_workers(
+    kind: type[Exception], eventually: Eventually, tmp_path: Path
+) -> None:
     alone, together = (failure_of(kind, num_workers, tmp_path) for num_workers in (1, 2))
     assert type(alone) is type(together)
     for error in (alone, together):
@@ -168,7 +174,49 @@ def test_failing_task_is_told_in_one_line_whatever_number_of_workers(kind: type[
         assert "\n" not in str(error)
         if kind is KeyError:
             assert "KeyError" in str(error)  # whose own text is but the key
-    assert not [child for child in psutil.Process().children(True) if "finpile_pipelines.worker" in child.cmdline()]
+    assert eventually(lambda: len(forked()) == 1)  # the nursery, which waits for the next pipeline
+
+
+def forked() -> list[psutil.Process]:
+    """The nursery of this process, and its forks, which have its command line."""
+    living = [child for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+    return [child for child in living if "finpile_pipelines.nursery" in child.cmdline()]
+
+
+def test_pipelines_share_a_nursery_and_a_new_one_follows_one_that_was_killed(
+    eventually: Eventually, tmp_path: Path
+) -> None:
+    def construct(pipeline: beam.Pipeline) -> None:
+        told = pipeline | Tasks(range(4)) | beam.Map(lambda task: {"task": task, "parent": os.getppid()})
+        _ = told | Gather(str(tmp_path / "out.json"))
+
+    def parents() -> set[int]:
+        Engine(num_workers=2).run("asking", construct)
+        return {row["parent"] for row in json.loads((tmp_path / "out.json").read_text())}
+
+    first, second = parents(), parents()
+    assert first == second
+    (nursery,) = (psutil.Process(pid) for pid in first)
+    assert "finpile_pipelines.nursery" in nursery.cmdline()
+    nursery.kill()
+    assert eventually(lambda: nursery.status() == psutil.STATUS_ZOMBIE)
+    assert len(parents() - first) == 1
+
+
+def test_workers_cpu_seconds_grow_by_what_tasks_use(tmp_path: Path) -> None:
+    def work(task: int) -> dict[str, int]:
+        end = time.process_time() + 0.3
+        while time.process_time() < end:
+            pass
+        return {"task": task}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(range(2)) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
+
+    Engine(num_workers=2).run("before", construct)
+    before = local.workers_cpu_seconds()
+    Engine(num_workers=2).run("measured", construct)
+    assert local.workers_cpu_seconds() - before > 0.5
 
 
 @pytest.mark.parametrize("num_workers", [pytest.param(1, marks=pytest.mark.slow), 2])
