@@ -169,6 +169,8 @@ def stage_lines(display: Display) -> Callable[[StageEvent], None]:
 def _outcome(event: StageEvent, record: StageRecord) -> str:
     if event.state == "found":
         return "done before"
+    if not record.counts.get("asked", True):
+        return "not asked for"
     documents, size = _handled(record)
     rate = (
         f", {documents / record.wall_seconds:,.0f} documents/s, {quantity(size / record.wall_seconds, 'B')}/s"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from finpile_pipelines.local import Progress
 
 _LINE_EVERY_SECONDS = 5.0
+#: Of the longest stage's name.
+_WIDTH = 13
 
 
 class Display:
@@ -47,14 +49,14 @@ class Display:
         self._label = step
         self._began = self._last = time.monotonic()
         if self._progress is not None:
-            self._task = self._progress.add_task(f"{step:<10}")
+            self._task = self._progress.add_task(f"{step:<{_WIDTH}}")
 
     def end(self, step: str, outcome: str) -> None:
         """A step has ended, or was found done."""
         if self._progress is not None and self._task is not None:
             self._progress.remove_task(self._task)
             self._task = None
-        self._say(f"{step:<10} {outcome}")
+        self._say(f"{step:<{_WIDTH}} {outcome}")
 
     def watch(self, label: str, progress: Progress) -> None:
         """Called by the engine while a pipeline runs."""
@@ -72,7 +74,7 @@ class Display:
             else ""
         )
         text = (
-            f"{label:<10} {now - self._began:4.0f} s  {documents}{quantity(progress.size_bytes / seconds, 'B')}/s, "
+            f"{label:<{_WIDTH}} {now - self._began:4.0f} s  {documents}{quantity(progress.size_bytes / seconds, 'B')}/s, "
             f"{quantity(progress.memory_bytes, 'B')} in memory"
         )
         if self._progress is not None and self._task is not None:

@@ -162,6 +162,7 @@ def distinct_contexts(
     table = np.zeros(2048, np.int64)  # context + 1
     runs = np.empty((1024, 2), np.int64)
     size, num_runs, latest = 0, 0, -1
+    previous, period, periodic_to = 0, 0, 0  # symbols from `previous` to there stand `period` before, too
     for doc in range(offsets.shape[0] - 1):
         num_windows = offsets[doc + 1] - offsets[doc] - length + 1
         for piece in range(0, num_windows, PIECE):
@@ -177,8 +178,13 @@ def distinct_contexts(
                 while first < end:
                     before = out[entry, 0] - first
                     windows = _slice(before, end - first) if is_crowded else end - first
-                    context = latest
-                    if not (latest >= 0 and _same(symbols, found[latest], first, windows, before, length)):
+                    context, step, reach = latest, first - previous, first + windows + length - 1
+                    is_latest = latest >= 0 and found[latest, 2] == windows and found[latest, 3] == before
+                    if is_latest:  # in periodic text most of it is known to be
+                        unknown = max(first, periodic_to) if step == period else first
+                        is_latest = _equal(symbols, unknown - step, unknown, reach - unknown)
+                    previous, period, periodic_to = first, step if is_latest else 0, reach
+                    if not is_latest:
                         content = mix(np.uint64(before) * GOLDEN + np.uint64(windows))
                         for i in range(windows + length - 1):
                             content += (np.uint64(symbols[first + i]) + _ONE) * factors[i]
@@ -314,8 +320,10 @@ def match(
     A window is told from others by its place around the minimizer and its hash, and proven equal by the symbols that
     two contexts share on either side of their minimizers.
     """
-    classes, buckets, stamps = np.empty((64, 5), np.int64), np.empty(128, np.int64), np.zeros(128, np.int64)
-    class_hashes, of_window = np.empty(64, np.uint64), np.empty(64, np.int64)
+    # Place by place of the minimizer in the window, so that what is kept beside the symbols is a few numbers a context,
+    # not a window.
+    room, tick = 64, 0
+    states, runs, shares, classes, class_hashes, buckets, stamps = _room_for(room)
     out = np.empty((64, 5), np.int64)
     num_out = 0
     leaving = _ONE
@@ -325,84 +333,100 @@ def match(
         low, high = groups[group], groups[group + 1]
         if weight[low:high].sum() < least:
             continue
-        total = offsets[high] - offsets[low] - (high - low) * (length - 1)
-        if total > of_window.shape[0]:
-            room = 64
-            while room < total:
+        if high - low > room:
+            while room < high - low:
                 room *= 2
-            classes, of_window = np.empty((room, 5), np.int64), np.empty(room, np.int64)
-            class_hashes = np.empty(room, np.uint64)
-            buckets, stamps = np.empty(2 * room, np.int64), np.zeros(2 * room, np.int64)
+            states, runs, shares, classes, class_hashes, buckets, stamps = _room_for(room)
         size = 1
-        while size < 2 * total:
+        while size < 2 * (high - low):
             size *= 2
         mask = np.uint64(size - 1)
-        num_classes, window = 0, 0
+        shares[: high - low, 0] = -1
+        runs[: high - low, 1] = -1
+        nearest, farthest = length, 0
         for context in range(low, high):
-            start = offsets[context]
-            num_windows = offsets[context + 1] - start - length + 1
-            other, left, right = -1, 0, 0
-            state = _ZERO
-            for i in range(start, start + length):
-                state = state * GOLDEN + np.uint64(symbols[i]) + _ONE
-            for i in range(num_windows):
-                if i > 0:
-                    new, old = np.uint64(symbols[start + i + length - 1]), np.uint64(symbols[start + i - 1])
-                    state = state * GOLDEN + new + _ONE - (old + _ONE) * leaving
-                place = before[context] - i
-                hashed = mix(state + np.uint64(place) * GOLDEN)
+            farthest = max(farthest, before[context])
+            nearest = min(nearest, before[context] - (offsets[context + 1] - offsets[context] - length))
+        for place in range(farthest, nearest - 1, -1):
+            tick += 1
+            num_classes = 0
+            for context in range(low, high):
+                first = offsets[context] + before[context] - place
+                if first < offsets[context] or first + length > offsets[context + 1]:
+                    runs[context - low, 0] = -1
+                    continue
+                state = _ZERO
+                if first == offsets[context]:
+                    for i in range(first, first + length):
+                        state = state * GOLDEN + np.uint64(symbols[i]) + _ONE
+                else:
+                    new, old = np.uint64(symbols[first + length - 1]), np.uint64(symbols[first - 1])
+                    state = states[context - low] * GOLDEN + new + _ONE - (old + _ONE) * leaving
+                states[context - low] = state
+                hashed = mix(state)
                 slot = hashed & mask
                 which = -1
-                while stamps[slot] == group + 1:
+                while stamps[slot] == tick:
                     candidate = buckets[slot]
-                    if class_hashes[candidate] == hashed and classes[candidate, 0] == place:
-                        if classes[candidate, 1] != other:
-                            other = classes[candidate, 1]
-                            left, right = _extents(symbols, offsets, before, context, other)
-                        if place <= left and length - place <= right:
+                    if class_hashes[candidate] == hashed:
+                        mine, other = shares[context - low], classes[candidate, 0]
+                        if mine[0] != other:
+                            mine[0] = other
+                            mine[1], mine[2] = _extents(symbols, offsets, before, context, other)
+                        if place <= mine[1] and length - place <= mine[2]:
                             which = candidate
                             break
                     slot = (slot + _ONE) & mask
                 if which < 0:
                     which = num_classes
                     num_classes += 1
-                    stamps[slot], buckets[slot], class_hashes[which] = group + 1, which, hashed
-                    classes[which, 0], classes[which, 1], classes[which, 2] = place, context, 0
-                    classes[which, 3] = -1
-                classes[which, 2] += weight[context]
-                kept = classes[which, 3]
+                    stamps[slot], buckets[slot], class_hashes[which] = tick, which, hashed
+                    classes[which, 0], classes[which, 1], classes[which, 2] = context, 0, -1
+                classes[which, 1] += weight[context]
+                kept = classes[which, 2]
                 if may_keep[context] and (
                     kept < 0
                     or rank[context] < rank[kept]
                     or (rank[context] == rank[kept] and anchor[context] < anchor[kept])
                 ):
-                    classes[which, 3] = context
-                of_window[window] = which
-                window += 1
-        window = 0
-        for context in range(low, high):
-            num_windows = offsets[context + 1] - offsets[context] - length + 1
-            if not may_go[context]:
-                window += num_windows
-                continue
-            open_for = -1
-            for i in range(num_windows):
-                which = of_window[window]
-                window += 1
-                kept = classes[which, 3] if least <= classes[which, 2] <= most else -1
-                if kept >= 0 and kept == open_for:
-                    out[num_out - 1, 2] += 1
+                    classes[which, 2] = context
+                runs[context - low, 0] = which
+            for context in range(low, high):
+                run = runs[context - low]
+                which = run[0]
+                kept = -1
+                if which >= 0 and may_go[context] and least <= classes[which, 1] <= most:
+                    kept = classes[which, 2]
+                if kept >= 0 and kept == run[1]:
+                    out[run[2], 2] += 1
                 elif kept >= 0:
                     if num_out == out.shape[0]:
                         out = _twice(out)
-                    out[num_out, 0], out[num_out, 1], out[num_out, 2], out[num_out, 3] = context, i, 1, kept
-                    minimizer = offsets[kept] + before[kept]
-                    out[num_out, 4] = anchor[kept] - _width(
-                        symbols, widths, minimizer - classes[which, 0], classes[which, 0]
-                    )
+                    row = out[num_out]
+                    row[0], row[1], row[2], row[3] = context, before[context] - place, 1, kept
+                    row[4] = anchor[kept] - _width(symbols, widths, offsets[kept] + before[kept] - place, place)
+                    run[2] = num_out
                     num_out += 1
-                open_for = kept
+                run[1] = kept
     return out[:num_out]
+
+
+@njit(cache=True, nogil=True)
+def _room_for(size: int) -> tuple[U64, I64, I64, I64, U64, I64, I64]:
+    """What `match` knows of the contexts of a group, and of the distinct windows in one place."""
+    states = np.empty(size, np.uint64)  # the hash of the window before
+    runs = np.empty((size, 3), np.int64)  # the class of its window, the copy that its open run is for, that run's row
+    shares = np.empty((size, 3), np.int64)  # the context compared with last, and what it shares on either side
+    classes = np.empty((size, 3), np.int64)  # the first context that has it, their weight, the context of the copy kept
+    return (
+        states,
+        runs,
+        shares,
+        classes,
+        np.empty(size, np.uint64),
+        np.empty(2 * size, np.int64),
+        np.zeros(2 * size, np.int64),
+    )
 
 
 @njit(cache=True, nogil=True)

@@ -132,7 +132,7 @@ class Shard:
     @property
     def rank(self) -> I64:
         """Each document's place in the order of preference."""
-        return dense_rank(self.order_high, self.order_low, self.ids)
+        return dense_rank(self.order_high, self.order_low)
 
 
 def order_keys(priority: int, timestamps: I64, missing: npt.NDArray[np.bool_], digests: U64) -> tuple[U64, U64]:
@@ -142,16 +142,10 @@ def order_keys(priority: int, timestamps: I64, missing: npt.NDArray[np.bool_], d
     return moment | np.uint64(priority << 48), digests
 
 
-def dense_rank(high: U64, low: U64, ids: pa.Array | pa.ChunkedArray) -> I64:
-    """0 for the smallest of (high, low, id), and one more for each next; equal ones have the same.
-
-    The id tells equal texts of one time apart, where those were left in: whichever shards they are in, one is first.
-    """
-    names = pc.rank(ids, tiebreaker="dense").to_numpy()
-    order = np.lexsort((names, low, high))
-    steps = np.zeros(max(len(order) - 1, 0), bool)
-    for keys in (high, low, names):
-        steps |= keys[order][1:] != keys[order][:-1]
+def dense_rank(high: U64, low: U64) -> I64:
+    """0 for the smallest pair, and one more for each next; equal pairs have the same."""
+    order = np.lexsort((low, high))
+    steps = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
     rank = np.empty(len(order), np.int64)
     rank[order] = np.r_[0, np.cumsum(steps)][: len(order)]
     return rank
@@ -200,7 +194,7 @@ def shared_minimizers(rows: pa.Table, crowd: int = CROWD) -> pa.Table:
 def contexts(texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str) -> pa.Table:
     """The distinct contexts, as `CONTEXT_SCHEMA`, around the minimizers of a shard that `shared` has."""
     found, hashes, _ = _distinct(texts, shard, shared, config, scope)
-    docs, firsts, before = found[:, 0], found[:, 1], found[:, 3]
+    docs, firsts, before = (np.ascontiguousarray(found[:, column]) for column in (0, 1, 3))
     sizes = found[:, 2] + config.min_length - 1
     content = kernels.gather(texts.symbols, firsts, sizes)
     minimizer = firsts + before
@@ -268,7 +262,7 @@ def _match(
         weight[order],
         may_keep[order],
         may_go[order],
-        dense_rank(rows["order_high"].to_numpy(), rows["order_low"].to_numpy(), rows["id"]),
+        dense_rank(rows["order_high"].to_numpy(), rows["order_low"].to_numpy()),
         rows["anchor"].to_numpy(),
         widths,
         config.min_length,

@@ -40,6 +40,7 @@ from finpile_pipelines import (
     tokenizer,
 )
 from finpile_pipelines.contamination import EvaluationSets
+from finpile_pipelines.decisions import NOT_ASKED
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.local import Progress, preload, workers_cpu_seconds
 from finpile_pipelines.lock import hold
@@ -188,7 +189,7 @@ class _Build:
 
     def _exact(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         if not self._config.dedup.exact:
-            return {"removed": 0}, ()
+            return dict(NOT_ASKED), ()
         engine, folders = self._sized(self._text_bytes("clean")), map(self._tree.work, ("clean", "exact"))
         return dedup.run_exact(engine, self._config, self._refs(), *folders), ()
 

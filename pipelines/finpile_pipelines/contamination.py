@@ -22,7 +22,7 @@ from finpile.config import CorpusConfig, DecontaminateConfig, to_dict
 from finpile.dedup import contamination
 from finpile.dedup.contamination import EvalIndex
 from finpile.eval_sets import load_items, set_files
-from finpile_pipelines.decisions import DECISION_SCHEMA, decisions_url
+from finpile_pipelines.decisions import DECISION_SCHEMA, NOT_ASKED, decisions_url
 from finpile_pipelines.dedup import num_partitions
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, split_by_partition
@@ -77,7 +77,7 @@ def run_contamination(
 ) -> dict[str, Any]:
     """Finds what holds evaluation items in what the stages `found` left of the clean shards; returns counts."""
     if config.decontaminate is None or sets is None:
-        return {"removed": 0}
+        return dict(NOT_ASKED)
     shards.write_parquet(shards.join(folder, "items.parquet"), sets.items)
     version = shards.file_record(folder, "items.parquet").checksum
     reader = Survivors(config, clean, tuple(found))

@@ -44,6 +44,9 @@ SPAN_SCHEMA = pa.schema(
     ]
 )
 
+#: The counts of a stage that the corpus file does not ask for.
+NOT_ASKED = {"asked": False, "removed": 0}
+
 
 def decision_table(decisions: pa.Table, stage: str) -> pa.Table:
     """Decisions of one stage in `DECISION_SCHEMA`."""

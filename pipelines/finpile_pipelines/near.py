@@ -32,7 +32,7 @@ from finpile_pipelines.components import (
     sum_outcomes,
     write_partition,
 )
-from finpile_pipelines.decisions import WriteDecisions, decision_table
+from finpile_pipelines.decisions import NOT_ASKED, WriteDecisions, decision_table
 from finpile_pipelines.dedup import num_partitions
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
@@ -63,7 +63,7 @@ def run_near(
     """
     near = config.dedup.near
     if near is None:
-        return {"removed": 0}
+        return dict(NOT_ASKED)
     return NearStage(engine, near, refs, Comparison(Survivors(config, clean, tuple(found))), folder).run(
         edges_in_memory
     )

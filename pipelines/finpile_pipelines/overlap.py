@@ -23,7 +23,7 @@ from finpile.config import CorpusConfig, NearConfig, OverlapConfig, SubstringCon
 from finpile.dedup import substrings, verify
 from finpile.document import text_views
 from finpile.split import HELDOUT, assign_split
-from finpile_pipelines.decisions import DECISION_SCHEMA, decisions_url
+from finpile_pipelines.decisions import DECISION_SCHEMA, NOT_ASKED, decisions_url
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import Parcels
 from finpile_pipelines.local import report_progress
@@ -47,7 +47,7 @@ def run_overlap(
     """Finds held-out documents that overlap with what is trained on, among what `found` left; returns counts."""
     overlap = config.heldout.overlap
     if overlap is None:
-        return {"removed": 0}
+        return dict(NOT_ASKED)
     windows, near = result_folders(folder)
     reader = Survivors(config, clean, tuple(found))
     num_shared = _Windows(config, overlap, tuple(refs), reader, windows).run(engine)

@@ -27,6 +27,7 @@ from finpile.document import text_views
 from finpile.ledger import cut_spans
 from finpile_pipelines.decisions import (
     DECISION_SCHEMA,
+    NOT_ASKED,
     SPAN_SCHEMA,
     decisions_url,
     read_decisions,
@@ -50,7 +51,7 @@ def settings(config: CorpusConfig) -> list[Any]:
     Raises: ConfigError where the tokenizer that gives the symbols cannot be read.
     """
     substring = config.dedup.substring
-    return [to_dict(substring), open_alphabet(substring, config.root).digest() if substring else ""]
+    return [to_dict(substring), open_alphabet(substring, config.root).digest()] if substring else [None]
 
 
 def run_substring(
@@ -62,7 +63,7 @@ def run_substring(
     """
     substring = config.dedup.substring
     if substring is None:
-        return {"removed": 0, "rounds": 0}
+        return {**NOT_ASKED, "rounds": 0}
     alphabet = open_alphabet(substring, config.root)
     text_bytes = exchanged = 0
     rounds: list[Mapping[str, int]] = []

@@ -185,7 +185,7 @@ def test_items_that_earlier_stages_cut_out_are_not_found(write: WriteCorpus, tmp
 
 
 def test_nothing_is_looked_for_where_no_set_is_named(write: WriteCorpus, tmp_path: Path) -> None:
-    assert run(write(decontaminate=None), tmp_path / "out") == {"removed": 0}
+    assert run(write(decontaminate=None), tmp_path / "out") == {"asked": False, "removed": 0}
     assert len(rows(tmp_path / "out" / "documents")) == len(GONE) + 1 + len(CLEAN)
 
 
