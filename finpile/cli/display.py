@@ -73,10 +73,9 @@ class Display:
             if progress.num_documents
             else ""
         )
-        text = (
-            f"{label:<{_WIDTH}} {now - self._began:4.0f} s  {documents}{quantity(progress.size_bytes / seconds, 'B')}/s, "
-            f"{quantity(progress.memory_bytes, 'B')} in memory"
-        )
+        rate = f"{quantity(progress.size_bytes / seconds, 'B')}/s"
+        memory = f"{quantity(progress.memory_bytes, 'B')} in memory"
+        text = f"{label:<{_WIDTH}} {now - self._began:4.0f} s  {documents}{rate}, {memory}"
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, description=text)
         elif not self._live and now - self._last >= _LINE_EVERY_SECONDS:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from finpile.config import SubstringConfig
-from finpile.dedup import _kernels, contamination
+from finpile.dedup import _kernels, contamination, substrings
 from finpile.dedup.clusters import candidate_pairs, components
 from finpile.dedup.exact import document_digests, find_duplicates
 from finpile.dedup.minhash import FAST, NO_KEY, PAPER, band_keys, keys_in_scope, s_curve, signatures
@@ -48,6 +47,6 @@ def compile_kernels() -> None:
     texts = pa.array(["oil rose and gold fell on monday", "Oil rose and gold fell on Monday", "½"])
     find_near_duplicates(texts, FAST)
     signatures(texts, FAST)
-    find_repeats(texts, SubstringConfig(min_length=8))
+    substrings.compile_kernels()
     contamination.compile_kernels()
     _kernels.longest_increasing(np.arange(2))  # the one that only long documents need

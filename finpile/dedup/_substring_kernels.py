@@ -17,8 +17,10 @@ from finpile.dedup._kernels import GOLDEN, I64, U8, U64, mix
 
 #: Windows scanned at once: what bounds the memory of a scan, however long a document is.
 PIECE = 1 << 16
-#: Places of the minimizer that windows of one slice have.
+#: Places of the minimizer that windows of the largest slices have; a power of two.
 SLICE = 16
+#: What is known of a piece: nobody else has its key; it is to be compared; nothing yet.
+UNIQUE, SENT, UNKNOWN = 0, 1, 2
 #: Symbols compared at once, without a test between them: vectors.
 _STRIDE = 32
 
@@ -81,10 +83,13 @@ def _slot_of(key: Any, table: U64) -> Any:
 
 @njit(cache=True, nogil=True)
 def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64]:
-    """The distinct hashes of all minimizers, in no order, and how often each was met."""
+    """The distinct hashes of all minimizers, in no order, and of each (how often it was met, in how many runs).
+
+    A run is of neighbours that have the same hash, as in periodic text: their contexts are the same but for its ends.
+    """
     hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
     out, keys = np.empty((PIECE, 2), np.int64), np.empty(PIECE, np.uint64)
-    table, times = np.zeros(1024, np.uint64), np.zeros(1024, np.int64)
+    table, times = np.zeros(1024, np.uint64), np.zeros((1024, 2), np.int64)
     size = 0
     for doc in range(offsets.shape[0] - 1):
         num_windows = offsets[doc + 1] - offsets[doc] - (w + k - 1) + 1
@@ -93,7 +98,8 @@ def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> 
             count = scan(symbols, offsets[doc] + piece, num, k, w, scope, hashes, suffix, out, keys)
             for entry in range(count):
                 slot = _slot_of(keys[entry], table)
-                times[slot] += 1
+                times[slot, 0] += 1
+                times[slot, 1] += entry == 0 or keys[entry] != keys[entry - 1]
                 if table[slot] != _ZERO:
                     continue
                 table[slot] = keys[entry]
@@ -106,7 +112,7 @@ def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> 
 
 @njit(cache=True, nogil=True)
 def _grown(table: U64, times: I64) -> tuple[U64, I64]:
-    larger, copied = np.zeros(2 * table.shape[0], np.uint64), np.zeros(2 * table.shape[0], np.int64)
+    larger, copied = np.zeros(2 * table.shape[0], np.uint64), np.zeros((2 * table.shape[0], 2), np.int64)
     for i in range(table.shape[0]):
         if table[i] != _ZERO:
             slot = _slot_of(table[i], larger)
@@ -146,9 +152,18 @@ def _equal(symbols: Any, left: int, right: int, length: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def distinct_contexts(
-    symbols: Any, offsets: I64, rank: I64, k: int, w: int, scope: Any, shared: U64, crowded: U64, factors: U64
+    symbols: Any,
+    offsets: I64,
+    rank: I64,
+    k: int,
+    w: int,
+    scope: Any,
+    shared: U64,
+    crowded: U64,
+    factors: U64,
+    finest: int,
 ) -> tuple[I64, U64, I64]:
-    """The entries whose hash is in the set `shared`, each content once; slices of them where it is in `crowded`.
+    """The entries, in pieces (`_piece`), that are not known to be unique, each content once.
 
     Returns contexts (document, first window, windows, place of the minimizer in the content, occurrences, documents
     that have it), their hashes, and which context each occurrence is, in order, as runs (context, length). A context
@@ -171,13 +186,15 @@ def distinct_contexts(
             count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
             out[count, 1] = begin + num
             for entry in range(count):
-                if shared[_slot_of(keys[entry], shared)] == _ZERO:
-                    continue
-                is_crowded = crowded[_slot_of(keys[entry], crowded)] != _ZERO
                 first, end = out[entry, 1], out[entry + 1, 1]
                 while first < end:
                     before = out[entry, 0] - first
-                    windows = _slice(before, end - first) if is_crowded else end - first
+                    windows, key, state = _piece(
+                        symbols, out[entry, 0], first, end, length, w, keys[entry], shared, crowded, factors, finest
+                    )
+                    if state == UNIQUE:
+                        first += windows
+                        continue
                     context, step, reach = latest, first - previous, first + windows + length - 1
                     is_latest = latest >= 0 and found[latest, 2] == windows and found[latest, 3] == before
                     if is_latest:  # in periodic text most of it is known to be
@@ -185,10 +202,7 @@ def distinct_contexts(
                         is_latest = _equal(symbols, unknown - step, unknown, reach - unknown)
                     previous, period, periodic_to = first, step if is_latest else 0, reach
                     if not is_latest:
-                        content = mix(np.uint64(before) * GOLDEN + np.uint64(windows))
-                        for i in range(windows + length - 1):
-                            content += (np.uint64(symbols[first + i]) + _ONE) * factors[i]
-                        content = mix(content)
+                        content = _content(symbols, first, windows, before, length, factors)
                         mask = np.uint64(table.shape[0] - 1)
                         slot = content & mask
                         while table[slot] != 0:
@@ -205,11 +219,7 @@ def distinct_contexts(
                             found[context, 0], found[context, 1], found[context, 2] = doc, first, windows
                             found[context, 3], found[context, 4] = before, 0
                             found[context, 5], found[context, 6] = 0, -1  # documents, the latest of them
-                            found_keys[context], contents[context] = keys[entry], content
-                            if is_crowded:
-                                found_keys[context] = _slice_key(
-                                    symbols, out[entry, 0], before, length, w, keys[entry], factors
-                                )
+                            found_keys[context], contents[context] = key, content
                             table[slot] = context + 1
                             size += 1
                             if 2 * size > table.shape[0]:
@@ -232,23 +242,103 @@ def distinct_contexts(
 
 
 @njit(cache=True, nogil=True)
-def _slice(before: int, windows: int) -> int:
-    """How many of the next windows, the minimizer at `before` of the first, are of one slice.
+def _piece(
+    symbols: Any,
+    minimizer: int,
+    first: int,
+    end: int,
+    length: int,
+    w: int,
+    key: Any,
+    shared: U64,
+    crowded: U64,
+    factors: U64,
+    finest: int,
+) -> tuple[int, Any, int]:
+    """What the next windows of an entry, from `first` on, are sent by: (how many, key, `UNIQUE`, `SENT` or `UNKNOWN`).
 
-    Slices are `SLICE` places of the minimizer in its window each, wherever the entry begins: copies are cut alike.
+    By the minimizer's hash `key`; where that is crowded, by slices of `SLICE` places of the minimizer in its window; by
+    slices of half the places where these are crowded, and so on. A slice's key is of the symbols that all of its
+    windows have. Slices are cut alike in all copies, wherever the entry begins. Keys of slices of `finest` places and
+    more are in `shared` and `crowded`, if they belong there; of smaller ones it is `UNKNOWN`.
     """
-    return min(windows, before % SLICE + 1)
+    if shared[_slot_of(key, shared)] == _ZERO:
+        return end - first, key, UNIQUE
+    if crowded[_slot_of(key, crowded)] == _ZERO:
+        return end - first, key, SENT
+    before = minimizer - first
+    size = SLICE
+    while True:
+        nearest = before - before % size
+        farthest = min(nearest + size, w) - 1
+        mixed = key + np.uint64(nearest * SLICE + size) * GOLDEN
+        for i in range(length - farthest + nearest):
+            mixed += (np.uint64(symbols[minimizer - nearest + i]) + _ONE) * factors[i]
+        piece = max(mix(mixed), _ONE)
+        windows = min(end - first, before % size + 1)
+        if size < finest:
+            return windows, piece, UNKNOWN
+        if shared[_slot_of(piece, shared)] == _ZERO:
+            return windows, piece, UNIQUE
+        if size == 1 or crowded[_slot_of(piece, crowded)] == _ZERO:
+            return windows, piece, SENT
+        size //= 2
 
 
 @njit(cache=True, nogil=True)
-def _slice_key(symbols: Any, minimizer: int, before: int, length: int, w: int, key: Any, factors: U64) -> Any:
-    """A hash of the symbols that all windows of a slice have, and of the slice."""
-    nearest = before - before % SLICE
-    farthest = min(nearest + SLICE, w) - 1
-    mixed = key + np.uint64(nearest) * GOLDEN
-    for i in range(length - farthest + nearest):
-        mixed += (np.uint64(symbols[minimizer - nearest + i]) + _ONE) * factors[i]
-    return max(mix(mixed), _ONE)
+def count_pieces(
+    symbols: Any, offsets: I64, k: int, w: int, scope: Any, shared: U64, crowded: U64, factors: U64, finest: int
+) -> tuple[U64, I64]:
+    """The keys of all pieces that are `UNKNOWN` yet, each once, and of each (occurrences, distinct contents)."""
+    length = w + k - 1
+    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
+    out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
+    table, times = np.zeros(1024, np.uint64), np.zeros((1024, 2), np.int64)
+    met, no_times = np.zeros(1024, np.uint64), np.zeros((1024, 2), np.int64)
+    size, num_contents = 0, 0
+    for doc in range(offsets.shape[0] - 1):
+        num_windows = offsets[doc + 1] - offsets[doc] - length + 1
+        for block in range(0, num_windows, PIECE):
+            num = min(PIECE, num_windows - block)
+            begin = offsets[doc] + block
+            count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
+            out[count, 1] = begin + num
+            for entry in range(count):
+                if crowded[_slot_of(keys[entry], crowded)] == _ZERO:
+                    continue
+                first, end = out[entry, 1], out[entry + 1, 1]
+                while first < end:
+                    windows, key, state = _piece(
+                        symbols, out[entry, 0], first, end, length, w, keys[entry], shared, crowded, factors, finest
+                    )
+                    if state == UNKNOWN:
+                        slot = _slot_of(key, table)
+                        times[slot, 0] += 1
+                        content = max(_content(symbols, first, windows, out[entry, 0] - first, length, factors), _ONE)
+                        place = _slot_of(content, met)
+                        if met[place] == _ZERO:
+                            met[place] = content
+                            times[slot, 1] += 1
+                            num_contents += 1
+                            if 2 * num_contents > met.shape[0]:
+                                met, no_times = _grown(met, no_times)
+                        if table[slot] == _ZERO:
+                            table[slot] = key
+                            size += 1
+                            if 2 * size > table.shape[0]:
+                                table, times = _grown(table, times)
+                    first += windows
+    found = table != _ZERO
+    return table[found], times[found]
+
+
+@njit(cache=True, nogil=True)
+def _content(symbols: Any, first: int, windows: int, before: int, length: int, factors: U64) -> Any:
+    """A hash of what makes two contexts the same."""
+    content = mix(np.uint64(before) * GOLDEN + np.uint64(windows))
+    for i in range(windows + length - 1):
+        content += (np.uint64(symbols[first + i]) + _ONE) * factors[i]
+    return mix(content)
 
 
 @njit(cache=True, nogil=True)
@@ -466,6 +556,8 @@ def cover(
     scope: Any,
     shared: U64,
     crowded: U64,
+    factors: U64,
+    finest: int,
     runs: I64,
     answer_bounds: I64,
     answers: I64,
@@ -500,11 +592,14 @@ def cover(
             count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
             out[count, 1] = begin + num
             for entry in range(count):
-                if shared[_slot_of(keys[entry], shared)] == _ZERO:
-                    continue
-                is_crowded = crowded[_slot_of(keys[entry], crowded)] != _ZERO
                 first, end = out[entry, 1], out[entry + 1, 1]
                 while first < end:
+                    windows, _, fate = _piece(
+                        symbols, out[entry, 0], first, end, length, w, keys[entry], shared, crowded, factors, finest
+                    )
+                    if fate == UNIQUE:
+                        first += windows
+                        continue
                     context = runs[run, 0]
                     used += 1
                     if used == runs[run, 1]:
@@ -532,7 +627,7 @@ def cover(
                             spans, num_spans = _follow(state, doc, spans, num_spans)
                         merged[0], merged[1], merged[2], merged[4] = start, reach, kept, last
                         merged[3] = offset - start if offset >= 0 else _NO_COPY
-                    first += _slice(out[entry, 0] - first, end - first) if is_crowded else end - first
+                    first += windows
         if state[0, 0] >= 0:
             spans, num_spans = _follow(state, doc, spans, num_spans)
             while state[1, 0] >= 0:

@@ -34,14 +34,20 @@ from finpile.document import text_arrays
 REASON = "repeated_text"
 NOTHING_LEFT = "nothing_left"
 
-#: Occurrences of a hash, in all shards, from which on its contexts are cut into slices that travel apart: what many
+#: Contexts of one key, in all shards, from which on they are told apart by more symbols before they travel: what many
 #: documents share, a little short of a window, then does not bring all that surrounds it into one partition.
 CROWD = 4096
 
-#: Minimizers of one shard, each hash once, and how often it was met there.
-MINIMIZER_SCHEMA = pa.schema([("hash", pa.uint64()), ("occurrences", pa.int64()), ("shard", pa.int32())])
-#: Minimizers of one shard whose hash stands elsewhere too. `crowded`: `CROWD` times or more.
+#: Keys of one shard, each once: how often it was met there, and in how many contexts (at most; no more than `CROWD`).
+MINIMIZER_SCHEMA = pa.schema(
+    [("hash", pa.uint64()), ("occurrences", pa.int64()), ("contexts", pa.int32()), ("shard", pa.int32())]
+)
+#: Keys of one shard that stand elsewhere too. `crowded`: in `CROWD` contexts or more.
 SHARED_SCHEMA = pa.schema([("hash", pa.uint64()), ("crowded", pa.bool_()), ("shard", pa.int32())])
+#: Places of the minimizer in its window that the pieces of each refinement have, one refinement after the other.
+SLICES = tuple(kernels.SLICE >> halved for halved in range(kernels.SLICE.bit_length()))
+#: In the stead of one of them where only minimizers' keys are known.
+WHOLE = 2 * kernels.SLICE
 #: Distinct contexts of one shard: the symbols of windows that have one minimizer, and where they stand first.
 CONTEXT_SCHEMA = pa.schema(
     [
@@ -165,14 +171,20 @@ def scope_bits(scope: str) -> Any:
 def minimizers(texts: Texts, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
     """The hashes of a shard's minimizers, as `MINIMIZER_SCHEMA`, ascending."""
     k, w = window_shape(config.min_length)
-    hashes, occurrences = kernels.count_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
-    order = np.argsort(hashes)
-    columns = {
-        "hash": hashes[order],
-        "occurrences": occurrences[order],
-        "shard": np.full(len(hashes), shard, np.int32),
-    }
-    return pa.table(columns, schema=MINIMIZER_SCHEMA)
+    hashes, times = kernels.count_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
+    return _keys(hashes, times, shard)
+
+
+def refined(texts: Texts, shared: pa.Table, size: int, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
+    """The keys of a shard's pieces of crowded keys, each piece `size` of `SLICES` places, as `MINIMIZER_SCHEMA`.
+
+    `shared` has all keys that are known: of minimizers, and of larger pieces.
+    """
+    k, w = window_shape(config.min_length)
+    hashes, times = kernels.count_pieces(
+        texts.symbols, texts.offsets, k, w, scope_bits(scope), *_sets(shared), _factors(config), 2 * size
+    )
+    return _keys(hashes, times, shard)
 
 
 def shared_minimizers(rows: pa.Table, crowd: int = CROWD) -> pa.Table:
@@ -180,20 +192,24 @@ def shared_minimizers(rows: pa.Table, crowd: int = CROWD) -> pa.Table:
     order = np.argsort(rows["hash"].to_numpy(), kind="stable")
     hashes = rows["hash"].to_numpy()[order]
     starts = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1]][: len(hashes)])
-    sums = np.add.reduceat(rows["occurrences"].to_numpy()[order], starts) if len(starts) else np.empty(0, np.int64)
-    total = np.repeat(sums, np.diff(np.r_[starts, len(hashes)]))
+    total, num_contexts = (_sum_by(rows[name].to_numpy()[order], starts) for name in ("occurrences", "contexts"))
     shared = total > 1
     columns = {
         "hash": hashes[shared],
-        "crowded": (total >= crowd)[shared],
+        "crowded": (num_contexts >= crowd)[shared],
         "shard": rows["shard"].to_numpy()[order][shared],
     }
     return pa.table(columns, schema=SHARED_SCHEMA)
 
 
-def contexts(texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str) -> pa.Table:
-    """The distinct contexts, as `CONTEXT_SCHEMA`, around the minimizers of a shard that `shared` has."""
-    found, hashes, _ = _distinct(texts, shard, shared, config, scope)
+def contexts(
+    texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str, finest: int = WHOLE
+) -> pa.Table:
+    """The distinct contexts, as `CONTEXT_SCHEMA`, around the minimizers of a shard that `shared` has.
+
+    `finest` is the smallest of `SLICES` whose keys are in `shared`, if there are any.
+    """
+    found, hashes, _ = _distinct(texts, shard, shared, config, scope, finest)
     docs, firsts, before = (np.ascontiguousarray(found[:, column]) for column in (0, 1, 3))
     sizes = found[:, 2] + config.min_length - 1
     content = kernels.gather(texts.symbols, firsts, sizes)
@@ -294,10 +310,16 @@ class Cover:
 
 
 def cover(
-    texts: Texts, shard: Shard, shared: pa.Table, matches: pa.Table, config: SubstringConfig, scope: str
+    texts: Texts,
+    shard: Shard,
+    shared: pa.Table,
+    matches: pa.Table,
+    config: SubstringConfig,
+    scope: str,
+    finest: int = WHOLE,
 ) -> Cover:
-    """What of a shard goes, given all `matches` of its contexts."""
-    _, _, runs = found = _distinct(texts, shard, shared, config, scope)
+    """What of a shard goes, given all `matches` of its contexts; `shared` and `finest` as `contexts` had them."""
+    _, _, runs = found = _distinct(texts, shard, shared, config, scope, finest)
     k, w = window_shape(config.min_length)
     matches = matches.sort_by([("context", "ascending"), ("first_window", "ascending")])
     answers = np.empty((matches.num_rows, 4), np.int64)
@@ -313,6 +335,8 @@ def cover(
         w,
         scope_bits(scope),
         *_sets(shared),
+        _factors(config),
+        finest,
         runs,
         answer_bounds,
         answers,
@@ -350,20 +374,60 @@ def find_repeats_in(texts: Texts, config: SubstringConfig, widths: I64 = _BYTE_W
     ids = pa.array([str(number) for number in range(num)], pa.string())
     order = numbers.astype(np.uint64)
     shard = Shard(number=0, rows=numbers, ids=ids, order_high=np.zeros(num, np.uint64), order_low=order)
-    shared = shared_minimizers(minimizers(texts, config, "", 0))
+    shared = shared_minimizers(minimizers(texts, config, "", 0), crowd=_MANY)  # nothing travels
     matches = match_contexts(contexts(texts, shard, shared, config, ""), config, widths)
     return cover(texts, shard, shared, matches, config, "").spans
 
 
+def compile_kernels() -> None:
+    """Compiles the kernels for bytes, or loads them from Numba's cache on disk."""
+    texts, config = pa.array(["oil rose on monday", "gold rose on monday"]), SubstringConfig(min_length=8)
+    find_repeats(texts, config)
+    symbols = Texts.of_bytes(texts)
+    refined(symbols, shared_minimizers(minimizers(symbols, config, "", 0), crowd=2), SLICES[0], config, "", 0)
+
+
 def _distinct(
-    texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str
+    texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str, finest: int
 ) -> tuple[I64, U64, I64]:
     k, w = window_shape(config.min_length)
-    factors = minhash.split_mix(w + config.min_length, _FACTOR_SEED) | np.uint64(1)
     found: tuple[I64, U64, I64] = kernels.distinct_contexts(
-        texts.symbols, texts.offsets, shard.rank, k, w, scope_bits(scope), *_sets(shared), factors
+        texts.symbols,
+        texts.offsets,
+        shard.rank,
+        k,
+        w,
+        scope_bits(scope),
+        *_sets(shared),
+        _factors(config),
+        finest,
     )
     return found
+
+
+def _factors(config: SubstringConfig) -> U64:
+    """Random odd numbers, one for each symbol of the longest content."""
+    _, w = window_shape(config.min_length)
+    return minhash.split_mix(w + config.min_length, _FACTOR_SEED) | np.uint64(1)
+
+
+def _keys(hashes: U64, times: I64, shard: int) -> pa.Table:
+    order = np.argsort(hashes)
+    columns = {
+        "hash": hashes[order],
+        "occurrences": times[order, 0],
+        "contexts": times[order, 1].clip(max=CROWD).astype(np.int32),
+        "shard": np.full(len(hashes), shard, np.int32),
+    }
+    return pa.table(columns, schema=MINIMIZER_SCHEMA)
+
+
+def _sum_by(values: npt.NDArray[Any], starts: I64) -> I64:
+    """For each value the sum of the run that it is in; runs begin at `starts`."""
+    if len(starts) == 0:
+        return np.empty(0, np.int64)
+    sums = np.add.reduceat(values.astype(np.int64), starts)
+    return np.repeat(sums, np.diff(np.r_[starts, len(values)]))
 
 
 def _sets(shared: pa.Table) -> tuple[U64, U64]:

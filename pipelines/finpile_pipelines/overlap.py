@@ -75,10 +75,10 @@ class _Windows:
 
     def run(self, engine: Engine) -> int:
         """Writes decisions; returns how many."""
-        label = "overlap: minimizers"
-        there_and_back(engine, self.refs, self.folder, label, minimizers=self._send_minimizers, shared=_on_both_sides)
-        label = "overlap: contexts"
-        there_and_back(engine, self.refs, self.folder, label, contexts=self._send_contexts, matches=self._match)
+        steps = ("minimizers", self._send_minimizers), ("shared", _on_both_sides)
+        there_and_back(engine, self.refs, self.folder, "overlap: minimizers", *steps)
+        steps = ("contexts", self._send_contexts), ("matches", self._match)
+        there_and_back(engine, self.refs, self.folder, "overlap: contexts", *steps)
 
         def construct(pipeline: beam.Pipeline) -> None:
             outcomes = pipeline | Tasks(self.refs) | "Decide" >> beam.Map(self._decide)

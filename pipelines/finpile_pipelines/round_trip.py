@@ -10,6 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile import shards
 from finpile_pipelines.dedup import num_partitions
@@ -19,23 +20,30 @@ from finpile_pipelines.shardrefs import ShardRef
 
 
 def there_and_back(
-    engine: Engine, refs: Sequence[ShardRef], folder: str, label: str, **steps: Callable[[Any], Any]
-) -> None:
-    """Runs two steps, by name: the first makes `Parcels` of a shard, the second a table of all that met in a partition.
+    engine: Engine,
+    refs: Sequence[ShardRef],
+    folder: str,
+    label: str,
+    ask: tuple[str, Callable[[ShardRef], Parcels]],
+    answer: tuple[str, Callable[[pa.Table], pa.Table]],
+    tally: str | None = None,
+) -> int:
+    """Runs two steps, each with a name: one makes `Parcels` of a shard, the other a table of all that met somewhere.
 
     The second's table has a column `shard`, which says where each of its rows goes: to `folder/NAME` of that step. Each
-    step's sizes in bytes lie in `folder/NAME.json`.
+    step's sizes in bytes lie in `folder/NAME.json`. Returns how many of the answers have a true `tally`.
     """
-    (there, send), (back, answer) = steps.items()
+    (there, send), (back, decide) = ask, answer
     carrier, scratch = engine.exchange_carrier, shards.join(folder, "scratch")
 
     def reply(group: tuple[int, pa.Table]) -> Parcels:
-        table = answer(group[1])
+        table = decide(group[1])
         return Parcels(f"{group[0]:06d}", split_by_partition(table, table["shard"].to_numpy()))
 
     def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
         shards.write_parquet(_url(folder, back, group[0]), group[1])
-        return {"origin": str(group[0]), "size_bytes": group[1].nbytes}
+        tallied = pc.sum(group[1][tally]).as_py() if tally else 0
+        return {"origin": str(group[0]), "size_bytes": group[1].nbytes, "tallied": tallied}
 
     def construct(pipeline: beam.Pipeline) -> None:
         sent = pipeline | Tasks(refs) | "Send" >> beam.Map(send)
@@ -45,6 +53,7 @@ def there_and_back(
         _ = returned | "Write" >> beam.Map(write) | Gather(shards.join(folder, f"{back}.json"))
 
     engine.run(label, construct)
+    return sum(row["tallied"] for row in shards.read_json(shards.join(folder, f"{back}.json")))
 
 
 def by_hash(ref: ShardRef, rows: pa.Table, num_shards: int) -> Parcels:

@@ -1,6 +1,7 @@
 """Exact substrings over exchanges. `finpile.dedup.substrings` finds; here hashes and contexts meet.
 
     minimizers   their hashes --by hash--> which are shared --by shard--> back to the shards that have them
+    pieces       of hashes that too many contexts have: the same with more symbols, until none is left
     contexts     symbols around shared ones --by hash--> repeated windows --by shard--> back
     cut          each shard unites its windows to spans
 
@@ -111,49 +112,64 @@ class _Round:
     number: int
 
     def run(self, engine: Engine) -> dict[str, int]:
-        self._share(engine)
-        self._match(engine)
-        outcomes = self._cut(engine)
+        known = self._share(engine)
+        self._match(engine, known)
+        outcomes = self._cut(engine, known)
+        steps = ["contexts", "matches", *(step for names in zip(*map(_names, known), strict=True) for step in names)]
         return {
             **{name: sum(outcome[name] for outcome in outcomes) for name in _COUNTED},
-            "exchanged_bytes": exchanged_bytes(self.folder, "minimizers", "shared", "contexts", "matches"),
+            "exchanged_bytes": exchanged_bytes(self.folder, *steps),
         }
 
-    def _share(self, engine: Engine) -> None:
-        """Writes, for each shard, which of its minimizers' hashes stand elsewhere too."""
+    def _share(self, engine: Engine) -> tuple[int, ...]:
+        """Writes, for each shard, which of its minimizers' hashes stand elsewhere too; of crowded ones, which pieces.
+
+        Returns the sizes of the pieces whose keys were written, largest first.
+        """
+        known: tuple[int, ...] = (substrings.WHOLE,)
+        while self._share_next(engine, known) and known[-1] > substrings.SLICES[-1]:
+            known = (*known, known[-1] // 2)
+        return known
+
+    def _share_next(self, engine: Engine, known: tuple[int, ...]) -> int:
+        """Writes what is shared of the last size; returns in how many shards' keys that is crowded."""
+        *larger, size = known
 
         def send(ref: ShardRef) -> Parcels:
-            texts = self._symbols(self._read(ref))
-            rows = substrings.minimizers(texts, self.config, self.reader.scope(ref), ref.index)
-            return self._by_hash(ref, rows)
+            texts, scope = self._symbols(self._read(ref)), self.reader.scope(ref)
+            if not larger:
+                return self._by_hash(ref, substrings.minimizers(texts, self.config, scope, ref.index))
+            shared = self._shared(ref, tuple(larger))
+            return self._by_hash(ref, substrings.refined(texts, shared, size, self.config, scope, ref.index))
 
-        def answer(met: pa.Table) -> pa.Table:
-            return substrings.shared_minimizers(met)
+        asked, answered = _names(size)
+        steps = (asked, send), (answered, substrings.shared_minimizers)
+        return there_and_back(engine, self.refs, self.folder, f"substring: {asked}", *steps, tally="crowded")
 
-        there_and_back(engine, self.refs, self.folder, "substring: minimizers", minimizers=send, shared=answer)
-
-    def _match(self, engine: Engine) -> None:
+    def _match(self, engine: Engine, known: tuple[int, ...]) -> None:
         """Writes, for each shard, the repeated windows of its contexts."""
 
         def send(ref: ShardRef) -> Parcels:
             table = self._read(ref)
-            shard, shared = shard_of(ref, table), self._shared(ref)
-            rows = substrings.contexts(self._symbols(table), shard, shared, self.config, self.reader.scope(ref))
+            texts, shard, shared = self._symbols(table), shard_of(ref, table), self._shared(ref, known)
+            rows = substrings.contexts(texts, shard, shared, self.config, self.reader.scope(ref), known[-1])
             return self._by_hash(ref, rows)
 
         def answer(met: pa.Table) -> pa.Table:
             return substrings.match_contexts(met, self.config, self.alphabet.widths)
 
-        there_and_back(engine, self.refs, self.folder, "substring: contexts", contexts=send, matches=answer)
+        steps = ("contexts", send), ("matches", answer)
+        there_and_back(engine, self.refs, self.folder, "substring: contexts", *steps)
 
-    def _cut(self, engine: Engine) -> list[dict[str, int]]:
+    def _cut(self, engine: Engine, known: tuple[int, ...]) -> list[dict[str, int]]:
         """Writes, for each shard, all spans cut so far and the documents of which nothing is left."""
 
         def cut(ref: ShardRef) -> dict[str, int]:
             table = self._read(ref)
-            texts, shard, shared = self._symbols(table), shard_of(ref, table), self._shared(ref)
+            texts, shard, shared = self._symbols(table), shard_of(ref, table), self._shared(ref, known)
             matches = read_answer(self.folder, "matches", ref.index, substrings.MATCH_SCHEMA)
-            covered = substrings.cover(texts, shard, shared, matches, self.config, self.reader.scope(ref))
+            scope = self.reader.scope(ref)
+            covered = substrings.cover(texts, shard, shared, matches, self.config, scope, known[-1])
             report_progress(table.num_rows, table["text"].nbytes)
             return {
                 **self._write(ref, table, covered.spans),
@@ -194,8 +210,14 @@ class _Round:
     def _symbols(self, table: pa.Table) -> substrings.Texts:
         return self.alphabet.symbols(table["text"])
 
-    def _shared(self, ref: ShardRef) -> pa.Table:
-        return read_answer(self.folder, "shared", ref.index, substrings.SHARED_SCHEMA)
+    def _shared(self, ref: ShardRef, known: tuple[int, ...]) -> pa.Table:
+        names = [_names(size)[1] for size in known]
+        return pa.concat_tables(read_answer(self.folder, name, ref.index, substrings.SHARED_SCHEMA) for name in names)
+
+
+def _names(size: int) -> tuple[str, str]:
+    """What the exchange of the keys of one size is called, there and back."""
+    return ("minimizers", "shared") if size == substrings.WHOLE else (f"pieces{size}", f"shared{size}")
 
 
 _COUNTED = ("removed", "cut_bytes", "windows", "text_bytes")

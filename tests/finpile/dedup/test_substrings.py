@@ -240,7 +240,12 @@ class Placed:
 
 
 def in_steps(
-    docs: Sequence[Placed], config: SubstringConfig, num_partitions: int, seed: int, crowd: int = module.CROWD
+    docs: Sequence[Placed],
+    config: SubstringConfig,
+    num_partitions: int,
+    seed: int,
+    crowd: int = module.CROWD,
+    num_refinements: int = 0,
 ) -> list[Span]:
     """What goes, told by the names of documents, which are their numbers; tables meet in any order."""
     draw = random.Random(seed)
@@ -266,13 +271,21 @@ def in_steps(
     if not shards:
         return []
     sent = [module.minimizers(texts, config, "s", number) for number, (texts, _, _) in shards.items()]
-    met = [module.shared_minimizers(rows) for rows in meet(sent)]
+    met = [module.shared_minimizers(rows, crowd) for rows in meet(sent)]
     shared = {number: back(met, number) for number in shards}
-    sent = [module.contexts(texts, shard, shared[n], config, "s") for n, (texts, shard, _) in shards.items()]
+    finest = module.WHOLE
+    for finest in module.SLICES[:num_refinements]:
+        sent = [
+            module.refined(texts, shared[number], finest, config, "s", number)
+            for number, (texts, _, _) in shards.items()
+        ]
+        met = [module.shared_minimizers(rows, crowd) for rows in meet(sent)]
+        shared = {number: pa.concat_tables([known, back(met, number)]) for number, known in shared.items()}
+    sent = [module.contexts(texts, shard, shared[n], config, "s", finest) for n, (texts, shard, _) in shards.items()]
     met = [module.match_contexts(rows, config, *widths_of(config)) for rows in meet(sent)]
     found: list[Span] = []
     for number, (texts, shard, mine) in shards.items():
-        cover = module.cover(texts, shard, shared[number], back(met, number), config, "s")
+        cover = module.cover(texts, shard, shared[number], back(met, number), config, "s", finest)
         names = dict(zip(shard.rows.tolist(), mine, strict=True))
         found += [(f"{names[row]:03d}", *rest) for row, *rest in rows_of(cover.spans)]
     return sorted(found, key=lambda span: span[:2])
@@ -282,7 +295,7 @@ def in_steps(
 def test_shards_partitions_and_orders_do_not_show(
     data: st.DataObject, min_length: int, keep: str, unit: str, highest: int
 ) -> None:
-    """Nor does which hashes are crowded."""
+    """Nor does which hashes are crowded, nor how far their contexts are told apart before they travel."""
     config = config_of(min_length, keep, unit)
     texts = data.draw(corpora(min_length, b"abc" if unit == "bytes" else tuple(TOKENS)))
     size = len(texts)
@@ -292,8 +305,9 @@ def test_shards_partitions_and_orders_do_not_show(
     whole = in_steps(together, config, 1, 0)
     shards = data.draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
     apart = [Placed(doc.symbols, shard, doc.order) for doc, shard in zip(together, shards, strict=True)]
-    num_partitions, seed, crowd = (data.draw(st.integers(*bounds)) for bounds in ((1, 4), (0, 99), (1, 6)))
-    assert in_steps(apart, config, num_partitions, seed, crowd) == whole
+    bounds = ((1, 4), (0, 99), (1, 6), (0, len(module.SLICES)))
+    num_partitions, seed, crowd, num_refinements = (data.draw(st.integers(*bound)) for bound in bounds)
+    assert in_steps(apart, config, num_partitions, seed, crowd, num_refinements) == whole
     preferred = sorted(range(size), key=orders.__getitem__)
     alone = rows_of(
         module.find_repeats_in(texts_of([texts[name] for name in preferred], unit), config, *widths_of(config))
@@ -452,7 +466,7 @@ def run(texts, asked, widths, crowd):
     return module.cover(texts, shard, shared, matches, asked, "")
 
 assert config.BOUNDSCHECK == 1
-module.find_repeats(pa.array(["oil rose on monday", "gold rose on monday"]), SubstringConfig(min_length=8))
+module.compile_kernels()
 before = compiled()
 assert all(before.values()), before
 draw = np.random.default_rng(0)
