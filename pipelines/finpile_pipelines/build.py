@@ -285,10 +285,11 @@ class _Build:
         return list(self._records["split"].counts["documents"])
 
     def _ledger_bytes(self, total_bytes: int) -> dict[str, int]:
-        """Upper bounds of the ledger's size by stage: dedup stages remove at most what there is."""
+        """About what the ledger holds of each stage; where a stage does not say, what dedup seldom exceeds."""
         sizes = dict.fromkeys(LEDGER_STAGES, total_bytes // 8)
         for stage in ("ingest", "clean"):
             sizes[stage] = sum(row["removed_bytes"] for row in self._records[stage].counts["sources"])
+        sizes["substring"] = sum(self._records["substring"].counts.get("cut_bytes", ()))
         return sizes
 
     def _published(self, stage: str) -> list[FileRecord]:
