@@ -55,17 +55,24 @@ def by_range(high_bits: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray
 
 
 class ExchangeByPartition(beam.PTransform):
-    """`Parcels` in; `(partition, table)` out, a table's rows ordered by origin, then as they were sent."""
+    """`Parcels` in; `(partition, table)` out, a table's rows ordered by origin, then as they were sent.
+
+    Several collections may send to the same partitions. (Flattened before, they would meet in the runner as tables.)
+    """
 
     def __init__(self, carrier: Carrier, scratch: str, label: str) -> None:
         super().__init__(label)
         self._carrier = carrier
         self._scratch = shards.join(scratch, label)
 
-    def expand(self, parcels: beam.PCollection[Parcels]) -> beam.PCollection[tuple[int, pa.Table]]:
+    def expand(
+        self, parcels: beam.PCollection[Parcels] | tuple[beam.PCollection[Parcels], ...]
+    ) -> beam.PCollection[tuple[int, pa.Table]]:
         send: beam.DoFn = _SendFiles(self._scratch) if self._carrier == "files" else _SendBytes()
         receive = _receive_files if self._carrier == "files" else _receive_bytes
-        return parcels | "Send" >> beam.ParDo(send) | "Group" >> beam.GroupByKey() | "Receive" >> beam.Map(receive)
+        senders = parcels if isinstance(parcels, tuple) else (parcels,)
+        sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
+        return sent | beam.Flatten() | "Group" >> beam.GroupByKey() | "Receive" >> beam.Map(receive)
 
 
 class _SendFiles(beam.DoFn):

@@ -125,7 +125,6 @@ def run(
         )
         ledger = (
             (applied.ledger, earlier)
-            | beam.Flatten()
             | ExchangeByPartition(carrier, scratch, "LedgerByPart")
             | "WriteLedger" >> beam.Map(write_ledger)
         )
