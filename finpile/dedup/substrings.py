@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.config import SubstringConfig
+from finpile.dedup import _cover_kernels, _match_kernels, minhash
 from finpile.dedup import _substring_kernels as kernels
-from finpile.dedup import minhash
 from finpile.dedup._kernels import I64, U8, U64
 from finpile.document import text_arrays
 
@@ -261,7 +261,7 @@ def _match(
     may_go: U8,
     bounds: tuple[int, int],
 ) -> pa.Table:
-    """`_substring_kernels.match` over a table of contexts: its rows as `MATCH_SCHEMA`."""
+    """`_match_kernels.match` over a table of contexts: its rows as `MATCH_SCHEMA`."""
     hashes = rows["hash"].to_numpy()
     order = np.lexsort((rows["context"].to_numpy(), rows["shard"].to_numpy(), hashes))
     rows = rows.take(pa.array(order)).combine_chunks()
@@ -270,7 +270,7 @@ def _match(
     data, ends = text_arrays(rows["content"])
     is_bytes = config.unit == "bytes"
     symbols = data if is_bytes else data[ends[0] : ends[-1]].copy().view(np.uint32)
-    found = kernels.match(
+    found = _match_kernels.match(
         symbols,
         ends if is_bytes else (ends - ends[0]) // symbols.itemsize,
         groups,
@@ -327,7 +327,7 @@ def cover(
     answers[:, 0], answers[:, 1] = matches["first_window"].to_numpy(), matches["num_windows"].to_numpy()
     answers[:, 2], answers[:, 3] = places, matches["kept_offset"].to_numpy()
     answer_bounds = np.searchsorted(matches["context"].to_numpy(), np.arange(len(found[0]) + 1))
-    spans, repeated = kernels.cover(
+    spans, repeated = _cover_kernels.cover(
         texts.symbols,
         texts.offsets,
         texts.byte_of,
@@ -343,7 +343,7 @@ def cover(
         _own(kept, shard),
         config.keep == "first",
     )
-    spans = kernels.trim(texts.data, texts.bounds, spans, _SNAPS[config.snap])
+    spans = _cover_kernels.trim(texts.data, texts.bounds, spans, _SNAPS[config.snap])
     known = spans[:, 4] >= 0
     columns = {
         "row": pa.array(shard.rows[spans[:, 0]]),

@@ -449,10 +449,12 @@ import pyarrow as pa
 from numba import config
 from numba.core.dispatcher import Dispatcher
 from finpile.config import SubstringConfig
-from finpile.dedup import _substring_kernels, substrings as module
+from finpile.dedup import _cover_kernels, _match_kernels, _substring_kernels, substrings as module
 
 def compiled():
-    found = {name: value for name, value in vars(_substring_kernels).items() if isinstance(value, Dispatcher)}
+    modules = (_substring_kernels, _match_kernels, _cover_kernels)
+    named = [item for module in modules for item in vars(module).items()]
+    found = {name: value for name, value in named if isinstance(value, Dispatcher)}
     assert len(found) > 15
     return {name: len(value.signatures) for name, value in found.items()}
 
