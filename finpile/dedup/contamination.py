@@ -42,6 +42,7 @@ from finpile.config import DecontaminateConfig, EvalSetConfig
 from finpile.dedup import _contamination_kernels as _kernels
 from finpile.dedup._contamination_kernels import I32, MAX_WORDS
 from finpile.dedup._kernels import I64, U8, U64
+from finpile.document import text_arrays
 
 REASON = "evaluation_overlap"
 
@@ -168,8 +169,7 @@ class EvalIndex:
 
         `texts` is an array of strings or binaries, or a batch with a column `text`.
         """
-        array = texts.column("text") if isinstance(texts, (pa.RecordBatch, pa.Table)) else texts
-        data, offsets = _buffers(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
+        data, offsets = text_arrays(texts)
         config = self.config
         has_short = bool(self.short_bits.any())
         found = _kernels.find_grams(
@@ -244,7 +244,7 @@ def condemned(overlaps: pa.Table) -> Iterator[tuple[int, str]]:
 
 def _split(texts: pa.Array) -> tuple[U8, I64, U64, I64]:
     """The bytes of the texts, bounds and hash of each word, and the first word of each text, one more than texts."""
-    data, offsets = _buffers(texts)
+    data, offsets = text_arrays(texts)
     data = data.copy()  # Arrow's memory is read-only; a pickled index would not be, and the kernels compile anew
     capacity = (len(data) + len(offsets)) // 2 + 1
     bounds, hashes = np.empty((capacity, 2), np.int64), np.empty(capacity, np.uint64)
@@ -297,16 +297,6 @@ def _first_run(starts: I64, ends: I64) -> tuple[int, int]:
     starts, ends = starts[order], np.maximum.accumulate(ends[order])
     breaks = np.flatnonzero(starts[1:] > ends[:-1])
     return int(starts[0]), int(ends[breaks[0]] if len(breaks) else ends[-1])
-
-
-def _buffers(array: pa.Array) -> tuple[U8, I64]:
-    """The bytes of the texts and where each starts and ends."""
-    array = array.cast(pa.large_binary())
-    _, offsets, data = array.buffers()
-    # An empty array may lack both buffers; eight zero bytes then stand for its one offset and for data never read.
-    content, bounds = np.frombuffer(data or bytes(8), np.uint8), np.frombuffer(offsets or bytes(8), np.int64)
-    content.flags.writeable = bounds.flags.writeable = False  # Arrow's memory is either; a kernel is compiled for one
-    return content, bounds[array.offset : array.offset + len(array) + 1]
 
 
 def _power_of_two(at_least: int) -> int:

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from finpile.config import NearConfig
 from finpile.dedup import _kernels
-from finpile.dedup._kernels import I64, U8, U32, U64
+from finpile.dedup._kernels import U32, U64
+from finpile.document import text_arrays
 
 #: The key of no bucket: a document without any word has it in every band. Leave such keys out of the exchange.
 NO_KEY = int(_kernels.NO_KEY)
@@ -55,7 +56,7 @@ def band_keys(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, con
     `texts` is an array of strings or binaries, or a batch with a column `text`. A row of `NO_KEY` stands for a document
     without any word.
     """
-    data, offsets = text_data(texts)
+    data, offsets = text_arrays(texts)
     multipliers, factors = _constants(config.bands, config.rows)
     keys = np.empty((len(offsets) - 1, config.bands), dtype=np.uint64)
     _kernels.hash_documents(data, offsets, config.ngram, multipliers, factors, keys)
@@ -68,7 +69,7 @@ def signatures(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, co
     The share of equal minima estimates the Jaccard similarity of two documents. `texts` are as for `band_keys`. No
     minimum is 0, which stands for a document without any word.
     """
-    data, offsets = text_data(texts)
+    data, offsets = text_arrays(texts)
     multipliers, _ = _constants(config.bands, config.rows)
     minima = np.empty((len(offsets) - 1, len(multipliers)), dtype=np.uint32)
     _kernels.sign_documents(data, offsets, config.ngram, multipliers, minima)
@@ -94,16 +95,3 @@ def _constants(bands: int, rows: int) -> tuple[U32, U64]:
     """Multipliers of the permutations, factors of a band's rows."""
     multipliers = (split_mix(bands * rows, SEED) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
     return multipliers, split_mix(rows, _FACTOR_SEED) | np.uint64(1)
-
-
-def text_data(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -> tuple[U8, I64]:
-    """The bytes of the texts and where each starts and ends, without a copy where the array is large_string already."""
-    array = texts.column("text") if isinstance(texts, (pa.RecordBatch, pa.Table)) else texts
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    array = array.cast(pa.large_binary())
-    _, offsets, data = array.buffers()
-    # An empty array may lack both buffers; eight zero bytes then stand for its one offset and for data never read.
-    content, bounds = np.frombuffer(data or bytes(8), np.uint8), np.frombuffer(offsets or bytes(8), np.int64)
-    content.flags.writeable = bounds.flags.writeable = False  # Arrow's memory is either; a kernel is compiled for one
-    return content, bounds[array.offset : array.offset + len(array) + 1]

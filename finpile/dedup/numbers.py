@@ -16,6 +16,7 @@ import pyarrow as pa
 from finpile.config import NearConfig
 from finpile.dedup import _number_kernels, minhash
 from finpile.dedup._kernels import U64
+from finpile.document import text_arrays
 
 #: Decimal digits of any script, and the fractions that are one character.
 _NUMBER = re.compile(r"\d+|[\u00bc-\u00be\u2150-\u215f\u2189]")
@@ -32,7 +33,7 @@ def number_sequence(text: bytes) -> bytes:
 
 def number_keys(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -> U64:
     """64 bits that stand for each text's sequence of numbers."""
-    data, offsets = minhash.text_data(texts)
+    data, offsets = text_arrays(texts)
     keys = np.empty(len(offsets) - 1, dtype=np.uint64)
     plain = np.empty(len(keys), dtype=np.uint8)
     _number_kernels.hash_numbers(data, offsets, keys, plain)
