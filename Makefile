@@ -28,6 +28,8 @@ schemas: $(VENV)/.dev  ## render schemas/ from the code
 bench: demo $(VENV)/.dev  ## our hot loops against peers, DATA holding the pinned corpus; results go to benchmarks/results
 	$(BIN)/python benchmarks/peers.py $(OUT)
 	$(BIN)/python benchmarks/tokenizer.py $(DATA)
+	$(BIN)/python benchmarks/dedup.py $(DATA)
+	$(BIN)/python benchmarks/dedup_adversarial.py
 
 $(VENV)/.pip:
 	$(PYTHON) -m venv $(VENV)
