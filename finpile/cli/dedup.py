@@ -113,7 +113,7 @@ def dedup_command(
     `finpile build`. Texts stay as they are, byte for byte.
 
     OUT/documents/ has the kept documents. The column meta holds your other fields as JSON, an id of yours too
-    ($.id); lists, structs and binary columns of Parquet stay behind. The column locator tells where a record came
+    (key id); lists, structs and binary columns of Parquet stay behind. The column locator tells where a record came
     from, FILE#BYTE of a JSON line and FILE#ROW of Parquet, so that all of yours can be joined back. OUT/removed/ has a
     row for each document that went, with its text, its locator, the reason, and the id of the one kept for it.
 
