@@ -106,8 +106,11 @@ class _Nursery:
 
 def receive(connection: socket.socket) -> dict[str, str] | None:
     """The environment that a stand-in sends; None where it left."""
-    length = _receive(connection, LENGTH.size)
-    data = _receive(connection, LENGTH.unpack(length)[0]) if length else None
+    try:
+        length = _receive(connection, LENGTH.size)
+        data = _receive(connection, LENGTH.unpack(length)[0]) if length else None
+    except OSError:
+        return None
     return json.loads(data) if data else None
 
 

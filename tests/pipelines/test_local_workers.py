@@ -198,6 +198,7 @@ def test_pipelines_share_a_nursery_and_a_new_one_follows_one_that_was_killed(
     assert first == second
     (nursery,) = (psutil.Process(pid) for pid in first)
     assert "finpile_pipelines.nursery" in nursery.cmdline()
+    assert eventually(lambda: len(forked()) == 1)  # else the forks of the run before would be mourned in the next
     nursery.kill()
     assert eventually(lambda: nursery.status() == psutil.STATUS_ZOMBIE)
     assert len(parents() - first) == 1
