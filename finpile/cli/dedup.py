@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NEAR = NearConfig()
 _SUBSTRING = SubstringConfig()
-#: To start a worker takes as long as to read so much.
+#: Below twice as much, two workers are no faster than one process.
 _WORKER_BYTES = 64 << 20
 _COLUMNS = ("input", "read", "unreadable", "exact", "near", "cut", "kept", "bytes in", "bytes out")
 

@@ -61,8 +61,7 @@ class Sizes:
     shard_bytes: int = SHARD_BYTES
     part_bytes: int = publish.PART_BYTES
     worker_bytes: int = 0
-    """Text that is worth one more local worker, which takes a second to start, where a stage does little to each byte;
-    0: all workers, always."""
+    """Text that is worth one more local worker where a stage does little to each byte; 0: all workers, always."""
 
 
 @dataclass(frozen=True, slots=True)

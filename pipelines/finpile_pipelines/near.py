@@ -116,7 +116,9 @@ class NearStage:
         """Takes all steps; returns counts."""
         counts = self.pair()
         counts["grouped_documents"] = self.group(counts["candidate_pairs"], edges_in_memory)
-        return {**counts, **self.decide()}
+        counts |= self.decide()
+        shards.remove_tree(self._at("scratch"))
+        return counts
 
     def pair(self) -> dict[str, int]:
         """Writes where a shard's documents stand, and the candidate pairs of each range of numbers; returns counts."""

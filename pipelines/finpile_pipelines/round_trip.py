@@ -53,6 +53,7 @@ def there_and_back(
         _ = returned | "Write" >> beam.Map(write) | Gather(shards.join(folder, f"{back}.json"))
 
     engine.run(label, construct)
+    shards.remove_tree(scratch)
     return sum(row["tallied"] for row in shards.read_json(shards.join(folder, f"{back}.json")))
 
 

@@ -44,6 +44,7 @@ from finpile_pipelines.survivors import Survivors
 from finpile_pipelines.symbols import Alphabet, open_alphabet
 
 STAGE = "substring"
+_COUNTED = ("removed", "cut_bytes", "windows", "text_bytes")
 
 
 def settings(config: CorpusConfig) -> list[Any]:
@@ -76,6 +77,7 @@ def run_substring(
         text_bytes = text_bytes or counts["text_bytes"]
         exchanged += counts["exchanged_bytes"]
         if counts["cut_bytes"] == 0 or len(rounds) == substring.rounds:
+            shards.remove_tree(here)  # it only measured what is left
             break
         rounds.append(counts)
     return {
@@ -218,9 +220,6 @@ class _Round:
 def _names(size: int) -> tuple[str, str]:
     """What the exchange of the keys of one size is called, there and back."""
     return ("minimizers", "shared") if size == substrings.WHOLE else (f"pieces{size}", f"shared{size}")
-
-
-_COUNTED = ("removed", "cut_bytes", "windows", "text_bytes")
 
 
 def shard_of(ref: ShardRef, table: pa.Table) -> substrings.Shard:

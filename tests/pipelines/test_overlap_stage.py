@@ -108,6 +108,7 @@ def test_what_training_text_gives_away_goes_and_nothing_else(built: tuple[Path, 
     assert set(old) <= set(kept)
     assert counts == {"removed": 4, "shared_text": 3, "near_duplicates": 1}
     assert all(law.holds for law in verify(str(out)))
+    assert not list((out / ".work").rglob("scratch"))  # what was exchanged does not stay on the disk
 
 
 def test_ledger_names_the_training_document(built: tuple[Path, Path, dict[str, Any]]) -> None:
