@@ -106,8 +106,11 @@ def remove_tree(url: str) -> None:
 
 
 @contextmanager
-def write_atomically(url: str) -> Iterator[IO[bytes]]:
-    """A binary stream whose bytes appear under `url` all at once, or, on any error, not at all."""
+def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A binary stream whose bytes appear under `url` all at once, or, on any error, not at all.
+
+    A `durable` file outlives a power cut once it is there; one that only the running stage reads need not.
+    """
     fs, path = url_to_fs(url)
     fs.makedirs(fs._parent(path), exist_ok=True)
     beside = f"{path}.{uuid.uuid4().hex[:8]}{_TEMPORARY}"
@@ -115,13 +118,18 @@ def write_atomically(url: str) -> Iterator[IO[bytes]]:
         with fs.open(beside, "wb") as stream:
             yield stream
             stream.flush()
-            with suppress(AttributeError, UnsupportedOperation):  # only local files have a descriptor
-                os.fsync(stream.fileno())
+            if durable:
+                _sync(stream)
         fs.mv(beside, path)
     except BaseException:
         if fs.exists(beside):
             fs.rm(beside)
         raise
+
+
+def _sync(stream: IO[bytes]) -> None:
+    with suppress(AttributeError, UnsupportedOperation):  # only local files have a descriptor
+        os.fsync(stream.fileno())
 
 
 def write_bytes(url: str, data: bytes) -> None:
@@ -139,9 +147,9 @@ def read_json(url: str) -> Any:
         return json.load(stream)
 
 
-def write_parquet(url: str, table: pa.Table) -> None:
+def write_parquet(url: str, table: pa.Table, *, durable: bool = True) -> None:
     """One zstd Parquet file with row groups of `ROW_GROUP_ROWS`."""
-    with write_atomically(url) as stream:
+    with write_atomically(url, durable=durable) as stream:
         pq.write_table(
             table.combine_chunks(),
             stream,
@@ -158,11 +166,13 @@ def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
         return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
 
 
-def write_ipc(url: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True) -> int:
+def write_ipc(
+    url: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True, durable: bool = True
+) -> int:
     """One Arrow IPC file; returns its rows. Uncompressed files can be memory-mapped."""
     options = pa.ipc.IpcWriteOptions(compression="lz4" if compress else None)  # read soon, and not for long
     num_rows = 0
-    with write_atomically(url) as stream, pa.ipc.new_file(stream, schema, options=options) as writer:
+    with write_atomically(url, durable=durable) as stream, pa.ipc.new_file(stream, schema, options=options) as writer:
         for batch in batches:
             writer.write_batch(batch)
             num_rows += batch.num_rows

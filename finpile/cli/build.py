@@ -12,6 +12,7 @@ import click
 
 from finpile.cli.console import Console, json_option, quantity
 from finpile.cli.display import Display
+from finpile.cli.engine import heavy_imports
 from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ def build_command(
     parsed = load(config, root)
     logging.getLogger().setLevel(logging.ERROR)
     console.line(f"building {parsed.name} in {out}", style="bold")
-    from finpile_pipelines.build import build
-    from finpile_pipelines.engine import Engine
+    with heavy_imports():
+        from finpile_pipelines.build import build
+        from finpile_pipelines.engine import Engine
 
     display = Display(console)
     engine = Engine(

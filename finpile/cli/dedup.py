@@ -15,7 +15,7 @@ import click
 from finpile.cli.build import stage_lines
 from finpile.cli.console import Console, json_option, quantity
 from finpile.cli.display import Display
-from finpile.cli.engine import BeamOptionsLast, engine_options, make_engine
+from finpile.cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
 from finpile.config import CorpusConfig, DedupConfig, HeldoutConfig, NearConfig, SubstringConfig
 from finpile.errors import ConfigError
 
@@ -124,12 +124,14 @@ def dedup_command(
     console = Console(as_json)
     dedup = _dedup_config(near, exact_fold, settings)
     logging.getLogger().setLevel(logging.ERROR)
-    from finpile.cli.dedup_inputs import find_inputs
+    with heavy_imports():
+        from finpile.cli.dedup_inputs import find_inputs
 
     found = find_inputs(inputs, out, text_field, timestamp_field)
     config = _corpus(found, dedup)
     console.line(f"deduplicating {_told(found)} in {out}", style="bold")
-    from finpile_pipelines.build import DEDUPLICATED, Sizes, build
+    with heavy_imports():
+        from finpile_pipelines.build import DEDUPLICATED, Sizes, build
 
     display = Display(console)
     engine = make_engine(runner, workers, carrier, display)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,6 +16,17 @@ if TYPE_CHECKING:
     from finpile.cli.display import Display
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@contextmanager
+def heavy_imports() -> Iterator[None]:
+    """Around imports that bring much which stays: no search for cycles meanwhile, nor among it later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class BeamOptionsLast(click.Command):

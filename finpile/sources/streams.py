@@ -161,12 +161,15 @@ def blocks_of(stream: Readable, locator: str) -> Iterator[bytes]:
         raise BrokenStream("unreadable_file", locator, f"reading failed: {error}") from error
 
 
-_zstd = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW_BYTES)
+def _zstd_frame() -> Any:
+    """A decoder of its own: those of one `ZstdDecompressor` share its state, so only one of them could be in use."""
+    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW_BYTES).decompressobj()
+
 
 #: Objects with `decompress`, `eof` and `unused_data`, each for one frame (gzip: member; bz2, xz: stream).
 _DECODERS: dict[str, Callable[[], Any]] = {
     ".gz": lambda: zlib.decompressobj(_GZIP_WINDOW),
-    ".zst": _zstd.decompressobj,
+    ".zst": _zstd_frame,
     ".bz2": bz2.BZ2Decompressor,
     ".xz": lzma.LZMADecompressor,
 }

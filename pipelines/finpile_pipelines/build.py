@@ -36,6 +36,7 @@ from finpile_pipelines import (
     overlap,
     publish,
     reports,
+    resolve,
     substring,
     tokenizer,
 )
@@ -202,7 +203,7 @@ class _Build:
     def _substring(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         clean_folder, folder = self._tree.work("clean"), self._tree.work("substring")
         found = self._decided("substring")
-        return substring.run_substring(self._engine, self._config, self._refs(), clean_folder, found, folder), ()
+        return substring.run_substring(self._sized(self._text_bytes("clean")), self._config, self._refs(), clean_folder, found, folder), ()
 
     def _overlap(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         clean_folder, folder = self._tree.work("clean"), self._tree.work("overlap")
@@ -220,7 +221,8 @@ class _Build:
     def _split(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         refs, folder = self._refs(), self._tree.work("split")
         engine = self._sized(self._text_bytes("clean"))
-        dedup.run_resolve(engine, refs, self._decided("split"), folder)
+        num_decisions = sum(self._records[stage].counts["removed"] for stage in DEDUP_STAGES)
+        resolve.run_resolve(engine, refs, self._decided("split"), folder, num_decisions)
         cleaned = self._records["clean"].counts["sources"]
         document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
         total = sum(document_bytes.values())
@@ -270,12 +272,15 @@ class _Build:
         return sum(row["text_bytes"] for row in self._records[stage].counts["sources"])
 
     def _sized(self, size_bytes: int, num_tasks: int | None = None) -> Engine:
-        """The engine with no more workers than the bytes and the tasks keep busy."""
+        """The engine with no more processes than the bytes and the tasks keep busy; threads where these would be few."""
         engine, least = self._engine, self._sizes.worker_bytes
         if engine.runner != "local" or not least:
             return engine
-        worth = min(engine.num_workers, size_bytes // least, engine.num_workers if num_tasks is None else num_tasks)
-        return replace(engine, num_workers=max(1, worth))
+        busy = engine.num_workers if num_tasks is None else min(engine.num_workers, num_tasks)
+        worth = min(busy, size_bytes // least)
+        if worth > _THREADS_DO:
+            return replace(engine, num_workers=worth)
+        return replace(engine, num_workers=busy, threads=True)
 
     def _refs(self) -> list[ShardRef]:
         return shard_refs(shards.read_json(shards.join(self._tree.work("ingest"), "tasks.json")))
@@ -324,6 +329,10 @@ _KERNELS = {
     **dict.fromkeys(("near", "substring", "overlap", "contamination"), "finpile.dedup"),
     **dict.fromkeys(("tokenizer", "tokens"), "finpile_tokenizer"),
 }
+
+
+#: So many processes at most, and threads are as fast: of what tasks do, about half runs without Python's lock.
+_THREADS_DO = 2
 
 
 def _without_cleaning(source: SourceConfig) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Clean: markup off, Unicode and white space in order, the source's filters, the document's date."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

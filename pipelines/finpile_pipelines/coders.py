@@ -35,6 +35,10 @@ class TableCoder(Coder):
     def decode(self, encoded: bytes) -> pa.Table:
         return table_from_bytes(encoded)
 
+    def estimate_size(self, value: pa.Table | pa.RecordBatch) -> int:
+        """Beam asks for the size of elements often; by default it would encode them to know."""
+        return int(value.nbytes)
+
     def is_deterministic(self) -> bool:
         return True
 

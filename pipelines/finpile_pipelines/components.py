@@ -10,8 +10,6 @@ one process to be compared, take hundreds of times as much. The rounds grow as t
 Source: Kiveris et al. 2014, Connected Components in MapReduce and Beyond.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import apache_beam as beam
@@ -26,6 +24,9 @@ from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, s
 #: Pairs up to which the launcher joins them itself; at its peak that takes some 100 bytes a pair.
 EDGES_IN_MEMORY = 4_000_000
 
+#: Partition, edges and how many of them moved, as a step leaves them.
+_Starred = tuple[int, pa.Table, int]
+
 
 def by_number(numbers: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray[Any, Any]:
     """The range that each 63-bit document number falls into."""
@@ -33,7 +34,7 @@ def by_number(numbers: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray[
 
 
 def write_partition(folder: str, partition: int, table: pa.Table) -> None:
-    shards.write_parquet(_url(folder, partition), table)
+    shards.write_parquet(_url(folder, partition), table, durable=False)
 
 
 def read_partition(folder: str, partition: int, schema: pa.Schema) -> pa.Table:
@@ -92,22 +93,21 @@ class Components:
             table = clusters.both_ends(read_partition(edges, partition, clusters.NEIGHBOUR_SCHEMA))
             return _by_first(partition, table, partitions)
 
-        def send_larger(starred: tuple[int, clusters.Stars]) -> Parcels:
-            return _by_first(starred[0], starred[1].edges, partitions)
+        def send_larger(starred: _Starred) -> Parcels:
+            return _by_first(starred[0], starred[1], partitions)
 
-        def write(starred: tuple[int, clusters.Stars]) -> tuple[int, clusters.Stars]:
-            write_partition(stars, starred[0], starred[1].edges)
-            return starred
+        def write(starred: _Starred) -> dict[str, Any]:
+            write_partition(stars, starred[0], starred[1])
+            return _moved(starred)
 
         def construct(pipeline: beam.Pipeline) -> None:
             by_end = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByEnd")
             by_larger = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByLargerEnd")
             ends = pipeline | Tasks(range(partitions)) | "Ends" >> beam.Map(send_both) | by_end
-            large = ends | "LargeStar" >> beam.MapTuple(lambda name, table: (name, clusters.large_star(table)))
+            large = ends | "LargeStar" >> beam.Map(_large_star)
             sent = large | "Larger" >> beam.Map(send_larger) | by_larger
-            small = sent | "SmallStar" >> beam.MapTuple(lambda name, table: (name, clusters.small_star(table)))
-            written = small | "Write" >> beam.Map(write)
-            outcomes = (large | "LargeMoved" >> beam.Map(_moved), written | "SmallMoved" >> beam.Map(_moved))
+            small = sent | "SmallStar" >> beam.Map(_small_star)
+            outcomes = (large | "LargeMoved" >> beam.Map(_moved), small | "Write" >> beam.Map(write))
             _ = outcomes | beam.Flatten() | Gather(url)
 
         self._engine.run("near: components", construct)
@@ -143,5 +143,15 @@ def _by_first(origin: int, table: pa.Table, partitions: int) -> Parcels:
     return Parcels(f"{origin:06d}", split_by_partition(table, by_number(table.column(0).to_numpy(), partitions)))
 
 
-def _moved(starred: tuple[int, clusters.Stars]) -> dict[str, Any]:
-    return {"partition": starred[0], "changed": starred[1].num_changed}
+def _large_star(received: tuple[int, pa.Table]) -> _Starred:
+    stars = clusters.large_star(received[1])
+    return received[0], stars.edges, stars.num_changed
+
+
+def _small_star(received: tuple[int, pa.Table]) -> _Starred:
+    stars = clusters.small_star(received[1])
+    return received[0], stars.edges, stars.num_changed
+
+
+def _moved(starred: _Starred) -> dict[str, Any]:
+    return {"partition": starred[0], "changed": starred[2]}

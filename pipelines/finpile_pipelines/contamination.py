@@ -6,8 +6,6 @@
 The items lie in one file, from which each worker process builds its index. Texts are read once, by `find`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -4,8 +4,6 @@ A decision says of one row of one clean shard: gone, and for whose sake. A span 
 No stage rewrites documents: the next one reads the clean shards through what the stages before it decided.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import apache_beam as beam
@@ -59,6 +57,12 @@ def read_decisions(folder: str, shard: int) -> pa.Table:
     return _read(decisions_url(folder, shard), DECISION_SCHEMA)
 
 
+def write_decisions(folder: str, shard: int, decisions: pa.Table) -> None:
+    """Writes all decisions on a shard's rows."""
+    ordered = decisions.sort_by([("row", "ascending"), ("id", "ascending")])
+    shards.write_parquet(decisions_url(folder, shard), ordered)
+
+
 def read_spans(folder: str, shard: int) -> pa.Table:
     """The spans cut from a shard's rows; empty where the stage cut nothing from it."""
     return _read(spans_url(folder, shard), SPAN_SCHEMA)
@@ -89,8 +93,7 @@ class WriteDecisions(beam.PTransform):
 
         def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
             shard, table = group
-            ordered = table.sort_by([("row", "ascending"), ("id", "ascending")])
-            shards.write_parquet(decisions_url(folder, shard), ordered)
+            write_decisions(folder, shard, table)
             return {"shard": shard, "removed": table.num_rows}
 
         exchange = ExchangeByPartition(self._carrier, shards.join(folder, "scratch"), "ByShard")

@@ -3,10 +3,8 @@
 The order is that of the texts' digests over all sources: a shuffle that does not depend on shards or workers.
 """
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -66,17 +64,25 @@ def run(
     }
 
 
-def encode_task(path: str, tree: Tree, partitions: int) -> Iterable[Any]:
+def encode_task(path: str, tree: Tree, partitions: int) -> tuple[Parcels, dict[str, Any]]:
     """Encodes one documents shard: its training documents' ids by stream partition, and its counts."""
     tokenizer = load_tokenizer(tree.tokenizer)
     table = shards.read_parquet(shards.join(tree.root, path), ["id", "dataset", "source", "text", "timestamp", "split"])
     ids = tokenizer.encode_array(table["text"].combine_chunks())
     report_progress(table.num_rows, table["text"].nbytes)
-    yield beam.pvalue.TaggedOutput("counts", _count(table, pc.list_value_length(ids)))
     digests = exact.document_digests(table)
     rows = pa.table({"digest": digests, "id": table["id"], "ids": ids}).filter(pc.equal(table["split"], TRAIN))
     partition = by_range(digest_bits(rows["digest"]), partitions)
-    yield beam.pvalue.TaggedOutput("ids", Parcels(path.replace("/", "-"), split_by_partition(rows, partition)))
+    parcels = Parcels(path.replace("/", "-"), split_by_partition(rows, partition))
+    return parcels, _count(table, pc.list_value_length(ids))
+
+
+def _ids(encoded: tuple[Parcels, dict[str, Any]]) -> Parcels:
+    return encoded[0]
+
+
+def _counts(encoded: tuple[Parcels, dict[str, Any]]) -> dict[str, Any]:
+    return encoded[1]
 
 
 def _write_streams(
@@ -95,12 +101,11 @@ def _write_streams(
 
     def construct(pipeline: beam.Pipeline) -> None:
         tasks = Tasks(file["path"] for file in files)
-        encoded = (
-            pipeline | tasks | "Encode" >> beam.FlatMap(encode_task, tree, partitions).with_outputs("counts", "ids")
-        )
+        encoded = pipeline | tasks | "Encode" >> beam.Map(encode_task, tree, partitions)
+        ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.Map(_counts)
         exchange = ExchangeByPartition(engine.exchange_carrier, shards.join(folder, "scratch"), "ByDigest")
-        _ = encoded.ids | exchange | "Stream" >> beam.Map(write) | Gather(shards.join(folder, "streams.json"))
-        _ = encoded.counts | "GatherCounts" >> Gather(shards.join(folder, "statistics.json"))
+        _ = ids | exchange | "Stream" >> beam.Map(write) | Gather(shards.join(folder, "streams.json"))
+        _ = counts | "GatherCounts" >> Gather(shards.join(folder, "statistics.json"))
 
     engine.run("tokens: encode", construct)
     streams = shards.read_json(shards.join(folder, "streams.json"))

@@ -4,8 +4,6 @@ A pipeline ends in `Gather`: every task's outcome, a small JSON object, is writt
 any runner, whereas a driver's memory does not travel.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +28,9 @@ class Engine:
 
     runner: RunnerName = "local"
     num_workers: int = 1
-    """Worker processes of the local runner; other runners take theirs from `beam_args`."""
+    """Workers of the local runner; other runners take theirs from `beam_args`."""
+    threads: bool = False
+    """Whether these are threads of this process: nothing to start, but Python's own work goes one thread at a time."""
     beam_args: tuple[str, ...] = ()
     """Beam's own options, handed on as they are."""
     carrier: Carrier | None = None
@@ -52,7 +52,7 @@ class Engine:
         Raises: RunError where a task failed, WorkerDied where a local worker process was lost.
         """
         if self.runner == "local":
-            local.run(label, construct, self.num_workers, self.beam_args, self.watch)
+            local.run(label, construct, self.num_workers, self.threads, self.beam_args, self.watch)
             return
         options = PipelineOptions(list(self.beam_args), runner=RUNNERS[self.runner], job_name=_job_name(label))
         with beam.Pipeline(options=options) as pipeline:
@@ -64,10 +64,15 @@ class Tasks(beam.PTransform):
 
     def __init__(self, tasks: Iterable[Any]) -> None:
         super().__init__()
-        self._tasks = list(tasks)
+        self._tasks = list(enumerate(tasks))
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
-        return pipeline | beam.Create(self._tasks, reshuffle=False) | beam.Reshuffle()
+        tasks = self._tasks
+
+        def number(_: bytes) -> Iterable[tuple[int, Any]]:
+            return tasks
+
+        return pipeline | beam.Impulse() | beam.FlatMap(number) | beam.GroupByKey() | "Task" >> beam.FlatMap(_second)
 
 
 class Gather(beam.PTransform):
@@ -80,15 +85,25 @@ class Gather(beam.PTransform):
     def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[None]:
         url = self._url
 
-        def write(lines: list[str]) -> None:
-            shards.write_json(url, [json.loads(line) for line in sorted(lines)])
+        def write(told: tuple[None, Iterable[str]]) -> None:
+            lines = sorted(line for line in told[1] if line)
+            shards.write_json(url, [json.loads(line) for line in lines])
 
-        return (
-            outcomes
-            | "ToText" >> beam.Map(lambda outcome: json.dumps(outcome, sort_keys=True))
-            | "ToList" >> beam.combiners.ToList()
-            | "Write" >> beam.Map(write)
-        )
+        nothing = outcomes.pipeline | beam.Impulse() | "Nothing" >> beam.Map(_nothing)
+        said = outcomes | "ToText" >> beam.Map(_to_text)
+        return (said, nothing) | beam.Flatten() | beam.GroupByKey() | "Write" >> beam.Map(write)
+
+
+def _second(keyed: tuple[int, Iterable[Any]]) -> Iterable[Any]:
+    return keyed[1]
+
+
+def _nothing(_: bytes) -> tuple[None, str]:
+    return None, ""
+
+
+def _to_text(outcome: Mapping[str, Any]) -> tuple[None, str]:
+    return None, json.dumps(outcome, sort_keys=True)
 
 
 def _job_name(label: str) -> str:

@@ -9,8 +9,7 @@ Two carriers, same bytes out:
 workers share no disk.
 """
 
-from __future__ import annotations
-
+import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +18,7 @@ import apache_beam as beam
 import fsspec
 import numpy as np
 import pyarrow as pa
+from apache_beam.coders import Coder
 
 from finpile import shards
 from finpile_pipelines.coders import table_from_bytes, table_to_bytes
@@ -32,6 +32,26 @@ class Parcels:
 
     origin: str
     tables: Mapping[int, pa.Table]
+
+
+class ParcelsCoder(Coder):
+    """Each table by Arrow IPC; sizes are known without that."""
+
+    def encode(self, value: Parcels) -> bytes:
+        return pickle.dumps((value.origin, {name: table_to_bytes(table) for name, table in value.tables.items()}))
+
+    def decode(self, encoded: bytes) -> Parcels:
+        origin, tables = pickle.loads(encoded)
+        return Parcels(origin, {name: table_from_bytes(data) for name, data in tables.items()})
+
+    def estimate_size(self, value: Parcels) -> int:
+        return sum(int(table.nbytes) for table in value.tables.values())
+
+    def is_deterministic(self) -> bool:
+        return True
+
+
+beam.coders.registry.register_coder(Parcels, ParcelsCoder)
 
 
 def split_by_partition(table: pa.Table, partition: np.ndarray[Any, Any]) -> dict[int, pa.Table]:
@@ -72,7 +92,8 @@ class ExchangeByPartition(beam.PTransform):
         receive = _receive_files if self._carrier == "files" else _receive_bytes
         senders = parcels if isinstance(parcels, tuple) else (parcels,)
         sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
-        return sent | beam.Flatten() | "Group" >> beam.GroupByKey() | "Receive" >> beam.Map(receive)
+        met = sent[0] if len(sent) == 1 else sent | beam.Flatten()
+        return met | "Group" >> beam.GroupByKey() | "Receive" >> beam.Map(receive)
 
 
 class _SendFiles(beam.DoFn):
@@ -85,7 +106,7 @@ class _SendFiles(beam.DoFn):
         url = shards.join(self._scratch, f"{parcels.origin}.arrow")
         partitions = sorted(parcels.tables)
         schema = parcels.tables[partitions[0]].schema
-        shards.write_ipc(url, schema, (_one_batch(parcels.tables[name]) for name in partitions))
+        shards.write_ipc(url, schema, (_one_batch(parcels.tables[name]) for name in partitions), durable=False)
         for index, name in enumerate(partitions):
             yield name, (parcels.origin, url, index)
 

@@ -1,7 +1,5 @@
 """Ingest: every input file is read once, into shards of raw documents and ledger rows for what could not be read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -33,7 +33,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from finpile.errors import RunError, WorkerDied
 from finpile_pipelines.nursery import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
-from finpile_pipelines.worker import LAUNCHER_VARIABLE
+from finpile_pipelines.worker import LAUNCHER_VARIABLE, end_bundles_soon
 
 _NURSERY_MODULE = "finpile_pipelines.nursery"
 _STAND_IN = Path(__file__).with_name("stand_in.py")
@@ -64,18 +64,20 @@ def run(
     label: str,
     construct: Callable[[beam.Pipeline], None],
     num_workers: int,
+    threads: bool,
     beam_args: tuple[str, ...],
     watch: Watch | None,
 ) -> None:
-    """Runs one pipeline to its end on this machine.
+    """Runs one pipeline to its end on this machine, by processes or `threads`.
 
     Raises: RunError where a task failed, WorkerDied where a worker process ended badly.
     """
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # what fails is told once, by the error raised here
+    end_bundles_soon()
     failures: list[BaseException] = []
     with _board() as board, _fallen_workers() as fallen:
         pipeline = beam.Pipeline(
-            runner=FnApiRunner(_environment(num_workers)),
+            runner=FnApiRunner(None if num_workers == 1 or threads else _environment()),
             options=PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]),
         )
         construct(pipeline)
@@ -171,10 +173,8 @@ def preload(package: str) -> None:
     os.environ[PRELOAD_VARIABLE] = ",".join(dict.fromkeys([*names, package]))
 
 
-def _environment(num_workers: int) -> SubprocessSDKEnvironment | None:
-    """Worker processes where there are several; None for work inside this process."""
-    if num_workers == 1:
-        return None
+def _environment() -> SubprocessSDKEnvironment:
+    """That of worker processes."""
     command = ["exec", sys.executable, "-S", "-E", str(_STAND_IN), _nursery()]
     return SubprocessSDKEnvironment.from_command_string(" ".join([command[0], *map(shlex.quote, command[1:])]))
 

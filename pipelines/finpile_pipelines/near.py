@@ -2,15 +2,13 @@
 
     keys      band keys of each text --by key--> candidate pairs --by number--> each pair once
     groups    connected candidates, by number (`components`)
-    members   numbers --by number--> groups --by shard--> the rows of a shard that are in a group; pairs --by group-->
+    members   the rows of each shard that are in a group, and the pairs of each group (`members`)
     texts     of those rows only --by group--> verified, resolved --by shard--> decisions
 
 A document's number is drawn from its scope and text, so pairs do not depend on how the corpus was cut into shards. A
 process holds a shard, or a partition of an exchange, about as large; and all texts of a group, which is as large as
 what looks alike in the corpus.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,26 +22,17 @@ from finpile.config import CorpusConfig, NearConfig
 from finpile.dedup import clusters, minhash, verify
 from finpile.dedup.numbers import part_by_numbers
 from finpile.document import text_views
-from finpile_pipelines.components import (
-    EDGES_IN_MEMORY,
-    Components,
-    by_number,
-    read_partition,
-    sum_outcomes,
-    write_partition,
-)
+from finpile_pipelines.components import EDGES_IN_MEMORY, Components, by_number, sum_outcomes, write_partition
 from finpile_pipelines.decisions import NOT_ASKED, WriteDecisions, decision_table
 from finpile_pipelines.dedup import num_partitions
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
+from finpile_pipelines.members import PLACE_SCHEMA, Members
 from finpile_pipelines.shardrefs import ShardRef
 from finpile_pipelines.survivors import Survivors
 
 _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
-_PLACE_SCHEMA = pa.schema([("number", pa.int64()), ("shard", pa.int32()), ("row", pa.int32())])
-_MEMBER_SCHEMA = pa.schema([("row", pa.int32()), ("group", pa.int64())])
-_NAMED_PAIR_SCHEMA = clusters.PAIR_SCHEMA.append(pa.field("group", pa.int64(), nullable=False))
 _LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
 
 
@@ -111,11 +100,15 @@ class NearStage:
         self._comparison = comparison
         self._folder = folder
         self._partitions = num_partitions(len(refs))
+        self._members = Members(folder, tuple(ref.index for ref in refs), self._partitions)
 
     def run(self, edges_in_memory: int = EDGES_IN_MEMORY) -> dict[str, int]:
         """Takes all steps; returns counts."""
         counts = self.pair()
-        counts["grouped_documents"] = self.group(counts["candidate_pairs"], edges_in_memory)
+        num_pairs = counts["candidate_pairs"]
+        components = Components(self._engine, self._folder, self._partitions)
+        counts["grouped_documents"] = components.run(num_pairs, edges_in_memory)
+        self._members.run(self._engine, self._comparison.stage, in_memory=num_pairs <= edges_in_memory)
         counts |= self.decide()
         shards.remove_tree(self._at("scratch"))
         return counts
@@ -130,6 +123,9 @@ class NearStage:
             write_partition(places, ref.index, rows)
             return Parcels(f"{ref.index:06d}", split_by_partition(keys, by_range(keys["key"].to_numpy(), partitions)))
 
+        def pair(bucket: tuple[int, pa.Table]) -> tuple[int, pa.Table]:
+            return bucket[0], comparison.pairs(bucket[1])
+
         def send_pairs(found: tuple[int, pa.Table]) -> Parcels:
             ranges = by_number(found[1]["a"].to_numpy(), partitions)
             return Parcels(f"{found[0]:06d}", split_by_partition(found[1], ranges))
@@ -141,7 +137,7 @@ class NearStage:
 
         def construct(pipeline: beam.Pipeline) -> None:
             buckets = pipeline | Tasks(self._refs) | "Keys" >> beam.Map(send) | self._exchange("ByBandKey")
-            paired = buckets | "Pairs" >> beam.MapTuple(lambda name, rows: (name, comparison.pairs(rows)))
+            paired = buckets | "Pairs" >> beam.Map(pair)
             sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber")
             outcomes = (sent | "Distinct" >> beam.Map(write), paired | "Large" >> beam.Map(_num_large))
             _ = outcomes | beam.Flatten() | Gather(url)
@@ -149,72 +145,24 @@ class NearStage:
         self._engine.run(f"{self._comparison.stage}: keys", construct)
         return {"candidate_pairs": sum_outcomes(url, "pairs"), "large_buckets": sum_outcomes(url, "large_buckets")}
 
-    def group(self, num_pairs: int, edges_in_memory: int) -> int:
-        """Writes each shard's grouped rows and each group partition's pairs; returns the grouped documents."""
-        num_grouped = Components(self._engine, self._folder, self._partitions).run(num_pairs, edges_in_memory)
-        partitions, shard_indices = self._partitions, [ref.index for ref in self._refs]
-        places, pairs, groups = self._at("places"), self._at("pairs"), self._at("groups")
-        members, named_pairs = self._at("members"), self._at("named_pairs")
-
-        def send_numbers(shard: int) -> Parcels:
-            rows = read_partition(places, shard, _PLACE_SCHEMA)
-            return Parcels(f"{shard:06d}", split_by_partition(rows, by_number(rows["number"].to_numpy(), partitions)))
-
-        def send_members(received: tuple[int, pa.Table]) -> Parcels:
-            partition, rows = received
-            known = read_partition(groups, partition, clusters.GROUP_SCHEMA)
-            grouped = _with_group(rows, rows["number"].to_numpy(), known)
-            return Parcels(f"{partition:06d}", split_by_partition(grouped, grouped["shard"].to_numpy()))
-
-        def write_members(received: tuple[int, pa.Table]) -> dict[str, Any]:
-            rows = received[1].select(_MEMBER_SCHEMA.names).sort_by("row")
-            write_partition(members, received[0], rows)
-            return {"shard": received[0], "members": rows.num_rows}
-
-        def send_pairs(partition: int) -> Parcels:
-            table = read_partition(pairs, partition, clusters.PAIR_SCHEMA)
-            known = read_partition(groups, partition, clusters.GROUP_SCHEMA)
-            named = _with_group(table, table["a"].to_numpy(), known)
-            return Parcels(f"{partition:06d}", split_by_partition(named, named["group"].to_numpy() % partitions))
-
-        def write_pairs(received: tuple[int, pa.Table]) -> dict[str, Any]:
-            order = [(name, "ascending") for name in ("group", "a", "b")]
-            write_partition(named_pairs, received[0], received[1].sort_by(order))
-            return {"partition": received[0], "pairs": received[1].num_rows}
-
-        def construct(pipeline: beam.Pipeline) -> None:
-            sent = pipeline | "Shards" >> Tasks(shard_indices) | "Numbers" >> beam.Map(send_numbers)
-            found = sent | self._exchange("ByNumber") | "Members" >> beam.Map(send_members)
-            routed = pipeline | "Ranges" >> Tasks(range(partitions)) | "NamedPairs" >> beam.Map(send_pairs)
-            outcomes = (
-                found | self._exchange("MembersByShard") | "WriteMembers" >> beam.Map(write_members),
-                routed | self._exchange("PairsByGroup") | "WritePairs" >> beam.Map(write_pairs),
-            )
-            _ = outcomes | beam.Flatten() | Gather(self._at("members.json"))
-
-        self._engine.run(f"{self._comparison.stage}: members", construct)
-        return num_grouped
-
     def decide(self) -> dict[str, int]:
         """Brings each group's texts together and writes the decisions by shard; returns counts."""
         near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("tasks.json")
-        members, named_pairs = self._at("members"), self._at("named_pairs")
+        members = self._members
 
         def send(ref: ShardRef) -> Parcels:
-            table = _grouped_rows(comparison, ref, read_partition(members, ref.index, _MEMBER_SCHEMA))
+            table = _grouped_rows(comparison, ref, members.members(ref.index))
             parts = split_by_partition(table, table["group"].to_numpy() % partitions) if table else {}
             return Parcels(f"{ref.index:06d}", parts)
 
         def resolve(received: tuple[int, pa.Table]) -> tuple[pa.Table, dict[str, Any]]:
-            pairs = read_partition(named_pairs, received[0], _NAMED_PAIR_SCHEMA)
-            decisions, counts = _resolve_partition(received[1], pairs, near, comparison)
+            decisions, counts = _resolve_partition(received[1], members.pairs(received[0]), near, comparison)
             return decision_table(decisions, comparison.stage), {"partition": received[0], **counts}
 
         def construct(pipeline: beam.Pipeline) -> None:
             grouped = pipeline | Tasks(self._refs) | "Texts" >> beam.Map(send) | self._exchange("ByGroup")
             resolved = grouped | "Resolve" >> beam.Map(resolve)
-            decided = resolved | "Decisions" >> beam.MapTuple(lambda decisions, _: decisions)
-            counted = resolved | "Counts" >> beam.MapTuple(lambda _, counts: counts)
+            decided, counted = resolved | "Decisions" >> beam.Map(_decisions), resolved | "Counts" >> beam.Map(_counts)
             _ = (decided | WriteDecisions(self._engine, self._folder), counted) | beam.Flatten() | Gather(url)
 
         self._engine.run(f"{self._comparison.stage}: verify", construct)
@@ -229,14 +177,14 @@ class NearStage:
 
 def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[pa.Table, pa.Table]:
     """One row (key, doc) for each band of each document that has words; and where each document stands."""
-    keyed, rows = [_KEY_SCHEMA.empty_table()], [_PLACE_SCHEMA.empty_table()]
+    keyed, rows = [_KEY_SCHEMA.empty_table()], [PLACE_SCHEMA.empty_table()]
     for table in comparison.read(ref):
         of_bands = part_by_numbers(minhash.band_keys(table, near), table, near)
         keys = minhash.keys_in_scope(of_bands, comparison.key_scope(ref)).ravel()
         docs = np.repeat(table["number"].to_numpy(), near.bands)
         worded = keys != minhash.NO_KEY
         keyed.append(pa.table({"key": keys[worded], "doc": docs[worded]}, schema=_KEY_SCHEMA))
-        rows.append(table.select(_PLACE_SCHEMA.names).cast(_PLACE_SCHEMA))
+        rows.append(table.select(PLACE_SCHEMA.names).cast(PLACE_SCHEMA))
         report_progress(table.num_rows, table["text"].nbytes)
     return pa.concat_tables(keyed), pa.concat_tables(rows)
 
@@ -245,15 +193,12 @@ def _num_large(paired: tuple[int, pa.Table]) -> dict[str, Any]:
     return {"partition": paired[0], "large_buckets": int(paired[1].schema.metadata[clusters.LARGE_BUCKETS])}
 
 
-def _with_group(rows: pa.Table, numbers: np.ndarray[Any, Any], groups: pa.Table) -> pa.Table:
-    """The rows whose number is in `groups` (`GROUP_SCHEMA`, ascending), with its `group` as one more column."""
-    known = groups["doc"].to_numpy()
-    if len(known) == 0:
-        return rows.slice(0, 0).append_column(_NAMED_PAIR_SCHEMA.field("group"), pa.array([], pa.int64()))
-    at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-    found = known[at] == numbers
-    group = pa.array(groups["group"].to_numpy()[at[found]], pa.int64())
-    return rows.filter(pa.array(found)).append_column(_NAMED_PAIR_SCHEMA.field("group"), group)
+def _decisions(resolved: tuple[pa.Table, dict[str, Any]]) -> pa.Table:
+    return resolved[0]
+
+
+def _counts(resolved: tuple[pa.Table, dict[str, Any]]) -> dict[str, Any]:
+    return resolved[1]
 
 
 def _grouped_rows(comparison: Comparison, ref: ShardRef, members: pa.Table) -> pa.Table | None:

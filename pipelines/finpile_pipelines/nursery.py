@@ -42,6 +42,7 @@ def main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         importlib.import_module("apache_beam.runners.worker.sdk_worker_main")
         importlib.import_module("finpile_pipelines.build")
+        worker.end_bundles_soon()
         _Nursery(listener).serve(launcher)
 
 

@@ -6,8 +6,6 @@
 Source: Lee et al. 2022, section 4: what stands in both splits makes evaluation look better than it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date

@@ -4,9 +4,7 @@ Within a source, documents stand in the order of their texts' digests: a shuffle
 cutting the input into files agrees on.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,17 +23,18 @@ from finpile.split import HELDOUT, assign_split
 from finpile.tree import Tree, document_part, removed_part
 from finpile_pipelines import substring
 from finpile_pipelines.decisions import read_decisions, read_spans
-from finpile_pipelines.dedup import digest_bits, read_copies
+from finpile_pipelines.dedup import digest_bits
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
+from finpile_pipelines.resolve import read_copies
 from finpile_pipelines.shardrefs import ShardRef, shard_url
 from finpile_pipelines.survivors import cut_rows
 
 K = TypeVar("K", str, tuple[str, str])
 
 #: Text bytes of one published Parquet file, about.
-PART_BYTES = 128 << 20
+PART_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +98,9 @@ def run(
         for name in shards.list_files(shards.join(tree.work(stage), "removed"))
     ]
 
-    def apply(ref: ShardRef) -> Iterable[Any]:
+    def apply(ref: ShardRef) -> tuple[Parcels, Parcels]:
         kept, gone = apply_decisions(ref, config, clean, folder, cut)
-        yield beam.pvalue.TaggedOutput("documents", _document_parcels(ref, config, kept, parts))
-        yield beam.pvalue.TaggedOutput("ledger", _ledger_parcels(f"s{ref.index:06d}", gone, parts))
+        return _document_parcels(ref, config, kept, parts), _ledger_parcels(f"s{ref.index:06d}", gone, parts)
 
     def forward(url: str) -> Parcels:
         origin = url.rsplit("/", 3)
@@ -116,15 +114,16 @@ def run(
 
     def construct(pipeline: beam.Pipeline) -> None:
         carrier, scratch = engine.exchange_carrier, shards.join(folder, "scratch")
-        applied = pipeline | Tasks(refs) | "Apply" >> beam.FlatMap(apply).with_outputs("documents", "ledger")
+        applied = pipeline | Tasks(refs) | "Apply" >> beam.Map(apply)
         earlier = pipeline | "LedgerFiles" >> Tasks(ledger_files) | "Forward" >> beam.Map(forward)
         documents = (
-            applied.documents
+            applied
+            | "Documents" >> beam.Map(_documents)
             | ExchangeByPartition(carrier, scratch, "DocumentsByPart")
             | "WriteDocuments" >> beam.Map(write_documents)
         )
         ledger = (
-            (applied.ledger, earlier)
+            (applied | "Ledger" >> beam.Map(_ledger), earlier)
             | ExchangeByPartition(carrier, scratch, "LedgerByPart")
             | "WriteLedger" >> beam.Map(write_ledger)
         )
@@ -133,6 +132,14 @@ def run(
     engine.run("publish", construct)
     outcomes: list[dict[str, Any]] = shards.read_json(results)
     return outcomes
+
+
+def _documents(applied: tuple[Parcels, Parcels]) -> Parcels:
+    return applied[0]
+
+
+def _ledger(applied: tuple[Parcels, Parcels]) -> Parcels:
+    return applied[1]
 
 
 def apply_decisions(

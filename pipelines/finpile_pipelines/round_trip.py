@@ -3,8 +3,6 @@
 Answers lie in a file for each shard, so the next step of a stage reads what concerns its shard and nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -9,8 +9,6 @@ Every step reads the shard again and keeps nothing of it. A round's spans are al
 the clean text; the next round reads the shards through them.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
