@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NEAR = NearConfig()
 _SUBSTRING = SubstringConfig()
-#: Below twice as much, two workers are no faster than one process.
+#: Text that keeps a process busy long enough to be worth its start.
 _WORKER_BYTES = 64 << 20
 _COLUMNS = ("input", "read", "unreadable", "exact", "near", "cut", "kept", "bytes in", "bytes out")
 

@@ -52,7 +52,9 @@ def engine_options(command: Command) -> Command:
             help="Where the pipelines run; all but local take their settings after `--`.",
         ),
         click.option(
-            "--workers", type=click.IntRange(min=1), help="Worker processes of the local runner.  [default: CPU cores]"
+            "--workers",
+            type=click.IntRange(min=1),
+            help="Workers of the local runner, threads or processes.  [default: CPU cores]",
         ),
         click.option(
             "--carrier",

@@ -62,7 +62,7 @@ class Sizes:
     shard_bytes: int = SHARD_BYTES
     part_bytes: int = publish.PART_BYTES
     worker_bytes: int = 0
-    """Text that is worth one more local worker where a stage does little to each byte; 0: all workers, always."""
+    """Text that is worth one more local process where a stage does little to each byte; 0: processes, always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,8 @@ class _Build:
 
     def _substring(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         clean_folder, folder = self._tree.work("clean"), self._tree.work("substring")
-        found = self._decided("substring")
-        return substring.run_substring(self._sized(self._text_bytes("clean")), self._config, self._refs(), clean_folder, found, folder), ()
+        found, engine = self._decided("substring"), self._sized(self._text_bytes("clean"))
+        return substring.run_substring(engine, self._config, self._refs(), clean_folder, found, folder), ()
 
     def _overlap(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         clean_folder, folder = self._tree.work("clean"), self._tree.work("overlap")
@@ -272,7 +272,7 @@ class _Build:
         return sum(row["text_bytes"] for row in self._records[stage].counts["sources"])
 
     def _sized(self, size_bytes: int, num_tasks: int | None = None) -> Engine:
-        """The engine with no more processes than the bytes and the tasks keep busy; threads where these would be few."""
+        """The engine with the processes that the bytes and the tasks keep busy, or with threads where these are few."""
         engine, least = self._engine, self._sizes.worker_bytes
         if engine.runner != "local" or not least:
             return engine

@@ -4,6 +4,8 @@ A pipeline ends in `Gather`: every task's outcome, a small JSON object, is writt
 any runner, whereas a driver's memory does not travel.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping

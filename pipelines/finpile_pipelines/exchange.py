@@ -9,6 +9,8 @@ Two carriers, same bytes out:
 workers share no disk.
 """
 
+from __future__ import annotations
+
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -93,7 +95,8 @@ class ExchangeByPartition(beam.PTransform):
         senders = parcels if isinstance(parcels, tuple) else (parcels,)
         sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
         met = sent[0] if len(sent) == 1 else sent | beam.Flatten()
-        return met | "Group" >> beam.GroupByKey() | "Receive" >> beam.Map(receive)
+        received = beam.Map(receive).with_output_types(tuple[int, pa.Table])
+        return met | "Group" >> beam.GroupByKey() | "Receive" >> received
 
 
 class _SendFiles(beam.DoFn):

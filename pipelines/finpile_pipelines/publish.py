@@ -33,8 +33,9 @@ from finpile_pipelines.survivors import cut_rows
 
 K = TypeVar("K", str, tuple[str, str])
 
-#: Text bytes of one published Parquet file, about.
-PART_BYTES = 32 << 20
+#: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
+PART_BYTES = 128 << 20
+_SMALL_SOURCE_PARTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,10 @@ class Parts:
 def plan_parts(
     document_bytes: Mapping[tuple[str, str], int], ledger_bytes: Mapping[str, int], part_bytes: int
 ) -> Parts:
-    """Parts in proportion to bytes; their number is a function of the data alone."""
+    """Parts in proportion to bytes; their number is a function of the data alone.
+
+    Up to 16 files of a source are smaller, down to a quarter of `part_bytes`, so that several workers have some.
+    """
     return Parts(
         _number_parts(document_bytes, lambda row, index, count: document_part(*row, index, count), part_bytes),
         _number_parts(ledger_bytes, removed_part, part_bytes),
@@ -77,7 +81,8 @@ def _number_parts(
     parts: dict[K, tuple[Part, ...]] = {}
     first = 0
     for key, size in sorted(sizes.items()):
-        count = max(1, -(-size // part_bytes))
+        least = max(part_bytes // 4, min(part_bytes, size // _SMALL_SOURCE_PARTS))
+        count = max(1, -(-size // least))
         parts[key] = tuple(Part(first + index, path(key, index, count), index, count) for index in range(count))
         first += count
     return parts

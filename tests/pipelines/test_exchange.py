@@ -125,6 +125,15 @@ def test_coders_give_a_slice_back(rows: list[dict[str, Any]], start: int, size: 
     assert found.schema == SCHEMA
 
 
+@settings(max_examples=50)
+@given(rows=ROWS, origin=st.text())
+def test_parcels_come_back_from_their_coder(rows: list[dict[str, Any]], origin: str) -> None:
+    parcels = Parcels(origin, split_by_partition(table_of(rows), table_of(rows)["key"].to_numpy()))
+    coder = beam.coders.registry.get_coder(Parcels)
+    assert coder.decode(coder.encode(parcels)) == parcels
+    assert coder.estimate_size(parcels) == sum(table.nbytes for table in parcels.tables.values())
+
+
 def test_encoded_slice_does_not_carry_its_parent() -> None:
     noise = random.Random(1).randbytes(1 << 20)
     parent = pa.record_batch({"data": [noise[at : at + 64] for at in range(0, len(noise), 64)]})

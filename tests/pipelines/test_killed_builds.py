@@ -31,7 +31,7 @@ Eventually = Callable[[Callable[[], Any]], Any]
 Members = Callable[[int], list[psutil.Process]]
 PATIENCE_SECONDS = 300
 #: Longest wait before the kill; most stages of these small builds last longer with two workers.
-MAX_DELAY_SECONDS = 2.5
+MAX_DELAY_SECONDS = 1.0
 
 #: No stage of the small corpus has as many as 200 file operations, so most runs end one.
 MAX_KILLS = 40

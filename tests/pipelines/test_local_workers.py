@@ -14,6 +14,8 @@ from typing import Any
 import apache_beam as beam
 import psutil
 import pytest
+from apache_beam.runners.worker.statesampler import DEFAULT_SAMPLING_PERIOD_MS, StateSampler
+from apache_beam.utils.counters import CounterFactory
 from finpile_pipelines import local
 from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine, Gather, Tasks
@@ -144,7 +146,28 @@ def test_killed_launcher_takes_its_workers_along_even_where_nobody_reaps_it(
         process.communicate()
 
 
-def failure_of(kind: type[Exception], num_workers: int, folder: Path) -> FinpileError:
+def test_threads_of_one_process_work_at_once(eventually: Eventually, tmp_path: Path) -> None:
+    """Each task waits for the others' sign of life; one after the other, none would see the last."""
+
+    def work(task: int) -> dict[str, int]:
+        (tmp_path / f"{task}.here").touch()
+        met = eventually(lambda: len(list(tmp_path.glob("*.here"))) == 3)
+        return {"task": task, "met": bool(met), "process": os.getpid()}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(range(3)) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
+
+    Engine(num_workers=3, threads=True).run("meeting", construct)
+    expected = [{"task": task, "met": True, "process": os.getpid()} for task in range(3)]
+    assert sorted(shards.read_json(str(tmp_path / "out.json")), key=lambda found: int(found["task"])) == expected
+
+
+def test_ends_of_bundles_wait_for_no_look_of_the_default_period(tmp_path: Path) -> None:
+    Engine().run("looking", lambda pipeline: pipeline | Tasks([{}]) | Gather(str(tmp_path / "out.json")))
+    assert StateSampler("any", CounterFactory()).sampling_period_ms < DEFAULT_SAMPLING_PERIOD_MS / 10
+
+
+def failure_of(kind: type[Exception], engine: Engine, folder: Path) -> FinpileError:
     """What a run raises one of whose tasks raises `kind`."""
 
     def work(task: int) -> dict[str, int]:
@@ -156,7 +179,7 @@ def failure_of(kind: type[Exception], num_workers: int, folder: Path) -> Finpile
         _ = pipeline | Tasks(range(4)) | beam.Map(work) | Gather(str(folder / "out.json"))
 
     with pytest.raises(FinpileError) as caught:
-        Engine(num_workers=num_workers).run("shelves", construct)
+        engine.run("shelves", construct)
     assert not (folder / "out.json").exists()
     return caught.value
 
@@ -165,9 +188,10 @@ def failure_of(kind: type[Exception], num_workers: int, folder: Path) -> Finpile
 def test_failing_task_is_told_in_one_line_whatever_number_of_workers(
     kind: type[Exception], eventually: Eventually, tmp_path: Path
 ) -> None:
-    alone, together = (failure_of(kind, num_workers, tmp_path) for num_workers in (1, 2))
-    assert type(alone) is type(together)
-    for error in (alone, together):
+    engines = Engine(), Engine(num_workers=2), Engine(num_workers=2, threads=True)
+    errors = [failure_of(kind, engine, tmp_path) for engine in engines]
+    assert len({str(error) for error in errors}) == 1
+    for error in errors:
         assert isinstance(error, RunError if kind is not InputError else FinpileError)
         assert "shelf 17 is bare" in str(error)
         assert "\n" not in str(error)

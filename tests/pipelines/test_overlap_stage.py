@@ -129,8 +129,13 @@ def test_ledger_names_the_training_document(built: tuple[Path, Path, dict[str, A
 
 @pytest.mark.parametrize(
     ("engine", "shard_bytes"),
-    [(Engine(carrier="shuffle"), 1 << 24), (Engine(), 1 << 11), (Engine(num_workers=2), 1 << 13)],
-    ids=["shuffle", "many shards", "two workers"],
+    [
+        (Engine(carrier="shuffle"), 1 << 24),
+        (Engine(), 1 << 11),
+        (Engine(num_workers=2), 1 << 13),
+        (Engine(num_workers=3, threads=True), 1 << 11),
+    ],
+    ids=["shuffle", "many shards", "two workers", "threads"],
 )
 def test_output_does_not_depend_on_how_work_was_cut(
     built: tuple[Path, Path, dict[str, Any]], tmp_path: Path, engine: Engine, shard_bytes: int

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.engine import Engine
+from finpile_pipelines.publish import plan_parts
 
 from finpile.config import CorpusConfig, load_config
 
@@ -66,6 +67,14 @@ def test_shards_carrier_and_order_of_files_do_not_show(
     build(listed_backwards(config), str(tmp_path / "out"), Engine(carrier="shuffle"), sizes=Sizes(shard_bytes=20_000))
     shards = list((tmp_path / "out" / ".work" / "ingest" / "documents").iterdir())
     assert len(shards) > 2 * len(list((sample_build / ".work" / "ingest" / "documents").iterdir()))
+    assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
+
+
+def test_threads_publish_what_one_publishes(
+    config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    engine, sizes = Engine(num_workers=3, threads=True), Sizes(shard_bytes=20_000)
+    build(config, str(tmp_path / "out"), engine, sizes=sizes)
     assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
 
 
@@ -125,6 +134,13 @@ def test_size_of_parts_changes_only_where_files_are_cut(
     assert len(list((out / "documents").rglob("part-*"))) > 2 * len(list((sample_build / "documents").rglob("part-*")))
     for folder in sorted(folders):
         assert joined(out / folder).equals(joined(sample_build / folder), check_metadata=True), folder
+
+
+def test_a_small_source_is_cut_smaller_so_that_several_workers_have_some() -> None:
+    sizes = {0: 1, 32: 1, 33: 2, 80: 3, 512: 16, 1024: 16, 2048: 16, 2049: 17, 4096: 32}  # MiB: files
+    for size, expected in sizes.items():
+        parts = plan_parts({("FinPile", "News"): size << 20}, {}, 128 << 20)
+        assert len(parts.documents["FinPile", "News"]) == expected, size
 
 
 def joined(folder: Path) -> pa.Table:

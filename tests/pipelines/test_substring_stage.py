@@ -295,6 +295,7 @@ def num_shards(out: Path) -> int:
     [
         (275, 17, Engine(carrier="shuffle")),
         (2_500, 3, Engine()),
+        (275, 17, Engine(num_workers=3, threads=True)),
         *(
             pytest.param(shard_bytes, shards, Engine(num_workers=workers, carrier=carrier), marks=pytest.mark.slow)
             for shard_bytes, shards in ((275, 17), (2_500, 3), (1 << 20, 1))

@@ -4,8 +4,6 @@ A chunk is a range of its domain's document digests: every run and machine cuts 
 documents stand in, and each is a fair draw of its domain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The counts of all text, cut by pretoken: a distinct one stands in one partition, with its frequency in all text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

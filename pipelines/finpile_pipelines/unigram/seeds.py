@@ -6,8 +6,6 @@ best. With one partition nothing is missed, and the seeds are those of `UnigramT
 follows from the size of the text alone, so the seeds do too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from finpile import __version__
 from finpile.cli import main as entry
+from finpile.cli.engine import heavy_imports
 from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError, WorkerDied
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -163,6 +165,7 @@ HEAVY = ("apache_beam", "pyarrow", "numba", "numpy", "torch", "fsspec")
 WHAT_HELP_IMPORTS = f"""
 import sys
 sys.argv = ["finpile", "--help"]
+from finpile.cli.engine import heavy_imports
 from finpile.cli.main import main
 try:
     main()
@@ -176,6 +179,13 @@ def test_help_imports_nothing_heavy() -> None:
         [sys.executable, "-c", WHAT_HELP_IMPORTS], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert done.stderr.strip() == "[]"
+
+
+def test_cycles_are_looked_for_again_after_heavy_imports() -> None:
+    with pytest.raises(ImportError), heavy_imports():
+        assert not gc.isenabled()
+        raise ImportError
+    assert gc.isenabled()
 
 
 def test_process_ends_with_the_code_and_the_message(tmp_path: Path) -> None:

@@ -523,6 +523,22 @@ def test_decoding_stops_at_the_same_byte_however_the_input_is_split() -> None:
         assert b"".join(parts).startswith(b"".join(LINES))
 
 
+@pytest.mark.parametrize("codec", sorted(COMPRESS))
+def test_streams_that_are_read_in_turn_do_not_disturb_each_other(codec: str) -> None:
+    """As a compressed member of a compressed archive is, and files in several threads."""
+    draw = random.Random(5)
+    contents = [draw.randbytes(5000) for _ in range(3)]
+
+    def blocks(data: bytes) -> Iterator[bytes]:
+        return (data[i : i + 100] for i in range(0, len(data), 100))
+
+    decoded = [decompress(blocks(COMPRESS[codec](content)), codec, "a") for content in contents]
+    found = [b"", b"", b""]
+    while any(pieces := [next(stream, b"") for stream in decoded]):
+        found = [before + piece for before, piece in zip(found, pieces, strict=True)]
+    assert found == contents
+
+
 def test_every_reason_in_the_readers_is_documented() -> None:
     import finpile.sources
 

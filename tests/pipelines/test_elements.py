@@ -1,0 +1,55 @@
+"""What travels between the steps of a pipeline: tables, by coders of their own, and only where they must."""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from finpile_pipelines import coders, exchange
+from finpile_pipelines.build import build
+from finpile_pipelines.engine import Carrier, Engine
+from finpile_pipelines.exchange import Parcels
+
+from finpile.config import CorpusConfig, load_config
+
+_NEAR = {"bands": 32, "rows": 8, "numbers": "any"}
+_DEDUP = {"exact": True, "near": _NEAR, "substring": {"min_length": 20, "rounds": 2}}
+
+
+@pytest.fixture
+def config(write_corpus: Callable[..., Path], tmp_path: Path) -> CorpusConfig:
+    heldout = {"after": date(2022, 7, 31), "overlap": {"min_length": 40, "near": _NEAR}}
+    return load_config(write_corpus(tmp_path, dedup=_DEDUP, heldout=heldout))
+
+
+def refuse(value: Any, *_: Any) -> Any:
+    raise AssertionError(f"a {type(value).__name__} was encoded")
+
+
+def test_tables_that_files_carry_are_never_encoded(
+    config: CorpusConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Beam also encodes elements to estimate their size; it pickles them where it does not know their type."""
+    for module in (coders, exchange):
+        monkeypatch.setattr(module, "table_to_bytes", refuse)
+    for kind in (pa.Table, Parcels):
+        monkeypatch.setitem(copyreg.dispatch_table, kind, refuse)
+    manifest = build(config, str(tmp_path / "out"), Engine())
+    counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    assert all(counts[stage]["removed"] for stage in ("exact", "near"))
+    assert counts["substring"]["cut_bytes"]
+
+
+@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+def test_tables_are_never_pickled(
+    carrier: Carrier, config: CorpusConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A pickled slice carries its whole parent."""
+    for kind in (pa.Table, Parcels):
+        monkeypatch.setitem(copyreg.dispatch_table, kind, refuse)
+    build(config, str(tmp_path / "out"), Engine(carrier=carrier))

@@ -1,0 +1,103 @@
+"""The last word on duplicates: the launcher alone and a pipeline say the same."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from finpile_pipelines.decisions import DECISION_SCHEMA, read_decisions, write_decisions
+from finpile_pipelines.engine import Engine
+from finpile_pipelines.exchange import Carrier, split_by_partition
+from finpile_pipelines.resolve import read_copies, run_resolve
+from finpile_pipelines.shardrefs import ShardRef
+
+Place = tuple[int, int]
+
+_NUM_SHARDS, _ROWS = 5, 40
+
+
+def name(place: Place) -> str:
+    return f"{place[0]:02d}-{place[1]:02d}"
+
+
+def decide(folder: Path, stage: str, copies: dict[Place, Place | None]) -> str:
+    """Writes a stage's decisions: what goes, and for whose sake."""
+    rows = [
+        {
+            **dict.fromkeys(DECISION_SCHEMA.names),
+            "shard": shard,
+            "row": row,
+            "id": name((shard, row)),
+            "stage": stage,
+            "reason": "any",
+            "detail": "",
+            "duplicate_of": name(kept) if kept else None,
+            "kept_shard": kept[0] if kept else None,
+            "kept_row": kept[1] if kept else None,
+        }
+        for (shard, row), kept in copies.items()
+    ]
+    table = pa.Table.from_pylist(rows, schema=DECISION_SCHEMA)
+    for shard, part in split_by_partition(table, table["shard"].to_numpy()).items():
+        write_decisions(str(folder / stage), shard, part)
+    return str(folder / stage)
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Place, Place | None]], list[str]]:
+    """Each stage removes some of what those before it left, exact and near for the sake of others."""
+    draw, folder = random.Random(11), tmp_path_factory.mktemp("found")
+    left = [(shard, row) for shard in range(_NUM_SHARDS) for row in range(_ROWS)]
+    found: dict[str, dict[Place, Place | None]] = {}
+    for stage in ("exact", "near", "contamination"):
+        gone = set(draw.sample(left, 50))
+        left = [place for place in left if place not in gone]
+        found[stage] = {place: None if stage == "contamination" else draw.choice(left) for place in sorted(gone)}
+    return found, [decide(folder, stage, copies) for stage, copies in found.items()]
+
+
+def resolved(found: list[str], folder: Path, carrier: Carrier, in_memory: int) -> dict[str, bytes]:
+    refs = [ShardRef(index, 0, f"s{index}") for index in range(_NUM_SHARDS)]
+    run_resolve(Engine(carrier=carrier), refs, found, str(folder), 150, in_memory)
+    files = sorted(path for part in ("decisions", "copies") for path in (folder / part).iterdir())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+def test_a_pipeline_writes_what_the_launcher_writes(
+    carrier: Carrier, stages: tuple[dict[str, dict[Place, Place | None]], list[str]], tmp_path: Path
+) -> None:
+    found = resolved(stages[1], tmp_path / "pipeline", carrier, 149)
+    assert (tmp_path / "pipeline" / "decisions.json").exists()
+    assert found == resolved(stages[1], tmp_path / "here", carrier, 150)
+    assert not (tmp_path / "here" / "decisions.json").exists()  # else both went the same way
+
+
+def test_copies_are_passed_on_and_counted(
+    stages: tuple[dict[str, dict[Place, Place | None]], list[str]], tmp_path: Path
+) -> None:
+    """Against a walk along the copies, one document after the other."""
+    removed, found = stages
+    resolved(found, tmp_path, "files", 150)
+    expected: dict[Place, Place | None] = {}
+    counts: dict[Place, int] = {}
+    for stage, copies in removed.items():
+        for place, first in copies.items():
+            kept = removed["near"].get(first, first) if stage == "exact" and first else first
+            expected[place] = kept
+            if kept:
+                counts[kept] = counts.get(kept, 0) + 1
+    rows = [row for shard in range(_NUM_SHARDS) for row in read_decisions(str(tmp_path), shard).to_pylist()]
+    assert len(rows) == 150
+    assert {row["id"]: row["duplicate_of"] for row in rows} == {
+        name(place): name(kept) if kept else None for place, kept in expected.items()
+    }
+    assert sum(first != expected[place] for place, first in removed["exact"].items()) > 5
+    told = {
+        (shard, row["row"]): row["num_copies"]
+        for shard in range(_NUM_SHARDS)
+        for row in read_copies(str(tmp_path), shard).to_pylist()
+    }
+    assert told == counts
