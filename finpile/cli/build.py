@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import click
 
 from finpile.cli.console import Console, json_option, quantity
 from finpile.cli.display import Display
-from finpile.cli.engine import heavy_imports
+from finpile.cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
 from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -26,27 +25,12 @@ _CALLED_OUT = 0.5
 _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out")
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(cls=BeamOptionsLast)
 @click.argument("config", type=click.Path())
 @click.option("-o", "--out", required=True, help="Output folder or fsspec URL.")
 @click.option("--root", default=None, help="Folder that the config's relative paths start from, instead of its `root`.")
-@click.option(
-    "--runner",
-    type=click.Choice(["local", "spark", "flink", "dataflow"]),
-    default="local",
-    show_default=True,
-    help="Where the pipelines run; all but local take their settings after `--`.",
-)
-@click.option("--workers", type=int, default=None, help="Worker processes of the local runner.  [default: CPU cores]")
-@click.option(
-    "--carrier",
-    type=click.Choice(["files", "shuffle"]),
-    default=None,
-    help="How exchanges travel: scratch files, or the runner's shuffle.  [default: files on local]",
-)
-@click.option("--fresh", is_flag=True, help="Forget what an earlier run finished.")
+@engine_options
 @json_option
-@click.argument("beam_options", nargs=-1, type=click.UNPROCESSED)
 def build_command(
     config: str,
     out: str,
@@ -56,7 +40,6 @@ def build_command(
     carrier: Any,
     fresh: bool,
     as_json: bool,
-    beam_options: tuple[str, ...],
 ) -> None:
     """Build a corpus: documents, tokenizer, token shards, reports.
 
@@ -69,16 +52,9 @@ def build_command(
     console.line(f"building {parsed.name} in {out}", style="bold")
     with heavy_imports():
         from finpile_pipelines.build import build
-        from finpile_pipelines.engine import Engine
 
     display = Display(console)
-    engine = Engine(
-        runner=runner,
-        num_workers=(os.cpu_count() or 1) if workers is None else workers,
-        beam_args=beam_options,
-        carrier=carrier,
-        watch=display.watch,
-    )
+    engine = make_engine(runner, workers, carrier, display)
     with display, locating(config, parsed):
         manifest = build(parsed, out, engine, fresh=fresh, listen=stage_lines(display))
     _close(console, manifest, out, display.num_run)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from finpile.dedup import _kernels, contamination, substrings
+from finpile.dedup import _pair_kernels, contamination, substrings
 from finpile.dedup.clusters import candidate_pairs, components
 from finpile.dedup.exact import document_digests, find_duplicates
 from finpile.dedup.minhash import FAST, NO_KEY, PAPER, band_keys, keys_in_scope, s_curve, signatures
@@ -49,4 +49,4 @@ def compile_kernels() -> None:
     signatures(texts, FAST)
     substrings.compile_kernels()
     contamination.compile_kernels()
-    _kernels.longest_increasing(np.arange(2))  # the one that only long documents need
+    _pair_kernels.longest_increasing(np.arange(2))  # the one that only long documents need

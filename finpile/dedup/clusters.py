@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from finpile.dedup import _kernels
-from finpile.dedup._kernels import I64, U64
+from finpile.dedup import _pair_kernels
+from finpile.dedup._kernels import I64, NO_KEY, U64
 
 #: The largest bucket that gives all its pairs. A larger one of m documents gives 2m - 3: each with the first (star) and
 #: each with its next (chain). All of them stay connected, and m^2 stays out of reach.
@@ -63,13 +63,13 @@ def candidate_pairs(rows: pa.Table) -> pa.Table:
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1], True]) if len(keys) else np.zeros(1, np.int64)
     numbers, local = np.unique(docs, return_inverse=True)
     places = local.astype(np.uint64)
-    packed = np.sort(_kernels.pair_buckets(starts, places, MAX_ALL_PAIRS))
+    packed = np.sort(_pair_kernels.pair_buckets(starts, places, MAX_ALL_PAIRS))
     a = numbers[(packed >> np.uint64(32)).astype(np.int64)]
     b = numbers[(packed & np.uint64(0xFFFFFFFF)).astype(np.int64)]
     sizes = np.diff(starts)
     is_large = sizes > MAX_ALL_PAIRS
     in_large = places[np.repeat(is_large, sizes)]
-    of_large = _kernels.pair_buckets(np.r_[0, np.cumsum(sizes[is_large])], in_large, MAX_ALL_PAIRS)
+    of_large = _pair_kernels.pair_buckets(np.r_[0, np.cumsum(sizes[is_large])], in_large, MAX_ALL_PAIRS)
     schema = PAIR_SCHEMA.with_metadata({LARGE_BUCKETS: str(np.count_nonzero(is_large))})
     columns = [pa.array(a, pa.int64()), pa.array(b, pa.int64()), pa.array(np.isin(packed, of_large), pa.bool_())]
     return pa.Table.from_arrays(columns, schema=schema)
@@ -89,7 +89,7 @@ def components(pairs: pa.Table) -> pa.Table:
     """
     a, b = pairs["a"].to_numpy(), pairs["b"].to_numpy()
     docs, local = np.unique(np.concatenate([a, b]), return_inverse=True)
-    smallest = _kernels.smallest_connected(len(docs), local[: len(a)], local[len(a) :])
+    smallest = _pair_kernels.smallest_connected(len(docs), local[: len(a)], local[len(a) :])
     return _table(docs, docs[smallest], GROUP_SCHEMA)
 
 
@@ -155,7 +155,7 @@ def _shared(keys: U64, docs: I64) -> tuple[U64, I64]:
     order = np.argsort(keys)
     keys, docs = keys[order], docs[order]
     equal = keys[1:] == keys[:-1]
-    several = (np.r_[False, equal] | np.r_[equal, False])[: len(keys)] & (keys != _kernels.NO_KEY)
+    several = (np.r_[False, equal] | np.r_[equal, False])[: len(keys)] & (keys != NO_KEY)
     keys, docs = keys[several], docs[several]  # most rows are gone: the exact order is cheap now
     order = np.lexsort((docs, keys))
     keys, docs = keys[order], docs[order]

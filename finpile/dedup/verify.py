@@ -28,7 +28,7 @@ import pyarrow as pa
 from rapidfuzz.distance import Levenshtein
 
 from finpile.config import NearConfig
-from finpile.dedup import _kernels, clusters, minhash
+from finpile.dedup import _kernels, _pair_kernels, clusters, minhash
 from finpile.dedup._kernels import I64, U64
 from finpile.dedup.numbers import number_sequence, part_by_numbers
 
@@ -268,7 +268,7 @@ def _first_come(edges: I64, judge: _Judge) -> list[NearDuplicate]:
 
 def _jaccard(left: U64, right: U64) -> float:
     """Of two sets, sorted."""
-    common = _kernels.count_common(left, right)
+    common = _pair_kernels.count_common(left, right)
     return float(common / (len(left) + len(right) - common))
 
 
@@ -289,7 +289,7 @@ def _may_be_close(left: array[int], right: array[int], limit: int) -> bool:
         required = longest - q + 1 - q * limit
         if (
             required > 0
-            and _kernels.count_common(*(np.sort(_shingles(words, q)) for words in (left, right))) < required
+            and _pair_kernels.count_common(*(np.sort(_shingles(words, q)) for words in (left, right))) < required
         ):
             return False
     return True
@@ -323,7 +323,7 @@ def _anchors(left: array[int], right: array[int], ngram: int) -> tuple[I64, I64]
     _, a, b = np.intersect1d(left_once, right_once, assume_unique=True, return_indices=True)
     order = np.argsort(left_first[a])
     at_left, at_right = left_first[a][order], right_first[b][order]
-    chosen = _kernels.longest_increasing(at_right)
+    chosen = _pair_kernels.longest_increasing(at_right)
     return at_left[chosen], at_right[chosen]
 
 

@@ -280,7 +280,7 @@ class _Build:
         worth = min(busy, size_bytes // least)
         if worth > _THREADS_DO:
             return replace(engine, num_workers=worth)
-        return replace(engine, num_workers=busy, threads=True)
+        return replace(engine, num_workers=max(1, busy), threads=True)
 
     def _refs(self) -> list[ShardRef]:
         return shard_refs(shards.read_json(shards.join(self._tree.work("ingest"), "tasks.json")))

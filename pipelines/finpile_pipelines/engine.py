@@ -71,10 +71,11 @@ class Tasks(beam.PTransform):
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
         tasks = self._tasks
 
-        def number(_: bytes) -> Iterable[tuple[int, Any]]:
+        def numbered(_: bytes) -> Iterable[tuple[int, Any]]:
             return tasks
 
-        return pipeline | beam.Impulse() | beam.FlatMap(number) | beam.GroupByKey() | "Task" >> beam.FlatMap(_second)
+        grouped = pipeline | beam.Impulse() | beam.FlatMap(numbered) | beam.GroupByKey()  # a group goes to any worker
+        return grouped | "Task" >> beam.FlatMap(_values)
 
 
 class Gather(beam.PTransform):
@@ -96,8 +97,8 @@ class Gather(beam.PTransform):
         return (said, nothing) | beam.Flatten() | beam.GroupByKey() | "Write" >> beam.Map(write)
 
 
-def _second(keyed: tuple[int, Iterable[Any]]) -> Iterable[Any]:
-    return keyed[1]
+def _values(group: tuple[int, Iterable[Any]]) -> Iterable[Any]:
+    return group[1]
 
 
 def _nothing(_: bytes) -> tuple[None, str]:
