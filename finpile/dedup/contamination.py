@@ -15,8 +15,9 @@ Two steps, so that no machine holds the corpus:
 Hashes find, words prove: every match is compared byte by byte, ASCII case aside. Decontaminate after duplicates are
 gone: an item in more than `max_documents` copies of one document would pass for boilerplate.
 
-In the literature a single gram condemns a document, or spoils an item from a fifth of its words on. Here a single one
-would take filings for a sentence that securities law made them share. What real corpora hold of real items:
+In the literature a single gram takes what surrounds it out of a document, or spoils an item from a fifth of its words
+on. Here a single one would take filings for a sentence that securities law made them share. What real corpora hold of
+real items:
 
     .99, .66        LAMBADA, quoted in Mansfield Park
     .43, .37, .32   BoolQ, other revisions of the same paragraphs of Wikipedia
