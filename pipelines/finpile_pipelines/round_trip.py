@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,6 +16,9 @@ from finpile_pipelines.dedup import num_partitions
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.shardrefs import ShardRef
+
+#: Odd, so that no two hashes meet; their low bits, which are as good as random, decide on the high ones.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def there_and_back(
@@ -56,8 +60,11 @@ def there_and_back(
 
 
 def by_hash(ref: ShardRef, rows: pa.Table, num_shards: int) -> Parcels:
-    """A shard's rows to the partitions of their column `hash`."""
-    partition = by_range(rows["hash"].to_numpy(), num_partitions(num_shards))
+    """A shard's rows to the partitions of their column `hash`.
+
+    A minimizer is the smallest hash of many: almost all of them lie in one narrow range, and are spread again here.
+    """
+    partition = by_range(rows["hash"].to_numpy() * _SPREAD, num_partitions(num_shards))
     return Parcels(f"{ref.index:06d}", split_by_partition(rows, partition))
 
 
