@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from finpile import shards
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
-from finpile.digest import multiset_digest, to_hex
+from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, text_arrays, text_views
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 from finpile.split import HELDOUT, assign_split
@@ -226,8 +226,9 @@ def _ledger_parcels(origin: str, rows: pa.Table, parts: Parts) -> Parcels:
 
 
 def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
-    table = rows.sort_by([("digest", "ascending"), ("id", "ascending")]).drop_columns(["digest"])
-    shards.write_parquet(shards.join(root, part.path), table.cast(PUBLISHED_SCHEMA))
+    order = pc.sort_indices(rows, [("digest", "ascending"), ("id", "ascending")])
+    table = rows.drop_columns(["digest"]).cast(PUBLISHED_SCHEMA)
+    shards.write_parquet_sorted(shards.join(root, part.path), table, order)
     heldout = pc.sum(pc.equal(table["split"], HELDOUT)).as_py() or 0
     return {
         **_file(root, part, table),
@@ -236,14 +237,18 @@ def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
         "documents": table.num_rows,
         "heldout": heldout,
         "text_bytes": pc.sum(pc.binary_length(table["text"])).as_py(),
-        "digest": to_hex(multiset_digest(table["id"].to_pylist(), text_views(table))),
+        "digest": to_hex(add(*map(_digest, table.to_batches()))),
     }
+
+
+def _digest(batch: pa.RecordBatch) -> int:
+    return multiset_digest(batch["id"].to_pylist(), text_views(batch))
 
 
 def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     order = [(name, "ascending") for name in ("dataset", "source", "locator", "id", "start", "end", "reason")]
-    table = rows.sort_by(order).cast(PUBLISHED_LEDGER_SCHEMA)
-    shards.write_parquet(shards.join(root, part.path), table)
+    table = rows.cast(PUBLISHED_LEDGER_SCHEMA)
+    shards.write_parquet_sorted(shards.join(root, part.path), table, pc.sort_indices(rows, order))
     return {**_file(root, part, table), "stage": table["stage"][0].as_py(), "removed": _count_removed(table)}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import fsspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from fsspec.core import url_to_fs
@@ -196,6 +197,19 @@ def test_parquet_is_the_same_however_its_table_was_put_together(tmp_path: Path) 
     whole, cut, again = ((tmp_path / name).read_bytes() for name in ("whole", "cut", "again"))
     assert whole == cut == again
     assert shards.read_parquet(str(tmp_path / "cut")).equals(table)
+
+
+@pytest.mark.parametrize("count", [0, 1, 8192, 20_000])
+def test_parquet_written_in_an_order_is_that_of_the_ordered_table(count: int, tmp_path: Path) -> None:
+    texts = [f"{number * 7919 % 10007} stands {'so' * (number % 5)}" for number in range(count)]
+    parts = [pa.table({"number": range(count)[at::3], "text": texts[at::3]}) for at in range(3)]
+    table = pa.concat_tables(parts, promote_options="permissive").cast(
+        pa.schema([("number", pa.int64()), ("text", pa.large_string())])
+    )
+    order = pc.sort_indices(table, [("text", "descending"), ("number", "ascending")])
+    shards.write_parquet_sorted(str(tmp_path / "sorted"), table, order)
+    shards.write_parquet(str(tmp_path / "whole"), table.take(order))
+    assert (tmp_path / "sorted").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_parquet_has_its_row_groups_and_compression(root: str) -> None:

@@ -16,9 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.engine import Engine
+from finpile_pipelines.round_trip import by_hash
+from finpile_pipelines.shardrefs import ShardRef
 from finpile_pipelines.tokenizer_files import load_tokenizer
 
 from finpile.config import SubstringConfig, load_config
+from finpile.dedup import substrings
 from finpile.errors import RunError
 from finpile.ledger import restore
 from finpile.verify import verify
@@ -281,6 +284,17 @@ def test_ledger_names_the_place_of_each_copy_of_the_first_round(two_rounds: Path
         assert before[at : at + len(row["removed_text"])] == row["removed_text"]
         assert (row["duplicate_of"], at) != (row["id"], row["start"])
     assert num_later > 0
+
+
+@pytest.mark.parametrize("scope", ["", "FinPile", "C4"])
+def test_partitions_of_minimizers_are_about_as_large_as_each_other(scope: str) -> None:
+    """The smallest of many hashes is a small number: taken as they are, nearly all would fall into one partition."""
+    draw = random.Random(7)
+    texts = pa.array(["".join(draw.choices(_LETTERS, k=4000)) for _ in range(500)], pa.large_string())
+    rows = substrings.minimizers(substrings.Texts.of_bytes(texts), SubstringConfig(min_length=200), scope, 0)
+    sizes = [part.num_rows for part in by_hash(ShardRef(0, 0, "a"), rows, 25).tables.values()]
+    assert len(sizes) == 25
+    assert max(sizes) < 1.2 * rows.num_rows / 25
 
 
 # --- what does not show
