@@ -30,7 +30,7 @@ from fsspec.core import url_to_fs
 
 #: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
 ROW_GROUP_ROWS = 8192
-_COMPRESSION_LEVEL = 3
+_PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "store_schema": True}
 _BLOCK_BYTES = 1 << 20
 _TEMPORARY = ".tmp"
 _DOMAIN = "finpile-stage-1"
@@ -150,25 +150,13 @@ def read_json(url: str) -> Any:
 def write_parquet(url: str, table: pa.Table, *, durable: bool = True) -> None:
     """One zstd Parquet file with row groups of `ROW_GROUP_ROWS`."""
     with write_atomically(url, durable=durable) as stream:
-        pq.write_table(
-            table.combine_chunks(),
-            stream,
-            compression="zstd",
-            compression_level=_COMPRESSION_LEVEL,
-            row_group_size=ROW_GROUP_ROWS,
-            store_schema=True,
-        )
+        pq.write_table(table.combine_chunks(), stream, row_group_size=ROW_GROUP_ROWS, **_PARQUET)
 
 
 def write_parquet_sorted(url: str, table: pa.Table, order: pa.Array) -> None:
     """The file that `write_parquet` makes of `table.take(order)`, which would copy all of it a second time."""
     table = table.combine_chunks()
-    with (
-        write_atomically(url) as stream,
-        pq.ParquetWriter(
-            stream, table.schema, compression="zstd", compression_level=_COMPRESSION_LEVEL, store_schema=True
-        ) as writer,
-    ):
+    with write_atomically(url) as stream, pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
         for start in range(0, max(1, len(order)), ROW_GROUP_ROWS):  # of no rows there is a row group too
             writer.write_table(table.take(order[start : start + ROW_GROUP_ROWS]), ROW_GROUP_ROWS)
 

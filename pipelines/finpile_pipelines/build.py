@@ -331,7 +331,7 @@ _KERNELS = {
 }
 
 
-#: So many processes at most, and threads are as fast: of what tasks do, about half runs without Python's lock.
+#: So many processes at most, and threads are as fast: kernels, Arrow and compression run without Python's lock.
 _THREADS_DO = 2
 
 

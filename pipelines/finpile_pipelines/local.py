@@ -1,4 +1,4 @@
-"""Beam's local runner with worker processes that are watched.
+"""Beam's local runner with worker processes that are watched, or with threads of this process instead.
 
 `FnApiRunner` waits for ever when a worker process dies. Here the pipeline runs on a thread and the calling thread
 watches: a worker that ends badly (killed, out of memory) fails the run at once, with a message. Workers, in turn, end

@@ -30,7 +30,7 @@ def main() -> None:
 def end_bundles_soon() -> None:
     """Has Beam look at a bundle's state every 5 ms: a bundle's end waits for the next look, by default up to 200 ms.
 
-    Beam has no option for it. A look costs nothing that could be measured.
+    Beam has no option for it.
     """
     from apache_beam.runners.worker.statesampler import StateSampler
 

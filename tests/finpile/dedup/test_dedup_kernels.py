@@ -15,11 +15,12 @@ import pyarrow as pa
 from numba import config
 from numba.core.dispatcher import Dispatcher
 from finpile.config import NearConfig
-from finpile.dedup import FAST, _kernels, band_keys, compile_kernels, find_near_duplicates, verify
+from finpile.dedup import FAST, _kernels, _pair_kernels, band_keys, compile_kernels, find_near_duplicates, verify
 
 def compiled():
-    found = {name: len(value.signatures) for name, value in vars(_kernels).items() if isinstance(value, Dispatcher)}
-    assert len(found) > 8
+    kernels = {**vars(_kernels), **vars(_pair_kernels)}
+    found = {name: len(value.signatures) for name, value in kernels.items() if isinstance(value, Dispatcher)}
+    assert len(found) > 14 and "smallest_connected" in found
     return found
 
 assert config.BOUNDSCHECK == 1
