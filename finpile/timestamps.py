@@ -1,4 +1,5 @@
-"""When a document was published: dates read from fields, headers, HTML, URLs and file names.
+"""When a document was published: dates read from fields, headers, URLs and file names; `finpile.clean.html_dates` reads
+those of HTML.
 
 Evidence is asked for in the order field or header > html > url > filename (`TIMESTAMP_ORIGINS` of `finpile.document`).
 Nothing here looks at the clock or guesses a part that is not written: the same input gives the same moment on every
@@ -10,13 +11,11 @@ All moments are aware, in UTC, and cut to whole seconds. A moment without a zone
 from __future__ import annotations
 
 import functools
-import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from html import unescape
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dateutil import parser as dateutil_parser
 
@@ -126,91 +125,6 @@ def from_url(url: str | None) -> datetime | None:
     path = re.sub(r"^[A-Za-z][\w+.\-]*://[^/?#]*", "", url).split("?", 1)[0].split("#", 1)[0]
     matches = (match for expression in _URL_DATES for match in expression.finditer(path))
     return _first(matches, lambda match: _url_day(*match.groups()))
-
-
-#: Names (`property`, `name`, `itemprop` of <meta>) that give a publication date, best first. Dates of change are not
-#: among them.
-_META_NAMES = (
-    "article:published_time", "og:article:published_time", "article:published", "og:published_time", "datepublished",
-    "parsely-pub-date", "citation_publication_date", "citation_date", "dc.date.issued", "dcterms.issued",
-    "dcterms.created", "dc.date.created", "dc.date", "dcterms.date", "publish-date", "publish_date", "publishdate",
-    "publication_date", "published_date", "pubdate", "sailthru.date", "article.published", "date",
-)  # fmt: skip
-_META = re.compile(r"<meta\b([^>]{1,2000})>", re.IGNORECASE)
-_TIME = re.compile(r"<time\b([^>]{1,2000})>", re.IGNORECASE)
-_ITEMPROP = re.compile(r"""<[a-z][^>]{0,2000}?\bitemprop\s*=\s*["']?datePublished\b[^>]{0,2000}>""", re.IGNORECASE)
-_JSON_LD = re.compile(r"<script\b[^>]{0,500}application/ld\+json[^>]{0,500}>(.*?)</script", re.IGNORECASE | re.DOTALL)
-_JSON_DATE = re.compile(r'"datePublished"\s*:\s*"([^"]{4,64})"')
-_ATTRIBUTE = re.compile(r"""([\w:.\-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
-
-
-def from_html(html: str) -> datetime | None:
-    """The publication date that a page states about itself.
-
-    Asked in this order: <meta> names (`article:published_time` first, plain `date` last), datePublished in JSON-LD,
-    datePublished as itemprop, the first <time datetime>. Only plausible dates count.
-    """
-    return _first(_html_values(html), _plausible_date)
-
-
-def _html_values(html: str) -> Iterator[str]:
-    yield from _meta_values(html)
-    if "datePublished" in html:  # spares nearly all pages two slow searches
-        for script in _JSON_LD.finditer(html):
-            yield from _json_ld_values(script[1])
-        for tag in _ITEMPROP.finditer(html):
-            yield from _attribute_values(tag[0], ("content", "datetime"))
-    for tag in _TIME.finditer(html):
-        yield from _attribute_values(tag[1], ("datetime",))
-
-
-def _meta_values(html: str) -> list[str]:
-    """Contents of the <meta> tags that name a date, best name first, then as they stand in the page."""
-    found = []
-    for tag in _META.finditer(html):
-        attributes = _attributes(tag[1])
-        names = (attributes.get(key, "").strip().lower() for key in ("property", "name", "itemprop"))
-        ranks = [_META_NAMES.index(name) for name in names if name in _META_NAMES]
-        if ranks:
-            found.append((min(ranks), attributes.get("content", "")))
-    return [content for _, content in sorted(found, key=lambda entry: entry[0])]
-
-
-def _json_ld_values(script: str) -> Iterator[str]:
-    """datePublished of a JSON-LD block, wherever it is nested; read by pattern where the block is not valid JSON."""
-    try:
-        yield from _walk(json.loads(script))
-    except (ValueError, RecursionError):
-        yield from (match[1] for match in _JSON_DATE.finditer(script))
-
-
-def _walk(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        value = node.get("datePublished")
-        if isinstance(value, str):
-            yield value
-        node = list(node.values())
-    if isinstance(node, list):
-        for child in node:
-            yield from _walk(child)
-
-
-def _attribute_values(tag: str, names: tuple[str, ...]) -> Iterator[str]:
-    attributes = _attributes(tag)
-    return (attributes[name] for name in names if attributes.get(name))
-
-
-def _attributes(tag: str) -> dict[str, str]:
-    """Attributes of a start tag; of a repeated one the first counts, as in HTML."""
-    found: dict[str, str] = {}
-    for name, double, single, bare in _ATTRIBUTE.findall(tag):
-        found.setdefault(name.lower(), unescape(double or single or bare))
-    return found
-
-
-def _plausible_date(value: str) -> datetime | None:
-    moment = parse(value)
-    return moment if moment is not None and is_plausible(moment) else None
 
 
 def _from_text(text: str) -> datetime | None:

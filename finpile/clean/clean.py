@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from finpile import timestamps
 from finpile.clean import c4
 from finpile.clean.html import HtmlError, to_text
+from finpile.clean.html_dates import from_html
 from finpile.clean.normalise import normalise
 from finpile.clean.rules import Filter, Rejection, Span, apply_all, byte_spans, filter_named, without
 from finpile.config import SourceConfig
@@ -240,7 +241,7 @@ class _Work:
 
     def _evidence(self, row: _Row, html: str | None) -> Iterator[tuple[str, datetime | None]]:
         if html is not None:
-            yield "html", timestamps.from_html(html)
+            yield "html", from_html(html)
         yield "url", timestamps.from_url(row.url)
         if self.source.date_pattern:
             yield "filename", timestamps.from_name(_RECORD.sub("", row.locator), self.source.date_pattern)
