@@ -78,8 +78,8 @@ def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None
     With --compare, Table 3 too: the build's training documents counted with each TOKENIZER (as for `finpile tokenizer
     compare`) and with the build's own.
     """
+    from finpile.manifest import load_manifest
     from finpile.tree import Tree
-    from finpile.verify import load_manifest
 
     console = Console(as_json)
     tree = Tree(out)

@@ -22,8 +22,9 @@ from finpile import shards
 from finpile.document import PUBLISHED_SCHEMA
 from finpile.errors import InputError, IntegrityError
 from finpile.ledger import LEDGER_SCHEMA
+from finpile.manifest import load_manifest
 from finpile.tree import Tree
-from finpile.verify import load_manifest, verify
+from finpile.verify import verify
 
 Row = dict[str, Any]
 Change = Callable[[list[Row]], list[Row] | None]

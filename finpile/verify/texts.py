@@ -1,13 +1,8 @@
-"""`finpile verify`: the laws of a finished build, checked on what lies on disk.
-
-Nothing here trusts the run that wrote the tree: files are read and hashed again, and kept text and ledger are put
-together again to the text that went in.
-"""
+"""Laws of documents and ledger: kept text and ledger are put together again to the text that went in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -18,85 +13,20 @@ from finpile import shards
 from finpile.clean.clean import BEFORE_FILTERS
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
-from finpile.errors import InputError
 from finpile.ledger import restore
 from finpile.split import HELDOUT, assign_split
 from finpile.tree import COPY_STAGES, DEDUP_STAGES, STAGES, Tree
+from finpile.verify.law import Advance, Law, law
 
 #: The spans `(start, end, removed_text)` of each id.
 _Spans = dict[str, list[tuple[int, int, bytes]]]
 
-_PUBLISHED = ("documents", "removed", "tokenizer", "tokens", "reports")
-_MAX_NAMED = 3
 
-
-@dataclass(frozen=True, slots=True)
-class Law:
-    """One law and how it stands."""
-
-    name: str
-    holds: bool
-    detail: str
-    """What was counted; where the law is broken, the first places."""
-
-
-def verify(out: str, advance: Callable[[float], None] = lambda size_bytes: None) -> list[Law]:
-    """Checks every law of the tree `out`; `advance` is told of the bytes read.
-
-    Raises: InputError where `out` holds no finished build.
-    """
-    tree = Tree(out)
-    manifest = load_manifest(tree)
+def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+    """Reads documents and ledger once more; `advance` receives the bytes read."""
     audit = _Audit(tree, manifest)
-    laws = [_files_are_as_recorded(tree, manifest, advance)]
-    if not laws[0].holds:
-        return laws  # the rest would read files that are known to be wrong
     audit.read(advance)
-    return [*laws, *audit.laws()]
-
-
-def load_manifest(tree: Tree, *, through: str = "split") -> dict[str, Any]:
-    """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
-
-    Raises: InputError where there is none.
-    """
-    if not shards.exists(tree.manifest):
-        raise InputError(
-            f"{tree.root} holds no finished build (no manifest.json): run `finpile build CONFIG.yaml -o {tree.root}`"
-        )
-    try:
-        manifest: dict[str, Any] = shards.read_json(tree.manifest)
-        stages = {stage["stage"] for stage in manifest["stages"]}
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(tree) from error
-    if "split" not in stages or stages != set(STAGES[: len(stages)]):
-        raise _damaged(tree)
-    if through not in stages:
-        raise InputError(f"{tree.root} was built without the stage {through}: run `finpile build` for it")
-    return manifest
-
-
-def _damaged(tree: Tree) -> InputError:
-    return InputError(
-        f"{tree.manifest} is damaged, or no manifest of a build: delete it and run the build's command again"
-    )
-
-
-def _files_are_as_recorded(tree: Tree, manifest: Mapping[str, Any], advance: Callable[[float], None]) -> Law:
-    recorded = {file["path"]: file for stage in manifest["stages"] for file in stage["files"]}
-    wrong = []
-    for path, expected in sorted(recorded.items()):
-        if not shards.exists(shards.join(tree.root, path)):
-            wrong.append(f"{path} is missing")
-            continue
-        found = shards.file_record(tree.root, path)
-        advance(found.size_bytes)
-        if found.checksum != expected["checksum"]:
-            wrong.append(f"{path} is altered")
-    for folder in _PUBLISHED:
-        names = (f"{folder}/{name}" for name in shards.list_files(shards.join(tree.root, folder)))
-        wrong += [f"{name} is not of this build" for name in names if name not in recorded]
-    return _law("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")
+    return audit.laws()
 
 
 class _Copy(NamedTuple):
@@ -140,7 +70,7 @@ class _Audit:
         self._num_heldout = 0
         self._wrong_split: list[str] = []
 
-    def read(self, advance: Callable[[float], None]) -> None:
+    def read(self, advance: Advance) -> None:
         for table in self._tables("removed"):
             self._read_spans(table)
             advance(table.nbytes)
@@ -156,7 +86,7 @@ class _Audit:
             self._text_is_restored(*DEDUP_STAGES, digest="digest", found=self._digests),
             self._text_is_restored("clean", digest="digest_before_filters", found=self._digests_before),
             self._duplicates_are_kept(),
-            _law("every id is that of its source and locator, once", self._wrong_ids, f"{len(self._ids):,} documents"),
+            law("every id is that of its source and locator, once", self._wrong_ids, f"{len(self._ids):,} documents"),
             self._heldout_is_later(),
         ]
 
@@ -238,7 +168,7 @@ class _Audit:
             total += read
             if read != kept + removed:
                 wrong.append(f"{'/'.join(source)}: {read} read, {kept} kept, {removed} removed")
-        return _law("documents read = kept + removed, for every source", wrong, f"{total:,} documents read")
+        return law("documents read = kept + removed, for every source", wrong, f"{total:,} documents read")
 
     def _text_is_restored(self, *stages: str, digest: str, found: Mapping[tuple[str, str], int]) -> Law:
         wrong = []
@@ -248,21 +178,14 @@ class _Audit:
             if to_hex(add(found.get(source, 0))) != row[digest]:
                 wrong.append(f"{'/'.join(source)}: the text before {stages[0]} does not come back")
         names = " and ".join([", ".join(stages[:-1]), stages[-1]] if len(stages) > 1 else stages)
-        return _law(f"kept text + ledger = the text before {names}, byte for byte", wrong, f"{len(rows)} sources")
+        return law(f"kept text + ledger = the text before {names}, byte for byte", wrong, f"{len(rows)} sources")
 
     def _duplicates_are_kept(self) -> Law:
         gone = [f"{copies[0].id} is for {kept}, which is not kept" for kept, copies in sorted(self._wanted.items())]
-        return _law(
+        return law(
             "every duplicate's kept copy is kept", [*gone, *self._wrong_copies], f"{self._num_copies:,} duplicates"
         )
 
     def _heldout_is_later(self) -> Law:
         counted = f"{self._num_heldout:,} documents after {self._heldout_after or 'no day'}"
-        return _law("what is held out is later than all that is trained on", self._wrong_split, counted)
-
-
-def _law(name: str, wrong: list[str], counted: str) -> Law:
-    if not wrong:
-        return Law(name, True, counted)
-    more = f" (and {len(wrong) - _MAX_NAMED} more)" if len(wrong) > _MAX_NAMED else ""
-    return Law(name, False, "; ".join(wrong[:_MAX_NAMED]) + more)
+        return law("what is held out is later than all that is trained on", self._wrong_split, counted)

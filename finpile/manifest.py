@@ -1,0 +1,36 @@
+"""The manifest of a finished build."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from finpile import shards
+from finpile.errors import InputError
+from finpile.tree import STAGES, Tree
+
+
+def load_manifest(tree: Tree, *, through: str = "split") -> dict[str, Any]:
+    """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
+
+    Raises: InputError where there is none.
+    """
+    if not shards.exists(tree.manifest):
+        raise InputError(
+            f"{tree.root} holds no finished build (no manifest.json): run `finpile build CONFIG.yaml -o {tree.root}`"
+        )
+    try:
+        manifest: dict[str, Any] = shards.read_json(tree.manifest)
+        stages = {stage["stage"] for stage in manifest["stages"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(tree) from error
+    if "split" not in stages or stages != set(STAGES[: len(stages)]):
+        raise _damaged(tree)
+    if through not in stages:
+        raise InputError(f"{tree.root} was built without the stage {through}: run `finpile build` for it")
+    return manifest
+
+
+def _damaged(tree: Tree) -> InputError:
+    return InputError(
+        f"{tree.manifest} is damaged, or no manifest of a build: delete it and run the build's command again"
+    )
