@@ -1,0 +1,199 @@
+"""Byte accounts: what became of every byte of an input.
+
+A reader claims all of its decompressed input, in order, as spans `start:end` of the stream that it is given:
+
+- `Record`: a document, or what its `parse` says is none;
+- `Content`: bytes that several records share, as the columns of a Parquet file, whose records have empty spans;
+- `Lost`: bytes that only a row of the ledger holds;
+- `Structure`: bytes of the format itself, of one of the kinds in `STRUCTURE`.
+
+`Books` adds the claims up. Bytes that a reader leaves out become a row `unclaimed_bytes`, so that
+
+    decompressed bytes = bytes of records + bytes in the ledger + bytes of members + bytes of structure
+
+holds for every input, whatever its reader does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from finpile.document import RawDocument
+from finpile.ledger import Removal
+
+#: What may be neither a record nor in the ledger: kinds of structure.
+STRUCTURE = {
+    "white_space": "jsonl, sgml, edgar: blank lines, and white space between records",
+    "sgml_prolog": "sgml: the DOCTYPE line",
+    "edgar_header": "edgar: the submission's header and its end tag",
+    "parquet_footer": "parquet: magic numbers, footer, page index and bloom filters",
+    "parquet_column": "parquet: a column that is not read",
+    "warc_header": "warc: the header of a record, and the line ends behind its block",
+    "warc_record": "warc: a record that carries no document (warcinfo, request, metadata, revisit, ...)",
+    "archive": "tar, zip: headers, directory, padding, end marks",
+    "unwanted_member": "tar, zip: a file that the source's `members` leave out",
+}
+
+
+class Record(NamedTuple):
+    """One record of the format."""
+
+    start: int
+    end: int
+    locator: str
+    raw: bytes
+    """The record's bytes, for the ledger where `parse` raises."""
+    parse: Callable[[], RawDocument | Removal]
+    """Called once, at once; whatever it raises makes a row `reader_error` of this record alone."""
+
+
+class Content(NamedTuple):
+    """Bytes that records are read from where none has bytes of its own."""
+
+    start: int
+    end: int
+
+
+class Lost(NamedTuple):
+    """Bytes of no record. An empty span adds a row without bytes, such as a note on the record before it."""
+
+    start: int
+    end: int
+    row: Removal
+
+
+class Structure(NamedTuple):
+    """Bytes of the format itself."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class Total(NamedTuple):
+    """The size of what the spans refer to, from a reader that decompresses by itself: its last claim."""
+
+    num_bytes: int
+
+
+Claim = Record | Content | Lost | Structure | Total
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Account:
+    """What became of the bytes of one input: a file, or a file in an archive."""
+
+    dataset: str
+    source: str
+    locator: str
+    stored_bytes: int
+    """As they lie on disk or in the archive, compressed or not."""
+    decompressed_bytes: int
+    record_bytes: int
+    ledger_bytes: int
+    """Bytes that only rows of the ledger stand for."""
+    member_bytes: int
+    """Bytes of archive members that have accounts of their own."""
+    structure: Mapping[str, int]
+    """Bytes by kind of `STRUCTURE`."""
+    skipped_bytes: int
+    """Stored bytes that could not be decompressed: no decompressed bytes correspond to them."""
+    documents: int
+    removals: int
+    removed_bytes: int
+    """Bytes of `removed_text` of the removals."""
+
+    def balance(self) -> int:
+        """Decompressed bytes that are neither record, ledger, member nor structure; 0 by law."""
+        claimed = self.record_bytes + self.ledger_bytes + self.member_bytes + sum(self.structure.values())
+        return self.decompressed_bytes - claimed
+
+
+ACCOUNT_SCHEMA = pa.schema(
+    [
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("locator", pa.string(), nullable=False),
+        pa.field("stored_bytes", pa.int64(), nullable=False),
+        pa.field("decompressed_bytes", pa.int64(), nullable=False),
+        pa.field("record_bytes", pa.int64(), nullable=False),
+        pa.field("ledger_bytes", pa.int64(), nullable=False),
+        pa.field("member_bytes", pa.int64(), nullable=False),
+        pa.field("structure", pa.map_(pa.string(), pa.int64()), nullable=False),
+        pa.field("skipped_bytes", pa.int64(), nullable=False),
+        pa.field("documents", pa.int64(), nullable=False),
+        pa.field("removals", pa.int64(), nullable=False),
+        pa.field("removed_bytes", pa.int64(), nullable=False),
+    ]
+)
+
+
+@dataclass(slots=True)
+class Books:
+    """The running account of one input."""
+
+    dataset: str
+    source: str
+    locator: str
+    stored_bytes: int = 0
+    record_bytes: int = 0
+    ledger_bytes: int = 0
+    member_bytes: int = 0
+    structure: dict[str, int] = field(default_factory=dict)
+    skipped_bytes: int = 0
+    documents: int = 0
+    removals: int = 0
+    removed_bytes: int = 0
+    claimed: int = 0
+    """Every byte before this one is accounted for."""
+
+    def gap(self, start: int, end: int) -> int:
+        """Bytes that a claim of `start:end` leaves out behind the last one.
+
+        Raises: ValueError for a claim that overlaps an earlier one, which is an error of the reader.
+        """
+        if start > end or (start < self.claimed and start < end):
+            raise ValueError(f"{self.locator}: bytes {start} to {end} are claimed twice, up to {self.claimed}")
+        return max(0, start - self.claimed)
+
+    def take(self, end: int, item: RawDocument | Removal | str | None) -> None:
+        """Counts the bytes up to `end` as a document's, a row's, structure of that kind, or (None) as content."""
+        num_bytes = max(0, end - self.claimed)
+        self.claimed = max(self.claimed, end)
+        if isinstance(item, str):
+            if item not in STRUCTURE:
+                raise ValueError(f"{item!r} is no kind of structure; known: {', '.join(STRUCTURE)}")
+            self.structure[item] = self.structure.get(item, 0) + num_bytes
+        elif isinstance(item, Removal):
+            self.ledger_bytes += num_bytes
+            self.count(item)
+        else:
+            self.record_bytes += num_bytes
+            self.documents += item is not None
+
+    def count(self, row: Removal) -> None:
+        """Counts a row without bytes of its own."""
+        self.removals += 1
+        self.removed_bytes += len(row.removed_text)
+
+    def close(self, decompressed_bytes: int) -> Account:
+        """The account of an input of that size."""
+        return Account(
+            dataset=self.dataset,
+            source=self.source,
+            locator=self.locator,
+            stored_bytes=self.stored_bytes,
+            decompressed_bytes=decompressed_bytes,
+            record_bytes=self.record_bytes,
+            ledger_bytes=self.ledger_bytes,
+            member_bytes=self.member_bytes,
+            structure=dict(sorted(self.structure.items())),
+            skipped_bytes=self.skipped_bytes,
+            documents=self.documents,
+            removals=self.removals,
+            removed_bytes=self.removed_bytes,
+        )
