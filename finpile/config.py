@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from finpile.errors import ConfigError
+from finpile.limits import LimitsConfig
 from finpile.strict_yaml import load_yaml, nearest
 
 FORMATS = ("jsonl", "parquet", "text", "edgar", "warc", "sgml")
@@ -56,6 +57,8 @@ class SourceConfig:
     clean: CleanConfig = field(default_factory=CleanConfig)
     license: str | None = None
     """Usage rights of every document that does not name its own."""
+    limits: LimitsConfig | None = None
+    """The most that one input of this source may cost; the corpus's limits where null."""
 
     def __post_init__(self) -> None:
         for key in ("name", "dataset"):
@@ -324,10 +327,14 @@ class CorpusConfig:
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     tokens: TokensConfig = field(default_factory=TokensConfig)
     report: ReportConfig = field(default_factory=ReportConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    """The most that one input may cost, in every source that has no limits of its own."""
 
     def __post_init__(self) -> None:
         if not self.sources:
             raise ConfigError("the corpus has no sources: list at least one under `sources:`")
+        bounded = tuple(dataclasses.replace(source, limits=source.limits or self.limits) for source in self.sources)
+        object.__setattr__(self, "sources", bounded)  # so that a source, alone, says all of how it is read
         known = sorted({source.dataset for source in self.sources})
         for name in self.tokenizer.train_on:
             _one_of("tokenizer.train_on", name, known)

@@ -18,7 +18,8 @@ from finpile.config import EvalSetConfig, SourceConfig
 from finpile.dedup.contamination import ITEM_SCHEMA
 from finpile.errors import InputError
 from finpile.sources.base import InputFile, list_inputs
-from finpile.sources.streams import BrokenStream, ByteStream, blocks_of, decompress, split_codecs
+from finpile.sources.compression import decompress, split_codecs
+from finpile.sources.streams import BrokenStream, ByteStream, blocks_of
 from finpile.strict_yaml import nearest
 
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet")

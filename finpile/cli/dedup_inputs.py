@@ -18,7 +18,7 @@ from finpile.document import RawDocument
 from finpile.errors import ConfigError, InputError
 from finpile.ledger import Removal
 from finpile.sources.base import InputFile, list_inputs, read_file
-from finpile.sources.streams import split_codecs
+from finpile.sources.compression import split_codecs
 from finpile.strict_yaml import nearest
 
 #: All inputs are one dataset; its sources are named after their format.

@@ -10,18 +10,38 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
-from finpile.sources.streams import BLOCK_BYTES, BrokenStream, ByteStream, Readable
+from finpile.sources.streams import BLOCK_BYTES, Block, BrokenStream, ByteStream, Readable
 
 #: An archive that cannot seek (a .zip inside a .tar) is kept in memory up to this size, else in a temporary file.
 _SPOOL_BYTES = 1 << 26
 
 
 class Member(NamedTuple):
-    """A regular file of an archive; its blocks are to be read, if at all, before the next member is asked for."""
+    """A regular file of an archive; its blocks are to be read, if at all, before the next item is requested."""
 
     path: str
     locator: str
-    blocks: Iterator[bytes]
+    blocks: Iterator[Block]
+
+
+class Gap(NamedTuple):
+    """Bytes of an archive that belong to no member that could be read; a row of the ledger."""
+
+    locator: str
+    reason: str
+    """One of `finpile.sources.REASONS`."""
+    detail: str
+    num_bytes: int
+    head: bytes = b""
+    """The first of them, 64 KiB at most."""
+
+
+class Structure(NamedTuple):
+    """Bytes of an archive that its format declares: headers, padding, end marks, links and folders."""
+
+    num_bytes: int
+    """Negative for the holes of a sparse file, which its member has and the archive does not."""
+    kind: str
 
 
 def archive_kind(path: str) -> str | None:
@@ -29,8 +49,11 @@ def archive_kind(path: str) -> str | None:
     return next((kind for kind in (".tar", ".zip") if path.lower().endswith(kind)), None)
 
 
-def walk(kind: str, stream: Any, locator: str) -> Iterator[Member]:
-    """The regular files of an archive.
+def walk(kind: str, stream: Any, locator: str) -> Iterator[Member | Gap | Structure]:
+    """The regular files of an archive, in its order, and what lies between them.
+
+    Of a .tar, the bytes of members, gaps and structure sum up to those of the archive. Of a .zip, the members' bytes
+    are decompressed, and gaps alone are counted beside them.
 
     Raises: BrokenStream with the archive's locator where it is cut or corrupt, after all members before that point;
         a member's blocks raise it with the member's locator where the member alone is.

@@ -22,14 +22,17 @@ from finpile.config import SourceConfig
 from finpile.document import RawDocument, document_id
 from finpile.errors import ConfigError, InputError
 from finpile.ledger import Removal
-from finpile.sources.archives import Member, archive_kind, readable_name, walk
-from finpile.sources.streams import BrokenStream, ByteStream, blocks_of, decompress, split_codecs
+from finpile.sources.archives import Gap, Member, Structure, archive_kind, readable_name, walk
+from finpile.sources.compression import decompress, split_codecs
+from finpile.sources.streams import BrokenStream, ByteStream, blocks_of
 
 STAGE = "ingest"
 
 #: Why an input became no document: all reasons of stage `ingest`.
 REASONS = {
     "empty_file": "a file or member of no bytes",
+    "too_large": "a record or file above `limits.record` or `limits.member`; `removed_text` has its head",
+    "decompression_bomb": "a file that expands more than `limits.ratio` says; what was decoded before is kept",
     "unreadable_file": "cannot be opened or read, or is not what its name says",
     "truncated_file": "cut: what stood before the cut is kept, the unfinished record is in `removed_text`",
     "corrupt_file": "compressed data that stop making sense partway: what stood before is kept",
@@ -223,10 +226,10 @@ def _read(stream: Any, path: str, locator: str, source: SourceConfig) -> Iterato
     kind = archive_kind(stem)
     if kind or getattr(reader, "DECOMPRESS", True):
         for codec in codecs:
-            stream = ByteStream(decompress(blocks_of(stream, locator), codec, locator))
+            stream = ByteStream(decompress(blocks_of(stream, locator), codec, locator), locator, source.limits)
     must_seek = kind == ".zip" or (kind is None and getattr(reader, "SEEKS", False))
     if not must_seek and not isinstance(stream, ByteStream):
-        stream = ByteStream(blocks_of(stream, locator))
+        stream = ByteStream(blocks_of(stream, locator), locator, source.limits)
     if _is_empty(stream):
         yield removal(source, locator, "empty_file")
     elif kind:
@@ -243,16 +246,24 @@ def _is_empty(stream: Any) -> bool:
     return is_empty
 
 
-def _read_archive(members: Iterator[Member], locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
+def _read_archive(
+    items: Iterator[Member | Gap | Structure], locator: str, source: SourceConfig
+) -> Iterator[RawDocument | Removal]:
     num_matching = 0
     passed_over: list[str] = []
-    for member in members:
+    for member in items:
+        if isinstance(member, Gap):
+            yield removal(source, member.locator, member.reason, member.detail, member.head)
+        if not isinstance(member, Member):
+            continue
         if not _matches(member.path, source.members):
             passed_over += [member.path] if len(passed_over) < _NUM_NAMES_SHOWN else []
             continue
         num_matching += 1
         try:
-            yield from _read(ByteStream(member.blocks), member.path, member.locator, source)
+            yield from _read(
+                ByteStream(member.blocks, member.locator, source.limits), member.path, member.locator, source
+            )
         except BrokenStream as broken:
             if broken.locator != member.locator:  # the archive itself is broken: there is no next member
                 broken.detail += f", in {member.path}"

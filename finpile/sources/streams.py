@@ -1,40 +1,60 @@
 """Byte streams that never let a cut or corrupt file pass for a whole one.
 
 A reader of the standard library answers a cut file with fewer bytes, or drops what it had in hand when it raises. A
-`ByteStream` hands out every byte before the defect and only then raises `BrokenStream`.
+`ByteStream` returns every byte before the defect, raises `BrokenStream`, and continues behind the gap where its format
+can be entered again.
 """
 
 from __future__ import annotations
 
-import bz2
 import io
-import lzma
-import zlib
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
-
-import zstandard
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
 from finpile.errors import InputError
+from finpile.limits import HEAD_BYTES, LimitsConfig
 
-#: Compressed bytes decoded at once: small, since one block of them may decode to a thousand times as much.
+#: Bytes that are read, or decoded, at once.
 BLOCK_BYTES = 1 << 16
-_GZIP_WINDOW = 16 + zlib.MAX_WBITS  # zlib's manual: 16 is added for a gzip header and trailer
-_ZSTD_MAX_WINDOW_BYTES = 1 << 31  # what `zstd --long=31`, its longest window, needs
 
 
 class BrokenStream(InputError):
-    """The bytes end, or stop making sense, before their format says so.
+    """The bytes end, or stop making sense, before their format says so; or they exceed a limit.
 
     `partial` holds the bytes of the record that was being read; `locator` names the file or member with the defect.
     """
 
-    def __init__(self, reason: str, locator: str, detail: str) -> None:
+    def __init__(
+        self, reason: str, locator: str, detail: str, *, can_resume: bool = False, skipped_bytes: int = 0
+    ) -> None:
         super().__init__(f"{locator}: {detail}")
         self.reason = reason
         self.locator = locator
         self.detail = detail
         self.partial = b""
+        self.can_resume = can_resume
+        """Whether bytes follow behind the gap: `ByteStream.resume` goes on with them."""
+        self.skipped_bytes = skipped_bytes
+        """Bytes of the outer level (compressed file, archive) that were lost. 0: a checksum is wrong, and none is."""
+
+
+#: An item of what a stream is made of: bytes, or a gap between them.
+Block = bytes | BrokenStream
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """A record above `limits.record`, which the stream has passed over."""
+
+    head: bytes
+    """Its first 64 KiB."""
+    num_bytes: int
+    """All of it."""
+
+    def detail(self, limits: LimitsConfig) -> str:
+        """For the ledger."""
+        return f"a record of {self.num_bytes} bytes, more than limits.record ({limits.record_bytes}); its head is kept"
 
 
 class Readable(Protocol):
@@ -46,11 +66,17 @@ class Readable(Protocol):
 class ByteStream(io.BufferedIOBase):
     """A forward-only binary stream over blocks of bytes.
 
-    Where the blocks end in `BrokenStream`, `read(n)` first returns all that is left; `read()` and `readline()`, whose
-    result would be taken for whole, raise it with that rest as its `partial`.
+    At a `BrokenStream`, raised by `blocks` or among them, `read(n)` first returns all that is left; `read()` and
+    `readline()`, whose result would be taken for whole, raise it with that rest as its `partial`. It is raised again
+    by each further read, until `resume()`. `tell()` counts the bytes returned, over gaps too.
+
+    No result of `read()`, `readline()` or `lines()` is larger than `limits.record`.
     """
 
-    def __init__(self, blocks: Iterator[bytes]) -> None:
+    def __init__(self, blocks: Iterator[Block], locator: str = "", limits: LimitsConfig | None = None) -> None:
+        self.limits = limits or LimitsConfig()
+        self._locator = locator
+        self._record_bytes = self.limits.record_bytes
         self._blocks = blocks
         self._block = b""
         self._at = 0  # next byte of `_block`
@@ -72,6 +98,15 @@ class ByteStream(io.BufferedIOBase):
         self._before = self.tell() - len(data)
         self._block, self._at = data + self._block[self._at :], 0
 
+    def resume(self) -> None:
+        """Lets reads continue behind the gap that was raised last.
+
+        Raises: BrokenStream again where nothing follows it (`can_resume` is false).
+        """
+        if self._broken is not None and not self._broken.can_resume:
+            raise self._broken
+        self._broken = None
+
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Skips forward; stops at the end."""
         if whence != io.SEEK_SET or offset < self.tell():
@@ -82,7 +117,7 @@ class ByteStream(io.BufferedIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
-            return self._read_all()
+            return self._whole(self.read_all(), can_resume=False)
         parts: list[bytes] = []
         missing = size
         while missing > 0:
@@ -107,33 +142,56 @@ class ByteStream(io.BufferedIOBase):
     def readline(self, size: int | None = -1, /) -> bytes:
         if size is not None and size >= 0:
             return super().readline(size)
-        end = self._block.find(b"\n", self._at) + 1
-        if end:
-            line = self._block[self._at : end]
-            self._at = end
-            return line
-        return self._read_until(b"\n")
+        return self._whole(self._line(), can_resume=True)
 
     def __iter__(self) -> Iterator[bytes]:
         while line := self.readline():
             yield line
 
-    def _read_all(self) -> bytes:
+    def lines(self) -> Iterator[bytes | TooLarge]:
+        """The rest by lines, their ends included. A line above `limits.record` is passed over, up to its end."""
+        while line := self._line():
+            yield line
+
+    def read_all(self) -> bytes | TooLarge:
+        """The rest; above `limits.record` it is passed over."""
         return self._read_until(None)
 
-    def _read_until(self, mark: bytes | None) -> bytes:
+    def _line(self) -> bytes | TooLarge:
+        end = self._block.find(b"\n", self._at) + 1
+        if end and end - self._at <= self._record_bytes:
+            line = self._block[self._at : end]
+            self._at = end
+            return line
+        return self._read_until(b"\n")
+
+    def _read_until(self, mark: bytes | None) -> bytes | TooLarge:
         parts: list[bytes] = []
+        size = 0
+        is_large = False
         try:
             while self._fill():
                 end = self._block.find(mark, self._at) + 1 if mark else 0
-                parts.append(self._block[self._at : end or len(self._block)])
-                self._at += len(parts[-1])
+                piece = self._block[self._at : end or len(self._block)]
+                self._at += len(piece)
+                size += len(piece)
+                if not is_large:
+                    parts.append(piece)
+                    if size > self._record_bytes:
+                        is_large, parts = True, [_head(parts)]
                 if end:
                     break
         except BrokenStream as broken:
             broken.partial = b"".join(parts)
             raise
-        return b"".join(parts)
+        return TooLarge(parts[0], size) if is_large else b"".join(parts)
+
+    def _whole(self, found: bytes | TooLarge, can_resume: bool) -> bytes:
+        if isinstance(found, bytes):
+            return found
+        broken = BrokenStream("too_large", self._locator, found.detail(self.limits), can_resume=can_resume)
+        broken.partial = found.head
+        raise broken
 
     def _fill(self) -> bool:
         """Whether there is a next byte."""
@@ -141,98 +199,42 @@ class ByteStream(io.BufferedIOBase):
             if self._broken is not None:
                 raise self._broken
             self._before, self._at = self.tell(), 0
+            self._block = b""
             try:
-                self._block = b""
-                self._block = next(self._blocks)
-            except StopIteration:
-                return False
+                item = next(self._blocks, None)
             except BrokenStream as broken:
-                self._broken = broken
-                raise
+                item = broken
+            if item is None:
+                return False
+            if isinstance(item, BrokenStream):
+                self._broken = item
+                raise item
+            self._block = item
         return True
 
 
-def blocks_of(stream: Readable, locator: str) -> Iterator[bytes]:
-    """The stream's bytes in blocks. A failing read (disk, network) is a `BrokenStream`."""
-    try:
-        while block := stream.read(BLOCK_BYTES):
-            yield block
-    except OSError as error:
-        raise BrokenStream("unreadable_file", locator, f"reading failed: {error}") from error
+def _head(parts: list[bytes]) -> bytes:
+    head = b""
+    for part in parts:
+        head += part[: HEAD_BYTES - len(head)]
+        if len(head) >= HEAD_BYTES:
+            break
+    return head
 
 
-def _zstd_frame() -> Any:
-    """A decoder of its own: those of one `ZstdDecompressor` share its state, so only one of them could be in use."""
-    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW_BYTES).decompressobj()
-
-
-#: Objects with `decompress`, `eof` and `unused_data`, each for one frame (gzip: member; bz2, xz: stream).
-_DECODERS: dict[str, Callable[[], Any]] = {
-    ".gz": lambda: zlib.decompressobj(_GZIP_WINDOW),
-    ".zst": _zstd_frame,
-    ".bz2": bz2.BZ2Decompressor,
-    ".xz": lzma.LZMADecompressor,
-}
-_DECODE_ERRORS = (zlib.error, zstandard.ZstdError, lzma.LZMAError, OSError, EOFError, ValueError)
-#: Formats whose frames may be followed by zero bytes (gzip on tapes; xz: The .xz File Format §2.2).
-_ZERO_PADDED = (".gz", ".xz")
-_SHORT_SUFFIXES = {".tgz": ".tar.gz", ".tbz2": ".tar.bz2", ".txz": ".tar.xz", ".tzst": ".tar.zst"}
-
-
-def split_codecs(path: str) -> tuple[str, list[str]]:
-    """The path without the suffixes of its compression, and these, outermost first.
-
-    >>> split_codecs("a/news.jsonl.zst")
-    ('a/news.jsonl', ['.zst'])
-    """
-    codecs: list[str] = []
+def blocks_of(stream: Readable, locator: str) -> Iterator[Block]:
+    """The stream's bytes in blocks, and its gaps. A failing read (disk, network) is a `BrokenStream`."""
     while True:
-        stem, dot, suffix = path.rpartition(".")
-        suffix = (dot + suffix).lower()
-        if suffix in _DECODERS:
-            codecs.append(suffix)
-            path = stem
-        elif suffix in _SHORT_SUFFIXES:
-            path = stem + _SHORT_SUFFIXES[suffix]
-        else:
-            return path, codecs
-
-
-def decompress(blocks: Iterator[bytes], codec: str, locator: str) -> Iterator[bytes]:
-    """The bytes of all frames, one after the other.
-
-    Raises: BrokenStream after the last byte that could be decoded, where a frame is cut or is not of `codec`.
-    """
-    decoder: Any = None
-    num_in = num_out = num_frames = 0
-    for block in blocks:
-        num_in += len(block)
-        while block:
-            if decoder is None:
-                block = block.lstrip(b"\0") if num_frames and codec in _ZERO_PADDED else block
-                if not block:
-                    break
-                decoder = _DECODERS[codec]()
-            try:
-                piece = decoder.decompress(block)
-            except _DECODE_ERRORS as error:
-                raise _undecoded(codec, locator, error, num_frames, num_in, num_out) from error
-            num_out += len(piece)
-            if piece:
-                yield piece
-            if not decoder.eof:
-                break
-            block, decoder = decoder.unused_data, None
-            num_frames += 1
-    if decoder is not None:
-        raise BrokenStream(
-            "truncated_file", locator, f"cut after {num_in} bytes ({num_out} decoded) inside a {codec} frame"
-        )
-
-
-def _undecoded(codec: str, locator: str, error: Exception, frames: int, num_in: int, num_out: int) -> BrokenStream:
-    if not frames and not num_out:
-        return BrokenStream("unreadable_file", locator, f"is no {codec} file: {error}")
-    return BrokenStream(
-        "corrupt_file", locator, f"{codec} data broken within its first {num_in} bytes ({num_out} decoded): {error}"
-    )
+        try:
+            block = stream.read(BLOCK_BYTES)
+        except BrokenStream as broken:
+            if not isinstance(stream, ByteStream) or not broken.can_resume:
+                raise
+            stream.resume()
+            yield broken
+            continue
+        except OSError as error:
+            raise BrokenStream("unreadable_file", locator, f"reading failed: {error}") from error
+        if not block:
+            return
+        yield block

@@ -201,7 +201,7 @@ def test_unknown_field_names_its_own_line_and_nearest(refusal: Refusal) -> None:
 
 
 def test_unknown_key_that_is_near_to_nothing_lists_all(refusal: Refusal) -> None:
-    known = "decontaminate, dedup, heldout, name, report, root, sources, tokenizer, tokens"
+    known = "decontaminate, dedup, heldout, limits, name, report, root, sources, tokenizer, tokens"
     assert refusal(SMALL + "zzz: 1\n") == f"corpus.yaml:8: unknown key `zzz` in the corpus; known: {known}"
 
 

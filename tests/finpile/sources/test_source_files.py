@@ -27,7 +27,7 @@ from finpile.document import DocumentBuilder, RawDocument, document_id
 from finpile.errors import InputError
 from finpile.ledger import Removal, ledger_table
 from finpile.sources import REASONS, BrokenStream, ByteStream, list_inputs, read_file, removal
-from finpile.sources.streams import decompress, split_codecs
+from finpile.sources.compression import decompress, split_codecs
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": lambda data: gzip.compress(data, mtime=0),
