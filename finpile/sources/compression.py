@@ -10,7 +10,7 @@ from typing import Any
 
 import zstandard
 
-from finpile.sources.streams import Block, BrokenStream
+from finpile.sources.streams import Block, BrokenStream, FrameStart
 
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS  # zlib's manual: 16 is added for a gzip header and trailer
 _ZSTD_MAX_WINDOW_BYTES = 1 << 31  # what `zstd --long=31`, its longest window, needs
@@ -63,6 +63,8 @@ def decompress(blocks: Iterator[Block], codec: str, locator: str) -> Iterator[Bl
     for block in blocks:
         if isinstance(block, BrokenStream):
             raise block
+        if isinstance(block, FrameStart):  # of another compression within this one
+            continue
         num_in += len(block)
         while block:
             if decoder is None:
@@ -70,6 +72,7 @@ def decompress(blocks: Iterator[Block], codec: str, locator: str) -> Iterator[Bl
                 if not block:
                     break
                 decoder = _DECODERS[codec]()
+                yield FrameStart(num_in - len(block))
             try:
                 piece = decoder.decompress(block)
             except _DECODE_ERRORS as error:

@@ -8,8 +8,10 @@ can be entered again.
 from __future__ import annotations
 
 import io
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Protocol
 
 from finpile.errors import InputError
@@ -39,8 +41,16 @@ class BrokenStream(InputError):
         """Bytes of the outer level (compressed file, archive) that were lost. 0: a checksum is wrong, and none is."""
 
 
-#: An item of what a stream is made of: bytes, or a gap between them.
-Block = bytes | BrokenStream
+@dataclass(frozen=True, slots=True)
+class FrameStart:
+    """The next byte is the first of a compressed frame (gzip member, zstd frame, xz or bz2 stream)."""
+
+    stored_offset: int
+    """Where the frame begins in the compressed file."""
+
+
+#: An item of what a stream is made of: bytes, a gap between them, or where a compressed frame begins.
+Block = bytes | BrokenStream | FrameStart
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,8 @@ class ByteStream(io.BufferedIOBase):
         self._at = 0  # next byte of `_block`
         self._before = 0  # bytes before `_block`
         self._broken: BrokenStream | None = None
+        self._frames: list[tuple[int, int]] = []  # (offset of the first byte, stored offset)
+        self._keeps_frames = False
 
     def readable(self) -> bool:
         return True
@@ -97,6 +109,17 @@ class ByteStream(io.BufferedIOBase):
         """Puts bytes back that were read last."""
         self._before = self.tell() - len(data)
         self._block, self._at = data + self._block[self._at :], 0
+
+    def stored_offset(self, position: int) -> int:
+        """Where the frame of a byte that was read begins in the compressed file; `position` itself in a plain file.
+
+        To be asked in ascending order, and for byte 0 before the first read: what lies before an answer is forgotten,
+        and all but the last frame until the first question.
+        """
+        self._keeps_frames = True
+        passed = bisect_right(self._frames, position, key=itemgetter(0))
+        del self._frames[: passed - 1]
+        return self._frames[0][1] if passed else position
 
     def resume(self) -> None:
         """Lets reads continue behind the gap that was raised last.
@@ -209,7 +232,12 @@ class ByteStream(io.BufferedIOBase):
             if isinstance(item, BrokenStream):
                 self._broken = item
                 raise item
-            self._block = item
+            if isinstance(item, FrameStart):
+                if not self._keeps_frames:
+                    self._frames.clear()
+                self._frames.append((self._before, item.stored_offset))
+            else:
+                self._block = item
         return True
 
 

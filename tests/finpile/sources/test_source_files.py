@@ -519,8 +519,23 @@ def test_decoding_stops_at_the_same_byte_however_the_input_is_split() -> None:
     for size in (1, 1000, len(data)):
         parts: list[bytes] = []
         with pytest.raises(BrokenStream, match=f"cut after {len(data)} bytes"):
-            parts.extend(decompress((data[i : i + size] for i in range(0, len(data), size)), ".zst", "a"))
+            blocks = decompress((data[i : i + size] for i in range(0, len(data), size)), ".zst", "a")
+            parts.extend(block for block in blocks if isinstance(block, bytes))
         assert b"".join(parts).startswith(b"".join(LINES))
+
+
+@pytest.mark.parametrize("codec", COMPRESS)
+def test_a_stream_knows_where_the_frame_of_a_byte_is_stored(codec: str) -> None:
+    texts = [b"a" * 1000, b"b", b"c" * 70_000]
+    frames = [COMPRESS[codec](text) for text in texts]
+    stream = ByteStream(decompress(iter([b"".join(frames)]), codec, "a"))
+    assert stream.stored_offset(0) == 0
+    assert stream.read() == b"".join(texts)
+    for number, text in enumerate(texts):
+        for position in (0, len(text) - 1):
+            stored = stream.stored_offset(sum(map(len, texts[:number])) + position)
+            assert stored == sum(map(len, frames[:number]))
+    assert ByteStream(iter([b"plain"])).stored_offset(3) == 3
 
 
 @pytest.mark.parametrize("codec", sorted(COMPRESS))
@@ -532,9 +547,9 @@ def test_streams_that_are_read_in_turn_do_not_disturb_each_other(codec: str) -> 
     def blocks(data: bytes) -> Iterator[bytes]:
         return (data[i : i + 100] for i in range(0, len(data), 100))
 
-    decoded = [decompress(blocks(COMPRESS[codec](content)), codec, "a") for content in contents]
+    decoded = [ByteStream(decompress(blocks(COMPRESS[codec](content)), codec, "a")) for content in contents]
     found = [b"", b"", b""]
-    while any(pieces := [next(stream, b"") for stream in decoded]):
+    while any(pieces := [stream.read1() for stream in decoded]):
         found = [before + piece for before, piece in zip(found, pieces, strict=True)]
     assert found == contents
 

@@ -1,0 +1,203 @@
+"""HTTP/1.x messages as web archives store them: headers, then a payload that may be chunked and compressed.
+
+Crawlers store what servers sent, so the reader accepts what browsers accept: headers whose lines end in LF alone, names
+in any case, a payload that is not encoded although its header says so. Decoding never makes more than `limit` bytes of
+a payload.
+
+Source: RFC 9112 §2.2 (line endings), §7.1 (chunks); RFC 9110 §8.4.1 (content codings); RFC 8878 (zstd); RFC 7932 (br).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import brotli
+import zstandard
+
+#: Bytes of a payload that are decoded at once.
+_STEP_BYTES = 1 << 16
+#: A zstd window beyond this is not for HTTP: RFC 9659 §3.
+_ZSTD_WINDOW_BYTES = 8 << 20
+_STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
+_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_LINE_END = re.compile(rb"\r?\n")
+_HEADERS_END = re.compile(rb"\r?\n\r?\n")
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([^\s"';,]+)""", re.IGNORECASE)
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class HttpError(ValueError):
+    """The block holds no HTTP message, or a payload that is not encoded as its headers say."""
+
+
+class PayloadTooLarge(HttpError):
+    """The decoded payload would be larger than the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An HTTP response."""
+
+    status: int
+    headers: dict[str, str]
+    """Lower-case names; of a repeated header the first."""
+    payload: bytes
+    """Decoded."""
+    payload_start: int
+    """Where the payload as stored begins in the block."""
+
+    @property
+    def media_type(self) -> str:
+        """`text/html`, in lower case; empty where the server names none."""
+        return self.headers.get("content-type", "").split(";")[0].strip().lower()
+
+    @property
+    def charset(self) -> str | None:
+        found = _CHARSET.search(self.headers.get("content-type", ""))
+        return found[1].lower() if found else None
+
+
+def parse_response(block: bytes, limit: int) -> Response:
+    """The response in a block.
+
+    Raises: HttpError, and PayloadTooLarge where the payload has more than `limit` bytes.
+    """
+    status = _STATUS.match(block)
+    if status is None:
+        raise HttpError("it does not begin with an HTTP status")
+    end = _HEADERS_END.search(block)
+    head, start = (block, len(block)) if end is None else (block[: end.start()], end.end())
+    headers = parse_headers(_LINE_END.split(head)[1:])
+    return Response(int(status[1]), headers, _decoded(block[start:], headers, limit), start)
+
+
+def parse_headers(lines: list[bytes]) -> dict[str, str]:
+    """`Name: value` lines, with lower-case names; a line that begins with a blank goes on with the value before it.
+
+    Of a repeated header the first counts; lines that are none are skipped.
+    """
+    headers: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        if line[:1] in (b" ", b"\t") and name:
+            headers[name] += " " + line.strip().decode("utf-8", "replace")
+            continue
+        key, colon, value = line.partition(b":")
+        name = key.strip().lower().decode("latin-1") if colon else ""
+        if not name or name in headers:
+            name = ""
+            continue
+        headers[name] = value.strip().decode("utf-8", "replace")
+    return headers
+
+
+def _decoded(payload: bytes, headers: dict[str, str], limit: int) -> bytes:
+    if "chunked" in headers.get("transfer-encoding", "").lower():
+        payload = _without_chunks(payload)
+    codings = [name.strip() for name in headers.get("content-encoding", "").lower().split(",")]
+    for coding in reversed(codings):
+        if coding in _DECODERS:
+            payload = _content(payload, coding, limit)
+    if len(payload) > limit:
+        raise PayloadTooLarge(f"{len(payload)} bytes; the limit is {limit}")
+    return payload
+
+
+def _without_chunks(payload: bytes) -> bytes:
+    """The payload out of its chunks; unchanged where it does not begin with one. A cut one gives what is there.
+
+    Raises: HttpError where what follows a chunk is none.
+    """
+    parts: list[bytes] = []
+    position = 0
+    while position < len(payload):
+        size = _CHUNK_SIZE.match(payload, position)
+        length = int(size[1], 16) if size else -1
+        end = size.end() + length if size else 0
+        line_end = _LINE_END.match(payload, end)
+        if size is None or (length and line_end is None and end < len(payload)):
+            if not parts:
+                return payload
+            raise HttpError(f"its chunks break off at byte {position} of {len(payload)}")
+        if length == 0:
+            break
+        parts.append(payload[size.end() : end])
+        position = line_end.end() if line_end else end
+    return b"".join(parts)
+
+
+def _content(payload: bytes, coding: str, limit: int) -> bytes:
+    """The payload out of one coding; as it is where crawlers kept the header of what they had decoded.
+
+    Raises: HttpError for bytes that are neither encoded nor text.
+    """
+    failure: Exception | None = None
+    for make in _DECODERS[coding]:
+        try:
+            return _gather(make(payload), limit)
+        except PayloadTooLarge:
+            raise
+        except (zlib.error, brotli.error, zstandard.ZstdError, EOFError) as error:
+            failure = failure or error
+    if b"\0" in payload or payload.startswith(_GZIP_MAGIC):
+        raise HttpError(f"{coding}: {failure}") from failure
+    return payload
+
+
+def _gather(pieces: Iterator[bytes], limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > limit:
+            raise PayloadTooLarge(f"decoded, it has more than {limit} bytes")
+        parts.append(piece)
+    return b"".join(parts)
+
+
+def _inflate(window: int) -> Callable[[bytes], Iterator[bytes]]:
+    def decode(payload: bytes) -> Iterator[bytes]:
+        decoder = zlib.decompressobj(window)
+        rest = payload
+        while rest and not decoder.eof:
+            yield decoder.decompress(rest, _STEP_BYTES)
+            rest = decoder.unconsumed_tail
+        if not decoder.eof:
+            yield decoder.flush(_STEP_BYTES)
+            raise EOFError("ends before its data do")
+
+    return decode
+
+
+def _brotli(payload: bytes) -> Iterator[bytes]:
+    decoder: Any = brotli.Decompressor()
+    rest = payload
+    while not decoder.is_finished():
+        piece = decoder.process(rest, output_buffer_limit=_STEP_BYTES)
+        rest = b""
+        if not piece and decoder.can_accept_more_data():
+            raise EOFError("ends before its data do")
+        yield piece
+
+
+def _zstd(payload: bytes) -> Iterator[bytes]:
+    decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+    if not payload.startswith(zstandard.FRAME_HEADER):
+        raise zstandard.ZstdError("no zstd frame")
+    with decoder.stream_reader(payload, read_across_frames=True) as reader:
+        while piece := reader.read(_STEP_BYTES):
+            yield piece
+
+
+#: Ways to read each coding, in the order in which they are tried: `deflate` is sent with and without zlib's header.
+_DECODERS: dict[str, tuple[Callable[[bytes], Iterator[bytes]], ...]] = {
+    "gzip": (_inflate(16 + zlib.MAX_WBITS),),
+    "x-gzip": (_inflate(16 + zlib.MAX_WBITS),),
+    "deflate": (_inflate(zlib.MAX_WBITS), _inflate(-zlib.MAX_WBITS)),
+    "br": (_brotli,),
+    "zstd": (_zstd,),
+}
