@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import signal
 import sys
 from typing import Any, NoReturn
 
@@ -26,7 +27,6 @@ _COMMANDS = {
     "evaluate": ("finpile.cli.train", "evaluate_command", "Held-out bits per byte of a trained model, by source."),
 }
 _INTERRUPTED = 130
-_FAILED = 1
 
 
 class LazyGroup(click.Group):
@@ -61,7 +61,7 @@ def finpile() -> None:
 
 
 def main() -> None:
-    """Entry point: one message and an exit code for every error raised on purpose."""
+    """Entry point: one message and an exit code for every error, no traceback."""
     stdout = sys.stdout
     try:
         code = finpile.main(prog_name="finpile", standalone_mode=False)
@@ -71,21 +71,41 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("finpile: interrupted; the same command goes on where this one stopped", err=True)
-        code = _INTERRUPTED
+    except (KeyboardInterrupt, click.Abort) as error:
+        if isinstance(error.__cause__, EOFError):  # Click takes the end of any file for that of its input
+            code = _unexpected(error.__cause__)
+        else:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C changes nothing
+            click.echo("finpile: interrupted; the same command goes on where this one stopped", err=True)
+            code = _INTERRUPTED
     except SystemExit:
         if sys.stdout is stdout:
             raise
         code = 0  # Click has replaced the stream: its reader has left, as in `finpile --help | head -1`
+    except Exception as error:
+        code = _unexpected(error)
     _leave(code if isinstance(code, int) else 0)
+
+
+def _unexpected(error: Exception) -> int:
+    """Reports an error that was not raised on purpose; returns the exit code."""
+    from finpile.cli.failures import explain, print_traceback
+
+    print_traceback(error)
+    message, code = explain(error)
+    click.echo(f"finpile: {message}", err=True)
+    return code
 
 
 def _leave(code: int) -> NoReturn:
     """Ends the process. After a failure at once: Beam's threads may wait for a worker that will not come back."""
-    if code != _FAILED or "apache_beam" not in sys.modules:
+    if code == 0 or "apache_beam" not in sys.modules:
         gc.freeze()  # else the interpreter searches all that Beam brought for cycles, for half a second
         sys.exit(code)
+    if "finpile_pipelines.sockets" in sys.modules:  # the exit handlers do not run
+        from finpile_pipelines.sockets import remove_socket_folder
+
+        remove_socket_folder()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

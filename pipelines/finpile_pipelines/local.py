@@ -8,12 +8,11 @@ imported and lives as long as the launcher (`finpile_pipelines.nursery`): a pipe
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import re
 import shlex
-import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -33,6 +32,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from finpile.errors import RunError, WorkerDied
 from finpile_pipelines.nursery import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
+from finpile_pipelines.sockets import serve_privately, socket_folder
 from finpile_pipelines.worker import LAUNCHER_VARIABLE, end_bundles_soon
 
 _NURSERY_MODULE = "finpile_pipelines.nursery"
@@ -74,8 +74,9 @@ def run(
     """
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # what fails is told once, by the error raised here
     end_bundles_soon()
+    serve_privately()
     failures: list[BaseException] = []
-    with _board() as board, _fallen_workers() as fallen:
+    with _board() as board, _fallen_workers() as fallen, _ended_on_error(fallen):
         pipeline = beam.Pipeline(
             runner=FnApiRunner(None if num_workers == 1 or threads else _environment()),
             options=PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]),
@@ -84,7 +85,8 @@ def run(
 
         def target() -> None:
             try:
-                pipeline.run().wait_until_finish()
+                with _interrupts_blocked():  # also in the threads and processes that Beam starts from here
+                    pipeline.run().wait_until_finish()
             except BaseException as error:
                 failures.append(error)
 
@@ -167,6 +169,17 @@ def _fallen_workers() -> Iterator[list[str]]:
             threading.excepthook = before
 
 
+@contextmanager
+def _ended_on_error(fallen: list[str]) -> Iterator[None]:
+    """Ends the worker processes where the launcher stops waiting for them, because of Ctrl-C for example."""
+    try:
+        yield
+    except BaseException as error:
+        fallen.append(type(error).__name__)  # Beam's threads are about to find their workers gone
+        _kill(_workers())
+        raise
+
+
 def preload(package: str) -> None:
     """Has the kernels of a package loaded once for all worker processes to come, not by each of them."""
     names = [name for name in os.environ.get(PRELOAD_VARIABLE, "").split(",") if name]
@@ -186,16 +199,26 @@ def _nursery() -> str:
     """The address of this process's nursery, started where there is none that lives."""
     if _NURSERY and _NURSERY[0][0].poll() is None:
         return _NURSERY[0][1]
-    folder = tempfile.mkdtemp(prefix="finpile-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    address = str(Path(folder, "nursery"))
+    address = str(socket_folder() / "nursery")
+    Path(address).unlink(missing_ok=True)  # that of a nursery which was killed
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
         number = listener.fileno()
         command = [sys.executable, "-m", _NURSERY_MODULE, str(number)]
-        _NURSERY[:] = [(subprocess.Popen(command, pass_fds=(number,)), address)]
+        with _interrupts_blocked():
+            _NURSERY[:] = [(subprocess.Popen(command, pass_fds=(number,)), address)]
     return address  # whoever connects waits until the nursery listens, or is told that it went
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """A process that is started meanwhile never receives Ctrl-C, which a terminal sends to all: this one ends it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def workers_cpu_seconds() -> float:

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-from finpile_pipelines import worker
+from finpile_pipelines import sockets, worker
 
 #: Packages whose `compile_kernels` is called before the first fork that names them, separated by commas.
 PRELOAD_VARIABLE = "FINPILE_PRELOAD"
@@ -36,13 +36,14 @@ _WATCH_SECONDS = 0.02
 
 def main() -> None:
     """Serves until the launcher is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's reaches the stand-ins, whose end is heard of here
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the launcher, whose end is noticed here
     launcher = os.getppid()
     logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         importlib.import_module("apache_beam.runners.worker.sdk_worker_main")
         importlib.import_module("finpile_pipelines.build")
         worker.end_bundles_soon()
+        sockets.connect_privately()
         _Nursery(listener).serve(launcher)
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -199,17 +197,6 @@ def test_two_builds_at_once_are_refused(
     assert process.returncode == 0, err
     assert run(corpus, tmp_path / "out") == []
     assert not lock.exists()
-
-
-def test_lock_of_a_dead_build_is_taken_over(copied: tuple[Path, Path]) -> None:
-    config, out = copied
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    lock = out / ".work" / "lock"
-    for text in (f"{socket.gethostname()} {dead.pid}", ""):
-        lock.write_text(text)
-        assert run(config, out) == []
-        assert not lock.exists()
 
 
 def test_failed_build_gives_the_lock_back(copied: tuple[Path, Path], tmp_path: Path) -> None:

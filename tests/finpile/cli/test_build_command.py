@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from finpile_pipelines.lock import hold
 
-from finpile.tree import STAGES
+from finpile.tree import STAGES, Tree
 
 Run = Callable[..., Any]
 
@@ -105,11 +105,11 @@ def test_folder_below_a_file_is_no_output_folder(run: Run, corpus: Path, tmp_pat
 
 
 def test_running_build_is_not_disturbed(run: Run, finished: Path, sample_config: Path) -> None:
-    (finished / ".work" / "lock").write_text(f"{socket.gethostname()} {os.getppid()}")
-    before = files_of(finished)
-    message = run("build", sample_config, "-o", finished).refusal()
-    assert f"another build (process {os.getppid()} on " in message
-    assert files_of(finished) == before
+    with hold(Tree(str(finished)), "build"):
+        before = files_of(finished)
+        message = run("build", sample_config, "-o", finished).refusal()
+        assert f"another build (process {os.getpid()} on " in message
+        assert files_of(finished) == before
 
 
 # --- a source that cannot be read ------------------------------------------------------------------------------------

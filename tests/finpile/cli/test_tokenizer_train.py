@@ -7,7 +7,6 @@ import math
 import os
 import random
 import shutil
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from finpile_pipelines.lock import hold
 from finpile_tokenizer import UnigramModel, UnigramTokenizer, prune_to
 
 from finpile.cli.tokenizer_train import read_settings
 from finpile.config import TokenizerConfig
+from finpile.tree import Tree
 
 Run = Callable[..., Any]
 
@@ -284,11 +285,11 @@ def test_other_folders_are_refused_and_left_alone(run: Run, docs: Path, sample_b
 
 
 def test_running_training_is_not_disturbed(run: Run, copied: Path) -> None:
-    (copied / "out" / ".work" / "lock").write_text(f"{socket.gethostname()} {os.getppid()}")
-    before = files_of(copied)
-    message = run("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", "--fresh").refusal()
-    assert f"another training (process {os.getppid()} on " in message
-    assert files_of(copied) == before
+    with hold(Tree(str(copied / "out")), "training"):
+        before = files_of(copied)
+        message = run("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", "--fresh").refusal()
+        assert f"another training (process {os.getpid()} on " in message
+        assert files_of(copied) == before
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""What the command says of errors that nobody raised on purpose: the operating system's, and mistakes of FinPile."""
+
+from __future__ import annotations
+
+import errno
+import os
+import traceback
+from pathlib import Path
+
+#: Set to anything but an empty string, the traceback of an internal error is printed too.
+TRACEBACK_VARIABLE = "FINPILE_TRACEBACK"
+_MISUSED = 2
+_FAILED = 1
+#: Remedies for errors about the path that was named ...
+_PATH_REMEDIES = {
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path",
+    errno.EISDIR: "name a file",
+    errno.ELOOP: "check the symbolic links",
+    errno.EACCES: "change the permissions or name another path",
+    errno.EPERM: "change the permissions or name another path",
+    errno.EROFS: "name a path that can be written",
+}
+#: ... and for those about the machine.
+_REMEDIES = {
+    errno.ENOSPC: "free space there and run the same command again: it resumes",
+    errno.EDQUOT: "free space there and run the same command again: it resumes",
+    errno.EIO: "check the disk and run the same command again: it resumes",
+    errno.ESTALE: "check the mount and run the same command again: it resumes",
+    errno.EMFILE: "raise the limit of open files (ulimit -n) or use fewer --workers",
+    errno.ENOMEM: "use fewer --workers",
+}
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    """One line for an error that is not FinPile's own, and the exit code: 2 where a path is at fault, else 1."""
+    if isinstance(error, OSError) and error.strerror and (error.filename or error.errno in _REMEDIES):
+        place = f"{_text(error.filename)}: " if error.filename else ""
+        remedy = _PATH_REMEDIES.get(error.errno) or _REMEDIES.get(error.errno)
+        line = f"{place}{error.strerror}{f': {remedy}' if remedy else ''}"
+        return line, _MISUSED if error.errno in _PATH_REMEDIES else _FAILED
+    if isinstance(error, MemoryError):
+        return "out of memory: use fewer --workers, or a machine with more memory, and run the same command again", 1
+    told = " ".join(str(error).split()) or "no message"
+    hint = "" if _traceback_wanted() else f"; set {TRACEBACK_VARIABLE}=1 to see the traceback"
+    return f"internal error: {type(error).__name__}: {told} ({_place(error)}){hint}", _FAILED
+
+
+def print_traceback(error: Exception) -> None:
+    """On standard error, where the user wants it."""
+    if _traceback_wanted():
+        traceback.print_exception(error)
+
+
+def _traceback_wanted() -> bool:
+    return bool(os.environ.get(TRACEBACK_VARIABLE))
+
+
+def _place(error: Exception) -> str:
+    """File and line where the error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "unknown place"
+
+
+def _text(path: object) -> str:
+    """A path of readable length."""
+    text = os.fsdecode(path) if isinstance(path, (str, bytes)) else str(path)
+    return text if len(text) <= 200 else f"{text[:160]}...{text[-37:]}"

@@ -1,0 +1,61 @@
+"""The type of arguments and options that name a file or folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any
+
+import click
+
+from finpile.errors import ConfigError
+
+_SHOWN = 120
+#: What to install for file systems that need a package of their own.
+_EXTRAS = {"gs": "gcp", "gcs": "gcp", "s3": "aws", "s3a": "aws"}
+
+
+class PathOrUrl(click.Path):
+    """A local path, whose leading `~` is this user's home, or an fsspec URL of a file system that can be opened.
+
+    A shell expands `~` only at the beginning of a word, so not in `--out=~/corpus`.
+    """
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises: ConfigError for a path that no file can have, and for a URL of an unknown scheme."""
+        text = os.fspath(value)
+        if "://" in text:
+            _check_schemes(text)
+            return text
+        text = os.path.expanduser(text)
+        _check_path(text)
+        return super().convert(text, param, ctx)
+
+
+def _check_path(path: str) -> None:
+    shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
+    try:
+        os.lstat(path)
+    except ValueError as error:
+        raise ConfigError(f"{shown!r} is no path ({error}): name another") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise ConfigError(f"{shown}: File name too long ({len(path):,} characters): name a shorter path") from None
+
+
+def _check_schemes(url: str) -> None:
+    from fsspec.registry import get_filesystem_class
+
+    for part in url.split("::"):
+        scheme = part.split("://")[0]
+        try:
+            get_filesystem_class(scheme)
+        except ImportError as error:
+            extra = _EXTRAS.get(scheme)
+            remedy = f'pip install "finpile[{extra}]"' if extra else str(error)
+            raise ConfigError(f"{url}: the file system {scheme}:// needs a package that is missing: {remedy}") from None
+        except ValueError:
+            raise ConfigError(
+                f"{url}: unknown file system {scheme}://; expected a local path, or a URL such as gs://, s3:// "
+                "or https://"
+            ) from None

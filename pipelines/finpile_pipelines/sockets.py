@@ -1,0 +1,119 @@
+"""Beam's worker protocol over Unix sockets in a folder that only this user can enter.
+
+Beam's local runner binds its gRPC servers to every network interface (`[::]:0`), without authentication, and what they
+receive is unpickled: whoever can reach such a port can run code. Beam has no option for it. `serve_privately` replaces
+the module `grpc` as Beam's two server modules see it, so that a server that asks for `[::]:0` gets a socket file;
+`connect_privately` lets clients understand the address that Beam makes of it.
+
+Source: apache_beam 2.77, runners/portability/fn_api_runner/worker_handlers.py and runners/portability/
+local_job_service.py (servers); runners/worker/channel_factory.py (clients).
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from finpile.errors import RunError
+
+#: What Beam binds its servers to, and what it puts before the name of what they are bound to.
+_EVERYWHERE = "[::]:0"
+_HOST = "localhost:"
+_UNIX = "unix:"
+#: Bytes of a socket's path, its end mark included, on the strictest system (macOS).
+_PATH_BYTES = 104
+_NAME_BYTES = 32
+_NUMBERS = itertools.count()
+
+
+def serve_privately() -> None:
+    """Has Beam's local runner bind its servers to Unix sockets.
+
+    Raises: RunError where Beam's modules have changed: its servers would be open to the network.
+    """
+    from apache_beam.runners.portability import local_job_service
+    from apache_beam.runners.portability.fn_api_runner import worker_handlers
+
+    for module in (worker_handlers, local_job_service):
+        if getattr(module, "grpc", None) is grpc:
+            module.grpc = _PrivateGrpc()
+        elif not isinstance(getattr(module, "grpc", None), _PrivateGrpc):
+            raise RunError(
+                f"{module.__name__} does not use the module grpc as expected, so its servers would be open to the "
+                "network: install a version of apache-beam that FinPile is tested with (constraints.txt)"
+            )
+
+
+def connect_privately() -> None:
+    """Has Beam's clients connect to the addresses of such servers."""
+    from apache_beam.runners.worker.channel_factory import GRPCChannelFactory
+
+    connect = GRPCChannelFactory.insecure_channel
+    if getattr(connect, "is_private", False):
+        return
+
+    def insecure_channel(target: str, options: Any = None) -> Any:
+        return connect(target.removeprefix(_HOST) if target.startswith(_HOST + _UNIX) else target, options)
+
+    insecure_channel.is_private = True  # type: ignore[attr-defined]
+    GRPCChannelFactory.insecure_channel = staticmethod(insecure_channel)
+
+
+def socket_folder() -> Path:
+    """A folder for the sockets of this process, closed to other users (mode 0700); removed when the process exits."""
+    return _folder(os.getpid())
+
+
+def remove_socket_folder() -> None:
+    """For an exit that runs no exit handlers."""
+    shutil.rmtree(socket_folder(), ignore_errors=True)
+
+
+@cache
+def _folder(pid: int) -> Path:
+    del pid  # a fork of this process gets a folder of its own
+    parent = tempfile.gettempdir()
+    if len(os.fsencode(parent)) + _NAME_BYTES > _PATH_BYTES:
+        parent = "/tmp"
+    folder = tempfile.mkdtemp(prefix="finpile-", dir=parent)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+class _PrivateGrpc:
+    """The module `grpc`, but for `server`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(grpc, name)
+
+    def server(self, *arguments: Any, **options: Any) -> _PrivateServer:
+        return _PrivateServer(grpc.server(*arguments, **options))
+
+
+class _PrivateServer:
+    """A gRPC server, but for the address that it is bound to."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._server, name)
+
+    def add_insecure_port(self, address: str) -> str:
+        """Binds a new socket; returns what Beam takes for the number of a port.
+
+        Raises: RunError for an address that Beam was not known to ask for.
+        """
+        if address != _EVERYWHERE:
+            raise RunError(f"Beam binds a server to {address!r}: expected {_EVERYWHERE!r}, which is replaced")
+        port = f"{_UNIX}{socket_folder() / str(next(_NUMBERS))}"
+        self._server.add_insecure_port(port)
+        return port

@@ -1,0 +1,115 @@
+"""A run with worker processes opens no port: what its servers receive is unpickled, so nobody else may reach them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import psutil
+import pytest
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
+from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.local import Progress
+
+from finpile import shards
+from finpile.errors import RunError
+
+
+def internet_sockets() -> set[tuple[Any, ...]]:
+    """(address, port, status) of all sockets but Unix ones, of this process and of those below it."""
+    found = set()
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        try:
+            found |= {(*one.laddr, one.status) for one in process.net_connections("inet")}
+        except psutil.Error:
+            continue
+    return found
+
+
+def unix_sockets() -> set[str]:
+    return {one.laddr for one in psutil.Process().net_connections("unix") if one.laddr}
+
+
+def test_two_workers_listen_on_no_network_interface(tmp_path: Path) -> None:
+    """Looked at from the launcher while tasks run, and from within each task."""
+    before = internet_sockets()
+    seen: list[set[tuple[Any, ...]]] = []
+    folders: list[Path] = []
+
+    def watch(label: str, progress: Progress) -> None:
+        del label, progress
+        seen.append(internet_sockets() - before)
+        folders.extend(Path(name).parent for name in unix_sockets())
+
+    def work(task: int) -> dict[str, Any]:
+        import time
+
+        import psutil
+
+        time.sleep(0.3)
+        sockets = psutil.Process().net_connections("inet")
+        return {"task": task, "process": os.getpid(), "sockets": [str(one) for one in sockets]}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(range(4)) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
+
+    Engine(num_workers=2, watch=watch).run("looking", construct)
+    told = shards.read_json(str(tmp_path / "out.json"))
+    assert len({row["process"] for row in told} - {os.getpid()}) == 2
+    assert [row["sockets"] for row in told] == [[]] * 4
+    assert set().union(*seen) == set()
+    assert folders
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders if folder.exists()} == {0o700}
+
+
+def test_every_server_that_beam_starts_is_among_those_replaced() -> None:
+    """Beam's modules that bind servers, as they are installed: a new version may bind another one."""
+    folder = Path(worker_handlers.__file__).parents[1]
+    binding = {
+        path.name: text.count("add_insecure_port('[::]:0')")
+        for path in folder.rglob("*.py")
+        if "_test" not in path.name and "add_insecure_port" in (text := path.read_text())
+    }
+    assert binding["worker_handlers.py"] == 4
+    assert binding["local_job_service.py"] == 1
+    # Servers of other runners' job services, which FinPile does not start.
+    assert set(binding) <= {
+        "worker_handlers.py",
+        "local_job_service.py",
+        "abstract_job_service.py",
+        "expansion_service_main.py",
+    }
+
+
+def test_beam_that_binds_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from finpile_pipelines import sockets
+
+    sockets.serve_privately()
+    server = worker_handlers.grpc.server(None)
+    with pytest.raises(RunError, match="expected"):
+        server.add_insecure_port("0.0.0.0:0")
+    monkeypatch.setattr(worker_handlers, "grpc", object())
+    with pytest.raises(RunError, match="apache-beam"):
+        sockets.serve_privately()
+
+
+def test_sockets_have_short_paths_whatever_the_temporary_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from finpile_pipelines import sockets
+
+    deep = tmp_path / ("long" * 30)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    sockets._folder.cache_clear()
+    try:
+        folder = sockets.socket_folder()
+        assert len(str(folder)) < 80
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        sockets.remove_socket_folder()
+        assert not folder.exists()
+    finally:
+        sockets._folder.cache_clear()
