@@ -45,6 +45,8 @@ def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
         raise ConfigError(f"{file}: cannot be read ({error.strerror}); give the path of a YAML file") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{file}: is not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise ConfigError(f"{file}: lists or mappings are nested too deep; expected the keys of {what}") from None
     if node is None:
         raise ConfigError(f"{file}: is empty; expected the keys of {what}")
     return typing.cast(T, _Reader(str(file)).read(node, kind, what))

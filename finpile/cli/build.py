@@ -12,6 +12,7 @@ import click
 from finpile.cli.console import Console, json_option, quantity
 from finpile.cli.display import Display
 from finpile.cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
+from finpile.cli.paths import PathOrUrl
 from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -26,9 +27,15 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 
 
 @click.command(cls=BeamOptionsLast)
-@click.argument("config", type=click.Path())
-@click.option("-o", "--out", required=True, help="Output folder or fsspec URL.")
-@click.option("--root", default=None, help="Folder that the config's relative paths start from, instead of its `root`.")
+@click.argument("config", type=PathOrUrl())
+@click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
+@click.option(
+    "--root",
+    default=None,
+    type=PathOrUrl(),
+    metavar="FOLDER",
+    help="Folder that the config's relative paths start from, instead of its `root`.",
+)
 @engine_options
 @json_option
 def build_command(
@@ -61,8 +68,14 @@ def build_command(
 
 
 @click.command()
-@click.argument("config", type=click.Path())
-@click.option("--root", default=None, help="Folder that the config's relative paths start from, instead of its `root`.")
+@click.argument("config", type=PathOrUrl())
+@click.option(
+    "--root",
+    default=None,
+    type=PathOrUrl(),
+    metavar="FOLDER",
+    help="Folder that the config's relative paths start from, instead of its `root`.",
+)
 @json_option
 def check_command(config: str, root: str | None, as_json: bool) -> None:
     """Validate a corpus file and find every input; run nothing.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from finpile.cli.console import Console, json_option
+from finpile.cli.paths import PathOrUrl
 from finpile.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,10 +19,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("tokenizers", nargs=-1, required=True, metavar="TOKENIZER...")
-@click.option("--on", "documents", multiple=True, required=True, metavar="DOCS", help="What to count; may be repeated.")
+@click.option(
+    "--on",
+    "documents",
+    multiple=True,
+    required=True,
+    type=PathOrUrl(),
+    metavar="DOCS",
+    help="What to count; may be repeated.",
+)
 @click.option("--ours", metavar="TOKENIZER", help="The tokenizer that the others are measured against.")
 @click.option("--by", type=click.Choice(["dataset", "source"]), help="What a row is; sources if there is one dataset.")
-@click.option("-o", "--output", metavar="FOLDER", help="Write table3.{md,csv,tex,json} here.")
+@click.option("-o", "--output", type=PathOrUrl(), metavar="FOLDER", help="Write table3.{md,csv,tex,json} here.")
 @click.option(
     "--limit-bytes", type=click.IntRange(min=1), metavar="N", help="Count only the first N bytes of a source."
 )
@@ -62,10 +72,10 @@ def open_named(argument: str) -> Any:
 
     label, equals, path = argument.partition("=")
     if not equals or Path(argument).exists():
-        return open_tokenizer(argument)
+        return open_tokenizer(os.path.expanduser(argument))
     if not label or not path:
         raise ConfigError(f"{argument!r} names no tokenizer: expected PATH or NAME=PATH")
-    return open_tokenizer(path, label)
+    return open_tokenizer(os.path.expanduser(path), label)
 
 
 def _show(console: Console, table: Table) -> None:

@@ -16,6 +16,7 @@ from finpile.cli.build import stage_lines
 from finpile.cli.console import Console, json_option, quantity
 from finpile.cli.display import Display
 from finpile.cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
+from finpile.cli.paths import PathOrUrl
 from finpile.config import CorpusConfig, DedupConfig, HeldoutConfig, NearConfig, SubstringConfig
 from finpile.errors import ConfigError
 
@@ -49,8 +50,8 @@ def _number_or(word: str) -> Any:
 
 
 @click.command(cls=BeamOptionsLast)
-@click.argument("inputs", nargs=-1, required=True, metavar="INPUTS...")
-@click.option("-o", "--out", required=True, metavar="OUT", help="Output folder or fsspec URL.")
+@click.argument("inputs", nargs=-1, required=True, type=PathOrUrl(), metavar="INPUTS...")
+@click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
 @click.option("--text-field", default="text", show_default=True, metavar="FIELD", help="Dots reach into objects.")
 @click.option("--timestamp-field", metavar="FIELD", help="Of two copies the older is kept.  [default: timestamp]")
 @click.option(
@@ -90,7 +91,7 @@ def _number_or(word: str) -> Any:
 @click.option("--rounds", metavar="N|fixpoint", callback=_number_or("fixpoint"), help="Passes.  [default: 1]")
 @click.option("--snap", type=_values(SubstringConfig, "snap"), help="Cuts shrink to words or lines.  [default: none]")
 @click.option("--unit", type=_values(SubstringConfig, "unit"), help="What a symbol is.  [default: bytes]")
-@click.option("--tokenizer", metavar="T", help="Folder of a FinPile tokenizer, for --unit tokens.")
+@click.option("--tokenizer", type=PathOrUrl(), metavar="T", help="Folder of a FinPile tokenizer, for --unit tokens.")
 @engine_options
 @json_option
 def dedup_command(

@@ -35,11 +35,12 @@ _REMEDIES = {
 
 def explain(error: Exception) -> tuple[str, int]:
     """One line for an error that is not FinPile's own, and the exit code: 2 where a path is at fault, else 1."""
-    if isinstance(error, OSError) and error.strerror and (error.filename or error.errno in _REMEDIES):
+    number = (error.errno or 0) if isinstance(error, OSError) else 0
+    if isinstance(error, OSError) and error.strerror and (error.filename or number in _REMEDIES):
         place = f"{_text(error.filename)}: " if error.filename else ""
-        remedy = _PATH_REMEDIES.get(error.errno) or _REMEDIES.get(error.errno)
+        remedy = _PATH_REMEDIES.get(number) or _REMEDIES.get(number)
         line = f"{place}{error.strerror}{f': {remedy}' if remedy else ''}"
-        return line, _MISUSED if error.errno in _PATH_REMEDIES else _FAILED
+        return line, _MISUSED if number in _PATH_REMEDIES else _FAILED
     if isinstance(error, MemoryError):
         return "out of memory: use fewer --workers, or a machine with more memory, and run the same command again", 1
     told = " ".join(str(error).split()) or "no message"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.cli.console import Console, json_option
+from finpile.cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
     from finpile.report.table3 import Comparison
@@ -19,7 +20,7 @@ _MOST_SEGMENTS = 40
 
 
 @click.command()
-@click.argument("out", type=click.Path())
+@click.argument("out", type=PathOrUrl())
 @json_option
 def verify_command(out: str, as_json: bool) -> None:
     """Check the laws of a build: nothing lost, nothing altered, every removal accounted for.
@@ -45,7 +46,7 @@ def verify_command(out: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("out", type=click.Path())
+@click.argument("out", type=PathOrUrl())
 @click.argument("id")
 @click.option("--full", is_flag=True, help="Print the whole text.")
 @json_option
@@ -67,7 +68,7 @@ def show_command(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa:
 
 
 @click.command()
-@click.argument("out", type=click.Path())
+@click.argument("out", type=PathOrUrl())
 @click.option(
     "--compare", "tokenizers", multiple=True, metavar="TOKENIZER", help="Add Table 3 against this one; may be repeated."
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from finpile.cli.console import Console, json_option
+from finpile.cli.paths import PathOrUrl
 from finpile.config import TokenizerConfig
 from finpile.errors import ConfigError, InputError
 from finpile.tree import MERGED_MODEL
@@ -23,9 +24,24 @@ _DEFAULT_SIZES = "25000:550000:25000"
 
 
 @click.command()
-@click.argument("tokenizer", required=False, type=click.Path(), metavar="[DIR]")
-@click.option("--train", "training", multiple=True, metavar="DOCS", help="Train here, instead of cutting DIR's model.")
-@click.option("--on", "documents", multiple=True, required=True, metavar="DOCS", help="Text to encode, not trained on.")
+@click.argument("tokenizer", required=False, type=PathOrUrl(), metavar="[DIR]")
+@click.option(
+    "--train",
+    "training",
+    multiple=True,
+    type=PathOrUrl(),
+    metavar="DOCS",
+    help="Train here, instead of cutting DIR's model.",
+)
+@click.option(
+    "--on",
+    "documents",
+    multiple=True,
+    required=True,
+    type=PathOrUrl(),
+    metavar="DOCS",
+    help="Text to encode, not trained on.",
+)
 @click.option(
     "--sizes",
     default=_DEFAULT_SIZES,
@@ -41,7 +57,7 @@ _DEFAULT_SIZES = "25000:550000:25000"
     help="With --train: the longest piece.",
 )
 @click.option("--threads", type=click.IntRange(min=1), default=None, help="[default: CPU cores]")
-@click.option("-o", "--output", metavar="FOLDER", help="Write sweep.{svg,md,csv,tex,json} here.")
+@click.option("-o", "--output", type=PathOrUrl(), metavar="FOLDER", help="Write sweep.{svg,md,csv,tex,json} here.")
 @json_option
 def sweep_command(
     tokenizer: str | None,

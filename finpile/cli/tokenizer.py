@@ -9,6 +9,7 @@ import click
 
 from finpile.cli.console import Console, json_option
 from finpile.cli.main import LazyGroup
+from finpile.cli.paths import PathOrUrl
 from finpile.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def tokenizer_group() -> None:
 
 
 @click.command()
-@click.argument("tokenizer", type=click.Path())
+@click.argument("tokenizer", type=PathOrUrl())
 @json_option
 def encode_command(tokenizer: str, as_json: bool) -> None:
     """Turn standard input into ids, one line of ids for each line of text.
@@ -48,7 +49,7 @@ def encode_command(tokenizer: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("tokenizer", type=click.Path())
+@click.argument("tokenizer", type=PathOrUrl())
 @json_option
 def decode_command(tokenizer: str, as_json: bool) -> None:
     """Turn lines of ids on standard input back into lines of text, byte for byte.

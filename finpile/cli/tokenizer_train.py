@@ -13,6 +13,7 @@ import click
 from finpile.cli.console import Console, json_option
 from finpile.cli.display import Display
 from finpile.cli.engine import BeamOptionsLast, engine_options, make_engine
+from finpile.cli.paths import PathOrUrl
 from finpile.config import TokenizerConfig
 
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 
 @click.command(cls=BeamOptionsLast)
-@click.argument("docs", nargs=-1, required=True, metavar="DOCS...")
-@click.option("-o", "--out", required=True, metavar="DIR", help="Folder for the tokenizer (or fsspec URL).")
+@click.argument("docs", nargs=-1, required=True, type=PathOrUrl(), metavar="DOCS...")
+@click.option(
+    "-o", "--out", required=True, type=PathOrUrl(), metavar="DIR", help="Folder for the tokenizer (or fsspec URL)."
+)
 @click.option(
     "--mode",
     type=click.Choice(["split-merge", "refit", "global"]),
@@ -67,7 +70,11 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     "--max-piece-bytes", type=click.IntRange(2, 254), help=f"Longest piece.  [default: {_DEFAULT.max_piece_bytes}]"
 )
 @click.option(
-    "--held-out", multiple=True, metavar="DOCS", help="Tell how it fits these; of a build, the held-out ones."
+    "--held-out",
+    multiple=True,
+    type=PathOrUrl(),
+    metavar="DOCS",
+    help="Tell how it fits these; of a build, the held-out ones.",
 )
 @engine_options
 @json_option

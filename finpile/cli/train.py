@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.cli.console import Console, json_option
+from finpile.cli.paths import PathOrUrl
 from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ _LINE_EVERY_SECONDS = 5.0
 
 
 @click.command()
-@click.argument("config", type=click.Path(dir_okay=False))
+@click.argument("config", type=PathOrUrl(dir_okay=False))
 @click.option("--steps", type=click.IntRange(min=1), help="Stop after this step; the same command goes on from there.")
 @json_option
 def train_command(config: str, steps: int | None, as_json: bool) -> None:
@@ -62,8 +64,10 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("run", type=click.Path(file_okay=False))
-@click.option("--on", "build", required=True, help="The build whose held-out documents are read.")
+@click.argument("run", type=PathOrUrl(file_okay=False))
+@click.option(
+    "--on", "build", required=True, type=PathOrUrl(), metavar="OUT", help="The build whose held-out documents are read."
+)
 @click.option("--max-documents", type=click.IntRange(min=1), help="Of each source; all where not given.")
 @click.option(
     "--window", type=click.IntRange(min=2), help="Tokens read at once; the training sequence's where not given."
@@ -98,9 +102,17 @@ def evaluate_command(run: str, build: str, max_documents: int | None, window: in
 
 
 def require_torch() -> None:
-    """Raises ConfigError that says how to install PyTorch where it is not."""
+    """Raises ConfigError that says how to install PyTorch where it is not, or where it cannot be imported."""
     if importlib.util.find_spec("torch") is None:
         raise ConfigError('this command needs PyTorch, which is not installed: pip install "finpile[train]"')
+    try:
+        importlib.import_module("torch")
+    except Exception as error:  # of a library that is missing, of another CPU, of half an installation
+        told = " ".join(str(error).split()) or "no message"
+        raise ConfigError(
+            f"this command needs PyTorch, which is installed but cannot be imported ({type(error).__name__}: {told}): "
+            'install it again with pip install --force-reinstall "finpile[train]"'
+        ) from error
 
 
 def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:

@@ -114,7 +114,10 @@ def test_worker_killed_under_the_command_is_one_message_and_exit_code_1(
     assert "Traceback" not in err
 
 
-def test_interrupted_command_says_so_and_leaves_no_process(
+@pytest.mark.parametrize(("num_others", "moment"), [(1, "nursery"), (3, "twice"), (3, "clean")])
+def test_interrupted_command_says_so_in_one_line_and_leaves_no_process(
+    num_others: int,
+    moment: str,
     start_python: StartPython,
     members: Members,
     eventually: Eventually,
@@ -123,13 +126,33 @@ def test_interrupted_command_says_so_and_leaves_no_process(
 ) -> None:
     command = ["-m", "finpile.cli", "build", write_corpus(tmp_path), "-o", tmp_path / "out", "--workers", "2"]
     process = start_python(*command)
-    assert eventually(lambda: members(process.pid))
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: all processes in the foreground get it
+    assert eventually(lambda: len(members(process.pid)) >= num_others or process.poll() is not None)
+    if moment == "clean":
+        assert eventually(lambda: (tmp_path / "out" / ".work" / "clean" / "started.json").exists())
+    # As a terminal does, whose user is impatient: all processes in the foreground get it, the launcher alone then.
+    os.killpg(process.pid, signal.SIGINT)
+    if moment == "twice":
+        os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == 130
-    assert "finpile: interrupted" in err
+    assert process.returncode == 130, err
+    (line,) = err.strip().splitlines()
+    assert line == "finpile: interrupted; the same command goes on where this one stopped"
     assert eventually(lambda: not members(process.pid))
     assert not (tmp_path / "out" / ".work" / "lock").exists()
+
+
+def test_interrupted_launcher_does_not_wait_for_its_workers(
+    start_python: StartPython, members: Members, eventually: Eventually, tmp_path: Path
+) -> None:
+    """Ctrl-C may reach it alone, and a task last for hours."""
+    process = start_python("-c", SCRIPT, "import time; time.sleep(600)", tmp_path)
+    assert eventually(lambda: (tmp_path / "reached").exists())
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode not in (0, None)
+    assert "KeyboardInterrupt" in err  # the script does not catch it; the command does
+    assert err.count("Traceback") == 1
+    assert eventually(lambda: not members(process.pid))
 
 
 def test_killed_launcher_takes_its_workers_along_even_where_nobody_reaps_it(
