@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -46,22 +46,21 @@ DOCUMENT_SCHEMA = pa.schema(
 
 RAW_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("media_type", pa.string(), nullable=False))
 
-#: What hive readers make of a folder's `name=value`; a column that repeats it must be of the same type.
-PARTITION_TYPE = pa.dictionary(pa.int32(), pa.string())
+#: Columns that the folders `documents/dataset=D/source=S` hold for all documents of their files.
+DOCUMENT_FOLDERS = ("dataset", "source")
 
 
-def with_partitions(schema: pa.Schema, *names: str) -> pa.Schema:
-    """The schema with the columns `names` as they are stored below folders of these names."""
-    for name in names:
-        field_ = schema.field(name).with_type(PARTITION_TYPE)
-        schema = schema.set(schema.get_field_index(name), field_)
-    return schema
+def without(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """The schema of a file below folders `name=value`, which hold the columns `names` for all of its rows.
+
+    Readers of such folders infer these columns' types, each in its own way (pyarrow gives strings, dictionaries or
+    integers), and refuse files that have the columns in another type.
+    """
+    return pa.schema([entry for entry in schema if entry.name not in names])
 
 
 #: The schema of the published shards: a document and the side of the temporal split that it is on.
-PUBLISHED_SCHEMA = with_partitions(
-    DOCUMENT_SCHEMA.append(pa.field("split", pa.string(), nullable=False)), "dataset", "source"
-)
+PUBLISHED_SCHEMA = without(DOCUMENT_SCHEMA.append(pa.field("split", pa.string(), nullable=False)), DOCUMENT_FOLDERS)
 
 
 def document_id(source: str, locator: str) -> str:

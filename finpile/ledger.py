@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile.document import text_buffers, with_partitions
+from finpile.document import text_buffers, without
 
 _I64 = npt.NDArray[np.int64]
 
@@ -39,8 +39,10 @@ LEDGER_SCHEMA = pa.schema(
 )
 
 
-#: The schema of the files below `removed/stage=S`.
-PUBLISHED_LEDGER_SCHEMA = with_partitions(LEDGER_SCHEMA, "stage")
+#: Columns that the folders `removed/stage=S` hold for all rows of their files.
+LEDGER_FOLDERS = ("stage",)
+#: The schema of the files there.
+PUBLISHED_LEDGER_SCHEMA = without(LEDGER_SCHEMA, LEDGER_FOLDERS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from fsspec.core import url_to_fs
 
 from finpile import shards
+from finpile.document import DOCUMENT_FOLDERS
 from finpile.errors import InputError
+from finpile.ledger import LEDGER_FOLDERS
 from finpile.tree import STAGES, Tree
 
 MIN_ID_DIGITS = 4
@@ -74,8 +77,8 @@ def tell(out: str, prefix: str) -> Story:
     tree = Tree(out)
     if len(prefix) < MIN_ID_DIGITS:
         raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
-    documents = _find(tree.documents, pc.starts_with(ds.field("id"), prefix))
-    removals = _find(tree.removed, pc.starts_with(ds.field("id"), prefix))
+    documents = _find(tree.documents, DOCUMENT_FOLDERS, pc.starts_with(ds.field("id"), prefix))
+    removals = _find(tree.removed, LEDGER_FOLDERS, pc.starts_with(ds.field("id"), prefix))
     ids = sorted({row["id"] for row in (*documents, *removals)})
     if not ids:
         raise InputError(
@@ -83,15 +86,16 @@ def tell(out: str, prefix: str) -> Story:
         )
     if len(ids) > 1:
         raise InputError(f"{len(ids)} ids begin with {prefix!r}: {ids[0]}, {ids[1]}, ...: give more digits")
-    copies = _find(tree.removed, ds.field("duplicate_of") == ids[0])
+    copies = _find(tree.removed, LEDGER_FOLDERS, ds.field("duplicate_of") == ids[0])
     return Story(ids[0], documents[0] if documents else None, tuple(removals), tuple(copies))
 
 
-def _find(folder: str, condition: Any) -> list[dict[str, Any]]:
+def _find(folder: str, named: Sequence[str], condition: Any) -> list[dict[str, Any]]:
+    """Rows of the files below folders that hold the columns `named`."""
     if not shards.list_files(folder):
         return []
     fs, path = url_to_fs(folder)
-    rows: list[dict[str, Any]] = (
-        ds.dataset(path, filesystem=fs, format="parquet").to_table(filter=condition, use_threads=False).to_pylist()
-    )
+    folders = ds.partitioning(pa.schema([(name, pa.string()) for name in named]), flavor="hive")
+    dataset = ds.dataset(path, filesystem=fs, format="parquet", partitioning=folders)
+    rows: list[dict[str, Any]] = dataset.to_table(filter=condition, use_threads=False).to_pylist()
     return sorted(rows, key=lambda row: (row["id"], row.get("start") or 0))

@@ -9,10 +9,15 @@ OUT/.work/STAGE/                                          what a stage hands to 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
+import pyarrow as pa
+
 from finpile import shards
+from finpile.document import DOCUMENT_FOLDERS
+from finpile.ledger import LEDGER_FOLDERS
 
 #: Stages in the order in which a document meets them.
 STAGES = (
@@ -98,5 +103,21 @@ def token_part(split: str, index: int, count: int) -> str:
 
 def row_of(path: str) -> tuple[str, str]:
     """(dataset, source) that a documents path belongs to."""
-    names = dict(part.split("=", 1) for part in path.split("/") if "=" in part)
-    return unquote(names["dataset"]), unquote(names["source"])
+    named = _folders(path)
+    return named["dataset"], named["source"]
+
+
+def read_published(url: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """A Parquet file below `documents/` or `removed/`, with the columns that its folders' names hold, as strings."""
+    named = {name: value for name, value in _folders(url).items() if columns is None or name in columns}
+    table = shards.read_parquet(url, None if columns is None else [name for name in columns if name not in named])
+    for name, value in named.items():
+        field = pa.field(name, pa.string(), nullable=False)
+        table = table.append_column(field, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
+    return table if columns is None else table.select(columns)
+
+
+def _folders(path: str) -> dict[str, str]:
+    """What the folders `name=value` above a file say of all of its rows."""
+    named = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    return {name: unquote(named[name]) for name in (*DOCUMENT_FOLDERS, *LEDGER_FOLDERS) if name in named}

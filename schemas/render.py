@@ -16,7 +16,7 @@ import sys
 import textwrap
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from io import BytesIO
 from itertools import pairwise
@@ -35,8 +35,8 @@ from meanings import DOCUMENT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import FILTERS, FORMATS, CorpusConfig, to_dict
 from finpile.dedup import contamination, exact, substrings, verify
-from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, RAW_SCHEMA
-from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
+from finpile.document import DOCUMENT_FOLDERS, DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, RAW_SCHEMA
+from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
@@ -52,7 +52,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 
 #: Raised when a column is renamed, retyped or dropped; a new nullable column leaves it as it is.
-_ARROW_VERSION = 1
+_ARROW_VERSION = 2
 
 #: What `__post_init__` demands beyond the annotated type.
 _TIGHTER: Mapping[tuple[str, str], dict[str, Any]] = {
@@ -77,7 +77,12 @@ def render() -> dict[str, bytes]:
     """Every rendered file: path below the repository's root -> content."""
     contracts = {
         "documents": _documents(),
-        "ledger": _table_contract("Removal ledger: removed/", PUBLISHED_LEDGER_SCHEMA, LEDGER_MEANINGS),
+        "ledger": {
+            **_table_contract(
+                "Removal ledger: removed/stage=S/part-*.parquet", PUBLISHED_LEDGER_SCHEMA, LEDGER_MEANINGS
+            ),
+            "folders": _folders(LEDGER_FOLDERS, LEDGER_MEANINGS),
+        },
         "merged": _table_contract("tokenizer/merged.parquet", _merged_schema(), MERGED_MEANINGS),
         "vocabulary": _table_contract("tokenizer/vocabulary.parquet", _vocabulary_schema(), VOCABULARY_MEANINGS),
         "tokens": _tokens(),
@@ -130,8 +135,16 @@ def _documents() -> dict[str, Any]:
         "document": "between the other stages",
         "published": "in documents/dataset=D/source=S/part-*.parquet",
     }
-    tables = {name: {"where": about[name], "columns": columns(forms[name], DOCUMENT_MEANINGS)} for name in forms}
+    tables: dict[str, dict[str, Any]] = {
+        name: {"where": about[name], "columns": columns(forms[name], DOCUMENT_MEANINGS)} for name in forms
+    }
+    tables["published"]["folders"] = _folders(DOCUMENT_FOLDERS, DOCUMENT_MEANINGS)
     return {"title": "Document batch", "version": _ARROW_VERSION, **tables}
+
+
+def _folders(names: Sequence[str], meanings: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Columns that a file's folders hold: `name=value`, percent-encoded."""
+    return [{"name": name, "type": "string", "nullable": False, "meaning": meanings[name]} for name in names]
 
 
 def _merged_schema() -> pa.Schema:

@@ -1,8 +1,8 @@
 """Texts to count over, from whatever holds them: a build's OUT folder, Parquet, JSON Lines, plain text.
 
-Records that name a `dataset` and `source` (a build's, or JSON Lines with those keys) keep them; all other texts belong
-to the path they were asked for by. A file that is cut short or broken is an error: a count over half a file would look
-like one over all of it.
+Records that name a `dataset` and `source` keep them, and those of a build have the names of its folders; all other
+texts belong to the path they were asked for by. A file that is cut short or broken is an error: a count over half a
+file would look like one over all of it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import zstandard
 
 from finpile.errors import InputError
 from finpile.split import TRAIN
+from finpile.tree import row_of
 
 #: Text of one yielded array; what all tokenizers see between two reads.
 BATCH_BYTES = 4 << 20
@@ -41,13 +42,13 @@ def iter_texts(paths: Iterable[str | Path], limit_bytes: int | None = None) -> I
     """
     taken: dict[Label, int] = defaultdict(int)
     for path in paths:
-        files = [(file, _label_of(Path(path))) for file in _files(Path(path))]
+        files = [(file, _label_of(file, Path(path))) for file in _files(Path(path))]
         yield from _batches(record for file in files for record in _limited(*file, taken, limit_bytes))
 
 
 def list_files(paths: Iterable[str | Path]) -> list[tuple[Path, Label]]:
     """Each file that `iter_texts` reads, and the label of those of its texts that name none."""
-    return [(file, _label_of(Path(path))) for path in paths for file in _files(Path(path))]
+    return [(file, _label_of(file, Path(path))) for path in paths for file in _files(Path(path))]
 
 
 def iter_file(file: Path, label: Label) -> Iterator[tuple[str, str, pa.Array]]:
@@ -201,7 +202,10 @@ def _label_in(record: dict[str, Any], label: Label) -> Label:
     return (dataset if isinstance(dataset, str) else label[0], source if isinstance(source, str) else label[1])
 
 
-def _label_of(path: Path) -> Label:
+def _label_of(file: Path, path: Path) -> Label:
+    """Of a build's shard the row of its folders; of another file below `path`, the name of that."""
+    if _one_source(file):
+        return row_of(file.as_posix())
     name = path.resolve().name
     for suffix in (*_COMPRESSIONS, *_SUFFIXES):
         name = name.removesuffix(suffix)
@@ -210,7 +214,7 @@ def _label_of(path: Path) -> Label:
 
 def _one_source(file: Path) -> bool:
     """Whether all of a file's records are of one source, as the shards of a build are."""
-    return file.parent.name.startswith("source=")
+    return file.parent.name.startswith("source=") and file.parent.parent.name.startswith("dataset=")
 
 
 def _kind(file: Path) -> str:

@@ -15,7 +15,7 @@ from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
 from finpile.ledger import restore
 from finpile.split import HELDOUT, assign_split
-from finpile.tree import COPY_STAGES, DEDUP_STAGES, STAGES, Tree
+from finpile.tree import COPY_STAGES, DEDUP_STAGES, STAGES, Tree, read_published
 from finpile.verify.law import Advance, Law, law
 
 #: The spans `(start, end, removed_text)` of each id.
@@ -93,7 +93,7 @@ class _Audit:
     def _tables(self, folder: str) -> Iterator[pa.Table]:
         root = shards.join(self._tree.root, folder)
         for name in shards.list_files(root):
-            yield shards.read_parquet(shards.join(root, name))
+            yield read_published(shards.join(root, name))
 
     def _read_spans(self, table: pa.Table) -> None:
         """Keeps the spans of the ledger, and what every row claims to be a copy of."""

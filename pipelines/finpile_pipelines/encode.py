@@ -20,7 +20,7 @@ from finpile.errors import RunError
 from finpile.split import TRAIN
 from finpile.tokens.pack import cut_points, join_documents, overlaps
 from finpile.tokens.store import write_token_shard
-from finpile.tree import Tree, token_part
+from finpile.tree import Tree, read_published, token_part
 from finpile_pipelines.dedup import digest_bits
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
@@ -67,7 +67,7 @@ def run(
 def encode_task(path: str, tree: Tree, partitions: int) -> tuple[Parcels, dict[str, Any]]:
     """Encodes one documents shard: its training documents' ids by stream partition, and its counts."""
     tokenizer = load_tokenizer(tree.tokenizer)
-    table = shards.read_parquet(shards.join(tree.root, path), ["id", "dataset", "source", "text", "timestamp", "split"])
+    table = read_published(shards.join(tree.root, path), ["id", "dataset", "source", "text", "timestamp", "split"])
     ids = tokenizer.encode_array(table["text"].combine_chunks())
     report_progress(table.num_rows, table["text"].nbytes)
     digests = exact.document_digests(table)

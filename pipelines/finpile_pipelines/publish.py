@@ -227,13 +227,13 @@ def _ledger_parcels(origin: str, rows: pa.Table, parts: Parts) -> Parcels:
 
 def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     order = pc.sort_indices(rows, [("digest", "ascending"), ("id", "ascending")])
-    table = rows.drop_columns(["digest"]).cast(PUBLISHED_SCHEMA)
+    table = rows.select(PUBLISHED_SCHEMA.names).cast(PUBLISHED_SCHEMA)
     shards.write_parquet_sorted(shards.join(root, part.path), table, order)
     heldout = pc.sum(pc.equal(table["split"], HELDOUT)).as_py() or 0
     return {
         **_file(root, part, table),
-        "dataset": table["dataset"][0].as_py(),
-        "source": table["source"][0].as_py(),
+        "dataset": rows["dataset"][0].as_py(),
+        "source": rows["source"][0].as_py(),
         "documents": table.num_rows,
         "heldout": heldout,
         "text_bytes": pc.sum(pc.binary_length(table["text"])).as_py(),
@@ -247,9 +247,9 @@ def _digest(batch: pa.RecordBatch) -> int:
 
 def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     order = [(name, "ascending") for name in ("dataset", "source", "locator", "id", "start", "end", "reason")]
-    table = rows.cast(PUBLISHED_LEDGER_SCHEMA)
+    table = rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA)
     shards.write_parquet_sorted(shards.join(root, part.path), table, pc.sort_indices(rows, order))
-    return {**_file(root, part, table), "stage": table["stage"][0].as_py(), "removed": _count_removed(table)}
+    return {**_file(root, part, table), "stage": rows["stage"][0].as_py(), "removed": _count_removed(table)}
 
 
 def _count_removed(table: pa.Table) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.document import (
+    DOCUMENT_FOLDERS,
     DOCUMENT_SCHEMA,
     HTML,
     PLAIN,
@@ -23,6 +24,7 @@ from finpile.document import (
     text_buffers,
     text_digest,
     text_views,
+    without,
 )
 
 #: Whole characters of 1 to 4 bytes, NUL and the empty text among the texts.
@@ -147,9 +149,10 @@ def test_naive_moment_is_taken_for_utc() -> None:
     assert builder.flush()["timestamp"].to_pylist() == [datetime(2020, 2, 29, 12, 0, 0, tzinfo=UTC)]
 
 
-def test_schemas_add_one_column_each() -> None:
+def test_schemas_differ_by_one_column_and_those_of_folders() -> None:
     assert RAW_SCHEMA.names == [*DOCUMENT_SCHEMA.names, "media_type"]
-    assert PUBLISHED_SCHEMA.names == [*DOCUMENT_SCHEMA.names, "split"]
+    assert PUBLISHED_SCHEMA.names == [*without(DOCUMENT_SCHEMA, DOCUMENT_FOLDERS).names, "split"]
+    assert DOCUMENT_FOLDERS == ("dataset", "source")
     nullable = {entry.name for entry in PUBLISHED_SCHEMA if entry.nullable}
     assert nullable == {"timestamp", "url", "title", "license"}
     assert DOCUMENT_SCHEMA.field("text").type == pa.large_string()  # 64-bit offsets: a batch may exceed 2 GiB

@@ -6,7 +6,6 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,14 +14,13 @@ from finpile import shards
 from finpile.errors import InputError
 from finpile.ledger import Removal, ledger_table
 from finpile.story import MIN_ID_DIGITS, segments, tell
+from finpile.tree import read_published
 
 Row = dict[str, Any]
 
 
 def rows_of(out: Path, folder: str) -> list[Row]:
-    return [
-        row for path in sorted((out / folder).rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()
-    ]
+    return [row for path in sorted((out / folder).rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
 
 
 def test_every_id_of_the_tree_tells_its_rows(sample_build: Path) -> None:

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from finpile import shards
 from finpile.document import PUBLISHED_SCHEMA
 from finpile.errors import InputError, IntegrityError
-from finpile.ledger import LEDGER_SCHEMA
+from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.manifest import load_manifest
-from finpile.tree import Tree
+from finpile.tree import Tree, read_published
 from finpile.verify import verify
 
 Row = dict[str, Any]
@@ -50,7 +49,7 @@ def detail(out: Path, name: str) -> str:
 
 def edit(path: Path, schema: pa.Schema, change: Change) -> None:
     """Rewrites a Parquet file, its rows changed in place or by the list that comes back."""
-    before = pq.ParquetFile(path).read().to_pylist()
+    before = read_published(str(path)).to_pylist()
     after = json.loads(json.dumps(before, default=_escape), object_hook=_unescape)
     changed = change(after)
     after = after if changed is None else changed
@@ -70,7 +69,7 @@ def _unescape(value: Row) -> Any:
 
 def edit_ledger(out: Path, stage: str, change: Change) -> None:
     (path,) = (out / "removed" / f"stage={stage}").iterdir()
-    edit(path, LEDGER_SCHEMA, change)
+    edit(path, PUBLISHED_LEDGER_SCHEMA, change)
     mend_manifest(out)
 
 
@@ -81,7 +80,7 @@ def edit_documents(out: Path, source: str, change: Change) -> None:
 
 
 def read_documents(out: Path) -> list[Row]:
-    return [row for path in (out / "documents").rglob("*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
+    return [row for path in (out / "documents").rglob("*.parquet") for row in read_published(str(path)).to_pylist()]
 
 
 def edit_manifest(out: Path, change: Callable[[Row], None]) -> None:
@@ -132,7 +131,7 @@ def test_laws_say_what_they_counted(sample_build: Path) -> None:
 
 def test_copies_of_a_document_are_its_duplicates_and_itself(sample_build: Path) -> None:
     files = (sample_build / "removed").rglob("*.parquet")
-    copies = Counter(row["duplicate_of"] for path in files for row in pq.ParquetFile(path).read().to_pylist())
+    copies = Counter(row["duplicate_of"] for path in files for row in read_published(str(path)).to_pylist())
     rows = read_documents(sample_build)
     assert [row for row in rows if row["num_copies"] != 1 + copies[row["id"]]] == []
     assert max(row["num_copies"] for row in rows) > 1
@@ -355,7 +354,9 @@ def test_id_that_is_not_of_its_locator_is_found(copy_of_sample: Path, key: str) 
 
 
 def test_document_booked_to_another_source_is_found(copy_of_sample: Path) -> None:
-    edit_documents(copy_of_sample, "Press", lambda rows: rows[0].update(source="News"))
+    moved: list[Row] = []
+    edit_documents(copy_of_sample, "Press", lambda rows: moved.append(rows.pop()))
+    edit_documents(copy_of_sample, "News", lambda rows: rows.append(moved[0]))
     assert broken(copy_of_sample) >= {COUNTED, IDS, BEFORE_EXACT}
 
 

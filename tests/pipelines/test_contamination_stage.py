@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.build import Sizes, StageEvent, build
 from finpile_pipelines.engine import Engine
@@ -23,7 +22,7 @@ from finpile.config import (
     load_config,
 )
 from finpile.errors import InputError
-from finpile.tree import STAGES
+from finpile.tree import STAGES, read_published
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -98,7 +97,7 @@ def run(config: Path, out: Path, engine: Engine | None = None, **options: Any) -
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    return [row for path in sorted(folder.rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    return [row for path in sorted(folder.rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
 
 
 def removed(out: Path) -> list[dict[str, Any]]:

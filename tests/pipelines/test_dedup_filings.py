@@ -49,8 +49,7 @@ def filings(root: Path, out: Path, **source: Any) -> tuple[list[Row], list[Row]]
 
 
 def rows_of(folder: Path) -> list[Row]:
-    files = [str(path) for path in sorted(folder.rglob("*.parquet"))]
-    return list(ds.dataset(files, partitioning=None).to_table().to_pylist()) if files else []
+    return list(ds.dataset(folder, partitioning="hive").to_table().to_pylist()) if folder.exists() else []
 
 
 def members(archive: Path) -> Iterator[tuple[str, bytes]]:

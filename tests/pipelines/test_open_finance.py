@@ -52,7 +52,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def documents(out: Path) -> list[dict[str, Any]]:
     columns = ["source", "locator", "timestamp", "timestamp_origin", "meta"]
-    rows: list[dict[str, Any]] = ds.dataset(out / "documents", format="parquet").to_table(columns=columns).to_pylist()
+    rows: list[dict[str, Any]] = (
+        ds.dataset(out / "documents", partitioning="hive").to_table(columns=columns).to_pylist()
+    )
     return rows
 
 
@@ -67,7 +69,7 @@ def members(archive: str) -> Iterator[tuple[str, bytes]]:
 
 
 def removed(out: Path, source: str) -> collections.Counter[tuple[str, str]]:
-    table = ds.dataset(out / "removed", format="parquet").to_table(columns=["source", "stage", "reason", "start"])
+    table = ds.dataset(out / "removed", partitioning="hive").to_table(columns=["source", "stage", "reason", "start"])
     rows = table.to_pylist()
     return collections.Counter((r["stage"], r["reason"]) for r in rows if r["source"] == source and r["start"] is None)
 

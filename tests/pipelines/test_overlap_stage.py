@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError
+from finpile.tree import read_published
 from finpile.verify import verify
 
 WORDS = (
@@ -87,9 +87,7 @@ def run(config: Path, out: Path, engine: Engine | None = None, shard_bytes: int 
 
 
 def rows_of(out: Path, folder: str) -> list[dict[str, Any]]:
-    return [
-        row for path in sorted((out / folder).rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()
-    ]
+    return [row for path in sorted((out / folder).rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import zstandard
 from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine
 
 from finpile.config import load_config
+from finpile.tree import read_published
 from finpile.verify import verify
 
 Record = dict[str, Any]
@@ -63,7 +63,7 @@ def plain(
 
 
 def rows_of(folder: Path) -> list[Record]:
-    return [row for path in sorted(folder.rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    return [row for path in sorted(folder.rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
 
 
 def documents_of(out: Path) -> list[Record]:

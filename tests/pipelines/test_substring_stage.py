@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.engine import Engine
@@ -24,6 +23,7 @@ from finpile.config import SubstringConfig, load_config
 from finpile.dedup import substrings
 from finpile.errors import RunError
 from finpile.ledger import restore
+from finpile.tree import read_published
 from finpile.verify import verify
 
 Record = dict[str, Any]
@@ -177,7 +177,7 @@ def rounds_by_hand(
 
 
 def rows_of(folder: Path) -> list[Record]:
-    return [row for path in sorted(folder.rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    return [row for path in sorted(folder.rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
 
 
 def left_by(out: Path) -> dict[bytes, bytes]:

@@ -63,8 +63,7 @@ def write_texts(path: Path, *texts: str) -> Path:
 
 
 def rows_of(out: Path, folder: str) -> list[dict[str, Any]]:
-    files = [str(path) for path in sorted((out / folder).rglob("*.parquet"))]
-    return list(ds.dataset(files, partitioning=None).to_table().to_pylist()) if files else []
+    return list(ds.dataset(out / folder, partitioning="hive").to_table().to_pylist()) if (out / folder).exists() else []
 
 
 def kept_ids(out: Path) -> list[str]:

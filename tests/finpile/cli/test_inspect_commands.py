@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from finpile import shards
 from finpile.document import PUBLISHED_SCHEMA, document_id
-from finpile.ledger import Removal, ledger_table
-from finpile.tree import document_part, removed_part
+from finpile.ledger import PUBLISHED_LEDGER_SCHEMA, Removal, ledger_table
+from finpile.tree import document_part, read_published, removed_part
 
 Run = Callable[..., Any]
 Row = dict[str, Any]
@@ -25,7 +24,7 @@ LONG = "Oil rose. " * 500
 
 def rows_of(out: Path, folder: str) -> Iterator[Row]:
     for path in sorted((out / folder).rglob("*.parquet")):
-        yield from pq.ParquetFile(path).read().to_pylist()
+        yield from read_published(str(path)).to_pylist()
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +66,10 @@ def small_tree(tmp_path: Path) -> tuple[Path, str, str]:
     )
     mended = replace(cut, reason="implausible_timestamp", detail="", start=0, end=0, removed_text=b"")
     whole = replace(mended, id=lost, locator="b", stage="ingest", reason="undecodable", start=None, end=None)
-    removals = [cut, mended, replace(whole, removed_text=b"\xff\x00 raw")]
-    shards.write_parquet(str(tmp_path / removed_part("clean", 0, 1)), ledger_table(removals))
+    by_stage = {"clean": [cut, mended], "ingest": [replace(whole, removed_text=b"\xff\x00 raw")]}
+    for stage, removals in by_stage.items():
+        table = ledger_table(removals).select(PUBLISHED_LEDGER_SCHEMA.names)
+        shards.write_parquet(str(tmp_path / removed_part(stage, 0, 1)), table)
     return tmp_path, kept, lost
 
 

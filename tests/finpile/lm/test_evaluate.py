@@ -116,6 +116,7 @@ def write_build(root: Path, documents: list[tuple[str, str, str, str, str]], num
             values = {
                 name: [document[index] for document in part]
                 for index, name in enumerate(("id", "dataset", "source", "text", "split"))
+                if name in empty
             }
             defaults = {
                 "timestamp_origin": ["none"] * len(part),
