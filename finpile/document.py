@@ -89,6 +89,19 @@ class RawDocument:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
+def check_storable(document: RawDocument) -> None:
+    """Raises whatever hinders a document from becoming a row of `RAW_SCHEMA`: UnicodeError, TypeError, ..."""
+    for text in (document.text, document.locator, document.url, document.title, document.license):
+        if text is not None:
+            text.encode()
+    _meta(document).encode()
+    _utc(document.timestamp)
+
+
+def _meta(document: RawDocument) -> str:
+    return json.dumps(document.meta, sort_keys=True, ensure_ascii=False)
+
+
 class DocumentBuilder:
     """Collects documents of one source into batches of at most `max_bytes` of text.
 
@@ -127,7 +140,7 @@ class DocumentBuilder:
             "title": [row.title for row in rows],
             "license": [row.license for row in rows],
             "num_copies": [1] * len(rows),
-            "meta": [json.dumps(row.meta, sort_keys=True, ensure_ascii=False) for row in rows],
+            "meta": [_meta(row) for row in rows],
             "media_type": [row.media_type for row in rows],
         }
         return pa.RecordBatch.from_pydict(columns, schema=RAW_SCHEMA)

@@ -17,8 +17,9 @@ from finpile.config import CleanConfig, SourceConfig
 from finpile.document import RawDocument
 from finpile.errors import ConfigError, InputError
 from finpile.ledger import Removal
-from finpile.sources.base import InputFile, list_inputs, read_file
+from finpile.sources.base import InputFile, list_inputs
 from finpile.sources.compression import split_codecs
+from finpile.sources.reading import read_file
 from finpile.strict_yaml import nearest
 
 #: All inputs are one dataset; its sources are named after their format.

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from finpile.sources.base import REASONS, InputFile, list_inputs, read_file, removal
+from finpile.sources.accounting import ACCOUNT_SCHEMA, STRUCTURE, Account
+from finpile.sources.base import REASONS, InputFile, list_inputs, removal
+from finpile.sources.reading import read_file, read_stream
 from finpile.sources.streams import BrokenStream, ByteStream
 
-__all__ = ["REASONS", "BrokenStream", "ByteStream", "InputFile", "list_inputs", "read_file", "removal"]
+__all__ = [
+    "ACCOUNT_SCHEMA",
+    "REASONS",
+    "STRUCTURE",
+    "Account",
+    "BrokenStream",
+    "ByteStream",
+    "InputFile",
+    "list_inputs",
+    "read_file",
+    "read_stream",
+    "removal",
+]

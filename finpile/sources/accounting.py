@@ -46,7 +46,8 @@ class Record(NamedTuple):
     end: int
     locator: str
     raw: bytes
-    """The record's bytes, for the ledger where `parse` raises."""
+    """The bytes `start:end`, which become the `removed_text` of a row; of an empty span, what stands for the record
+    where `parse` raises."""
     parse: Callable[[], RawDocument | Removal]
     """Called once, at once; whatever it raises makes a row `reader_error` of this record alone."""
 
@@ -179,6 +180,16 @@ class Books:
         """Counts a row without bytes of its own."""
         self.removals += 1
         self.removed_bytes += len(row.removed_text)
+
+    def pass_on(self, num_bytes: int) -> None:
+        """Counts bytes of a member, whose own account says what became of them."""
+        self.member_bytes += num_bytes
+        self.claimed += num_bytes
+
+    def leave(self, end: int) -> None:
+        """Counts the bytes up to `end` as in the ledger, where the row is one of the archive around this input."""
+        self.ledger_bytes += max(0, end - self.claimed)
+        self.claimed = max(self.claimed, end)
 
     def close(self, decompressed_bytes: int) -> Account:
         """The account of an input of that size."""

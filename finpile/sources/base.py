@@ -1,4 +1,4 @@
-"""From a source's paths to its documents: finding files, opening them, handing them to their format's reader.
+"""From a source's paths to its files, and what all readers of formats share: their contract and their ledger rows.
 
 Every file, member and record that cannot be read becomes a row of the ledger with one of `REASONS`; the run goes on.
 """
@@ -6,12 +6,11 @@ Every file, member and record that cannot be read becomes a row of the ledger wi
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import importlib
 import os
 import posixpath
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, cast
 
 from fsspec.core import url_to_fs
@@ -19,12 +18,12 @@ from fsspec.implementations.local import LocalFileSystem
 
 from finpile import timestamps
 from finpile.config import SourceConfig
-from finpile.document import RawDocument, document_id
+from finpile.document import document_id
 from finpile.errors import ConfigError, InputError
 from finpile.ledger import Removal
-from finpile.sources.archives import Gap, Member, Structure, archive_kind, readable_name, walk
-from finpile.sources.compression import decompress, split_codecs
-from finpile.sources.streams import BrokenStream, ByteStream, blocks_of
+from finpile.sources.accounting import Claim
+from finpile.sources.archives import readable_name
+from finpile.sources.decoding import spell_surrogates
 
 STAGE = "ingest"
 
@@ -48,12 +47,15 @@ REASONS = {
     "not_text": "edgar, warc: a record that is not for reading (an image, a style sheet, a table for machines)",
     "not_a_submission": "edgar: a file without a document of a submission",
     "unreadable_record": "warc: a record, or the HTTP message in it, that breaks its format",
+    "reader_error": "a record on which its reader failed in another way: the error's name is in `detail`",
+    "unclaimed_bytes": "bytes that a reader passed over and that are not of the format's declared structure",
     "http_status": "warc: a response whose status is not 200",
     "robots_txt": "warc: a robots.txt",
 }
 
 _READERS = {name: f"finpile.sources.{name}" for name in ("jsonl", "parquet", "text", "sgml", "edgar", "warc")}
 _NUM_NAMES_SHOWN = 5
+_DETAIL_CHARACTERS = 1000
 #: What remote file systems call a content's version, in `info`.
 _VERSION_KEYS = ("etag", "ETag", "md5Hash", "generation", "content_md5", "mtime", "LastModified", "last_modified")
 
@@ -78,10 +80,13 @@ class Reader(Protocol):
     wherever there is one.
     """
 
-    def read(self, stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
-        """The records of one file.
+    def read(self, stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
+        """All bytes of one file from where the stream is, claimed in order.
 
-        A cut or corrupt file raises BrokenStream out of `stream`, which is to be let through.
+        Where it is not at its start, something before was damaged: the reader goes on at the next record's start, and
+        claims what lies before that as `Lost`. A cut or corrupt file raises BrokenStream out of `stream`, which is to
+        be let through, with the bytes of the unfinished record as its `partial`. An unclaimed byte, and whatever else
+        the reader raises, becomes a row of the ledger.
         """
         ...
 
@@ -104,7 +109,7 @@ def removal(source: SourceConfig, locator: str, reason: str, detail: str = "", r
         locator=locator,
         stage=STAGE,
         reason=reason,
-        detail=detail,
+        detail=spell_surrogates(detail[:_DETAIL_CHARACTERS]),
         removed_text=removed_text,
     )
 
@@ -127,9 +132,9 @@ def list_inputs(source: SourceConfig, root: str) -> list[InputFile]:
 
 
 def _expand(entry: str, root: str, name: str) -> Iterator[InputFile]:
-    root_fs, root_path = _locate(root)
+    root_fs, root_path = locate(root)
     is_relative = "://" not in entry and not posixpath.isabs(entry)
-    fs, path = (root_fs, _normal(root_fs, f"{root_path}/{entry}")) if is_relative else _locate(entry)
+    fs, path = (root_fs, _normal(root_fs, f"{root_path}/{entry}")) if is_relative else locate(entry)
     where = f"source {name!r}: {entry!r} (in {root})"
     matches = {path: fs.info(path)} if fs.isfile(path) else {}
     if not matches and fs.isdir(path):
@@ -145,7 +150,8 @@ def _expand(entry: str, root: str, name: str) -> Iterator[InputFile]:
         yield _describe(fs, match, info, root_fs, root_path)
 
 
-def _locate(url: str) -> tuple[Any, str]:
+def locate(url: str) -> tuple[Any, str]:
+    """The file system of a path or URL, and the path in it. Raises: InputError where there is no such file system."""
     if "://" not in url:
         fs = LocalFileSystem()
         return fs, _normal(fs, os.path.abspath(url))
@@ -192,95 +198,3 @@ def _nearest(fs: Any, path: str) -> str:
         return f"{folder} is empty"
     close = difflib.get_close_matches(wanted, names, n=_NUM_NAMES_SHOWN, cutoff=0.4) or names[:_NUM_NAMES_SHOWN]
     return f"in {folder} there is: {', '.join(close)}"
-
-
-# --- reading one file ----------------------------------------------------------------------------------------------
-
-
-def read_file(file: InputFile, source: SourceConfig) -> Iterator[RawDocument | Removal]:
-    """The documents of one file, decompressed and walked where its name says so, and a row for all that is none.
-
-    Locators: `path` for a file that is one document, `path#offset` or `path#ordinal` for a record of it,
-    `path!member` for a file in an archive.
-    """
-    fs, path = _locate(file.url)
-    try:
-        with fs.open(path, "rb") as stream:
-            for found in _read(stream, path, file.locator, source):
-                yield _with_license(found, source)
-    except BrokenStream as broken:
-        yield _row(broken, source)
-    except OSError as error:
-        yield removal(source, file.locator, "unreadable_file", f"cannot be opened: {error.strerror or error}")
-
-
-def _with_license(found: RawDocument | Removal, source: SourceConfig) -> RawDocument | Removal:
-    if isinstance(found, RawDocument) and found.license is None and source.license is not None:
-        return replace(found, license=source.license)
-    return found
-
-
-def _read(stream: Any, path: str, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
-    reader = reader_of(source.format)
-    stem, codecs = split_codecs(path)
-    kind = archive_kind(stem)
-    if kind or getattr(reader, "DECOMPRESS", True):
-        for codec in codecs:
-            stream = ByteStream(decompress(blocks_of(stream, locator), codec, locator), locator, source.limits)
-    must_seek = kind == ".zip" or (kind is None and getattr(reader, "SEEKS", False))
-    if not must_seek and not isinstance(stream, ByteStream):
-        stream = ByteStream(blocks_of(stream, locator), locator, source.limits)
-    if _is_empty(stream):
-        yield removal(source, locator, "empty_file")
-    elif kind:
-        yield from _read_archive(walk(kind, stream, locator), locator, source)
-    else:
-        yield from reader.read(cast(BinaryIO, stream), locator, source)
-
-
-def _is_empty(stream: Any) -> bool:
-    if isinstance(stream, ByteStream):
-        return not stream.peek()
-    is_empty = not stream.read(1)
-    stream.seek(0)
-    return is_empty
-
-
-def _read_archive(
-    items: Iterator[Member | Gap | Structure], locator: str, source: SourceConfig
-) -> Iterator[RawDocument | Removal]:
-    num_matching = 0
-    passed_over: list[str] = []
-    for member in items:
-        if isinstance(member, Gap):
-            yield removal(source, member.locator, member.reason, member.detail, member.head)
-        if not isinstance(member, Member):
-            continue
-        if not _matches(member.path, source.members):
-            passed_over += [member.path] if len(passed_over) < _NUM_NAMES_SHOWN else []
-            continue
-        num_matching += 1
-        try:
-            yield from _read(
-                ByteStream(member.blocks, member.locator, source.limits), member.path, member.locator, source
-            )
-        except BrokenStream as broken:
-            if broken.locator != member.locator:  # the archive itself is broken: there is no next member
-                broken.detail += f", in {member.path}"
-                raise
-            yield _row(broken, source)
-    if not num_matching:
-        wanted = ", ".join(source.members) or "any"
-        yield removal(
-            source, locator, "no_members", f"wanted {wanted}; there is: {', '.join(passed_over) or 'no file'}"
-        )
-
-
-def _matches(path: str, patterns: tuple[str, ...]) -> bool:
-    names = (path, posixpath.basename(path))
-    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns for name in names)
-
-
-def _row(broken: BrokenStream, source: SourceConfig) -> Removal:
-    unfinished = f"; {len(broken.partial)} bytes of an unfinished record" if broken.partial else ""
-    return removal(source, broken.locator, broken.reason, broken.detail + unfinished, broken.partial)

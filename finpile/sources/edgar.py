@@ -13,7 +13,8 @@ inside a PEM envelope), and `.nc` with `<SUBMISSION>` and a header of tags. Each
 A file without `<DOCUMENT>` gives one row: `empty_text` for a header alone, else `not_a_submission`. A submission
 whose end is missing gives what can be read, the open last document included, and one row `truncated_file`.
 
-The timestamp is the filing date. Files are read whole: the largest submissions have some hundred megabytes.
+The timestamp is the filing date. Between documents there are the header, the end tags of the submission and white
+space; anything else, such as a document whose start tag is damaged, is a ledger row `unreadable_record`.
 
 Source: EDGAR Public Dissemination Service (PDS) Technical Specification, https://www.sec.gov/oit/announcement/pds
 """
@@ -24,25 +25,37 @@ import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import BinaryIO
 
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
 from finpile.ledger import Removal
+from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.decoding import Undecodable, decode
+from finpile.sources.pieces import Piece, lost, pieces
 from finpile.sources.streams import BrokenStream
 from finpile.timestamps import parse
 
 #: Filings say nowhere how they are encoded; the last one reads any byte.
 DEFAULT_ENCODINGS = ("utf-8", "cp1252", "latin-1")
 
-_OPEN = re.compile(rb"<DOCUMENT>(?=\s*<TYPE>)")
+_OPEN = rb"<DOCUMENT>(?=\s{0,64}<TYPE>)"
 _CLOSE = b"</DOCUMENT>"
 _TEXT_OPEN, _TEXT_CLOSE = b"<TEXT>", b"</TEXT>"
 _HEADER_MARKS = (b"<SEC-DOCUMENT>", b"<SEC-HEADER>", b"<IMS-HEADER>", b"<SUBMISSION>", b"ACCESSION NUMBER:")
+_HEADER_ENDS = (b"</SEC-HEADER>", b"</IMS-HEADER>")
 #: What the last line of a whole file holds, by what its first lines hold.
 _TRAILERS = {b"<SEC-DOCUMENT>": b"</SEC-DOCUMENT>", b"<SUBMISSION>": b"</SUBMISSION>"}
+_TRAILER = re.compile(
+    rb"(?:\s*(?:</SEC-DOCUMENT>|</IMS-DOCUMENT>|</SUBMISSION>|-----END PRIVACY-ENHANCED MESSAGE-----))+\s*"
+)
+#: The tags that every document begins with; the line before them is its start tag, whatever is left of it.
+_HEAD = re.compile(rb"[^\r\n]{0,64}[\r\n]{1,4}<TYPE>[^\r\n<]{1,64}[\r\n]{1,4}\Z")
+_SEQUENCE = b"<SEQUENCE>"
+_MAX_HEAD_BYTES = 200
+_NO_START = "no document's start tag, although it is no header, trailer or white space"
 
 _WRAPPER = re.compile(rb"\s*<(XBRL|XML|PDF|JSON)>", re.IGNORECASE)
 _WRAPPER_END = re.compile(rb"</(?:XBRL|XML|PDF|JSON)>\s*\Z", re.IGNORECASE)
@@ -104,65 +117,133 @@ class _Header:
             self.parties[-1][1].setdefault(_PARTY_FIELDS[name], value)
 
 
-def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The documents of one full submission, and a ledger row for each that is not text.
 
     A document's locator is that of the file, `#`, and the byte offset of its `<DOCUMENT>`.
 
     Raises: BrokenStream of the stream, after the documents before its defect.
     """
-    data, broken = _read_all(stream)
-    starts = [match.start() for match in _OPEN.finditer(data)]
-    if starts:
-        yield from _documents(data, starts, locator, source)
-    if broken:
-        broken.partial = b"" if starts else data
-        raise broken
-    if not starts:
-        yield _without_documents(data, locator, source)
-    elif missing := _missing_trailer(data, starts[0], starts[-1]):
-        detail = f"{len(data)} bytes that do not end in {missing}"
-        yield removal(source, f"{locator}#end", "truncated_file", detail, data[data.rfind(_CLOSE) + len(_CLOSE) :])
-
-
-def _read_all(stream: BinaryIO) -> tuple[bytes, BrokenStream | None]:
-    """All there is; and the defect, where the stream has one."""
+    submission = _Submission(locator, source, _read_header("", locator))
+    position = stream.tell()
     try:
-        return stream.read(), None
+        for piece in pieces(stream, _OPEN, _CLOSE):
+            yield from submission.document(piece) if piece.is_open else submission.between(piece)
+            position = piece.end
+        yield from submission.end(position)
     except BrokenStream as broken:
-        return broken.partial, broken
+        if re.match(_OPEN, broken.partial):
+            yield submission.record(position, position + len(broken.partial), broken.partial)
+            broken.partial = b""
+        raise
 
 
-def _documents(data: bytes, starts: list[int], locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
-    header = _read_header(_header_text(data[: starts[0]]), locator)
-    for start, limit in zip(starts, [*starts[1:], len(data)], strict=True):
-        end = data.find(_CLOSE, start, limit)
-        yield _document(data[start : limit if end < 0 else end], f"{locator}#{start}", source, header)
-        if end < 0:
-            yield removal(source, f"{locator}#{start}/end", "truncated_file", "<DOCUMENT> is never closed", b"")
+class _Submission:
+    """What has been read of one submission."""
+
+    def __init__(self, locator: str, source: SourceConfig, header: _Header) -> None:
+        self._locator = locator
+        self._source = source
+        self._header = header
+        self._trailer: bytes | None = None
+        self._num_documents = 0
+
+    def document(self, piece: Piece) -> Iterator[Claim]:
+        """One `<DOCUMENT>`; where a second one is in it, whose start tag is damaged, that one is lost."""
+        start, data = piece.start, piece.data
+        self._num_documents += 1
+        if not piece.is_whole:
+            detail = f"a document of {piece.end - start} bytes, more than limits.record; its head is kept"
+            yield lost(self._source, self._place(start), "too_large", detail, piece)
+            return
+        cut = _second_head(data) or len(data)
+        is_closed = piece.is_closed and cut == len(data)
+        yield self.record(start, start + cut, data[:cut])
+        if not is_closed:
+            row = removal(self._source, f"{self._place(start)}/end", "truncated_file", "<DOCUMENT> is never closed")
+            yield Lost(start + cut, start + cut, row)
+            self._trailer = None if piece.is_last else self._trailer
+        if cut < len(data):
+            rest = piece._replace(start=start + cut, data=data[cut:])
+            yield lost(self._source, self._place(rest.start), "unreadable_record", _NO_START, rest)
+
+    def record(self, start: int, end: int, data: bytes) -> Record:
+        """`data`: from the document's start tag."""
+        where = self._place(start)
+        return Record(start, end, where, data, partial(_document, data, where, self._source, self._header))
+
+    def between(self, piece: Piece) -> Iterator[Claim]:
+        """The submission's header and trailer, white space, and what is none of these."""
+        if piece.is_last and not piece.start:
+            yield lost(self._source, self._locator, *_without_documents(piece.data), piece)
+            return
+        data = piece.data
+        trailer = _TRAILER.match(data)
+        after = trailer.end() if trailer and self._num_documents else 0
+        if self._trailer and self._trailer in data[:after]:
+            self._trailer = None
+        header = data[after : after + _header_end(data[after:])]
+        if header:
+            self._header = _read_header(_header_text(header), self._locator)
+            self._trailer = next((_TRAILERS[mark] for mark in _TRAILERS if mark in header), None)
+        known = after + len(header)
+        if known:
+            yield Structure(piece.start, piece.start + known, "edgar_header")
+        if known < piece.end - piece.start:
+            yield self._foreign(piece._replace(start=piece.start + known, data=data[known:]))
+
+    def _foreign(self, piece: Piece) -> Claim:
+        content = piece.data.strip()
+        if piece.is_whole and not content:
+            return Structure(piece.start, piece.end, "white_space")
+        if piece.is_last and self._trailer and self._trailer.startswith(content):
+            detail = f"ends inside {self._trailer.decode()}"
+            self._trailer = None
+            return lost(self._source, self._place(piece.start), "truncated_file", detail, piece)
+        return lost(self._source, self._place(piece.start), "unreadable_record", _NO_START, piece)
+
+    def end(self, position: int) -> Iterator[Claim]:
+        """A row where the submission's end tag is missing."""
+        if self._trailer:
+            detail = f"{position} bytes that do not end in {self._trailer.decode()}"
+            yield Lost(position, position, removal(self._source, f"{self._locator}#end", "truncated_file", detail))
+
+    def _place(self, offset: int) -> str:
+        return f"{self._locator}#{offset}"
 
 
-def _without_documents(data: bytes, locator: str, source: SourceConfig) -> Removal:
+def _without_documents(data: bytes) -> tuple[str, str]:
     if not data.strip():
-        return removal(source, locator, "empty_text", "the file is empty", data)
+        return "empty_text", "white space alone"
     if any(mark in data for mark in _HEADER_MARKS):
-        return removal(source, locator, "empty_text", "a submission header without documents", data)
-    return removal(source, locator, "not_a_submission", "no <DOCUMENT> followed by <TYPE>", data)
+        return "empty_text", "a submission header without documents"
+    return "not_a_submission", "no <DOCUMENT> followed by <TYPE>"
 
 
-def _missing_trailer(data: bytes, header_end: int, last_start: int) -> str | None:
-    """The end tag that a cut file lacks; None after a document that is not closed, which has its own row."""
-    last_close = data.find(_CLOSE, last_start)
-    if last_close < 0:
-        return None
-    for mark, trailer in _TRAILERS.items():
-        if mark in data[:header_end] and data.find(trailer, last_close) < 0:
-            return trailer.decode()
+def _header_end(data: bytes) -> int:
+    """Bytes of the submission's header, with which the data begin; 0 where they do not."""
+    if not any(mark in data for mark in _HEADER_MARKS):
+        return 0
+    ends = [data.find(tag) + len(tag) for tag in _HEADER_ENDS if tag in data]
+    if ends:
+        return min(ends)
+    return _second_head(data, 0) or len(data)
+
+
+def _second_head(data: bytes, first: int | None = None) -> int | None:
+    """Where a document begins behind the first one's tags, although `<DOCUMENT>` is damaged; None where none does."""
+    place = data.find(_SEQUENCE) + 1 if first is None else first
+    while (place := data.find(_SEQUENCE, place)) >= 0:
+        before = max(0, place - _MAX_HEAD_BYTES)
+        if found := _HEAD.search(data[before:place]):
+            return before + found.start()
+        place += 1
     return None
 
 
 def _document(record: bytes, locator: str, source: SourceConfig, header: _Header) -> RawDocument | Removal:
-    """One `<DOCUMENT>`, given from its tag up to, and without, its end tag."""
+    """One `<DOCUMENT>`, given from its start tag."""
+    record = record.removesuffix(_CLOSE)
     begin = record.find(_TEXT_OPEN)
     head = record if begin < 0 else record[:begin]
     tags = {name: value for name, value in _tags(_header_text(head)) if value}
@@ -172,11 +253,11 @@ def _document(record: bytes, locator: str, source: SourceConfig, header: _Header
         return removal(source, locator, "empty_text", f"<TYPE>{document_type}", record)
     kind = _kind(content, document_type, tags.get("FILENAME", ""))
     if kind not in (HTML, PLAIN):
-        return removal(source, locator, "not_text", f"<TYPE>{document_type}: {kind}", content)
+        return removal(source, locator, "not_text", f"<TYPE>{document_type}: {kind}", record)
     try:
         text, _ = decode(_unwrap(content), source.encoding or DEFAULT_ENCODINGS)
     except Undecodable as error:
-        return removal(source, locator, "undecodable", str(error), content)
+        return removal(source, locator, "undecodable", str(error), record)
     return _raw_document(text, locator, kind, tags, header)
 
 

@@ -4,30 +4,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import BinaryIO
+from functools import partial
+from typing import BinaryIO, cast
 
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.ledger import Removal
+from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.decoding import UTF8, Undecodable, decode
 from finpile.sources.records import field_keys, to_document
+from finpile.sources.streams import ByteStream, TooLarge
 
 #: NaN and Infinity are no JSON, yet common; they are read as null, which can be written again.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
-def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
-    """The documents of a file. Locators end in the byte offset of the line, decompressed.
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    """The lines of a file. Locators end in the byte offset of the line, decompressed.
 
-    Blank lines are no records.
+    Blank lines are no records. The rest of a line whose beginning is damaged is no JSON object by itself, and so needs
+    no other treatment than any broken line.
     """
     keys = field_keys(source)
-    offset = 0
-    for line in stream:
-        if not line.isspace():
-            yield _record(line, f"{locator}#{offset}", source, keys)
-        offset += len(line)
+    offset = stream.tell()
+    lines = cast(ByteStream, stream)
+    for line in lines.lines():
+        where = f"{locator}#{offset}"
+        if isinstance(line, TooLarge):
+            row = removal(source, where, "too_large", line.detail(lines.limits), line.head)
+            yield Lost(offset, offset + line.num_bytes, row)
+            offset += line.num_bytes
+            continue
+        end = offset + len(line)
+        if line.isspace():
+            yield Structure(offset, end, "white_space")
+        else:
+            yield Record(offset, end, where, line, partial(_record, line, where, source, keys))
+        offset = end
 
 
 def _record(line: bytes, locator: str, source: SourceConfig, keys: dict[str, str]) -> RawDocument | Removal:

@@ -1,60 +1,132 @@
-"""Parquet: one document a row, read by row groups."""
+"""Parquet: one document a row, read by row groups.
+
+A damaged column costs the rows of its row group behind the damage where a document needs it (its text, date or
+licence), and else itself alone; both are rows of the ledger with the column, the rows and the bytes.
+"""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.ledger import Removal
+from finpile.limits import HEAD_BYTES
+from finpile.sources.accounting import Claim, Content, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.records import field_keys, to_document
+from finpile.sources.streams import BLOCK_BYTES, BrokenStream
 
 #: Parquet is read from its end: the opened file itself is wanted, not a forward stream.
 SEEKS = True
 
 _BATCH_ROWS = 1024
+#: A file that cannot seek (a member of an archive) is kept in memory up to this size, else in a temporary file.
+_SPOOL_BYTES = 1 << 26
+#: Fields without which a document is not what its source says; a damaged title or URL is left out.
+_NEEDED = ("text", "timestamp", "license")
 
 
-def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The documents of a file. Locators end in the row's ordinal, from 0.
 
     Of the columns, those that a field is read from and all others of simple type are read; lists, structs, maps and
     binary columns (embeddings, images) that no field names are left where they are.
+
+    Raises: BrokenStream of a stream that cannot seek.
     """
-    keys = field_keys(source)
-    row = 0
+    if stream.seekable():
+        yield from _read(stream, locator, source)
+    elif stream.tell():
+        raise ValueError("a Parquet file with a gap in it cannot be read")
+    else:
+        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as spool:
+            _copy(stream, spool)
+            yield from _read(spool, locator, source)
+
+
+def _copy(stream: BinaryIO, spool: IO[bytes]) -> None:
     try:
-        file = pq.ParquetFile(stream if stream.seekable() else io.BytesIO(stream.read()))
-        columns = _columns(file.schema_arrow, keys)
-        if not any(_feeds(name, keys["text"]) for name in columns):
-            names = ", ".join(file.schema_arrow.names)
-            detail = f"no column `{keys['text']}` for {file.metadata.num_rows} rows; columns: {names}"
-            yield removal(source, locator, "no_text", detail)
-            return
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns, use_threads=False):
-            values = [_values(column) for column in batch.columns]
-            for ordinal, cells in enumerate(zip(*values, strict=True), start=row):
-                record = dict(zip(batch.schema.names, cells, strict=True))
-                yield to_document(record, f"{locator}#{ordinal}", source, keys)
-            row += batch.num_rows
-    except (pa.ArrowException, OSError) as error:
-        reason = "corrupt_file" if row else "unreadable_file"
-        yield removal(source, locator, reason, f"after {row} rows: {error}" if row else str(error))
+        while block := stream.read(BLOCK_BYTES):
+            spool.write(block)
+    except BrokenStream as broken:
+        spool.seek(0)
+        broken.partial = spool.read(HEAD_BYTES)
+        raise
 
 
-def _columns(schema: pa.Schema, keys: dict[str, str]) -> list[str]:
-    wanted = set(keys.values())
-    return [field.name for field in schema if _is_simple(field.type) or any(_feeds(field.name, key) for key in wanted)]
+def _read(stream: IO[bytes], locator: str, source: SourceConfig) -> Iterator[Claim]:
+    size = stream.seek(0, 2)
+    try:
+        file = pq.ParquetFile(stream, page_checksum_verification=True)
+        leaves = _leaves(file)
+        num_rows = file.metadata.num_rows
+    except MemoryError:
+        raise
+    except Exception as error:  # Arrow raises errors of many kinds on a broken footer
+        yield Lost(0, size, removal(source, locator, "unreadable_file", str(error), _bytes(stream, 0, size)))
+        return
+    keys = field_keys(source)
+    if not any(leaf.feeds(keys["text"]) for leaf in leaves):
+        names = ", ".join(file.schema_arrow.names)
+        detail = f"no column `{keys['text']}` for {num_rows} rows; columns: {names}"
+        yield Lost(0, size, removal(source, locator, "no_text", detail, _bytes(stream, 0, size)))
+        return
+    wanted = [leaf for leaf in leaves if leaf.is_simple or any(leaf.feeds(key) for key in keys.values())]
+    damage: dict[tuple[int, str], str] = {}
+    first_row = 0
+    for group in range(file.num_row_groups):
+        rows = _Rows(file, group, first_row, wanted, [keys[name] for name in _NEEDED], damage)
+        for ordinal, record in rows.read():
+            where, text = f"{locator}#{ordinal}", record.get(keys["text"])
+            raw = text.encode("utf-8", "replace") if isinstance(text, str) else b""
+            yield Record(0, 0, where, raw, partial(_document, record, where, source, keys))
+        first_row += file.metadata.row_group(group).num_rows
+    for start, end, found in _spans(file, size, {leaf.path for leaf in wanted}, damage):
+        if isinstance(found, tuple):
+            detail = f"{found[0]} ({end - start} bytes)"
+            where = f"{locator}#row-group-{found[1]}/{found[2]}"
+            yield Lost(start, end, removal(source, where, "corrupt_file", detail, _bytes(stream, start, end)))
+        else:
+            yield Structure(start, end, found) if found else Content(start, end)
 
 
-def _feeds(column: str, key: str) -> bool:
-    return key == column or key.startswith(f"{column}.")
+def _bytes(stream: IO[bytes], start: int, end: int) -> bytes:
+    with suppress(OSError):
+        stream.seek(start)
+        return stream.read(min(end - start, HEAD_BYTES))
+    return b""
+
+
+# --- columns
+
+
+class _Leaf(NamedTuple):
+    """A column as it is stored: a column of the table, or a value somewhere in a nested one."""
+
+    path: str
+    column: str
+    is_simple: bool
+
+    def feeds(self, key: str) -> bool:
+        return key == self.column or key.startswith(f"{self.column}.")
+
+
+def _leaves(file: pq.ParquetFile) -> list[_Leaf]:
+    owners = [field for field in file.schema_arrow for _ in range(_num_leaves(field.type))]
+    paths = [file.schema.column(index).path for index in range(len(file.schema.names))]
+    return [_Leaf(path, field.name, _is_simple(field.type)) for path, field in zip(paths, owners, strict=True)]
+
+
+def _num_leaves(kind: pa.DataType) -> int:
+    if pa.types.is_dictionary(kind):
+        return _num_leaves(kind.value_type)
+    return sum(_num_leaves(kind.field(index).type) for index in range(kind.num_fields)) if kind.num_fields else 1
 
 
 def _is_simple(kind: pa.DataType) -> bool:
@@ -64,12 +136,157 @@ def _is_simple(kind: pa.DataType) -> bool:
                 or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind))  # fmt: skip
 
 
+# --- rows
+
+
+class _Rows:
+    """The rows of one row group; what cannot be read is noted in `damage` by row group and path."""
+
+    def __init__(
+        self,
+        file: pq.ParquetFile,
+        group: int,
+        first_row: int,
+        leaves: Sequence[_Leaf],
+        needed: Sequence[str],
+        damage: dict[tuple[int, str], str],
+    ) -> None:
+        self._file = file
+        self._group = group
+        self._first_row = first_row
+        self._leaves = list(leaves)
+        self._needed = needed
+        self._damage = damage
+        self._num_read = 0
+
+    def read(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Ordinals and records."""
+        while True:
+            try:
+                yield from self._batches()
+                return
+            except MemoryError:
+                raise
+            except Exception as error:  # Arrow raises errors of many kinds on broken pages
+                if not self._leave_out(error):
+                    return
+
+    def _batches(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Goes on behind the rows that were read before a column was left out."""
+        paths = [leaf.path for leaf in self._leaves]
+        passed = 0
+        for batch in self._file.iter_batches(_BATCH_ROWS, row_groups=[self._group], columns=paths, use_threads=False):
+            known = min(batch.num_rows, self._num_read - passed)
+            passed += batch.num_rows
+            if known == batch.num_rows:
+                continue
+            values = [_values(column) for column in batch.slice(known).columns]
+            for cells in zip(*values, strict=True):
+                ordinal = self._first_row + self._num_read
+                self._num_read += 1
+                yield ordinal, dict(zip(batch.schema.names, cells, strict=True))
+
+    def _leave_out(self, error: Exception) -> bool:
+        """Notes the columns that cannot be read; whether rows can be read without them."""
+        num_rows = self._file.metadata.row_group(self._group).num_rows
+        broken = [leaf for leaf in self._leaves if not self._is_readable(leaf)]
+        needed = [leaf for leaf in broken if any(leaf.feeds(key) for key in self._needed)]
+        for leaf in broken:
+            rows = f"rows {self._first_row} to {self._first_row + num_rows - 1}"
+            self._damage[self._group, leaf.path] = f"column {leaf.path} of {rows} cannot be read: {error}"
+        if needed or not broken:
+            first = self._first_row + self._num_read
+            path = (needed or self._leaves)[0].path
+            lost_rows = f"rows {first} to {self._first_row + num_rows - 1}"
+            self._damage[self._group, path] = (
+                f"{lost_rows} ({num_rows - self._num_read}) are lost with column {path}: {error}"
+            )
+            return False
+        self._leaves = [leaf for leaf in self._leaves if leaf not in broken]
+        return True
+
+    def _is_readable(self, leaf: _Leaf) -> bool:
+        try:
+            batches = self._file.iter_batches(
+                _BATCH_ROWS, row_groups=[self._group], columns=[leaf.path], use_threads=False
+            )
+            for _ in batches:
+                pass
+        except MemoryError:
+            raise
+        except Exception:
+            return False
+        return True
+
+
+class _Unreadable(NamedTuple):
+    """Stands for a value that Python cannot hold."""
+
+    error: Exception
+
+
+def _document(record: dict[str, Any], locator: str, source: SourceConfig, keys: dict[str, str]) -> Any:
+    """Raises: what a value of a field raised; one that no field needs is left out."""
+    for name, value in list(record.items()):
+        if isinstance(value, _Unreadable):
+            if name in keys.values():
+                raise value.error
+            del record[name]
+    return to_document(record, locator, source, keys)
+
+
 def _values(column: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":  # datetime stops at microseconds
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    try:
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":  # datetime stops at microseconds
+        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
+    with suppress(Exception):
         return list(column.to_pylist())
-    except (ValueError, OverflowError):  # invalid UTF-8; moments beyond the year 9999
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            return list(column.cast(pa.large_binary()).to_pylist())
-        return list(column.cast(pa.string()).to_pylist())
+    # Invalid UTF-8, moments beyond the year 9999, zones that are not known: moments are UTC, whatever their zone.
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return list(column.cast(pa.large_binary()).to_pylist())
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        column = column.cast(pa.timestamp(column.type.unit, "UTC"))
+    return [_value(cell) for cell in column]
+
+
+def _value(cell: pa.Scalar) -> Any:
+    try:
+        return cell.as_py()
+    except MemoryError:
+        raise
+    except Exception as error:  # the problem of one value
+        with suppress(Exception):
+            return str(cell.cast(pa.string()).as_py())
+        return _Unreadable(error)
+
+
+# --- bytes
+
+#: None: read; text: a kind of structure; a tuple: what was lost, the row group and the path.
+_Found = str | tuple[str, int, str] | None
+
+
+def _spans(
+    file: pq.ParquetFile, size: int, wanted: set[str], damage: dict[tuple[int, str], str]
+) -> Iterator[tuple[int, int, _Found]]:
+    """All bytes of the file, in order: column chunks, and what lies between and behind them."""
+    chunks: list[tuple[int, int, _Found]] = []
+    for group in range(file.num_row_groups):
+        columns = file.metadata.row_group(group)
+        for index in range(columns.num_columns):
+            chunk = columns.column(index)
+            path = chunk.path_in_schema
+            start = min(offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset)
+            note = damage.get((group, path))
+            found = (note, group, path) if note else None if path in wanted else "parquet_column"
+            chunks.append((start, start + chunk.total_compressed_size, found))
+    position = 0
+    for start, end, found in sorted(chunks, key=lambda chunk: chunk[:2]):
+        start, end = min(max(start, position), size), min(max(end, position), size)
+        if start > position:
+            yield position, start, "parquet_footer"
+        if end > start or isinstance(found, tuple):
+            yield start, end, found
+        position = end
+    if position < size:
+        yield position, size, "parquet_footer"

@@ -13,20 +13,24 @@ import contextlib
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, BinaryIO
 
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.ledger import Removal
+from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.decoding import Undecodable, decode
-from finpile.sources.streams import BrokenStream
+from finpile.sources.pieces import Piece, lost, pieces
 
 #: reut2-017.sgm holds one byte that is no UTF-8.
 ENCODINGS = ("utf-8", "latin-1")
 
 _END = b"</REUTERS>"
-_START = b"<REUTERS"
+#: The tag's name ends there.
+_START = rb"<REUTERS(?=[\s>])"
+_PROLOG = re.compile(rb"\s*<!DOCTYPE[^<>]{0,200}>\s*", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r'([A-Z]+)="([^"]*)"')
 _ENTRY = re.compile(r"<D>(.*?)</D>", re.DOTALL)
 _ENTITY = re.compile(r"&(lt|gt|amp|#\d{1,7});")
@@ -47,48 +51,66 @@ _ATTRIBUTES = {
 }
 
 
-def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
-    """The stories of a file that have a body. Locators end in the story's NEWID."""
-    broken: BrokenStream | None = None
-    try:
-        data = stream.read()
-    except BrokenStream as error:
-        broken, data = error, error.partial
-    end = data.rfind(_END) + len(_END) if _END in data else 0
-    yield from _stories(data[:end], locator, source)
-    rest = data[end:]
-    if broken is not None:
-        broken.partial = rest
-        raise broken
-    if _START in rest:
-        detail = f"ends inside a story, {len(rest)} bytes after the last whole one"
-        yield removal(source, locator, "truncated_file", detail, rest)
-    elif not end:
-        yield removal(source, locator, "no_record", "no <REUTERS> element", data)
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    """The stories of a file. Locators end in the byte offset of the story, since NEWIDs may repeat.
+
+    A story whose end tag is missing ends where the next one begins; it is read where its body is whole.
+    """
+    for piece in pieces(stream, _START, _END):
+        if piece.is_open:
+            yield from _story_of(piece, locator, source)
+        else:
+            yield from _between(piece, locator, source)
 
 
-def _stories(data: bytes, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
-    try:
-        text, encoding = decode(data, source.encoding or ENCODINGS)
-    except Undecodable as error:
-        yield removal(source, locator, "undecodable", str(error), data)
+def _story_of(piece: Piece, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    start, end, data = piece.start, piece.end, piece.data
+    where = f"{locator}#{start}"
+    num_bodies, num_ends = data.count(b"<BODY>"), data.count(b"</BODY>")
+    if not piece.is_whole:
+        yield lost(source, where, "too_large", f"a story of {end - start} bytes", piece)
+    elif piece.is_last and not piece.is_closed:
+        yield lost(source, where, "truncated_file", f"ends inside a story, after {len(data)} bytes of it", piece)
+    elif num_bodies > 1 or num_ends > 1:
+        yield lost(source, where, "unreadable_record", f"one story with {max(num_bodies, num_ends)} bodies", piece)
+    elif not piece.is_closed and not (num_bodies and num_ends):
+        yield lost(source, where, "unreadable_record", "neither </REUTERS> nor a whole <BODY>", piece)
+    else:
+        yield Record(start, end, where, data, partial(_story, data, where, source))
+        if not piece.is_closed:
+            row = removal(source, f"{where}/end", "unreadable_record", "no </REUTERS>: read up to the next story")
+            yield Lost(end, end, row)
+
+
+def _between(piece: Piece, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    is_all = piece.is_last and not piece.start
+    prolog = _PROLOG.match(piece.data) if piece.start == 0 else None
+    start = prolog.end() if prolog else 0
+    if start:
+        yield Structure(0, start, "sgml_prolog")
+        piece = piece._replace(start=start, data=piece.data[start:])
+    if piece.is_whole and (not piece.data or piece.data.isspace()):
+        yield Structure(piece.start, piece.end, "white_space")
         return
-    for ordinal, story in enumerate(text.split(_END.decode())[:-1]):
-        opening, _, markup = story.partition(_START.decode())[2].partition(">")
-        attributes = dict(_ATTRIBUTE.findall(opening))
-        where = f"{locator}#{attributes.get('NEWID', f'story-{ordinal}')}"
-        yield _story(attributes, markup, where, source, encoding)
+    if is_all:
+        yield lost(source, locator, "no_record", "no <REUTERS> element", piece)
+    else:
+        detail = "neither a story nor white space: a damaged start tag"
+        yield lost(source, f"{locator}#{piece.start}", "unreadable_record", detail, piece)
 
 
-def _story(
-    attributes: dict[str, str], markup: str, locator: str, source: SourceConfig, encoding: str
-) -> RawDocument | Removal:
+def _story(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
+    try:
+        story, _ = decode(data, source.encoding or ENCODINGS)
+    except Undecodable as error:
+        return removal(source, locator, "undecodable", str(error), data)
+    opening, _, markup = story.removesuffix(_END.decode()).partition(">")
+    attributes = dict(_ATTRIBUTE.findall(opening))
     start = markup.find("<TEXT")
     head, text = (markup[:start], markup[start:]) if start >= 0 else (markup, "")
     body = _plain(_element(text, "BODY") or "")
     if not body or body.isspace():
-        removed = text[: text.rfind(">") + 1] or markup
-        return removal(source, locator, "empty_text", "no text in <BODY>", removed.encode(encoding))
+        return removal(source, locator, "empty_text", "no text in <BODY>", data)
     date = (_element(head, "DATE") or "").strip()
     timestamp = _moment(date)
     meta: dict[str, Any] = {name: attributes.get(key) for key, name in _ATTRIBUTES.items()}

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO
 
 from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.ledger import Removal
+from finpile.sources.accounting import Claim, Lost, Record
 from finpile.sources.base import removal
 from finpile.sources.decoding import UTF8, Undecodable, decode
 
 
-def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The one document of a file; its locator is the file's."""
+    start = stream.tell()
     data = stream.read()
+    if start:  # behind damage: what a part of the text would be read as is not what was written
+        detail = f"{len(data)} bytes of a text whose beginning is damaged"
+        yield Lost(start, start + len(data), removal(source, f"{locator}#{start}", "corrupt_file", detail, data))
+        return
+    yield Record(0, len(data), locator, data, partial(_document, data, locator, source))
+
+
+def _document(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
     try:
         text, _ = decode(data, source.encoding or UTF8)
     except Undecodable as error:
-        yield removal(source, locator, "undecodable", str(error), data)
-        return
+        return removal(source, locator, "undecodable", str(error), data)
     if not text or text.isspace():
-        yield removal(source, locator, "empty_text", f"{len(data)} bytes, all of them white space", data)
-        return
+        return removal(source, locator, "empty_text", f"{len(data)} bytes, all of them white space", data)
     name = locator.rsplit("!", 1)[-1]  # of a member, only its own name is asked for the date
     timestamp = timestamps.from_name(name, source.date_pattern) if source.date_pattern else None
     is_missing = source.date_pattern and timestamp is None
-    yield RawDocument(
+    return RawDocument(
         locator=locator,
         text=text,
         timestamp=timestamp,

@@ -22,6 +22,7 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO, Literal
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ from resiliparse.parse.encoding import detect_encoding
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
 from finpile.ledger import Removal
+from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.decoding import Undecodable, decode
 from finpile.sources.streams import BrokenStream
@@ -53,7 +55,7 @@ _OK = 200
 _FALLBACK_ENCODINGS = ("utf-8", "cp1252", "latin-1")
 
 
-def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[RawDocument | Removal]:
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The documents of one archive, and a ledger row for each response that is none.
 
     A document's locator is that of the file, `#`, and the byte offset of its record (then `.` and a count, where an
@@ -66,16 +68,19 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[RawDo
         for record, block, place in _records(tail):
             here = f"{locator}#{place}"
             if _is_short(record, block):
-                yield removal(source, here, "truncated_file", "ends inside this record", block)
+                yield Lost(0, 0, removal(source, here, "truncated_file", "ends inside this record", block))
+                yield Structure(0, tail.position, "warc_record")
                 return
-            yield from _read_record(record, block, here, source)
+            if _has_document(record):
+                yield Record(0, 0, here, block, partial(_read_record, record, block, here, source))
         problem = tail.problem()
     except OSError as error:
         problem = tail.problem() or ("unreadable_record", str(error))
     if tail.broken:
         raise tail.broken
     if problem:
-        yield removal(source, f"{locator}#{tail.position}/end", problem[0], problem[1], b"")
+        yield Lost(0, 0, removal(source, f"{locator}#{tail.position}/end", problem[0], problem[1], b""))
+    yield Structure(0, tail.position, "warc_record")
 
 
 def _records(tail: _Tail) -> Iterator[tuple[WarcRecord, bytes, str]]:
@@ -97,17 +102,22 @@ def _is_short(record: WarcRecord, block: bytes) -> bool:
     return not length.isdecimal() or len(block) < int(length)
 
 
-def _read_record(
-    record: WarcRecord, block: bytes, locator: str, source: SourceConfig
-) -> Iterator[RawDocument | Removal]:
+def _has_document(record: WarcRecord) -> bool:
     kind = record.record_type
-    url = (record.headers.get("WARC-Target-URI") or "").strip("<>")
+    return not kind & _NO_DOCUMENT and (kind != WarcRecordType.resource or _url(record).startswith(("http:", "https:")))
+
+
+def _url(record: WarcRecord) -> str:
+    return (record.headers.get("WARC-Target-URI") or "").strip("<>")
+
+
+def _read_record(record: WarcRecord, block: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
+    kind, url = record.record_type, _url(record)
     if kind == WarcRecordType.response:
-        yield _read_response(record, block, url, locator, source)
-    elif kind == WarcRecordType.conversion or (kind == WarcRecordType.resource and url.startswith(("http:", "https:"))):
-        yield _read_payload(block, record.headers.get("Content-Type"), None, url, record, locator, source)
-    elif not kind & _NO_DOCUMENT and kind != WarcRecordType.resource:
-        yield removal(source, locator, "not_text", f"a record of type {record.headers.get('WARC-Type')}", block)
+        return _read_response(record, block, url, locator, source)
+    if kind in (WarcRecordType.conversion, WarcRecordType.resource):
+        return _read_payload(block, record.headers.get("Content-Type"), None, url, record, locator, source)
+    return removal(source, locator, "not_text", f"a record of type {record.headers.get('WARC-Type')}", block)
 
 
 def _read_response(

@@ -11,7 +11,8 @@ from finpile.config import CorpusConfig, SourceConfig
 from finpile.document import RAW_SCHEMA, DocumentBuilder
 from finpile.errors import InputError, RunError
 from finpile.ledger import Removal, ledger_table
-from finpile.sources.base import InputFile, list_inputs, read_file
+from finpile.sources.base import InputFile, list_inputs
+from finpile.sources.reading import read_file
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import SHARD_BYTES, add_counts, count_reasons, shard_url

@@ -23,7 +23,7 @@ from finpile.config import SourceConfig
 from finpile.document import DocumentBuilder, RawDocument, document_id
 from finpile.ledger import Removal
 from finpile.sources import jsonl as jsonl_reader
-from finpile.sources import list_inputs, read_file
+from finpile.sources import list_inputs, read_file, read_stream
 
 SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 
@@ -44,7 +44,7 @@ def split(found: list[RawDocument | Removal]) -> tuple[list[RawDocument], list[R
 
 
 def read_jsonl(data: bytes, **keys: object) -> tuple[list[RawDocument], list[Removal]]:
-    return split(list(jsonl_reader.read(io.BytesIO(data), "a.jsonl", source("jsonl", **keys))))
+    return split(list(read_stream(jsonl_reader, io.BytesIO(data), "a.jsonl", source("jsonl", **keys))))
 
 
 def read_folder(folder: Path, config: SourceConfig) -> tuple[list[RawDocument], list[Removal]]:
@@ -274,7 +274,7 @@ def test_a_page_that_is_broken_keeps_the_rows_before_it(tmp_path: Path) -> None:
     path.write_bytes(data)
     documents, [row] = read_folder(tmp_path, source("parquet"))
     assert [document.text for document in documents] == [f"text {i}" for i in range(2048)]
-    assert row.reason == "corrupt_file" and "after 2048 rows" in row.detail
+    assert row.reason == "corrupt_file" and "rows 2048 to 4095 (2048) are lost with column text" in row.detail
 
 
 def test_parquet_in_an_archive_is_read(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.ledger import Removal
-from finpile.sources import list_inputs, read_file
+from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources import sgml as sgml_reader
 
 SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
@@ -34,7 +34,7 @@ def story(newid: int, body: str, date: str = "26-FEB-1987 15:01:01.79", text: st
 
 def read(*stories: str | bytes) -> tuple[list[RawDocument], list[Removal]]:
     data = b"<!DOCTYPE lewis>\n" + b"".join(part if isinstance(part, bytes) else part.encode() for part in stories)
-    return split(sgml_reader.read(io.BytesIO(data), "a.sgm", SOURCE))
+    return split(read_stream(sgml_reader, io.BytesIO(data), "a.sgm", SOURCE))
 
 
 def split(found: object) -> tuple[list[RawDocument], list[Removal]]:
@@ -50,7 +50,7 @@ def read_root(folder: Path, config: SourceConfig) -> tuple[list[RawDocument], li
 def test_a_story_is_a_document() -> None:
     [document], [] = read(story(7, "S&amp;P &lt;SPX> fell\n\tby &#36;1. Reuter\n&#3;"))
     assert document == RawDocument(
-        locator="a.sgm#7",
+        locator="a.sgm#17",
         text="S&P <SPX> fell\n\tby $1. Reuter\n",
         timestamp=datetime(1987, 2, 26, 15, 1, 1, tzinfo=UTC),
         timestamp_origin="header",
@@ -95,11 +95,12 @@ def test_a_date_that_is_none_is_handed_on(date: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["<BODY> \n&#3;</BODY>", "<TITLE>BRIEF</TITLE>", "unformatted"])
-def test_a_story_without_body_is_a_row_with_its_text_element(text: str) -> None:
-    [other], [row] = read(story(1, "", text=text), story(2, "x"))
-    assert other.locator == "a.sgm#2"
-    assert (row.locator, row.reason) == ("a.sgm#1", "empty_text")
-    assert row.removed_text == f"<TEXT>&#2;\n{text}</TEXT>".encode()
+def test_a_story_without_body_is_a_row_with_all_of_it(text: str) -> None:
+    empty = story(1, "", text=text).rstrip()
+    [other], [row] = read(empty, story(2, "x"))
+    assert other.locator == f"a.sgm#{17 + len(empty)}"
+    assert (row.locator, row.reason) == ("a.sgm#17", "empty_text")
+    assert row.removed_text == empty.encode()
 
 
 def test_one_byte_that_is_no_utf8_makes_the_file_latin_1() -> None:
@@ -111,8 +112,9 @@ def test_one_byte_that_is_no_utf8_makes_the_file_latin_1() -> None:
 def test_a_file_that_ends_inside_a_story_gives_the_whole_ones_and_a_row() -> None:
     half = story(2, "y")[:150]
     [document], [row] = read(story(1, "x"), half)
-    assert document.locator == "a.sgm#1"
-    assert (row.locator, row.reason, row.removed_text) == ("a.sgm", "truncated_file", b"\n" + half.encode())
+    assert document.locator == "a.sgm#17"
+    where = f"a.sgm#{17 + len(story(1, 'x'))}"
+    assert (row.locator, row.reason, row.removed_text) == (where, "truncated_file", half.encode())
 
 
 def test_a_cut_compressed_file_gives_the_whole_stories_and_one_row(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from warcio.archiveiterator import ArchiveIterator
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
 from finpile.ledger import Removal
-from finpile.sources import warc
+from finpile.sources import read_stream, warc
 
 SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 SOURCE = SourceConfig(name="Web", dataset="FinPile", format="warc", paths=("*",))
@@ -34,7 +34,7 @@ def response(payload: bytes, headers: str = "Content-Type: text/html", status: s
 
 
 def read(data: bytes, source: SourceConfig = SOURCE) -> list[RawDocument | Removal]:
-    return list(warc.read(io.BytesIO(data), "a.warc", source))
+    return list(read_stream(warc, io.BytesIO(data), "a.warc", source))
 
 
 def kinds(found: list[RawDocument | Removal]) -> list[str]:

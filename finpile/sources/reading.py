@@ -1,0 +1,320 @@
+"""Reading one input file: opened, decompressed, walked, handed to its format's reader, and accounted for.
+
+Nothing that a reader does on one record ends the run: what it raises becomes a row of the ledger with the record's
+bytes, and so do bytes that the reader leaves out. Only a lack of memory ends it, with an error that names the file.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+from finpile.config import SourceConfig
+from finpile.document import RawDocument, check_storable
+from finpile.errors import RunError
+from finpile.ledger import Removal
+from finpile.sources import archives
+from finpile.sources.accounting import Account, Books, Claim, Content, Lost, Record, Structure, Total
+from finpile.sources.archives import Gap, Member, archive_kind, walk
+from finpile.sources.base import InputFile, Reader, locate, reader_of, removal
+from finpile.sources.compression import decompress, split_codecs
+from finpile.sources.streams import BLOCK_BYTES, Block, BrokenStream, ByteStream, blocks_of
+
+_NUM_NAMES_SHOWN = 5
+#: Of a span that no reader claims, the ledger holds at most this.
+_KEPT_BYTES = 1 << 20
+
+Item = RawDocument | Removal
+
+
+def read_file(
+    file: InputFile, source: SourceConfig, keep: Callable[[Account], None] = lambda account: None
+) -> Iterator[Item]:
+    """The documents of one file, decompressed and walked where its name says so, and a row for all that is none.
+
+    Locators: `path` for a file that is one document, `path#offset` or `path#ordinal` for a record of it,
+    `path!member` for a file in an archive. `keep` is given the account of the file, and of each file in an archive.
+
+    Raises: RunError where memory does not suffice.
+    """
+    fs, path = locate(file.url)
+    books = Books(source.dataset, source.name, file.locator, stored_bytes=file.size_bytes)
+    try:
+        with fs.open(path, "rb") as stream:
+            yield from _Input(path, books, source, keep).read(stream)
+    except OSError as error:
+        row = removal(source, file.locator, "unreadable_file", f"cannot be opened: {error.strerror or error}")
+        books.take(books.claimed, row)
+        keep(books.close(books.claimed))
+        yield row
+    except MemoryError as error:
+        raise RunError(f"memory ran out while {file.locator} was read (source {source.name!r}): {error}") from error
+
+
+def read_stream(
+    reader: Reader,
+    stream: BinaryIO,
+    locator: str,
+    source: SourceConfig,
+    keep: Callable[[Account], None] = lambda account: None,
+) -> Iterator[Item]:
+    """The documents and rows of one decompressed stream.
+
+    Raises: BrokenStream of the stream, where nothing more can be read of it.
+    """
+    books = Books(source.dataset, source.name, locator)
+    is_ready = getattr(reader, "SEEKS", False) or isinstance(stream, ByteStream)
+    ready = stream if is_ready else ByteStream(blocks_of(stream, locator), locator, source.limits)
+    yield from _Records(ready, books, source).read(reader)
+    keep(books.close(books.claimed))
+
+
+# --- a file, and the files in it
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """A file, or a file in an archive."""
+
+    path: str
+    books: Books
+    source: SourceConfig
+    keep: Callable[[Account], None]
+
+    def read(self, stream: Any) -> Iterator[Item]:
+        """Raises: BrokenStream of an archive that this is a file of."""
+        books = self.books
+        reader = reader_of(self.source.format)
+        stem, codecs = split_codecs(self.path)
+        kind = archive_kind(stem)
+        if not (kind or getattr(reader, "DECOMPRESS", True)):
+            codecs = []
+        for codec in codecs:
+            stream = self._stream(decompress(blocks_of(stream, books.locator), codec, books.locator))
+        must_seek = kind == ".zip" or (kind is None and getattr(reader, "SEEKS", False))
+        if not must_seek and not isinstance(stream, ByteStream):
+            stream = self._stream(blocks_of(stream, books.locator))
+        records = _Records(stream, books, self.source)
+        try:
+            if _is_empty(stream):
+                row = removal(self.source, books.locator, "empty_file")
+                books.take(0, row)
+                yield row
+            elif kind:
+                yield from self._archive(kind, stream)
+            else:
+                yield from records.read(reader)
+        except BrokenStream as broken:
+            if broken.locator != books.locator:
+                books.leave(stream.tell())
+                raise
+            yield records.broken(broken)
+        finally:
+            self.keep(books.close(books.claimed))
+
+    def _stream(self, blocks: Iterator[Block]) -> ByteStream:
+        return ByteStream(blocks, self.books.locator, self.source.limits)
+
+    def _archive(self, kind: str, stream: Any) -> Iterator[Item]:
+        """A .tar's bytes are those of its members, gaps and structure; a .zip's own are all structure."""
+        books = self.books
+        num_matching = 0
+        passed_over: list[str] = []
+        if stream.seekable():  # a .zip: its walk closes it
+            books.take(_size(stream), "archive")
+        for item in walk(kind, stream, books.locator):
+            if isinstance(item, archives.Structure):
+                books.take(books.claimed + item.num_bytes, "archive")
+            elif isinstance(item, Gap):
+                row = removal(self.source, item.locator, item.reason, item.detail, item.head)
+                if kind == ".zip":
+                    books.count(row)
+                    books.skipped_bytes += item.num_bytes
+                else:
+                    books.take(books.claimed + item.num_bytes, row)
+                yield row
+            elif not _matches(item.path, self.source.members):
+                passed_over += [item.path] if len(passed_over) < _NUM_NAMES_SHOWN else []
+                if kind == ".tar":
+                    blocks = _Counted(item.blocks)
+                    blocks.finish()
+                    books.take(books.claimed + blocks.num_bytes, "unwanted_member")
+            else:
+                num_matching += 1
+                blocks = _Counted(item.blocks)
+                yield from self._member(item, blocks)
+                blocks.finish()
+                if kind == ".tar":
+                    books.pass_on(blocks.num_bytes)
+        if not num_matching:
+            wanted = ", ".join(self.source.members) or "any"
+            detail = f"wanted {wanted}; there is: {', '.join(passed_over) or 'no file'}"
+            row = removal(self.source, books.locator, "no_members", detail)
+            books.count(row)
+            yield row
+        if not stream.closed:
+            books.take(_size(stream), "archive")
+
+    def _member(self, member: Member, blocks: _Counted) -> Iterator[Item]:
+        books = Books(self.books.dataset, self.books.source, member.locator)
+        stream = ByteStream(blocks, member.locator, self.source.limits)
+        try:
+            yield from _Input(member.path, books, self.source, self.keep).read(stream)
+        except BrokenStream as broken:  # the archive itself is broken: there is no next member
+            broken.detail += f", in {member.path}"
+            self.books.pass_on(blocks.num_bytes)
+            raise
+
+
+class _Counted:
+    """Blocks of an archive's member, with the number of bytes that they had so far."""
+
+    def __init__(self, blocks: Iterator[Block]) -> None:
+        self._blocks = blocks
+        self.num_bytes = 0
+
+    def __iter__(self) -> Iterator[Block]:
+        return self
+
+    def __next__(self) -> Block:
+        block = next(self._blocks)
+        if isinstance(block, bytes):
+            self.num_bytes += len(block)
+        return block
+
+    def finish(self) -> None:
+        """Reads what nothing has read: of a member that is passed over, or behind its compressed data."""
+        for _ in self:
+            pass
+
+
+def _matches(path: str, patterns: tuple[str, ...]) -> bool:
+    names = (path, posixpath.basename(path))
+    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns for name in names)
+
+
+def _is_empty(stream: Any) -> bool:
+    if isinstance(stream, ByteStream):
+        return not stream.peek()
+    is_empty = not stream.read(1)
+    stream.seek(0)
+    return is_empty
+
+
+# --- the records of a stream
+
+
+class _Records:
+    """What a reader finds in one stream, with every byte of it in the books."""
+
+    def __init__(self, stream: Any, books: Books, source: SourceConfig) -> None:
+        self._stream = stream
+        self._books = books
+        self._source = source
+        self._total: int | None = None
+
+    def read(self, reader: Reader) -> Iterator[Item]:
+        """Raises: BrokenStream of the stream, where nothing more can be read of it."""
+        while True:
+            start = self._stream.tell()
+            try:
+                for claim in reader.read(self._stream, self._books.locator, self._source):
+                    yield from self._settled(claim)
+                yield from self._rest()
+                return
+            except BrokenStream as broken:
+                if not broken.can_resume:
+                    raise
+                yield self.broken(broken, f"{self._books.locator}#{self._stream.tell()}/gap")
+                self._stream.resume()
+            except MemoryError:
+                raise
+            except Exception as error:  # whatever a reader raises costs what it was reading
+                if isinstance(self._stream, ByteStream) and self._stream.tell() > start:
+                    yield self._lost(self._stream.tell(), "reader_error", _named(error))
+                    continue  # the reader finds the next record from there
+                yield from self._rest("reader_error", _named(error))
+                return
+
+    def broken(self, broken: BrokenStream, locator: str | None = None) -> Removal:
+        """The row of a stream that breaks off, for all that was read and not claimed."""
+        unfinished = f"; {len(broken.partial)} bytes of an unfinished record" if broken.partial else ""
+        skipped = f"; {broken.skipped_bytes} bytes skipped" if broken.skipped_bytes else ""
+        detail = broken.detail + unfinished + skipped
+        row = removal(self._source, locator or broken.locator, broken.reason, detail, broken.partial)
+        self._books.skipped_bytes += broken.skipped_bytes
+        self._books.take(0 if self._stream.closed else self._stream.tell(), row)
+        return row
+
+    def _settled(self, claim: Claim) -> Iterator[Item]:
+        if isinstance(claim, Total):
+            self._total = claim.num_bytes
+            return
+        if self._books.gap(claim.start, claim.end):
+            yield self._lost(claim.start, "unclaimed_bytes", "between two records")
+        if isinstance(claim, Structure):
+            self._books.take(claim.end, claim.kind)
+        elif isinstance(claim, Content):
+            self._books.take(claim.end, None)
+        else:
+            item = claim.row if isinstance(claim, Lost) else self._parsed(claim)
+            self._books.take(claim.end, item)
+            yield item
+
+    def _parsed(self, record: Record) -> Item:
+        source = self._source
+        try:
+            item = record.parse()
+            if isinstance(item, RawDocument):
+                if item.license is None and source.license is not None:
+                    item = replace(item, license=source.license)
+                check_storable(item)
+        except MemoryError:
+            raise
+        except Exception as error:  # one record's problem
+            item = removal(source, record.locator, "reader_error", _named(error), record.raw)
+        if isinstance(item, Removal) and record.start < record.end:
+            item = replace(item, removed_text=record.raw)
+        return item
+
+    def _rest(self, reason: str = "unclaimed_bytes", detail: str = "behind the last record") -> Iterator[Item]:
+        """A row for what lies behind the last claim, where something does; the stream is then at its end."""
+        if self._total is None:
+            self._total = _size(self._stream)
+        if self._books.claimed < self._total or reason != "unclaimed_bytes":
+            yield self._lost(self._total, reason, detail)
+
+    def _lost(self, end: int, reason: str, detail: str) -> Removal:
+        start = self._books.claimed
+        locator = f"{self._books.locator}#{start}/{reason}"
+        row = removal(self._source, locator, reason, f"{detail}: {end - start} bytes", self._recall(start, end))
+        self._books.take(end, row)
+        return row
+
+    def _recall(self, start: int, end: int) -> bytes:
+        """The bytes `start:end`, or those of them that can still be had."""
+        if not self._stream.seekable():
+            return b""
+        position = self._stream.tell()
+        self._stream.seek(start)
+        data: bytes = self._stream.read(min(end - start, _KEPT_BYTES))
+        self._stream.seek(position)
+        return data
+
+
+def _size(stream: Any) -> int:
+    """Reads or seeks to the end."""
+    if stream.seekable():
+        size = int(stream.seek(0, 2))
+        stream.seek(0)
+        return size
+    while stream.read(BLOCK_BYTES):
+        pass
+    return int(stream.tell())
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
