@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile.document import text_buffers, without
 
@@ -111,6 +113,23 @@ def cut_spans(texts: pa.LargeStringArray, rows: _I64, starts: _I64, ends: _I64) 
     cut = np.bincount(rows, weights=ends - starts, minlength=len(texts)).astype(np.int64)
     kept_bounds = np.r_[0, np.cumsum(np.diff(bounds) - cut)]
     return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(kept_bounds), pa.py_buffer(kept))
+
+
+def count_removed(table: pa.Table) -> list[dict[str, Any]]:
+    """Whole documents, spans and bytes by source and reason. Mended defects (`start == end`) are neither."""
+    whole = pc.is_null(table["start"])
+    columns = {
+        "dataset": table["dataset"],
+        "source": table["source"],
+        "reason": table["reason"],
+        "num_docs": pc.cast(whole, pa.int64()),
+        "num_spans": pc.cast(pc.fill_null(pc.greater(table["end"], table["start"]), False), pa.int64()),
+        "num_bytes": pc.binary_length(table["removed_text"]),
+    }
+    keys, sums = ["dataset", "source", "reason"], ["num_docs", "num_spans", "num_bytes"]
+    groups = pa.table(columns).group_by(keys).aggregate([(name, "sum") for name in sums])
+    rows = groups.sort_by([(key, "ascending") for key in keys]).to_pylist()
+    return [{**{key: row[key] for key in keys}, **{name: row[f"{name}_sum"] for name in sums}} for row in rows]
 
 
 def _ledger_order(row: Removal) -> tuple[str, str, str, str, int, int, str]:

@@ -86,7 +86,7 @@ def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None
     tree = Tree(out)
     manifest = load_manifest(tree, through="tokens")
     comparison = _compare(console, out, tree.tokenizer, tokenizers) if tokenizers else None
-    from finpile_pipelines.reports import rewrite
+    from finpile.report.records import rewrite
 
     files = rewrite(tree, manifest, comparison)
     for file in files:

@@ -23,8 +23,10 @@ import psutil
 from finpile import __version__, shards
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.errors import ConfigError, RunError
+from finpile.report import records as reports
 from finpile.shards import FileRecord, StageRecord, fingerprint
 from finpile.sources.base import InputFile
+from finpile.tokens.tokenizer_files import tokenizer_checksum
 from finpile.tree import DEDUP_STAGES, LEDGER_STAGES, STAGES, Tree
 from finpile_pipelines import (
     clean,
@@ -35,7 +37,6 @@ from finpile_pipelines import (
     near,
     overlap,
     publish,
-    reports,
     resolve,
     substring,
     tokenizer,
@@ -238,7 +239,7 @@ class _Build:
         config, folder = self._config.tokenizer, self._tree.work("tokenizer")
         training = tokenizer.run(self._engine, config, self._documents(), self._tree, folder)
         counts = {key: value for key, value in training.items() if key != "chunks"}
-        told = {"chunks": len(training["chunks"]), "checksum": encode.tokenizer_checksum(self._tree)}
+        told = {"chunks": len(training["chunks"]), "checksum": tokenizer_checksum(self._tree)}
         return {**counts, **told}, self._published("tokenizer")
 
     def _tokens(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:

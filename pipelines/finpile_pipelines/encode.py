@@ -3,13 +3,10 @@
 The order is that of the texts' digests over all sources: a shuffle that does not depend on shards or workers.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import date
 from typing import Any
 
 import apache_beam as beam
-import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,14 +15,15 @@ from finpile import shards
 from finpile.dedup import exact
 from finpile.errors import RunError
 from finpile.split import TRAIN
+from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import cut_points, join_documents, overlaps
 from finpile.tokens.store import write_token_shard
+from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 from finpile.tree import Tree, read_published, token_part
 from finpile_pipelines.dedup import digest_bits
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
-from finpile_pipelines.tokenizer_files import load_tokenizer
 
 #: Text bytes whose ids make one piece of the stream: what a worker sorts at once.
 STREAM_BYTES = 64 << 20
@@ -74,7 +72,7 @@ def encode_task(path: str, tree: Tree, partitions: int) -> tuple[Parcels, dict[s
     rows = pa.table({"digest": digests, "id": table["id"], "ids": ids}).filter(pc.equal(table["split"], TRAIN))
     partition = by_range(digest_bits(rows["digest"]), partitions)
     parcels = Parcels(path.replace("/", "-"), split_by_partition(rows, partition))
-    return parcels, _count(table, pc.list_value_length(ids))
+    return parcels, count_documents(table, pc.list_value_length(ids))
 
 
 def _ids(encoded: tuple[Parcels, dict[str, Any]]) -> Parcels:
@@ -146,55 +144,6 @@ def _write_shards(
     return files
 
 
-def tokenizer_checksum(tree: Tree) -> str:
-    """BLAKE2b-128 of tokenizer.json: says which tokenizer the ids belong to."""
-    with fsspec.open(shards.join(tree.tokenizer, "tokenizer.json"), "rb") as stream:
-        return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
-
-
 def _read_stream(url: str, low: int, high: int) -> np.ndarray[Any, Any]:
     batches = list(shards.read_ipc(url))
     return np.concatenate([batch["ids"].to_numpy() for batch in batches])[low:high]
-
-
-def _count(table: pa.Table, num_tokens: pa.Array) -> dict[str, Any]:
-    """Documents, characters, bytes and tokens of one documents shard, by split and year."""
-    columns = {
-        "split": table["split"],
-        "year": pc.year(table["timestamp"]),
-        "day": pc.floor_temporal(table["timestamp"], unit="day"),
-        "num_chars": pc.utf8_length(table["text"]),
-        "num_bytes": pc.binary_length(table["text"]),
-        "num_tokens": num_tokens,
-    }
-    sums = [
-        ("num_chars", "sum"),
-        ("num_bytes", "sum"),
-        ("num_tokens", "sum"),
-        ("day", "min"),
-        ("day", "max"),
-        ([], "count_all"),
-    ]
-    groups = pa.table(columns).group_by(["split", "year"]).aggregate(sums).to_pylist()
-    return {
-        "dataset": table["dataset"][0].as_py(),
-        "source": table["source"][0].as_py(),
-        "groups": [_group(row) for row in sorted(groups, key=lambda row: (row["split"], row["year"] or 0))],
-    }
-
-
-def _group(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "split": row["split"],
-        "year": row["year"],
-        "num_docs": row["count_all"],
-        "num_chars": row["num_chars_sum"],
-        "num_bytes": row["num_bytes_sum"],
-        "num_tokens": row["num_tokens_sum"],
-        "first_day": _iso(row["day_min"]),
-        "last_day": _iso(row["day_max"]),
-    }
-
-
-def _iso(day: Any) -> str | None:
-    return None if day is None else date(day.year, day.month, day.day).isoformat()

@@ -18,7 +18,7 @@ from finpile.config import CorpusConfig
 from finpile.dedup import exact
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, text_arrays, text_views
-from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
+from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
 from finpile.split import HELDOUT, assign_split
 from finpile.tree import Tree, document_part, removed_part
 from finpile_pipelines import substring
@@ -249,24 +249,7 @@ def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     order = [(name, "ascending") for name in ("dataset", "source", "locator", "id", "start", "end", "reason")]
     table = rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA)
     shards.write_parquet_sorted(shards.join(root, part.path), table, pc.sort_indices(rows, order))
-    return {**_file(root, part, table), "stage": rows["stage"][0].as_py(), "removed": _count_removed(table)}
-
-
-def _count_removed(table: pa.Table) -> list[dict[str, Any]]:
-    """Whole documents, spans and bytes by source and reason. Mended defects (`start == end`) are neither."""
-    whole = pc.is_null(table["start"])
-    columns = {
-        "dataset": table["dataset"],
-        "source": table["source"],
-        "reason": table["reason"],
-        "num_docs": pc.cast(whole, pa.int64()),
-        "num_spans": pc.cast(pc.fill_null(pc.greater(table["end"], table["start"]), False), pa.int64()),
-        "num_bytes": pc.binary_length(table["removed_text"]),
-    }
-    keys, sums = ["dataset", "source", "reason"], ["num_docs", "num_spans", "num_bytes"]
-    groups = pa.table(columns).group_by(keys).aggregate([(name, "sum") for name in sums])
-    rows = groups.sort_by([(key, "ascending") for key in keys]).to_pylist()
-    return [{**{key: row[key] for key in keys}, **{name: row[f"{name}_sum"] for name in sums}} for row in rows]
+    return {**_file(root, part, table), "stage": rows["stage"][0].as_py(), "removed": count_removed(table)}
 
 
 def _file(root: str, part: Part, table: pa.Table) -> dict[str, Any]:

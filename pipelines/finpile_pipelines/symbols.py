@@ -15,7 +15,7 @@ from finpile import shards
 from finpile.config import SubstringConfig
 from finpile.dedup.substrings import Texts
 from finpile.errors import ConfigError
-from finpile_pipelines.tokenizer_files import load_tokenizer
+from finpile.tokens.tokenizer_files import load_tokenizer
 
 
 class Alphabet:

@@ -19,9 +19,9 @@ from finpile_tokenizer import UnigramModel, UnigramTokenizer, Vocabulary, prune_
 from finpile import shards
 from finpile.config import TokenizerConfig
 from finpile.errors import RunError
+from finpile.tokens.tokenizer_files import FILES, save_tokenizer
 from finpile.tree import MERGED_MODEL, Tree, row_of
 from finpile_pipelines.engine import Engine
-from finpile_pipelines.tokenizer_files import FILES, save_tokenizer
 from finpile_pipelines.unigram.counting import Chunk, count_texts
 from finpile_pipelines.unigram.partitions import partition_counts
 from finpile_pipelines.unigram.run import TrainingRun

@@ -17,12 +17,12 @@ from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.round_trip import by_hash
 from finpile_pipelines.shardrefs import ShardRef
-from finpile_pipelines.tokenizer_files import load_tokenizer
 
 from finpile.config import SubstringConfig, load_config
 from finpile.dedup import substrings
 from finpile.errors import RunError
 from finpile.ledger import restore
+from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.tree import read_published
 from finpile.verify import verify
 

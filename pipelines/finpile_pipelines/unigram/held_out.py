@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from finpile import shards
 from finpile.errors import InputError
+from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import report_progress
-from finpile_pipelines.tokenizer_files import load_tokenizer
 from finpile_pipelines.unigram.texts import Label, TextFile
 
 

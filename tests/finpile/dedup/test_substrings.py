@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from finpile_pipelines.tokenizer_files import load_tokenizer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from finpile.config import SubstringConfig
 from finpile.dedup import substrings as module
 from finpile.dedup.suffix_array import first_occurrences
+from finpile.tokens.tokenizer_files import load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[3]
 I64 = npt.NDArray[np.int64]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from finpile_tokenizer import UnigramTokenizer
 from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE
 
 from finpile import shards
+from finpile.tree import Tree
 
 #: What a tokenizer is loaded from; beside these stand larger files that nothing but its maker reads.
 FILES = (TOKENIZER_FILE, CONFIG_FILE, VOCABULARY_FILE)
@@ -32,3 +34,9 @@ def load_tokenizer(url: str) -> UnigramTokenizer:
             with fsspec.open(shards.join(url, name), "rb") as stream:
                 Path(folder, name).write_bytes(stream.read())
         return UnigramTokenizer.load(folder)
+
+
+def tokenizer_checksum(tree: Tree) -> str:
+    """BLAKE2b-128 of tokenizer.json: says which tokenizer the ids belong to."""
+    with fsspec.open(shards.join(tree.tokenizer, TOKENIZER_FILE), "rb") as stream:
+        return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
