@@ -1,37 +1,32 @@
-"""Decompression of .gz, .zst, .bz2 and .xz, frame by frame, up to the first byte that cannot be decoded."""
+"""Decompression frame by frame: behind a damaged frame it continues with the next one.
+
+A frame that cannot be decoded to its end is a gap: `BrokenStream` among the blocks, with the compressed bytes lost. The
+next frame is looked for from where the decoder failed, and a little before, since a decoder may run past the end of a
+damaged frame. `limits` bound what is decoded; each decoder gives a piece of bounded size at a time.
+"""
 
 from __future__ import annotations
 
-import bz2
-import lzma
-import zlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
 
-import zstandard
+from finpile.limits import RATIO_FREE_BYTES, LimitsConfig
+from finpile.sources.frames import Codec, Damaged, Lost, Truncated, WindowTooLarge, WrongChecksum, bzip2, gzip, lz4, xz
+from finpile.sources.frames import zstd as zstandard_frames
+from finpile.sources.streams import BLOCK_BYTES, Block, BrokenStream, ByteStream, FrameStart
 
-from finpile.sources.streams import Block, BrokenStream, FrameStart
+_CODECS: dict[str, Codec] = {".gz": gzip, ".zst": zstandard_frames, ".bz2": bzip2, ".xz": xz, ".lz4": lz4}
+_SHORT_SUFFIXES = {".tgz": ".tar.gz", ".tbz2": ".tar.bz2", ".txz": ".tar.xz", ".tzst": ".tar.zst", ".tlz4": ".tar.lz4"}
 
-_GZIP_WINDOW = 16 + zlib.MAX_WBITS  # zlib's manual: 16 is added for a gzip header and trailer
-_ZSTD_MAX_WINDOW_BYTES = 1 << 31  # what `zstd --long=31`, its longest window, needs
-
-
-def _zstd_frame() -> Any:
-    """A decoder of its own: those of one `ZstdDecompressor` share its state, so only one of them could be in use."""
-    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW_BYTES).decompressobj()
-
-
-#: Objects with `decompress`, `eof` and `unused_data`, each for one frame (gzip: member; bz2, xz: stream).
-_DECODERS: dict[str, Callable[[], Any]] = {
-    ".gz": lambda: zlib.decompressobj(_GZIP_WINDOW),
-    ".zst": _zstd_frame,
-    ".bz2": bz2.BZ2Decompressor,
-    ".xz": lzma.LZMADecompressor,
-}
-_DECODE_ERRORS = (zlib.error, zstandard.ZstdError, lzma.LZMAError, OSError, EOFError, ValueError)
-#: Formats whose frames may be followed by zero bytes (gzip on tapes; xz: The .xz File Format §2.2).
-_ZERO_PADDED = (".gz", ".xz")
-_SHORT_SUFFIXES = {".tgz": ".tar.gz", ".tbz2": ".tar.bz2", ".txz": ".tar.xz", ".tzst": ".tar.zst"}
+#: How far before the failing byte the next frame may begin.
+_LOOK_BACK_BYTES = 1 << 16
+#: Bytes that look like the start of a frame, and are none, above which a file is taken for hostile: from then on no
+#: byte is read twice, so that time remains proportional to the size of the file.
+_MAX_FALSE_STARTS = 1000
+#: Places of the last frame that are tried for the start of another one.
+_MAX_RESTS = 16
 
 
 def split_codecs(path: str) -> tuple[str, list[str]]:
@@ -44,7 +39,7 @@ def split_codecs(path: str) -> tuple[str, list[str]]:
     while True:
         stem, dot, suffix = path.rpartition(".")
         suffix = (dot + suffix).lower()
-        if suffix in _DECODERS:
+        if suffix in _CODECS:
             codecs.append(suffix)
             path = stem
         elif suffix in _SHORT_SUFFIXES:
@@ -53,46 +48,228 @@ def split_codecs(path: str) -> tuple[str, list[str]]:
             return path, codecs
 
 
-def decompress(blocks: Iterator[Block], codec: str, locator: str) -> Iterator[Block]:
-    """The bytes of all frames, one after the other.
+def decompress(
+    blocks: Iterator[Block], codec: str, locator: str, limits: LimitsConfig | None = None
+) -> Iterator[Block]:
+    """The bytes of all frames, one after the other, and the gaps between them.
 
-    Raises: BrokenStream after the last byte that could be decoded, where a frame is cut or is not of `codec`.
+    Raises: BrokenStream after the last byte that could be decoded, where no frame follows: the input is cut, damaged,
+        not of `codec`, or exceeds `limits`.
     """
-    decoder: Any = None
-    num_in = num_out = num_frames = 0
-    for block in blocks:
-        if isinstance(block, BrokenStream):
-            raise block
-        if isinstance(block, FrameStart):  # of another compression within this one
-            continue
-        num_in += len(block)
-        while block:
-            if decoder is None:
-                block = block.lstrip(b"\0") if num_frames and codec in _ZERO_PADDED else block
-                if not block:
-                    break
-                decoder = _DECODERS[codec]()
-                yield FrameStart(num_in - len(block))
+    return _Decompression(blocks, codec, locator, limits or LimitsConfig()).blocks()
+
+
+class _Exceeded(Exception):
+    """A limit is exceeded."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+_DEFECTS = (Damaged, Truncated, WrongChecksum, WindowTooLarge, BrokenStream)
+
+
+@dataclass(slots=True)
+class _Gap:
+    """A defect behind which no frame has been found yet."""
+
+    defect: Exception
+    start: int
+    """Where it is, in the compressed bytes."""
+    decoded: int
+    """Bytes decoded before it."""
+
+
+class _Decompression:
+    """One pass over the frames of an input."""
+
+    def __init__(self, blocks: Iterator[Block], codec: str, locator: str, limits: LimitsConfig) -> None:
+        self._recent: deque[bytes] = deque()  # the blocks read last
+        self._num_recent = self._num_in = self._num_out = self._num_frames = self._num_false_starts = 0
+        self._source = ByteStream(self._remembered(blocks), locator, limits)
+        self._codec = _CODECS[codec]
+        self._name = codec
+        self._locator = locator
+        self._limits = limits
+
+    def blocks(self) -> Iterator[Block]:
+        gap: _Gap | None = None
+        while True:
+            start = self._source.tell()
             try:
-                piece = decoder.decompress(block)
-            except _DECODE_ERRORS as error:
-                raise _undecoded(codec, locator, error, num_frames, num_in, num_out) from error
-            num_out += len(piece)
-            if piece:
-                yield piece
-            if not decoder.eof:
+                if not self._is_at_frame():
+                    break
+                start = self._source.tell()
+                is_first = True
+                for item in chain(self._codec.frame(self._source, self._limits), [b""]):
+                    if gap:
+                        yield self._broken(gap, start)
+                        gap = None
+                    if is_first:
+                        yield FrameStart(start)
+                        is_first = False
+                    if item:
+                        yield self._lost(item) if isinstance(item, Lost) else self._counted(item)
+                self._num_frames += 1
+            except _Exceeded as error:
+                raise self._exceeded(error) from error
+            except _DEFECTS as defect:
+                if isinstance(defect, BrokenStream):
+                    self._source.resume()
+                self._num_false_starts += gap is not None
+                gap = gap or _Gap(defect, self._source.tell(), self._num_out)
+                if not self._find_frame(start, defect if gap.defect is defect else None):
+                    raise self._broken(gap, None) from defect
+        if gap:
+            raise self._broken(gap, None)
+
+    def _remembered(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        for block in blocks:
+            if isinstance(block, FrameStart):  # of another compression within this one
+                continue
+            if isinstance(block, bytes):
+                self._num_in += len(block)
+                self._num_recent += len(block)
+                self._recent.append(block)
+                while self._num_recent - len(self._recent[0]) > _LOOK_BACK_BYTES + BLOCK_BYTES:
+                    self._num_recent -= len(self._recent.popleft())
+            yield block
+
+    def _counted(self, piece: bytes) -> bytes:
+        """A piece within the limits.
+
+        Raises: _Exceeded
+        """
+        self._num_out += len(piece)
+        num_in = self._source.tell()
+        if self._num_out > self._limits.member_bytes:
+            raise _Exceeded("too_large", f"more than limits.member ({self._limits.member_bytes}) bytes")
+        if self._num_out > max(RATIO_FREE_BYTES, self._limits.ratio * num_in):
+            detail = f"{num_in} bytes expand to more than {self._num_out}: limits.ratio is {self._limits.ratio}"
+            raise _Exceeded("decompression_bomb", detail)
+        return piece
+
+    def _is_at_frame(self) -> bool:
+        """Whether anything follows, padding apart."""
+        while block := self._source.peek():
+            if not (self._num_frames and self._codec.MAY_BE_PADDED and block.startswith(b"\0")):
+                return True
+            self._source.seek(self._source.tell() + len(block) - len(block.lstrip(b"\0")))
+        return False
+
+    # --- behind a defect
+
+    def _find_frame(self, start: int, defect: Exception | None) -> bool:
+        """Moves to the next place that may begin a frame; `defect` is null for one where none did."""
+        here = self._source.tell()
+        if isinstance(defect, WrongChecksum) and self._is_contiguous():
+            return bool(self._source.peek())
+        if self._num_false_starts < _MAX_FALSE_STARTS:
+            self._go_back(max(start + 1, here - _LOOK_BACK_BYTES))
+        if isinstance(defect, Truncated):
+            return self._find_whole_rest()
+        size = max(map(len, self._codec.MARKS))
+        data = self._more()
+        while len(data) >= size or (more := self._more()):
+            data += b"" if len(data) >= size else more
+            place = _first(self._codec.MARKS, data)
+            if place is not None:
+                self._source.unread(data[place:])
+                return True
+            data = data[len(data) - size + 1 :] if len(data) >= size else data
+        return False
+
+    def _find_whole_rest(self) -> bool:
+        """Moves to the first frame from which on all is whole.
+
+        A decoder that reached the end of the input met no defect. Either the input is cut, and what looks like a frame
+        is content; or a damaged length led past intact frames, and then these are whole up to the end.
+        """
+        data = b"".join(iter(self._more, b""))
+        place = -1
+        for _ in range(_MAX_RESTS):
+            found = _first(self._codec.MARKS, data[place + 1 :])
+            if found is None:
                 break
-            block, decoder = decoder.unused_data, None
-            num_frames += 1
-    if decoder is not None:
-        raise BrokenStream(
-            "truncated_file", locator, f"cut after {num_in} bytes ({num_out} decoded) inside a {codec} frame"
+            place += 1 + found
+            if self._is_whole(data[place:]):
+                self._source.unread(data[place:])
+                return True
+        return False
+
+    def _is_whole(self, data: bytes) -> bool:
+        source = ByteStream(iter([data]), self._locator, self._limits)
+        try:
+            while source.peek():
+                size = sum(len(item) for item in self._codec.frame(source, self._limits) if isinstance(item, bytes))
+                if size > max(RATIO_FREE_BYTES, self._limits.ratio * len(data)):
+                    return False
+        except _DEFECTS:
+            return False
+        return True
+
+    def _is_contiguous(self) -> bool:
+        """Whether the input ends here, or a frame begins."""
+        size = max(map(len, self._codec.MARKS))
+        head = self._source.read(size)
+        self._source.unread(head)
+        return not head or head.startswith(self._codec.MARKS)
+
+    def _more(self) -> bytes:
+        """The next bytes, over gaps of the input; none at its end."""
+        while True:
+            try:
+                return self._source.read1()
+            except BrokenStream:
+                self._source.resume()
+
+    def _go_back(self, place: int) -> None:
+        recent = b"".join(self._recent)
+        first = self._num_in - len(recent)
+        here = self._source.tell()
+        self._source.unread(recent[max(place - first, 0) : max(here - first, 0)])
+
+    # --- what is said of it
+
+    def _broken(self, gap: _Gap, end: int | None) -> BrokenStream:
+        """The gap up to the frame at `end`, or up to the end of the input."""
+        defect = gap.defect
+        is_contiguous = isinstance(defect, WrongChecksum) and end in (None, gap.start)
+        skipped = 0 if is_contiguous else max((self._num_in if end is None else end) - gap.start, 1)
+        decoded = f"{gap.decoded} bytes were decoded before"
+        reason = "corrupt_file"
+        if isinstance(defect, Truncated):
+            reason = "truncated_file"
+            detail = f"cut after {self._num_in} bytes ({gap.decoded} decoded) inside a {self._name} frame"
+            if end is not None:
+                reason, detail = "corrupt_file", f"{self._name} data broken at byte {gap.start}"
+        elif isinstance(defect, WindowTooLarge):
+            reason, detail = "too_large", f"the {self._name} frame at byte {gap.start} {defect}"
+        elif isinstance(defect, BrokenStream):
+            detail = f"{self._name} data have a gap at byte {gap.start}: {defect.detail}"
+        elif not gap.decoded and not self._num_frames and end is None:
+            reason, detail = "unreadable_file", f"is no {self._name} file: {defect}"
+        else:
+            detail = f"{self._name} data broken at byte {gap.start}: {defect}"
+        detail = f"{detail}; {decoded}, {skipped} compressed bytes are skipped"
+        return BrokenStream(reason, self._locator, detail, can_resume=end is not None, skipped_bytes=skipped)
+
+    def _lost(self, lost: Lost) -> BrokenStream:
+        detail = (
+            f"{self._name} data broken before byte {self._source.tell()}: {lost.detail}; {self._num_out} bytes were "
+            f"decoded before, {lost.num_bytes} compressed bytes are skipped"
         )
+        return BrokenStream("corrupt_file", self._locator, detail, can_resume=True, skipped_bytes=lost.num_bytes)
+
+    def _exceeded(self, error: _Exceeded) -> BrokenStream:
+        start = self._source.tell()
+        for _ in iter(self._more, b""):
+            pass
+        skipped = self._num_in - start
+        detail = f"{error}; {self._num_out} bytes were decoded, {skipped} compressed bytes are skipped"
+        return BrokenStream(error.reason, self._locator, detail, skipped_bytes=skipped)
 
 
-def _undecoded(codec: str, locator: str, error: Exception, frames: int, num_in: int, num_out: int) -> BrokenStream:
-    if not frames and not num_out:
-        return BrokenStream("unreadable_file", locator, f"is no {codec} file: {error}")
-    return BrokenStream(
-        "corrupt_file", locator, f"{codec} data broken within its first {num_in} bytes ({num_out} decoded): {error}"
-    )
+def _first(marks: tuple[bytes, ...], data: bytes) -> int | None:
+    return min((place for mark in marks if (place := data.find(mark)) >= 0), default=None)
