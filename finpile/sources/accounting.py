@@ -75,13 +75,7 @@ class Structure(NamedTuple):
     kind: str
 
 
-class Total(NamedTuple):
-    """The size of what the spans refer to, from a reader that decompresses by itself: its last claim."""
-
-    num_bytes: int
-
-
-Claim = Record | Content | Lost | Structure | Total
+Claim = Record | Content | Lost | Structure
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -76,8 +76,7 @@ class InputFile:
 class Reader(Protocol):
     """A module of `finpile.sources` that reads one format.
 
-    It may set `DECOMPRESS = False` to get the compressed bytes, and `SEEKS = True` to get a stream that can seek
-    wherever there is one.
+    It may set `SEEKS = True` to get a stream that can seek wherever there is one.
     """
 
     def read(self, stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:

@@ -48,6 +48,24 @@ def split_codecs(path: str) -> tuple[str, list[str]]:
             return path, codecs
 
 
+#: First bytes of compressed files, for those whose names do not say so.
+_MAGIC = {
+    b"\x1f\x8b\x08": ".gz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"\xfd7zXZ\0": ".xz",
+    b"\x04\x22\x4d\x18": ".lz4",
+}
+
+
+def codec_of(head: bytes) -> list[str]:
+    """The compression that a file shows by its first bytes: none, or one.
+
+    >>> codec_of(b"(\\xb5/\\xfd..."), codec_of(b"text")
+    (['.zst'], [])
+    """
+    return [codec for magic, codec in _MAGIC.items() if head.startswith(magic)]
+
+
 def decompress(
     blocks: Iterator[Block], codec: str, locator: str, limits: LimitsConfig | None = None
 ) -> Iterator[Block]:

@@ -17,10 +17,10 @@ from finpile.document import RawDocument, check_storable
 from finpile.errors import RunError
 from finpile.ledger import Removal
 from finpile.sources import archives
-from finpile.sources.accounting import Account, Books, Claim, Content, Lost, Record, Structure, Total
+from finpile.sources.accounting import Account, Books, Claim, Content, Lost, Record, Structure
 from finpile.sources.archives import Gap, Member, archive_kind, walk
 from finpile.sources.base import InputFile, Reader, locate, reader_of, removal
-from finpile.sources.compression import decompress, split_codecs
+from finpile.sources.compression import codec_of, decompress, split_codecs
 from finpile.sources.streams import BLOCK_BYTES, Block, BrokenStream, ByteStream, blocks_of
 
 _NUM_NAMES_SHOWN = 5
@@ -90,13 +90,12 @@ class _Input:
         reader = reader_of(self.source.format)
         stem, codecs = split_codecs(self.path)
         kind = archive_kind(stem)
-        if not (kind or getattr(reader, "DECOMPRESS", True)):
-            codecs = []
-        for codec in codecs:
-            stream = self._stream(decompress(blocks_of(stream, books.locator), codec, books.locator))
         must_seek = kind == ".zip" or (kind is None and getattr(reader, "SEEKS", False))
         if not must_seek and not isinstance(stream, ByteStream):
             stream = self._stream(blocks_of(stream, books.locator))
+            codecs = codecs or _codecs_of(stream)
+        for codec in codecs:
+            stream = self._stream(decompress(blocks_of(stream, books.locator), codec, books.locator))
         records = _Records(stream, books, self.source)
         try:
             if _is_empty(stream):
@@ -196,6 +195,14 @@ def _matches(path: str, patterns: tuple[str, ...]) -> bool:
     return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
+def _codecs_of(stream: ByteStream) -> list[str]:
+    """The compression of a file whose name says none."""
+    try:
+        return codec_of(stream.peek())
+    except BrokenStream:
+        return []  # raised again by the next read
+
+
 def _is_empty(stream: Any) -> bool:
     if isinstance(stream, ByteStream):
         return not stream.peek()
@@ -214,7 +221,6 @@ class _Records:
         self._stream = stream
         self._books = books
         self._source = source
-        self._total: int | None = None
 
     def read(self, reader: Reader) -> Iterator[Item]:
         """Raises: BrokenStream of the stream, where nothing more can be read of it."""
@@ -250,9 +256,6 @@ class _Records:
         return row
 
     def _settled(self, claim: Claim) -> Iterator[Item]:
-        if isinstance(claim, Total):
-            self._total = claim.num_bytes
-            return
         if self._books.gap(claim.start, claim.end):
             yield self._lost(claim.start, "unclaimed_bytes", "between two records")
         if isinstance(claim, Structure):
@@ -282,10 +285,9 @@ class _Records:
 
     def _rest(self, reason: str = "unclaimed_bytes", detail: str = "behind the last record") -> Iterator[Item]:
         """A row for what lies behind the last claim, where something does; the stream is then at its end."""
-        if self._total is None:
-            self._total = _size(self._stream)
-        if self._books.claimed < self._total or reason != "unclaimed_bytes":
-            yield self._lost(self._total, reason, detail)
+        size = _size(self._stream)
+        if self._books.claimed < size or reason != "unclaimed_bytes":
+            yield self._lost(size, reason, detail)
 
     def _lost(self, end: int, reason: str, detail: str) -> Removal:
         start = self._books.claimed

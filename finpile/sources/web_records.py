@@ -29,6 +29,8 @@ _ARC_START = rb"[a-z][a-z0-9+.\-]*:[^\r\n]{0,4096} [0-9A-Fa-f:.]{3,45} \d{8,17} 
 _HEADER_START = {"warc": re.compile(_WARC_START), "arc": re.compile(_ARC_START)}
 #: A WARC's header tells itself apart, even where the line end before it is damaged; an ARC's could be a line of text.
 _NEXT_HEADER = {"warc": re.compile(rb"(?=%s)" % _WARC_START), "arc": re.compile(rb"(?<=\n)(?=%s)" % _ARC_START)}
+_WARC_MARK = b"WARC/"
+_HEADER_END = re.compile(rb"\n\r?\n")
 _WARC_HEADER = re.compile(rb"WARC/[01]\.\d+\r?\n(.*?\n)\r?\n", re.DOTALL)
 #: A line of a header: a field, or the rest of the one before it.
 _FIELD = re.compile(rb"[^\s:]+[ \t]*:|[ \t]")
@@ -205,6 +207,9 @@ class _Reader:
     def _record(self) -> Iterator[Found]:
         window, start = self._window, self._window.position
         header = self._header()
+        if header is None and self._is_cut_header():
+            yield from self._cut("ends inside the header of a record")
+            return
         if header is None:
             yield from self._skip("unreadable_record", "no header of a record", self._max_record_bytes)
             return
@@ -267,11 +272,24 @@ class _Reader:
         if has_next or not is_short:
             detail = f"its block does not end after the {header.length} bytes that its header says"
             yield from self._skip("unreadable_record", detail, self._max_record_bytes)
-        elif window.broken is not None:
+        else:
+            yield from self._cut("ends inside this record")
+
+    def _is_cut_header(self) -> bool:
+        """Whether the archive ends within a header that begins here."""
+        rest = self._window.peek(_HEADER_BYTES)
+        if len(rest) == _HEADER_BYTES:
+            return False
+        begins_warc = "warc" in self._forms and _WARC_MARK.startswith(rest[: len(_WARC_MARK)])
+        return (begins_warc and not _HEADER_END.search(rest)) or (self._forms == ("arc",) and b"\n" not in rest)
+
+    def _cut(self, detail: str) -> Iterator[Found]:
+        """The rest of an archive that ends inside a record."""
+        window = self._window
+        if window.broken is not None:
             window.broken.partial = window.take(len(window))
             raise window.broken
-        else:
-            yield self._damaged("truncated_file", "ends inside this record", len(window))
+        yield self._damaged("truncated_file", detail, len(window))
 
     def _damaged(self, reason: str, detail: str, size: int) -> Damaged:
         start = self._window.position

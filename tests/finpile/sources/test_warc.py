@@ -1,9 +1,11 @@
-"""Web archives: records told apart, cuts noticed at every byte, payloads decoded, and the real ones."""
+"""Web archives: what becomes of each record, cuts noticed at every byte, payloads decoded, and the real ones."""
 
 from __future__ import annotations
 
 import gzip
-import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,9 @@ from warcio.archiveiterator import ArchiveIterator
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
 from finpile.ledger import Removal
-from finpile.sources import read_stream, warc
+from finpile.limits import LimitsConfig
+from finpile.sources import list_inputs, read_file
+from finpile.sources.accounting import Account
 
 SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 SOURCE = SourceConfig(name="Web", dataset="FinPile", format="warc", paths=("*",))
@@ -33,8 +37,20 @@ def response(payload: bytes, headers: str = "Content-Type: text/html", status: s
     return record("response", f"HTTP/1.1 {status}\r\n{headers}\r\n\r\n".encode() + payload, url=url)
 
 
-def read(data: bytes, source: SourceConfig = SOURCE) -> list[RawDocument | Removal]:
-    return list(read_stream(warc, io.BytesIO(data), "a.warc", source))
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., list[RawDocument | Removal]]:
+    """What becomes of a file of these bytes; each of them is accounted for, once."""
+
+    def read(data: bytes, name: str = "a.warc", source: SourceConfig = SOURCE) -> list[RawDocument | Removal]:
+        (tmp_path / name).write_bytes(data)
+        accounts: list[Account] = []
+        (file,) = list_inputs(replace(source, paths=(name,)), str(tmp_path))
+        found = list(read_file(file, source, accounts.append))
+        assert [account.balance() for account in accounts] == [0]
+        assert "unclaimed_bytes" not in [row.reason for row in found if isinstance(row, Removal)]
+        return found
+
+    return read
 
 
 def kinds(found: list[RawDocument | Removal]) -> list[str]:
@@ -45,6 +61,8 @@ def texts(found: list[RawDocument | Removal]) -> list[str]:
     return [entry.text for entry in found if isinstance(entry, RawDocument)]
 
 
+Read = Callable[..., list[RawDocument | Removal]]
+NAMES = {"plain": "a.warc", "gzip": "a.warc.gz", "zstd": "a.warc.zst"}
 RECORDS = [
     record("warcinfo", b"software: x\r\n", "application/warc-fields"),
     record("request", b"GET / HTTP/1.1\r\n\r\n", "application/http; msgtype=request"),
@@ -62,21 +80,21 @@ def packed(kind: str, records: list[bytes]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("kind", ["plain", "gzip", "zstd"])
-def test_a_locator_is_the_offset_of_the_record_in_the_stored_file(kind: str) -> None:
+def test_a_locator_is_the_offset_of_the_record_in_the_stored_file(read: Read, kind: str) -> None:
     parts = packed(kind, RECORDS)
-    found = read(b"".join(parts))
+    found = read(b"".join(parts), NAMES[kind])
     assert texts(found) == ["<p>one", "<p>two"]
     offsets = [sum(map(len, parts[:index])) for index in (2, 4)]
-    assert [entry.locator for entry in found] == [f"a.warc#{offset}" for offset in offsets]
+    assert [entry.locator for entry in found] == [f"{NAMES[kind]}#{offset}" for offset in offsets]
 
 
 @pytest.mark.parametrize("kind", ["plain", "gzip", "zstd"])
-def test_a_cut_anywhere_gives_what_stands_before_it_and_one_row(kind: str) -> None:
+def test_a_cut_anywhere_gives_what_precedes_it_and_one_row(read: Read, kind: str) -> None:
     parts = packed(kind, RECORDS)
     data = b"".join(parts)
     boundaries = {sum(map(len, parts[:index])) for index in range(len(parts) + 1)}
     for cut in range(1, len(data)):
-        found = read(data[:cut])
+        found = read(data[:cut], NAMES[kind])
         rows = kinds(found).count("truncated_file")
         assert rows == (cut not in boundaries), cut
         assert kinds(found).count(HTML) == len(found) - rows
@@ -84,8 +102,8 @@ def test_a_cut_anywhere_gives_what_stands_before_it_and_one_row(kind: str) -> No
         assert len(texts(found)) >= (cut >= sum(map(len, parts[:3])))
 
 
-def test_records_of_a_file_compressed_as_one_piece_have_locators_of_their_own() -> None:
-    found = read(gzip.compress(b"".join(RECORDS)))
+def test_records_of_a_file_compressed_as_one_piece_have_locators_of_their_own(read: Read) -> None:
+    found = read(gzip.compress(b"".join(RECORDS)), "a.warc.gz")
     assert texts(found) == ["<p>one", "<p>two"]
     assert len({entry.locator for entry in found}) == 2
 
@@ -95,12 +113,12 @@ def test_records_of_a_file_compressed_as_one_piece_have_locators_of_their_own() 
     [
         (response(b"words", "Content-Type: TEXT/Plain; charset=utf-8"), PLAIN, b""),
         (response(b"<p>", "Content-Type: application/xhtml+xml"), HTML, b""),
-        (response(b"GIF89a", "Content-Type: image/gif"), "not_text", b"GIF89a"),
-        (response(b"words", "X: y"), "not_text", b"words"),
-        (response(b"gone", status="404 Not Found"), "http_status", b"gone"),
-        (response(b"", "Location: /b", status="301 Moved"), "http_status", b""),
-        (response(b"Disallow: /", "Content-Type: text/plain", url="http://a.com/robots.txt"), "robots_txt", b"Disa"),
-        (response(b" \n"), "empty_text", b" \n"),
+        (response(b"GIF89a", "Content-Type: image/gif"), "not_text", b"HTTP/1.1 200 OK"),
+        (response(b"words", "X: y"), "not_text", b"HTTP/1.1 200 OK"),
+        (response(b"gone", status="404 Not Found"), "http_status", b"HTTP/1.1 404"),
+        (response(b"", "Location: /b", status="301 Moved"), "http_status", b"HTTP/1.1 301"),
+        (response(b"Disallow: /", "Content-Type: text/plain", url="http://a.com/robots.txt"), "robots_txt", b"HTTP"),
+        (response(b" \n"), "empty_text", b"HTTP/1.1 200 OK"),
         (record("response", b"20080430 127.0.0.1", "text/dns", "dns:a.com"), "not_text", b"20080430"),
         (record("response", b"no status line\r\n\r\nx"), "unreadable_record", b"no status"),
         (record("resource", b"<p>", "text/html"), HTML, b""),
@@ -108,7 +126,7 @@ def test_records_of_a_file_compressed_as_one_piece_have_locators_of_their_own() 
         (record("continuation", b"words", "text/html"), "not_text", b"words"),
     ],
 )
-def test_what_becomes_of_a_record(data: bytes, kind: str, held: bytes) -> None:
+def test_what_becomes_of_a_record(read: Read, data: bytes, kind: str, held: bytes) -> None:
     (found,) = read(data)
     assert kinds([found]) == [kind]
     if isinstance(found, Removal):
@@ -120,7 +138,7 @@ def test_what_becomes_of_a_record(data: bytes, kind: str, held: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", ["warcinfo", "request", "metadata", "revisit"])
-def test_records_that_carry_no_document_are_passed_over(kind: str) -> None:
+def test_records_that_carry_no_document_are_passed_over(read: Read, kind: str) -> None:
     assert read(record(kind, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nx")) == []
     assert read(record("resource", b"log", "text/plain", "metadata://crawler/log")) == []
 
@@ -143,22 +161,22 @@ def test_records_that_carry_no_document_are_passed_over(kind: str) -> None:
         (b"<p>not gzip", "Content-Type: text/html\r\nContent-Encoding: gzip", "<p>not gzip"),
     ],
 )
-def test_payloads_are_decoded(payload: bytes, headers: str, text: str) -> None:
+def test_payloads_are_decoded(read: Read, payload: bytes, headers: str, text: str) -> None:
     assert texts(read(response(payload, headers))) == [text]
 
 
-def test_a_broken_message_does_not_end_the_archive() -> None:
+def test_a_broken_message_does_not_end_the_archive(read: Read) -> None:
     payload = bytearray(gzip.compress(bytes(range(256)), mtime=0))
     payload[20:40] = bytes(20)
     broken = response(bytes(payload), "Content-Type: text/html\r\nContent-Encoding: gzip")
     assert kinds(read(broken + response(b"<p>two"))) == ["unreadable_record", HTML]
 
 
-def test_what_is_no_archive_is_a_row() -> None:
+def test_what_is_no_archive_is_a_row(read: Read) -> None:
     assert kinds(read(b"hello " * 100 + b"\r\n\r\n")) == ["unreadable_record"]
 
 
-def test_real_archives_agree_with_warcio() -> None:
+def test_real_archives_agree_with_warcio(read: Read) -> None:
     folder = SHARED_DATA / "webarchive"
     if not folder.exists():
         pytest.skip("../shared/data is absent")
@@ -181,9 +199,66 @@ def test_real_archives_agree_with_warcio() -> None:
                         and not url.endswith("/robots.txt")
                         and payload.strip()
                     ):
-                        expected[f"a.warc#{archive.get_record_offset()}"] = payload
-        found = {entry.locator: entry for entry in read(path.read_bytes()) if isinstance(entry, RawDocument)}
+                        expected[f"a.warc.gz#{archive.get_record_offset()}"] = payload
+        found = {
+            entry.locator: entry for entry in read(path.read_bytes(), "a.warc.gz") if isinstance(entry, RawDocument)
+        }
         assert found.keys() == expected.keys()
         for locator, payload in expected.items():
             ascii_bytes = bytes(byte for byte in payload if byte < 128)
             assert "".join(filter(str.isascii, found[locator].text)).encode() == ascii_bytes
+
+
+def arc_record(block: bytes, url: str = URL, kind: str = "text/html") -> bytes:
+    return f"{url} 127.0.0.1 20080430204825 {kind} {len(block)}\n".encode() + block + b"\n"
+
+
+def test_an_arc_is_read(read: Read) -> None:
+    lines = b"1 1 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n"
+    http = b"HTTP/1.1 200 OK\nContent-Type: text/html\n\n<p>one"
+    parts = [
+        arc_record(lines, "filedesc://a.arc", "text/plain"),
+        arc_record(b"20080430 a.com", "dns:a.com", "text/dns"),
+        arc_record(http),
+        arc_record(http.replace(b"200 OK", b"404 Not Found")),
+    ]
+    dns, page, missing = read(b"".join(map(gzip.compress, parts)), "a.arc.gz")
+    assert kinds([dns, page, missing]) == ["not_text", HTML, "http_status"]
+    assert isinstance(page, RawDocument)
+    assert (page.text, page.url, page.meta) == ("<p>one", URL, {"crawl_date": "2008-04-30T20:48:25+00:00"})
+    assert page.locator == f"a.arc.gz#{sum(len(gzip.compress(part)) for part in parts[:2])}"
+
+
+def test_a_real_arc_is_read(read: Read, shared_data: Callable[[str], Path]) -> None:
+    """Its 300 records: counted by `zcat example.arc.gz | grep -ac '^[a-z]*:.* [0-9]\\{14\\} .* [0-9]*$'`."""
+    data = shared_data("webarchive/example.arc.gz").read_bytes()
+    found = read(data, "example.arc.gz")
+    texts_found = texts(found)
+    assert len(found) == 299  # all but the version block
+    assert not [row for row in kinds(found) if row in ("unreadable_record", "truncated_file")]
+    assert any("Internet Archive" in text for text in texts_found)
+    raw = gzip.decompress(data)
+    assert kinds(found).count("http_status") == len(re.findall(rb"\d\nHTTP/1\.[01] (?!200)\d{3}", raw))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_http_headers_may_end_in_line_feeds_alone(read: Read, end: str) -> None:
+    block = end.join(["HTTP/1.1 200 OK", "Content-Type: text/html", "", "<p>one"]).encode()
+    assert texts(read(record("response", block))) == ["<p>one"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip", "zstd"])
+def test_one_broken_version_line_costs_one_record_of_nineteen(read: Read, kind: str) -> None:
+    records = [response(b"<p>%d" % number) for number in range(19)]
+    records[4] = records[4].replace(b"WARC/1.0", b"WORC/1.0")
+    found = read(b"".join(packed(kind, records)), NAMES[kind])
+    assert texts(found) == [f"<p>{number}" for number in range(19) if number != 4]
+    (row,) = [entry for entry in found if isinstance(entry, Removal)]
+    assert row.reason == "unreadable_record"
+    assert row.removed_text.strip() == records[4].strip()
+
+
+def test_a_payload_that_expands_beyond_the_limit_is_a_row(read: Read) -> None:
+    bomb = response(gzip.compress(bytes(5 << 20)), "Content-Type: text/html\r\nContent-Encoding: gzip")
+    small = replace(SOURCE, limits=LimitsConfig(record="1 MiB"))
+    assert kinds(read(bomb + response(b"<p>two"), source=small)) == ["too_large", HTML]
