@@ -95,7 +95,9 @@ class _Input:
             stream = self._stream(blocks_of(stream, books.locator))
             codecs = codecs or _codecs_of(stream)
         for codec in codecs:
-            stream = self._stream(decompress(blocks_of(stream, books.locator), codec, books.locator))
+            stream = self._stream(
+                decompress(blocks_of(stream, books.locator), codec, books.locator, self.source.limits)
+            )
         records = _Records(stream, books, self.source)
         try:
             if _is_empty(stream):
