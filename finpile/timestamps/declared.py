@@ -1,0 +1,82 @@
+"""`date_format` of a source: how the values of its date field are written.
+
+It is one of the three orders (`day-first`, `month-first`, `year-first`), which fixes dates of three numbers and nothing
+else, or a strptime pattern. A value that a pattern does not match is read in the order that the pattern has, so
+`%d-%m-%Y` reads `6/9/2017` as a day of September, and names of months, ISO 8601 and epochs as always.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from finpile.errors import ConfigError
+from finpile.timestamps.clock import utc
+from finpile.timestamps.numeric import ORDERS, Order
+from finpile.timestamps.periods import end_of
+from finpile.timestamps.values import NOTHING, Reading, read
+
+#: Which part of a date each directive gives. `%Z` is not among them: it would depend on the machine's own zone.
+_PARTS = {
+    "%Y": "Y", "%y": "Y", "%m": "m", "%b": "m", "%B": "m", "%d": "d", "%j": "md",
+    **dict.fromkeys(("%H", "%I", "%p", "%M", "%S", "%f", "%z", "%a", "%A", "%%"), ""),
+}  # fmt: skip
+_ORDER_OF: dict[str, Order] = {"dmY": "day-first", "mdY": "month-first", "Ymd": "year-first"}
+_MAX_VALUE_LENGTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DateFormat:
+    """A `date_format`, taken apart."""
+
+    pattern: str | None
+    """strptime pattern; None where only an order is declared."""
+    order: Order | None
+    """None for a pattern whose parts are in none of the three orders."""
+    parts: str = "Ymd"
+    """The parts of a date that the pattern gives, in its order."""
+
+    def read(self, value: str) -> Reading:
+        """What a value says under this format; nothing where it contradicts it."""
+        text = value.strip()
+        if self.pattern is not None and len(text) <= _MAX_VALUE_LENGTH:
+            try:
+                return self._whole(datetime.strptime(text, self.pattern))
+            except (ValueError, OverflowError):
+                pass
+        return NOTHING if self.order is None else read(text, self.order, self.order)
+
+    def _whole(self, moment: datetime) -> Reading:
+        if "d" in self.parts:
+            return Reading(utc(moment))
+        if "m" in self.parts:
+            return Reading(end_of(moment.year, moment.month), "month")
+        return Reading(end_of(moment.year), "year")
+
+
+@functools.lru_cache(maxsize=64)
+def date_format(declared: str) -> DateFormat:
+    """The format that a `date_format` declares.
+
+    Raises: ConfigError where it is neither an order nor a pattern that has a year.
+    """
+    if declared in ORDERS:
+        return DateFormat(None, declared)
+    directives = re.findall(r"%.?", declared)
+    expected = f"expected {', '.join(ORDERS)}, or a strptime pattern such as %d-%m-%Y"
+    if not directives:
+        raise ConfigError(f"date_format {declared!r} is not known: {expected}")
+    unknown = next((directive for directive in directives if directive not in _PARTS), None)
+    if unknown is not None:
+        raise ConfigError(f"date_format {declared!r}: {unknown} is not known; known: {' '.join(_PARTS)}")
+    parts = "".join(_PARTS[directive] for directive in directives)
+    if sorted(parts) not in (sorted("Ymd"), sorted("Ym"), ["Y"]):
+        raise ConfigError(f"date_format {declared!r} needs a year, and of year, month and day each once: {expected}")
+    try:
+        datetime.strptime("", declared)
+    except ValueError as error:
+        if "does not match" not in str(error):
+            raise ConfigError(f"date_format {declared!r}: {error}") from error
+    return DateFormat(declared, _ORDER_OF.get(parts, None if "d" in parts else "year-first"), parts)

@@ -1,0 +1,80 @@
+"""Which order the dates of a field are written in, from all of its values.
+
+One value proves nothing: `13/02/2008` may be a misprint. The order of a field is proven where some value can be read in
+that order alone and no value contradicts it. A field that mixes two orders is not noticed if all dates of one of them
+have a day of at most 12: no reading of the values could tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from finpile.timestamps.numeric import ORDERS, Order, possible_orders
+
+NUM_EXAMPLES = 3
+
+
+@dataclass(slots=True)
+class DateEvidence:
+    """Values whose order was open, counted by the orders that can read them; a sum does not depend on its order."""
+
+    counts: dict[tuple[Order, ...], int] = field(default_factory=dict)
+    examples: dict[tuple[Order, ...], list[tuple[str, str]]] = field(default_factory=dict)
+    """(locator, value) of up to three records for each, those of the smallest locators."""
+
+    def add(self, locator: str, value: str) -> None:
+        """Counts a value of the field."""
+        if orders := possible_orders(value):
+            self._add(orders, 1, [(locator, value)])
+
+    def merge(self, other: DateEvidence) -> None:
+        """Adds what was counted elsewhere."""
+        for orders, count in other.counts.items():
+            self._add(orders, count, other.examples[orders])
+
+    def _add(self, orders: tuple[Order, ...], count: int, examples: list[tuple[str, str]]) -> None:
+        self.counts[orders] = self.counts.get(orders, 0) + count
+        known = self.examples.setdefault(orders, [])
+        if len(known) < NUM_EXAMPLES or examples[0] < known[-1]:
+            self.examples[orders] = sorted([*known, *examples])[:NUM_EXAMPLES]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.counts
+
+    def proven(self) -> Order | None:
+        """The order that some value can be read in alone, and that every value can be read in; None where none is."""
+        for order in ORDERS:
+            if (order,) in self.counts and all(order in orders for orders in self.counts):
+                return order
+        return None
+
+    def conflict(self) -> str:
+        """What keeps an order from being proven, with examples: the end of an error message."""
+        proofs = [orders for orders in self.counts if len(orders) == 1]
+        if len(proofs) > 1:
+            shown = "; ".join(f"{self.counts[key]:,} only {key[0]} ({self._shown(key)})" for key in sorted(proofs))
+            return f"some values can only be read in one order and some only in another: {shown}"
+        total = sum(self.counts.values())
+        shown = "; ".join(self._shown(orders) for orders in sorted(self.counts))
+        return f"{total:,} values may be read in several orders, and none shows which: {shown}"
+
+    def _shown(self, orders: tuple[Order, ...]) -> str:
+        return ", ".join(f"{value!r} in {locator}" for locator, value in self.examples[orders])
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [
+            {"orders": list(orders), "count": self.counts[orders], "examples": [list(x) for x in self.examples[orders]]}
+            for orders in sorted(self.counts)
+        ]
+
+    @classmethod
+    def from_json(cls, raw: list[Mapping[str, Any]]) -> DateEvidence:
+        found = cls()
+        for entry in raw:
+            orders = cast(tuple[Order, ...], tuple(entry["orders"]))
+            found.counts[orders] = entry["count"]
+            found.examples[orders] = [(locator, value) for locator, value in entry["examples"]]
+        return found
