@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from finpile.errors import ConfigError
 from finpile.limits import LimitsConfig
-from finpile.strict_yaml import load_yaml, nearest
+from finpile.strict_yaml import PLACE, Place, load_yaml, nearest, settings
+from finpile.timestamps import date_format
 
 FORMATS = ("jsonl", "parquet", "text", "edgar", "warc", "sgml")
 FILTERS = ("c4",)
@@ -52,6 +53,9 @@ class SourceConfig:
     date_pattern: str | None = None
     """Date in the path, as strptime: `%Y-%m-%d`, `%y%m%d`. Found anywhere in the file's name, where no other digit
     touches it; with `*` at its end (`%Y%m%d*`) more digits may follow, as in `20160309-2` written `201603092`."""
+    date_format: str | None = None
+    """jsonl, parquet: how the date field is written: `day-first`, `month-first`, `year-first`, or as strptime, such as
+    `%d-%m-%Y`. Where null, dates such as 2/10/2008 need a value that proves their order: `23/10/2008`."""
     encoding: tuple[str, ...] = ()
     """Encodings to try in order; the format's own where empty (UTF-8, strictly, for jsonl, parquet and text)."""
     clean: CleanConfig = field(default_factory=CleanConfig)
@@ -59,6 +63,9 @@ class SourceConfig:
     """Usage rights of every document that does not name its own."""
     limits: LimitsConfig | None = None
     """The most that one input of this source may cost; the corpus's limits where null."""
+
+    where: Place = field(default_factory=Place, compare=False, repr=False, metadata=PLACE)
+    """Where the entry is in the corpus file."""
 
     def __post_init__(self) -> None:
         for key in ("name", "dataset"):
@@ -69,6 +76,12 @@ class SourceConfig:
             raise ConfigError(f"source {self.name!r} has no paths: name at least one file or pattern")
         if self.fields and self.format not in ("jsonl", "parquet"):
             raise ConfigError(f"source {self.name!r}: `fields` belongs to jsonl and parquet, not to {self.format}")
+        if self.date_format is not None:
+            if self.format not in ("jsonl", "parquet"):
+                raise ConfigError(
+                    f"date_format belongs to jsonl and parquet, not to {self.format}, in source {self.name!r}"
+                )
+            date_format(self.date_format)
         for key in self.fields:
             _one_of("fields", key, ("text", "timestamp", "title", "url", "license"))
         for name in self.encoding:
@@ -203,6 +216,9 @@ class EvalSetConfig:
     min_coverage: float | None = None
     """This set's own, in the place of the one for all sets."""
 
+    where: Place = field(default_factory=Place, compare=False, repr=False, metadata=PLACE)
+    """Where the entry is in the corpus file."""
+
     def __post_init__(self) -> None:
         for key in ("name", "paths", "fields"):
             if not getattr(self, key):
@@ -256,10 +272,21 @@ class HeldoutConfig:
 
     after: date | None = None
     """Documents published after this day (UTC) are held out; nothing is where it is null."""
+    undated: Literal["train", "drop", "heldout"] | None = None
+    """What becomes of documents without a date, to be said wherever `after` is: `train` may train on text from after
+    that day, `drop` removes them with rows in the ledger, `heldout` holds them out."""
     overlap: OverlapConfig | None = None
     """What becomes of held-out documents that training text repeats; null leaves them in."""
 
     def __post_init__(self) -> None:
+        if self.after is not None and self.undated is None:
+            raise ConfigError(
+                "heldout: `after` needs `undated`, which says what becomes of documents without a date: "
+                "`undated: train` trains on them, although some may be from after that day; `undated: drop` removes "
+                "them; `undated: heldout` holds them out"
+            )
+        if self.undated is not None and self.after is None:
+            raise ConfigError("heldout: `undated` is about a split: say from which day on with `after`")
         if self.overlap is not None and self.after is None:
             raise ConfigError("heldout: `overlap` compares what is held out: say from which day on with `after`")
 
@@ -350,16 +377,10 @@ def load_config(path: str | Path) -> CorpusConfig:
     return dataclasses.replace(config, root=root)
 
 
-def line_of(path: str | Path, text: str) -> int | None:
-    """The first line of a corpus file, from 1, that says `text`; None where none does."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    return next((number for number, line in enumerate(lines, start=1) if text in line), None)
-
-
 def to_dict(value: Any) -> Any:
     """A config as plain JSON-able values, defaults included."""
     if dataclasses.is_dataclass(value):
-        return {entry.name: to_dict(getattr(value, entry.name)) for entry in dataclasses.fields(value)}
+        return {entry.name: to_dict(getattr(value, entry.name)) for entry in settings(value)}
     if isinstance(value, (tuple, list)):
         return [to_dict(entry) for entry in value]
     if isinstance(value, Mapping):

@@ -1,7 +1,8 @@
 """The Document batch: the one record type that travels through the whole system.
 
 A batch is a `pyarrow.RecordBatch` of `DOCUMENT_SCHEMA`. Its order means nothing; its rows are found by `id`.
-Between ingest and clean a batch carries one more column, the media type of the text (`RAW_SCHEMA`).
+Between ingest and clean a batch carries two more columns: the media type of the text, and the date as it was written
+(`RAW_SCHEMA`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ DOCUMENT_SCHEMA = pa.schema(
     ]
 )
 
-RAW_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("media_type", pa.string(), nullable=False))
+RAW_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("media_type", pa.string(), nullable=False)).append(
+    pa.field("raw_timestamp", pa.string())
+)
 
 #: Columns that the folders `documents/dataset=D/source=S` hold for all documents of their files.
 DOCUMENT_FOLDERS = ("dataset", "source")
@@ -83,6 +86,10 @@ class RawDocument:
     media_type: str = PLAIN
     timestamp: datetime | None = None
     timestamp_origin: str = "none"
+    raw_timestamp: str | None = None
+    """What the record's date field says, where it is text or a number: its order may be known only later."""
+    fields_found: tuple[str, ...] = field(default=(), compare=False)
+    """Which of a document's fields the record has, whatever their values."""
     url: str | None = None
     title: str | None = None
     license: str | None = None
@@ -142,6 +149,7 @@ class DocumentBuilder:
             "num_copies": [1] * len(rows),
             "meta": [_meta(row) for row in rows],
             "media_type": [row.media_type for row in rows],
+            "raw_timestamp": [row.raw_timestamp for row in rows],
         }
         return pa.RecordBatch.from_pydict(columns, schema=RAW_SCHEMA)
 

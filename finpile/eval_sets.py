@@ -31,7 +31,8 @@ def set_files(eval_set: EvalSetConfig, root: str) -> list[InputFile]:
     Raises: InputError where a path or pattern names nothing, or a folder.
     """
     # Listing knows sources; a set is listed as one, so that patterns and messages are those of the corpus file.
-    source = SourceConfig(name=_called(eval_set), dataset="evaluation", format="jsonl", paths=eval_set.paths)
+    name, paths = _called(eval_set), eval_set.paths
+    source = SourceConfig(name=name, dataset="evaluation", format="jsonl", paths=paths, where=eval_set.where)
     return list_inputs(source, root)
 
 

@@ -11,11 +11,14 @@ TRAIN = "train"
 HELDOUT = "heldout"
 
 
-def assign_split(timestamps: pa.Array | pa.ChunkedArray, after: date | None) -> pa.Array | pa.ChunkedArray:
+def assign_split(
+    timestamps: pa.Array | pa.ChunkedArray, after: date | None, undated: str | None
+) -> pa.Array | pa.ChunkedArray:
     """`heldout` for each moment later than the end of the day `after` (UTC), else `train`.
 
-    A document without a date is trained on: nothing shows that it is from the future. So every held-out document is
-    strictly later than every dated training document.
+    So every dated document that is held out is strictly later than every dated one that is trained on. A document
+    without a date is on the side that `undated` names (`heldout.undated` of the corpus file); null under `drop`, for
+    there it is on neither.
 
     Source: BloombergGPT §5.2 evaluates on documents from after the training period.
     """
@@ -23,4 +26,5 @@ def assign_split(timestamps: pa.Array | pa.ChunkedArray, after: date | None) -> 
         return pa.array([TRAIN] * len(timestamps), pa.string())
     first_heldout = datetime.combine(after + timedelta(days=1), time(), UTC)
     later = pc.greater_equal(timestamps, pa.scalar(first_heldout, pa.timestamp("s", tz="UTC")))
-    return pc.if_else(pc.fill_null(later, False), pa.scalar(HELDOUT), pa.scalar(TRAIN))
+    split = pc.if_else(later, pa.scalar(HELDOUT), pa.scalar(TRAIN))
+    return pc.fill_null(split, undated) if undated in (TRAIN, HELDOUT) else split

@@ -11,6 +11,7 @@ import re
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -29,6 +30,33 @@ _NAMES = {
     bool: "true or false",
     date: "a day such as 2022-07-31",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a mapping is in a YAML file: the lines, from 1, of its keys and of the scalars below each of them."""
+
+    file: str = ""
+    line: int = 0
+    keys: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def of(self, key: str, value: str = "") -> str:
+        """`file:line: ` of a value below a key, else of the key, else of the mapping: the head of an error message.
+
+        Empty for a config that no file gave.
+        """
+        line = self.values.get((key, value)) or self.keys.get(key) or self.line
+        return f"{self.file}:{line}: " if self.file else ""
+
+
+#: The metadata of a dataclass field that holds the `Place` of its own mapping, and is no setting.
+PLACE: Mapping[str, Any] = {"finpile.place": True}
+
+
+def settings(kind: Any) -> list[dataclasses.Field[Any]]:
+    """The fields of a config that a file may give: all but its `Place`."""
+    return [entry for entry in dataclasses.fields(kind) if not entry.metadata.get("finpile.place")]
 
 
 def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
@@ -109,8 +137,9 @@ class _Reader:
             return self._made(node, lambda: kind.named(node.value))
         if not isinstance(node, yaml.MappingNode):
             self._fail(node, what, kind)
-        hints = typing.get_type_hints(kind)
-        values: dict[str, Any] = {}
+        every_hint = typing.get_type_hints(kind)
+        hints = {entry.name: every_hint[entry.name] for entry in settings(kind)}
+        values: dict[str, Any] = {name: self._place(node) for name in every_hint.keys() - hints.keys()}
         for key, child in self._entries(node, what):
             if key not in hints:
                 self._error(_key_node(node, key), f"unknown key `{key}` in {what}{nearest(key, hints)}")
@@ -120,6 +149,14 @@ class _Reader:
             if required and entry.name not in values:
                 self._error(node, f"key `{entry.name}` is missing in {what}")
         return self._made(node, lambda: kind(**values))
+
+    def _place(self, node: yaml.MappingNode) -> Place:
+        keys = {key.value: key.start_mark.line + 1 for key, _ in node.value}
+        values: dict[tuple[str, str], int] = {}
+        for key, child in node.value:
+            for leaf in _leaves(child):
+                values.setdefault((key.value, leaf.value), leaf.start_mark.line + 1)
+        return Place(self._file, node.start_mark.line + 1, keys, values)
 
     def _made(self, node: yaml.Node, make: typing.Callable[[], T]) -> T:
         """A value whose own checks may object: the line is that of the key, or of the entry, that they name."""

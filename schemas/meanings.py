@@ -22,6 +22,7 @@ DOCUMENT_MEANINGS = {
     "num_copies": "1 + the documents that were removed as duplicates of this one",
     "meta": "JSON object: whatever else the source knew",
     "media_type": "between ingest and clean only: text/plain or text/html",
+    "raw_timestamp": "between ingest and clean only: the record's date as it was written, where it is text or a number",
     "split": f"side of the temporal split: {TRAIN} or {HELDOUT}",
 }
 LEDGER_MEANINGS = {

@@ -44,6 +44,7 @@ from finpile.report.statistics import CorpusStatistics, SourceStatistics, YearSt
 from finpile.report.table import RowKind, Table
 from finpile.shards import StageRecord
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
+from finpile.strict_yaml import settings
 from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
 from finpile.tree import LEDGER_STAGES, STAGES
 
@@ -313,7 +314,7 @@ class _Field:
 
 def _fields(kind: type) -> Iterator[_Field]:
     hints, said = typing.get_type_hints(kind), _descriptions(kind)
-    for entry in dataclasses.fields(typing.cast(Any, kind)):
+    for entry in settings(kind):
         default: Any = entry.default
         if entry.default_factory is not dataclasses.MISSING:
             default = entry.default_factory()

@@ -24,6 +24,7 @@ from finpile.cli.tokenizer import tokenizer_group
 from finpile.config import CorpusConfig
 from finpile.report.summary import source_rows
 from finpile.shards import read_json
+from finpile.strict_yaml import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -180,7 +181,7 @@ def test_readme_names_every_command_and_no_other() -> None:
 def keys(kind: type) -> Iterator[str]:
     """Every key of a configuration, those of the mappings in it included."""
     hints = typing.get_type_hints(kind)
-    for entry in dataclasses.fields(typing.cast(typing.Any, kind)):
+    for entry in settings(kind):
         yield entry.name
         for option in (hints[entry.name], *typing.get_args(hints[entry.name])):
             if isinstance(option, type) and dataclasses.is_dataclass(option):

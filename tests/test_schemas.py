@@ -165,7 +165,7 @@ _SOURCE = "{name: News, dataset: FinPile, format: jsonl, paths: [a.jsonl]}"
     ("text", "is_valid"),
     [
         (f"{{name: a, sources: [{_SOURCE}]}}", True),
-        (f"{{name: a, sources: [{_SOURCE}], heldout: {{after: 2022-07-31}}}}", True),
+        (f"{{name: a, sources: [{_SOURCE}], heldout: {{after: 2022-07-31, undated: drop}}}}", True),
         (f"{{name: a, sources: [{_SOURCE}], dedup: {{near: null}}}}", True),
         (f"{{name: a, sources: [{_SOURCE}], dedup: {{near: fast}}}}", True),
         (f"{{name: a, sources: [{_SOURCE}], tokenizer: {{chunks: auto}}}}", True),
@@ -175,7 +175,7 @@ _SOURCE = "{name: News, dataset: FinPile, format: jsonl, paths: [a.jsonl]}"
         (f"{{name: 1, sources: [{_SOURCE}]}}", False),
         (f"{{name: a, sources: [{_SOURCE.replace('jsonl,', 'json,')}]}}", False),
         (f"{{name: a, sources: [{_SOURCE}], tokenizer: {{chunks: few}}}}", False),
-        (f"{{name: a, sources: [{_SOURCE}], heldout: {{after: July}}}}", False),
+        (f"{{name: a, sources: [{_SOURCE}], heldout: {{after: July, undated: drop}}}}", False),
         (f"{{name: a, sources: [{_SOURCE}], dedup: {{scope: source}}}}", False),
         (f"{{name: a, sources: {_SOURCE}}}", False),
     ],

@@ -4,8 +4,9 @@
 2. The text gets its normal form (`finpile.clean.normalise`), unless the source says `normalise: false`. What is empty
    then goes as a whole, as it came.
 3. The source's filters reject the text or take spans out of it. Ledger offsets are bytes of the text after step 2.
-4. A document without date gets one from its HTML, its URL, or its file's name, in this order. A date that was there but
-   could not be read, or that cannot be true, leaves a row without text.
+4. A date whose order was open is read in the order of its field. A document without date gets one from its HTML, its
+   URL, or its file's name, in this order. A date that was there but could not be read, or that cannot be true, leaves a
+   row without text. A document without any goes, where the corpus file says `undated: drop`.
 
 The text after step 2 of every document that step 3 saw can be rebuilt, from what is kept and from the ledger; its
 digest goes with the result.
@@ -13,26 +14,24 @@ digest goes with the result.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import timestamps
 from finpile.clean import c4
+from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating
 from finpile.clean.html import HtmlError, to_text
-from finpile.clean.html_dates import from_html
 from finpile.clean.normalise import normalise
 from finpile.clean.rules import Filter, Rejection, Span, apply_all, byte_spans, filter_named, without
 from finpile.config import SourceConfig
 from finpile.digest import add, multiset_digest
 from finpile.document import DOCUMENT_SCHEMA, HTML, text_views
 from finpile.ledger import Removal
+from finpile.timestamps import Order
 
 STAGE = "clean"
 
@@ -41,21 +40,16 @@ REASONS = {
     "unreadable_html": "a page on which the HTML parser failed",
     "empty_text": "nothing but markup and white space; `removed_text` is the document as it was read",
     "nothing_left": "a text of which the filters' spans take everything",
-    "unreadable_timestamp": "a date that cannot be read; takes no text",
-    "implausible_timestamp": "a date before 1900 or after 2099; takes no text",
+    "undated": "a document for which no date was found, under `heldout: {undated: drop}`",
+    **DATE_REASONS,
     **c4.REASONS,
 }
 
 #: Reasons of whole documents that the filters never saw: their `removed_text` is not in the digest.
 BEFORE_FILTERS = frozenset({"unreadable_html", "empty_text"})
 
-#: Set by readers to a value that stood where the date should, and could not be read.
-UNREADABLE_TIMESTAMP = "unreadable_timestamp"
-
 #: Only pages of a web crawl have menus around their text; in a filing every table counts.
 _CRAWL_FORMATS = ("warc",)
-#: What stands behind the path in a locator.
-_RECORD = re.compile(r"#[\d.]+$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,16 +65,24 @@ class Cleaned:
     """UTF-8 bytes of their texts."""
     digest_before_filters: int
     """`finpile.digest.multiset_digest` of their ids and texts."""
+    num_undated: int
+    """Documents for which no date was found, kept or removed for it."""
+    num_unreadable_dates: int
+    """Documents that have a date which could not be used: unreadable, ambiguous or implausible."""
 
 
-def clean_batch(batch: pa.RecordBatch, source: SourceConfig) -> Cleaned:
+def clean_batch(
+    batch: pa.RecordBatch, source: SourceConfig, order: Order | None = None, *, drop_undated: bool = False
+) -> Cleaned:
     """Cleans one batch of `RAW_SCHEMA` of one source; the result depends on nothing else.
+
+    `order` is that of the source's dates of three numbers, where their values prove one; a `date_format` overrules it.
 
     Raises: ConfigError for a `date_pattern` that leaves a part of the date open.
     """
-    if _is_settled(batch, source):
+    if not drop_undated and _is_settled(batch, source):
         return _unchanged(batch)
-    work = _Work(source, [filter_named(name) for name in source.clean.filters])
+    work = _Work(source, [filter_named(name) for name in source.clean.filters], Dating(source, order), drop_undated)
     for row in _rows(batch):
         work.add(row)
     return Cleaned(
@@ -89,6 +91,8 @@ def clean_batch(batch: pa.RecordBatch, source: SourceConfig) -> Cleaned:
         num_documents_before_filters=work.num_documents,
         num_bytes_before_filters=work.num_bytes,
         digest_before_filters=work.digest,
+        num_undated=work.num_undated,
+        num_unreadable_dates=work.num_unreadable_dates,
     )
 
 
@@ -100,7 +104,9 @@ def _is_settled(batch: pa.RecordBatch, source: SourceConfig) -> bool:
     moment, undated = batch["timestamp"], pc.is_null(batch["timestamp"])
     early, late = (pa.scalar(bound, moment.type) for bound in (timestamps.EARLIEST, timestamps.LATEST))
     told_otherwise = pc.or_(pc.is_valid(batch["url"]), pc.not_equal(batch["timestamp_origin"], "none"))
+    written = pc.fill_null(pc.not_equal(batch["raw_timestamp"], ""), False)
     touched = (
+        written if source.date_format else pc.and_(written, undated),
         pc.match_substring(batch["meta"], UNREADABLE_TIMESTAMP),
         pc.fill_null(pc.or_(pc.less(moment, early), pc.greater_equal(moment, late)), False),
         pc.and_(undated, told_otherwise),
@@ -116,6 +122,8 @@ def _unchanged(batch: pa.RecordBatch) -> Cleaned:
         num_documents_before_filters=batch.num_rows,
         num_bytes_before_filters=pc.sum(pc.binary_length(batch["text"])).as_py() or 0,
         digest_before_filters=multiset_digest(batch["id"].to_pylist(), text_views(batch)),
+        num_undated=batch["timestamp"].null_count,
+        num_unreadable_dates=0,
     )
 
 
@@ -133,9 +141,12 @@ class _Row:
     title: str | None
     meta: str
     media_type: str
+    raw_timestamp: str | None
 
 
-_COLUMNS = ("id", "text", "timestamp", "timestamp_origin", "locator", "url", "title", "meta", "media_type")
+_COLUMNS = (
+    "id", "text", "timestamp", "timestamp_origin", "locator", "url", "title", "meta", "media_type", "raw_timestamp",
+)  # fmt: skip
 _CHANGED = ("text", "timestamp", "timestamp_origin", "title", "meta")
 
 
@@ -161,11 +172,15 @@ class _Work:
 
     source: SourceConfig
     filters: list[Filter]
+    dating: Dating
+    drop_undated: bool
     kept: list[_Row] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
     num_documents: int = 0
     num_bytes: int = 0
     digest: int = 0
+    num_undated: int = 0
+    num_unreadable_dates: int = 0
 
     def add(self, row: _Row) -> None:
         """Keeps one document, changed, or writes down why it goes."""
@@ -178,23 +193,30 @@ class _Work:
         if not text.strip():
             self._remove(row, "empty_text", f"{len(row.text)} characters of {row.media_type}", row.text)
             return
-        left = self._filter(row, text)
-        if left is not None:
-            self.kept.append(self._dated(replace(row, text=left, title=row.title or title), html))
+        self._filter(replace(row, title=row.title or title), text, html)
 
-    def _filter(self, row: _Row, text: str) -> str | None:
-        """What the filters leave of a text; None where they leave none of it."""
+    def _filter(self, row: _Row, text: str, html: str | None) -> None:
+        """Keeps what the filters leave of a text, under its date."""
         self._count(row.id, text)
         found = apply_all(self.filters, text)
         if isinstance(found, Rejection):
             self._remove(row, found.reason, found.detail, text)
-            return None
+            return
         left = without(text, found)
         if not left.strip():
             self._remove(row, "nothing_left", f"{len(found)} spans", text)
-            return None
+            return
+        dated = self.dating.date(row, html)
+        self.num_undated += dated.moment is None
+        self.num_unreadable_dates += bool(dated.notes)
+        if self.drop_undated and dated.moment is None:
+            self._remove(row, "undated", "; ".join(f"{reason}: {detail}" for reason, detail in dated.notes), text)
+            return
+        for reason, detail in dated.notes:
+            self._note(row, reason, detail, 0, 0, b"")
         self._take_out(row, text, found)
-        return left
+        kept = replace(row, text=left, timestamp=dated.moment, timestamp_origin=dated.origin, meta=dated.meta)
+        self.kept.append(kept)
 
     def _is_html(self, row: _Row) -> bool:
         mode = self.source.clean.html
@@ -222,30 +244,6 @@ class _Work:
         for start, end, reason in byte_spans(text, spans):
             self._note(row, reason, "", start, end, data[start:end])
 
-    def _dated(self, row: _Row, html: str | None) -> _Row:
-        """The row with its date, or with the best other evidence where that is missing, unreadable or implausible."""
-        meta: dict[str, Any] = json.loads(row.meta) if UNREADABLE_TIMESTAMP in row.meta else {}
-        if UNREADABLE_TIMESTAMP in meta:
-            self._note(row, "unreadable_timestamp", _as_text(meta.pop(UNREADABLE_TIMESTAMP)), 0, 0, b"")
-            row = replace(row, meta=json.dumps(meta, sort_keys=True, ensure_ascii=False))
-        if row.timestamp is not None:
-            if timestamps.is_plausible(row.timestamp):
-                return row
-            self._note(row, "implausible_timestamp", row.timestamp.isoformat(), 0, 0, b"")
-        for origin, moment in self._evidence(row, html):
-            if moment is not None and timestamps.is_plausible(moment):
-                return replace(row, timestamp=moment, timestamp_origin=origin)
-        if row.timestamp is None and row.timestamp_origin == "none":
-            return row
-        return replace(row, timestamp=None, timestamp_origin="none")
-
-    def _evidence(self, row: _Row, html: str | None) -> Iterator[tuple[str, datetime | None]]:
-        if html is not None:
-            yield "html", from_html(html)
-        yield "url", timestamps.from_url(row.url)
-        if self.source.date_pattern:
-            yield "filename", timestamps.from_name(_RECORD.sub("", row.locator), self.source.date_pattern)
-
     def _remove(self, row: _Row, reason: str, detail: str, text: str) -> None:
         self._note(row, reason, detail, None, None, text.encode())
 
@@ -264,7 +262,3 @@ class _Work:
                 removed_text=removed,
             )
         )
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -31,10 +31,22 @@ def from_html(html: str) -> datetime | None:
     """The publication date that a page states about itself.
 
     Asked in this order: <meta> names (`article:published_time` first, plain `date` last), datePublished in JSON-LD,
-    datePublished as itemprop, the first <time datetime>. Only plausible dates count.
+    datePublished as itemprop, the first <time datetime>. Only plausible dates count, and of dates of three numbers
+    only those whose order is not open.
     """
-    moments = map(_plausible_date, _html_values(html))
-    return next((moment for moment in moments if moment is not None), None)
+    return read_html(html)[0]
+
+
+def read_html(html: str) -> tuple[datetime | None, str | None]:
+    """What `from_html` gives; and where that is None, the first date that was not read because its order is open."""
+    left_open = None
+    for value in _html_values(html):
+        moment = _plausible_date(value)
+        if moment is not None:
+            return moment, None
+        if left_open is None and len(timestamps.possible_orders(value)) > 1:
+            left_open = value
+    return None, left_open
 
 
 def _html_values(html: str) -> Iterator[str]:

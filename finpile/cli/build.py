@@ -1,10 +1,9 @@
-"""`finpile build` and `finpile check`."""
+"""`finpile build`."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,6 @@ from finpile.cli.console import Console, json_option, quantity
 from finpile.cli.display import Display
 from finpile.cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
 from finpile.cli.paths import PathOrUrl
-from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from finpile_pipelines.build import StageEvent
@@ -62,59 +60,9 @@ def build_command(
 
     display = Display(console)
     engine = make_engine(runner, workers, carrier, display)
-    with display, locating(config, parsed):
+    with display:
         manifest = build(parsed, out, engine, fresh=fresh, listen=stage_lines(display))
     _close(console, manifest, out, display.num_run)
-
-
-@click.command()
-@click.argument("config", type=PathOrUrl())
-@click.option(
-    "--root",
-    default=None,
-    type=PathOrUrl(),
-    metavar="FOLDER",
-    help="Folder that the config's relative paths start from, instead of its `root`.",
-)
-@json_option
-def check_command(config: str, root: str | None, as_json: bool) -> None:
-    """Validate a corpus file and find every input; run nothing.
-
-    Counts the files and bytes of each source, as they lie (compressed).
-    """
-    console = Console(as_json)
-    parsed = load(config, root)
-    from finpile.sources.base import list_inputs
-
-    rows: list[dict[str, Any]] = []
-    for source in parsed.sources:
-        with locating(config, parsed):
-            files = list_inputs(source, parsed.root)
-        size = sum(file.size_bytes for file in files)
-        row = {"dataset": source.dataset, "source": source.name, "format": source.format, "files": len(files)}
-        rows.append({**row, "bytes": size})
-    shown = [[*list(row.values())[:4], quantity(row["bytes"], "B")] for row in rows]
-    console.table(parsed.name, ["dataset", "source", "format", "files", "size"], shown)
-    sets = _checked_sets(config, parsed)
-    if sets:
-        shown = [[row["set"], row["files"], quantity(row["bytes"], "B")] for row in sets]
-        console.table("Evaluation sets", ["evaluation set", "files", "size"], shown)
-    console.line(f"{config} is valid; build it with: finpile build {config} -o OUT")
-    console.result({"name": parsed.name, "sources": rows, **({"evaluation_sets": sets} if sets else {})})
-
-
-def _checked_sets(path: str, config: CorpusConfig) -> list[dict[str, Any]]:
-    """Files and bytes of each evaluation set, as they lie."""
-    if config.decontaminate is None:
-        return []
-    from finpile.eval_sets import set_files
-
-    rows = []
-    for one in config.decontaminate.sets:
-        with locating(path, config):
-            files = set_files(one, config.root)
-        rows.append({"set": one.name, "files": len(files), "bytes": sum(file.size_bytes for file in files)})
-    return rows
 
 
 def load(path: str, root: str | None) -> CorpusConfig:
@@ -128,21 +76,6 @@ def load(path: str, root: str | None) -> CorpusConfig:
     if root is None:
         return config
     return dataclasses.replace(config, root=root if "://" in root else str(Path(root).resolve()))
-
-
-@contextmanager
-def locating(path: str, config: CorpusConfig) -> Iterator[None]:
-    """Errors about an input tell the line of the corpus file that names it."""
-    from finpile.config import line_of
-
-    try:
-        yield
-    except (ConfigError, InputError) as error:
-        words = [word for source in config.sources for word in (*source.paths, source.date_pattern or "")]
-        words += [path for one in (config.decontaminate.sets if config.decontaminate else ()) for path in one.paths]
-        named = [word for word in words if word and word in str(error)]
-        line = line_of(path, max(named, key=len)) if named else None
-        raise type(error)(f"{path}:{line}: {error}" if line else str(error)) from error
 
 
 def stage_lines(display: Display) -> Callable[[StageEvent], None]:

@@ -189,7 +189,7 @@ def _check_fields(source: SourceConfig, root: str) -> None:
 
 def _check_timestamp(file: InputFile, source: SourceConfig, documents: Sequence[RawDocument]) -> None:
     wanted = source.fields.get("timestamp")
-    if wanted and not any(entry.timestamp or "unreadable_timestamp" in entry.meta for entry in documents):
+    if wanted and not any("timestamp" in entry.fields_found for entry in documents):
         names = sorted({name for entry in documents for name in entry.meta})
         raise InputError(
             f"{file.url}: no field `{wanted}` in its first records (--timestamp-field names it, and may be left out)"

@@ -188,7 +188,8 @@ def evaluate(
             scores[row] = score
     if not scores:
         raise InputError(
-            f"{root}: no document is held out; build with `heldout: {{after: DATE}}` before the newest documents"
+            f"{root}: no document is held out; build with `heldout: {{after: DATE, undated: drop}}`, where DATE is "
+            "before the newest documents"
         )
     return scores
 

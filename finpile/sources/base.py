@@ -125,16 +125,20 @@ def list_inputs(source: SourceConfig, root: str) -> list[InputFile]:
     Raises: InputError where a path names nothing, or a folder; ConfigError for a `date_pattern` that tells no day.
     """
     if source.date_pattern is not None:
-        timestamps.check_pattern(source.date_pattern)
-    found = {file.url: file for entry in source.paths for file in _expand(entry, root, source.name)}
+        try:
+            timestamps.check_pattern(source.date_pattern)
+        except ConfigError as error:
+            raise ConfigError(f"{source.where.of('date_pattern')}{error}") from error
+    found = {file.url: file for entry in source.paths for file in _expand(entry, root, source)}
     return sorted(found.values(), key=lambda file: (file.locator, file.url))
 
 
-def _expand(entry: str, root: str, name: str) -> Iterator[InputFile]:
+def _expand(entry: str, root: str, source: SourceConfig) -> Iterator[InputFile]:
+    place = source.where.of("paths", entry)
     root_fs, root_path = locate(root)
     is_relative = "://" not in entry and not posixpath.isabs(entry)
-    fs, path = (root_fs, _normal(root_fs, f"{root_path}/{entry}")) if is_relative else locate(entry)
-    where = f"source {name!r}: {entry!r} (in {root})"
+    fs, path = (root_fs, _normal(root_fs, f"{root_path}/{entry}")) if is_relative else locate(entry, place)
+    where = f"{place}source {source.name!r}: {entry!r} (in {root})"
     matches = {path: fs.info(path)} if fs.isfile(path) else {}
     if not matches and fs.isdir(path):
         raise InputError(f"{where} is a folder, and a path must name files: write {entry.rstrip('/')}/*")
@@ -149,15 +153,18 @@ def _expand(entry: str, root: str, name: str) -> Iterator[InputFile]:
         yield _describe(fs, match, info, root_fs, root_path)
 
 
-def locate(url: str) -> tuple[Any, str]:
-    """The file system of a path or URL, and the path in it. Raises: InputError where there is no such file system."""
+def locate(url: str, place: str = "") -> tuple[Any, str]:
+    """The file system of a path or URL, and the path in it.
+
+    Raises: InputError where there is no such file system; the message begins with `place`.
+    """
     if "://" not in url:
         fs = LocalFileSystem()
         return fs, _normal(fs, os.path.abspath(url))
     try:
         fs, path = url_to_fs(url)
     except (ImportError, ValueError) as error:  # no such file system, or its package is not installed
-        raise InputError(f"{url}: {error}") from error
+        raise InputError(f"{place}{url}: {error}") from error
     return fs, _normal(fs, path)
 
 

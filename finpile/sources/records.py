@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import date, datetime, time
+from datetime import date, time
 from typing import Any
 
 from finpile import timestamps
@@ -44,18 +44,23 @@ def to_document(
     if fault := _fault(text, keys["text"]):
         return removal(source, locator, *fault, raw or _bytes_of(text))
     moment = values["timestamp"]
-    timestamp = _moment(moment)
+    written = _written(moment)
+    reading = _reading(moment, written)
     for target, place in found.items():
         if place is not None and (target in ("text", "timestamp") or isinstance(place.value, _SIMPLE)):
             place.remove()
     meta = _plain(record)
-    if timestamp is None and moment not in (None, ""):
+    if reading.moment is None and written is None and moment is not None:
         meta["unreadable_timestamp"] = _plain(moment)
+    if reading.precision != "second":
+        meta["timestamp_precision"] = reading.precision
     return RawDocument(
         locator=locator,
         text=text,
-        timestamp=timestamp,
-        timestamp_origin="none" if timestamp is None else "field",
+        timestamp=reading.moment,
+        timestamp_origin="none" if reading.moment is None else "field",
+        raw_timestamp=written,
+        fields_found=tuple(target for target, place in found.items() if place is not None),
         url=_string(values["url"]),
         title=_string(values["title"]),
         license=_string(values["license"]),
@@ -117,8 +122,20 @@ def _bytes_of(text: Any) -> bytes:
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b""
 
 
-def _moment(value: Any) -> datetime | None:
-    return timestamps.parse(value) if isinstance(value, (str, int, float, date)) else None
+def _written(value: Any) -> str | None:
+    """A date field's value as text, where a source's `date_format` could read it."""
+    if isinstance(value, bool) or not isinstance(value, _SIMPLE):
+        return None
+    if isinstance(value, float) and value.is_integer():  # as other tables write it: 2022.0 is a year, 1.6e9 an epoch
+        value = int(value)
+    return spell_surrogates(value) if isinstance(value, str) else str(value)
+
+
+def _reading(value: Any, written: str | None) -> timestamps.Reading:
+    """What a value says whatever the order of its field is; that of the others is known once all of them are read."""
+    if written is not None and timestamps.is_order_open(written):
+        return timestamps.Reading()
+    return timestamps.read(value) if isinstance(value, (str, int, float, date)) else timestamps.Reading()
 
 
 def _string(value: Any) -> str | None:

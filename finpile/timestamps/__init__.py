@@ -17,7 +17,7 @@ All moments are aware, in UTC, and cut to whole seconds. A moment without a zone
 from finpile.timestamps.clock import EARLIEST, LATEST, is_plausible
 from finpile.timestamps.declared import DateFormat, date_format
 from finpile.timestamps.evidence import DateEvidence
-from finpile.timestamps.numeric import ORDERS, Order, possible_orders
+from finpile.timestamps.numeric import ORDERS, Order, is_order_open, possible_orders
 from finpile.timestamps.paths import check_pattern, from_name, from_url
 from finpile.timestamps.values import Reading, parse, read
 
@@ -33,6 +33,7 @@ __all__ = [
     "date_format",
     "from_name",
     "from_url",
+    "is_order_open",
     "is_plausible",
     "parse",
     "possible_orders",

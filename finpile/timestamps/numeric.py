@@ -71,6 +71,12 @@ def numeric_date(text: str) -> NumericDate | None:
     return NumericDate((first, second, third), taken[1], before.strip() == ".")
 
 
+def is_order_open(text: str) -> bool:
+    """Whether a text is a date of three numbers that another order may read otherwise."""
+    found = numeric_date(text.strip())
+    return found is not None and found.leaves_order_open
+
+
 def possible_orders(text: str) -> tuple[Order, ...]:
     """The orders that can read a date whose order is open; empty for all other texts.
 

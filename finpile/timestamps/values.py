@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 
 from finpile.timestamps.clock import at, four_digits, is_plausible, month_number, take_time, utc, weekday_number
 from finpile.timestamps.numeric import Order, numeric_date
@@ -33,7 +34,7 @@ _COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _YEAR_DIGITS = 4
 
 _ISO = re.compile(r"\d{4}-?\d\d-?\d\d")  # weeks of ISO 8601 are not read: fromisoformat would take their Monday
-_SECONDS = re.compile(r"-?\d{9,10}\.\d+")
+_COUNT = re.compile(r"-?\d{9,19}(?:\.\d+)?")  # digits alone are read before
 #: What a date with the name of a month is made of, once its time is taken out.
 _WORDS = re.compile(r"([A-Za-z]+)|(\d+)(st|nd|rd|th)?(?![A-Za-z\d])|[\s,.\-/]+|('(?=\d\d(?!\d)))", re.IGNORECASE)
 _FILLERS = ("t", "of", "at", "on", "the")
@@ -93,8 +94,9 @@ def _from_text(text: str, order: Order | None, dotted: Order) -> Reading:
             pass
     if period := read_period(text):
         return Reading(*period)
-    if _SECONDS.fullmatch(text):
-        return _from_number(math.floor(float(text)))
+    if _COUNT.fullmatch(text):
+        whole = math.floor(Decimal(text))
+        return _since_1970(whole, len(str(abs(whole))))
     if numbers := numeric_date(text):
         if not numbers.leaves_order_open:
             return Reading(numbers.under("year-first"))

@@ -14,7 +14,7 @@ from finpile.clean.clean import BEFORE_FILTERS
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
 from finpile.ledger import restore
-from finpile.split import HELDOUT, assign_split
+from finpile.split import HELDOUT, TRAIN, assign_split
 from finpile.tree import COPY_STAGES, DEDUP_STAGES, STAGES, Tree, read_published
 from finpile.verify.law import Advance, Law, law
 
@@ -67,6 +67,7 @@ class _Audit:
         self._num_copies = 0
         after = manifest["config"]["heldout"]["after"]
         self._heldout_after = date.fromisoformat(after) if after else None
+        self._undated = manifest["config"]["heldout"].get("undated", TRAIN)  # what builds did before there was a choice
         self._num_heldout = 0
         self._wrong_split: list[str] = []
 
@@ -154,7 +155,7 @@ class _Audit:
                 self._wrong_copies.append(f"{copy.id} does not stand in {identifier} at byte {offset}")
 
     def _check_split(self, table: pa.Table) -> None:
-        expected = assign_split(table["timestamp"], self._heldout_after)
+        expected = assign_split(table["timestamp"], self._heldout_after, self._undated)
         wrong = pc.fill_null(pc.not_equal(table["split"], expected), True)
         self._num_heldout += pc.sum(pc.equal(expected, HELDOUT)).as_py() or 0
         self._wrong_split += [f"{name} is on the wrong side" for name in table["id"].filter(wrong).to_pylist()]

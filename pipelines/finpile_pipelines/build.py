@@ -26,6 +26,7 @@ from finpile.errors import ConfigError, RunError
 from finpile.report import records as reports
 from finpile.shards import FileRecord, StageRecord, fingerprint
 from finpile.sources.base import InputFile
+from finpile.timestamps import Order
 from finpile.tokens.tokenizer_files import tokenizer_checksum
 from finpile.tree import DEDUP_STAGES, LEDGER_STAGES, STAGES, Tree
 from finpile_pipelines import (
@@ -128,13 +129,15 @@ class _Build:
         self._watch = engine.watch
         self._engine = replace(engine, watch=self._remember_peak)
         self._records: dict[str, StageRecord] = {}
+        self._orders: list[Order | None] = []
 
     def run(self, inputs: Sequence[Sequence[InputFile]], sets: EvaluationSets | None) -> dict[str, Any]:
         config = self._config
         reading = [_without_cleaning(source) for source in config.sources]
         files = [[(file.locator, file.size_bytes, file.version) for file in some] for some in inputs]
         self._stage("ingest", [reading, files, self._sizes.shard_bytes], lambda: self._ingest(inputs))
-        self._stage("clean", [to_dict(source.clean) for source in config.sources], self._clean)
+        self._orders = ingest.decide_orders(config, self._records["ingest"].counts["evidence"])
+        self._stage("clean", clean.settings(config), self._clean)
         self._stage("exact", [config.dedup.exact, config.dedup.exact_fold, config.dedup.scope], self._exact)
         self._stage("near", [to_dict(config.dedup.near)], self._near)
         self._stage("substring", substring.settings(config), self._substring)
@@ -186,7 +189,8 @@ class _Build:
 
     def _clean(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         before, folder = self._tree.work("ingest"), self._tree.work("clean")
-        return clean.run(self._sized(self._text_bytes("ingest")), self._config, self._refs(), before, folder), ()
+        engine = self._sized(self._text_bytes("ingest"))
+        return clean.run(engine, self._config, self._orders, self._refs(), before, folder), ()
 
     def _exact(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         if not self._config.dedup.exact:
@@ -337,7 +341,8 @@ _THREADS_DO = 2
 
 
 def _without_cleaning(source: SourceConfig) -> dict[str, Any]:
-    return {key: value for key, value in to_dict(source).items() if key != "clean"}
+    """What ingest depends on: a `date_format` that is added after its error does not read the inputs again."""
+    return {key: value for key, value in to_dict(source).items() if key not in ("clean", "date_format")}
 
 
 def _record(outcome: Mapping[str, Any]) -> FileRecord:

@@ -8,18 +8,24 @@ import pyarrow.compute as pc
 
 from finpile import shards
 from finpile.clean import Cleaned, clean_batch
-from finpile.config import CorpusConfig, SourceConfig
+from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import DOCUMENT_SCHEMA, text_views
 from finpile.ledger import ledger_table
+from finpile.timestamps import Order
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import ShardRef, add_counts, count_reasons, shard_url
 
 
-def clean_task(ref: ShardRef, source: SourceConfig, before: str, folder: str) -> dict[str, Any]:
+def clean_task(
+    ref: ShardRef, source: SourceConfig, before: str, folder: str, order: Order | None, drop_undated: bool
+) -> dict[str, Any]:
     """Cleans one shard of `before/documents` into `folder/documents` and `folder/removed`; returns what it did."""
-    batches = [clean_batch(batch, source) for batch in shards.read_ipc(shard_url(before, ref.name))]
+    batches = [
+        clean_batch(batch, source, order, drop_undated=drop_undated)
+        for batch in shards.read_ipc(shard_url(before, ref.name))
+    ]
     kept = [cleaned.batch for cleaned in batches]
     removals = [removal for cleaned in batches for removal in cleaned.removals]
     shards.write_ipc(shard_url(folder, ref.name), DOCUMENT_SCHEMA, kept)
@@ -36,6 +42,8 @@ def clean_task(ref: ShardRef, source: SourceConfig, before: str, folder: str) ->
         "removed": count_reasons(removals),
         "spans": sum(removal.start is not None and removal.start != removal.end for removal in removals),
         "removed_bytes": sum(len(removal.removed_text) for removal in removals),
+        "undated": sum(cleaned.num_undated for cleaned in batches),
+        "unreadable_dates": sum(cleaned.num_unreadable_dates for cleaned in batches),
         "digest": sum(map(_digest, batches)),
         "digest_before_filters": sum(cleaned.digest_before_filters for cleaned in batches),
     }
@@ -44,21 +52,41 @@ def clean_task(ref: ShardRef, source: SourceConfig, before: str, folder: str) ->
 class Clean(beam.PTransform):
     """Shards of raw documents to shards of clean ones."""
 
-    def __init__(self, sources: Sequence[SourceConfig], before: str, folder: str) -> None:
+    def __init__(self, config: CorpusConfig, orders: Sequence[Order | None], before: str, folder: str) -> None:
         super().__init__()
-        self._arguments = (tuple(sources), before, folder)
+        self._arguments = (config.sources, tuple(orders), config.heldout.undated == "drop", before, folder)
 
     def expand(self, refs: beam.PCollection[ShardRef]) -> beam.PCollection[dict[str, Any]]:
-        sources, before, folder = self._arguments
-        return refs | "CleanShard" >> beam.Map(lambda ref: clean_task(ref, sources[ref.entry], before, folder))
+        sources, orders, drop_undated, before, folder = self._arguments
+
+        def clean(ref: ShardRef) -> dict[str, Any]:
+            return clean_task(ref, sources[ref.entry], before, folder, orders[ref.entry], drop_undated)
+
+        return refs | "CleanShard" >> beam.Map(clean)
 
 
-def run(engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], before: str, folder: str) -> dict[str, Any]:
-    """Runs the stage; returns its counts by source, and the digests that `finpile verify` checks the ledger against."""
+def settings(config: CorpusConfig) -> list[Any]:
+    """The part of a corpus file that the stage depends on."""
+    sources = [[to_dict(source.clean), source.date_format] for source in config.sources]
+    return [*sources, config.heldout.undated == "drop"]
+
+
+def run(
+    engine: Engine,
+    config: CorpusConfig,
+    orders: Sequence[Order | None],
+    refs: Sequence[ShardRef],
+    before: str,
+    folder: str,
+) -> dict[str, Any]:
+    """Runs the stage; returns its counts by source, and the digests that `finpile verify` checks the ledger against.
+
+    `orders` are those that each source entry's dates prove, where they do.
+    """
     results = shards.join(folder, "tasks.json")
 
     def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(refs) | Clean(config.sources, before, folder) | Gather(results)
+        _ = pipeline | Tasks(refs) | Clean(config, orders, before, folder) | Gather(results)
 
     engine.run("clean", construct)
     rows = add_counts(shards.read_json(results), ("dataset", "source"))

@@ -1,6 +1,6 @@
 """Ingest: every input file is read once, into shards of raw documents and ledger rows for what could not be read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ from finpile.document import RAW_SCHEMA, DocumentBuilder
 from finpile.errors import InputError, RunError
 from finpile.ledger import Removal, ledger_table
 from finpile.sources.base import InputFile, list_inputs
+from finpile.sources.evidence import FieldEvidence
 from finpile.sources.reading import read_file
+from finpile.timestamps import Order
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import SHARD_BYTES, add_counts, count_reasons, shard_url
@@ -41,7 +43,10 @@ def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
         for file in files:
             key = (source.dataset, source.name, file.locator)
             if key in seen:
-                raise InputError(f"source {source.name!r} reads {file.locator} twice: make its patterns disjoint")
+                where = source.where.of("paths")
+                raise InputError(
+                    f"{where}source {source.name!r} reads {file.locator} twice: make its patterns disjoint"
+                )
             seen.add(key)
     return inputs
 
@@ -88,6 +93,7 @@ def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -
         "removed": count_reasons(removals),
         "removed_bytes": sum(len(removal.removed_text) for removal in removals),
         "shards": writer.names,
+        "evidence": writer.evidence.to_json(),
     }
 
 
@@ -115,7 +121,9 @@ def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: i
 
     engine.run("ingest", construct)
     outcomes = shards.read_json(results)
-    counted = [{key: outcome[key] for key in outcome if key not in ("entry", "shards")} for outcome in outcomes]
+    counted = [
+        {key: outcome[key] for key in outcome if key not in ("entry", "shards", "evidence")} for outcome in outcomes
+    ]
     rows = add_counts(counted, ("dataset", "source"))
     for row in rows:
         if row["documents"] == 0:
@@ -124,7 +132,25 @@ def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: i
                 f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} "
                 f"files ({reasons}); check its `format`, `fields` and `members`"
             )
-    return {"sources": rows}
+    return {"sources": rows, "evidence": _evidence_by_entry(outcomes)}
+
+
+def decide_orders(config: CorpusConfig, evidence: Sequence[Mapping[str, Any]]) -> list[Order | None]:
+    """The order of each source entry's dates, where its values have to prove one; `evidence` is what `run` counted.
+
+    Raises: InputError for a field that no record has, and for dates whose order is neither declared nor proven.
+    """
+    found = {entry["entry"]: FieldEvidence.from_json(entry) for entry in evidence}
+    for entry, source in enumerate(config.sources):
+        found.setdefault(entry, FieldEvidence()).check_fields(source)
+    return [found[entry].date_order(source) for entry, source in enumerate(config.sources)]
+
+
+def _evidence_by_entry(outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    entries: dict[int, FieldEvidence] = {}
+    for outcome in outcomes:
+        entries.setdefault(outcome["entry"], FieldEvidence()).merge(FieldEvidence.from_json(outcome["evidence"]))
+    return [{"entry": entry, **evidence.to_json()} for entry, evidence in sorted(entries.items())]
 
 
 def _read_all(task: IngestTask) -> Iterator[Any]:
@@ -142,12 +168,14 @@ class _ShardWriter:
         self._shard_bytes = shard_bytes
         self._reported = (0, 0)
         self.names: list[str] = []
+        self.evidence = FieldEvidence()
         self.num_documents = 0
         self.text_bytes = 0
 
     def append(self, document: Any) -> None:
         before = self._builder.size_bytes
         self._builder.append(document)
+        self.evidence.add(document)
         self.num_documents += 1
         self.text_bytes += self._builder.size_bytes - before
         if self.num_documents % _REPORT_EVERY == 0:

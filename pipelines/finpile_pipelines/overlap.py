@@ -8,7 +8,6 @@ Source: Lee et al. 2022, section 4: what stands in both splits makes evaluation 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import apache_beam as beam
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import shards
-from finpile.config import CorpusConfig, NearConfig, OverlapConfig, SubstringConfig
+from finpile.config import CorpusConfig, HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig
 from finpile.dedup import substrings, verify
 from finpile.document import text_views
 from finpile.split import HELDOUT, assign_split
@@ -52,7 +51,7 @@ def run_overlap(
     num_near = 0
     if overlap.near is not None:
         left = Survivors(config, clean, (*found, windows))
-        num_near = NearStage(engine, overlap.near, refs, _Sides(left, config.heldout.after), near).run()["removed"]
+        num_near = NearStage(engine, overlap.near, refs, _Sides(left, config.heldout), near).run()["removed"]
     return {"removed": num_shared + num_near, "shared_text": num_shared, "near_duplicates": num_near}
 
 
@@ -125,7 +124,7 @@ class _Windows:
         """The shard's documents on each side of the split, as (is held out, table), where there are any."""
         table = pa.concat_tables(self.reader.read(ref))
         report_progress(table.num_rows, table["text"].nbytes)
-        is_heldout = _is_heldout(table, self.config.heldout.after)
+        is_heldout = _is_heldout(table, self.config.heldout)
         for side in (False, True):
             part = table.filter(pa.array(is_heldout == side)).combine_chunks()
             if part.num_rows:
@@ -143,16 +142,16 @@ class _Sides(Comparison):
 
     stage = STAGE
 
-    def __init__(self, reader: Survivors, after: date | None) -> None:
+    def __init__(self, reader: Survivors, heldout: HeldoutConfig) -> None:
         super().__init__(reader)
-        self._after = after
+        self._heldout = heldout
 
     def key_scope(self, ref: ShardRef) -> str:
         return _SCOPE
 
     def read(self, ref: ShardRef) -> Iterator[pa.Table]:
         for table in self.reader.read(ref):
-            side = _is_heldout(table, self._after)
+            side = _is_heldout(table, self._heldout)
             number = table["number"].to_numpy() & ~np.int64(1) | side
             yield table.set_column(table.schema.get_field_index("number"), "number", pa.array(number))
 
@@ -168,9 +167,10 @@ class _Sides(Comparison):
         return {"reason": REASON, "detail": f"near duplicate: {super().describe(resolved)['detail']}"}
 
 
-def _is_heldout(table: pa.Table, after: date | None) -> Any:
+def _is_heldout(table: pa.Table, heldout: HeldoutConfig) -> Any:
     """1 for each document that is held out, 0 for the others."""
-    return np.asarray(pc.equal(assign_split(table["timestamp"], after), HELDOUT)).astype(np.int64)
+    sides = assign_split(table["timestamp"], heldout.after, heldout.undated)
+    return np.asarray(pc.equal(sides, HELDOUT)).astype(np.int64)
 
 
 def _with_side(rows: pa.Table, is_heldout: bool) -> pa.Table:

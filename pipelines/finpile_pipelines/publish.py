@@ -163,7 +163,7 @@ def apply_decisions(
     num_copies = np.ones(table.num_rows, np.int32)
     num_copies[copies["row"].to_numpy()] += copies["num_copies"].to_numpy()
     table = table.set_column(table.schema.get_field_index("num_copies"), "num_copies", pa.array(num_copies))
-    table = table.append_column("split", assign_split(table["timestamp"], config.heldout.after))
+    table = table.append_column("split", assign_split(table["timestamp"], config.heldout.after, config.heldout.undated))
     stay = np.ones(table.num_rows, bool)
     stay[decisions["row"].to_numpy()] = False
     gone = table.take(decisions["row"])

@@ -16,6 +16,7 @@ from finpile.config import (
     DecontaminateConfig,
     DedupConfig,
     EvalSetConfig,
+    HeldoutConfig,
     NearConfig,
     SourceConfig,
     TokenizerConfig,
@@ -81,7 +82,7 @@ def test_contract_example_is_read_value_by_value(tmp_path: Path) -> None:
         "  exact_fold: whitespace\n"
         "  near: {ngram: 4, bands: 10, rows: 2, edit_similarity: 1, numbers: any}\n"
         "  scope: corpus\n"
-        "heldout: {after: 2022-07-31}\n"
+        "heldout: {after: 2022-07-31, undated: drop}\n"
         "tokenizer: {vocab_size: 4_096, chunks: 7, chunk_vocab_size: 300, max_piece_bytes: 9, train_on: [FinPile]}\n"
         "tokens: {sequence_length: 512}\n"
         "report: {private: [FinPile, Bloomberg]}\n"
@@ -94,7 +95,7 @@ def test_contract_example_is_read_value_by_value(tmp_path: Path) -> None:
     assert found.root == str(tmp_path / "data")
     near = NearConfig(ngram=4, bands=10, rows=2, edit_similarity=1.0, numbers="any")
     assert found.dedup == DedupConfig(exact=True, exact_fold="whitespace", near=near, scope="corpus")
-    assert found.heldout.after == date(2022, 7, 31)
+    assert found.heldout == HeldoutConfig(after=date(2022, 7, 31), undated="drop")
     assert found.tokenizer == TokenizerConfig(
         vocab_size=4096, chunks=7, chunk_vocab_size=300, max_piece_bytes=9, train_on=("FinPile",)
     )

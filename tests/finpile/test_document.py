@@ -104,6 +104,7 @@ def test_builder_fills_every_column() -> None:
             media_type=HTML,
             timestamp=moment,
             timestamp_origin="field",
+            raw_timestamp="1 Aug 2022",
             url="https://example.com/a",
             title="Oil",
             license="CC0-1.0",
@@ -129,8 +130,10 @@ def test_builder_fills_every_column() -> None:
         "num_copies": 1,
         "meta": '{"a": ["ö"], "z": 1}',
         "media_type": HTML,
+        "raw_timestamp": "1 Aug 2022",
     }
-    assert {name for name, value in second.items() if value is None} == {"timestamp", "url", "title", "license"}
+    nulls = {name for name, value in second.items() if value is None}
+    assert nulls == {"timestamp", "url", "title", "license", "raw_timestamp"}
     assert (second["timestamp_origin"], second["media_type"], json.loads(second["meta"])) == ("none", PLAIN, {})
 
 
@@ -149,8 +152,8 @@ def test_naive_moment_is_taken_for_utc() -> None:
     assert builder.flush()["timestamp"].to_pylist() == [datetime(2020, 2, 29, 12, 0, 0, tzinfo=UTC)]
 
 
-def test_schemas_differ_by_one_column_and_those_of_folders() -> None:
-    assert RAW_SCHEMA.names == [*DOCUMENT_SCHEMA.names, "media_type"]
+def test_schemas_differ_by_their_own_columns_and_those_of_folders() -> None:
+    assert RAW_SCHEMA.names == [*DOCUMENT_SCHEMA.names, "media_type", "raw_timestamp"]
     assert PUBLISHED_SCHEMA.names == [*without(DOCUMENT_SCHEMA, DOCUMENT_FOLDERS).names, "split"]
     assert DOCUMENT_FOLDERS == ("dataset", "source")
     nullable = {entry.name for entry in PUBLISHED_SCHEMA if entry.nullable}

@@ -33,27 +33,27 @@ BOUNDARY = [
 
 @pytest.mark.parametrize(("moment", "side"), BOUNDARY, ids=[str(moment) for moment, _ in BOUNDARY])
 def test_boundary_is_the_end_of_the_day_in_utc(moment: datetime | None, side: str) -> None:
-    assert assign_split(pa.array([moment], UTC_SECONDS), AFTER).to_pylist() == [side]
+    assert assign_split(pa.array([moment], UTC_SECONDS), AFTER, TRAIN).to_pylist() == [side]
 
 
 @pytest.mark.parametrize(("moment", "side"), BOUNDARY, ids=[str(moment) for moment, _ in BOUNDARY])
 def test_boundary_holds_for_documents_as_they_are_built(moment: datetime | None, side: str) -> None:
     builder = DocumentBuilder("FinPile", "News")
     builder.append(RawDocument(locator="a", text="Oil rose.", timestamp=moment))
-    assert assign_split(builder.flush()["timestamp"], AFTER).to_pylist() == [side]
+    assert assign_split(builder.flush()["timestamp"], AFTER, TRAIN).to_pylist() == [side]
 
 
 def test_nothing_is_held_out_without_a_day() -> None:
     moments = pa.array([None, datetime(2099, 1, 1, tzinfo=UTC)], UTC_SECONDS)
-    assert assign_split(moments, None).to_pylist() == [TRAIN, TRAIN]
+    assert assign_split(moments, None, None).to_pylist() == [TRAIN, TRAIN]
 
 
-@pytest.mark.parametrize("after", [None, AFTER])
-def test_empty_and_chunked_columns_keep_their_length(after: date | None) -> None:
-    assert assign_split(pa.array([], UTC_SECONDS), after).to_pylist() == []
+@pytest.mark.parametrize(("after", "undated"), [(None, None), (AFTER, TRAIN)])
+def test_empty_and_chunked_columns_keep_their_length(after: date | None, undated: str | None) -> None:
+    assert assign_split(pa.array([], UTC_SECONDS), after, undated).to_pylist() == []
     late, none = [datetime(2022, 9, 1, tzinfo=UTC)], [None]
     chunked = pa.chunked_array([late, none, []], UTC_SECONDS)
-    assert assign_split(chunked, after).to_pylist() == [HELDOUT if after else TRAIN, TRAIN]
+    assert assign_split(chunked, after, undated).to_pylist() == [HELDOUT if after else TRAIN, TRAIN]
 
 
 @given(
@@ -62,8 +62,11 @@ def test_empty_and_chunked_columns_keep_their_length(after: date | None) -> None
         | st.datetimes(datetime(1970, 1, 1), datetime(2099, 1, 1)).map(lambda moment: moment.replace(microsecond=0))
     ),
     after=st.dates(date(1970, 1, 1), date(2098, 12, 31)),
+    undated=st.sampled_from([TRAIN, HELDOUT, "drop"]),
 )
-@example(moments=[datetime.combine(AFTER, time(23, 59, 59))], after=AFTER)
-def test_split_is_that_of_the_calendar(moments: list[datetime | None], after: date) -> None:
-    found = assign_split(pa.array(moments, UTC_SECONDS), after).to_pylist()
-    assert found == [HELDOUT if moment is not None and moment.date() > after else TRAIN for moment in moments]
+@example(moments=[datetime.combine(AFTER, time(23, 59, 59))], after=AFTER, undated=TRAIN)
+def test_split_is_that_of_the_calendar(moments: list[datetime | None], after: date, undated: str) -> None:
+    """A document without a date is on the side that the corpus file names; on neither where it says `drop`."""
+    found = assign_split(pa.array(moments, UTC_SECONDS), after, undated).to_pylist()
+    side = None if undated == "drop" else undated
+    assert found == [side if day is None else HELDOUT if day.date() > after else TRAIN for day in moments]

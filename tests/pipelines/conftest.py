@@ -36,7 +36,7 @@ _MINI: dict[str, Any] = {
         }
         for name in ("News", "Web")
     ],
-    "heldout": {"after": date(2022, 7, 31)},
+    "heldout": {"after": date(2022, 7, 31), "undated": "train"},
     "tokenizer": {"vocab_size": 400, "chunks": 2, "chunk_vocab_size": 350},
     "tokens": {"sequence_length": 64},
 }

@@ -23,7 +23,7 @@ _DEDUP = {"exact": True, "near": _NEAR, "substring": {"min_length": 20, "rounds"
 
 @pytest.fixture
 def config(write_corpus: Callable[..., Path], tmp_path: Path) -> CorpusConfig:
-    heldout = {"after": date(2022, 7, 31), "overlap": {"min_length": 40, "near": _NEAR}}
+    heldout = {"after": date(2022, 7, 31), "undated": "train", "overlap": {"min_length": 40, "near": _NEAR}}
     return load_config(write_corpus(tmp_path, dedup=_DEDUP, heldout=heldout))
 
 

@@ -86,7 +86,7 @@ def test_source_with_nothing_readable_is_an_error_that_names_source_and_reason(
     [
         ("Short.", {}),
         ("!!! ??? ...", {}),
-        ("Short.", {"heldout": {"after": date(1999, 1, 1)}}),
+        ("Short.", {"heldout": {"after": date(1999, 1, 1), "undated": "train"}}),
         ("No curly {bracket} here.", {"clean": True}),
     ],
     ids=["too short for a sequence", "no words", "all held out", "all filtered"],
@@ -109,7 +109,7 @@ def test_row_may_lose_all_its_documents_to_the_filters(write_corpus: Callable[..
     """One source is emptied; the others make a corpus."""
     lines = [f"Bank number {number} lent gold to port {number}." for number in range(40)]
     good = "".join(json.dumps({"text": text, "date": "2020-01-01"}) + "\n" for text in lines).encode()
-    path = write_corpus(tmp_path, {"News.jsonl": good, "Web.jsonl": b'{"text": "{"}\n' * 3})
+    path = write_corpus(tmp_path, {"News.jsonl": good, "Web.jsonl": b'{"text": "{", "date": "2020-01-01"}\n' * 3})
     head, tail = path.read_text().split("name: Web")
     path.write_text(f"{head}name: Web{tail.replace('filters: []', 'filters: [c4]')}")
     manifest = build(load_config(path), str(tmp_path / "out"), Engine())

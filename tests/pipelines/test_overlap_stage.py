@@ -27,7 +27,7 @@ sources:
   - {name: Old, dataset: A, format: jsonl, paths: [old.jsonl], clean: {normalise: false, html: never}}
   - {name: New, dataset: B, format: jsonl, paths: [new.jsonl], clean: {normalise: false, html: never}}
 dedup: {near: fast}
-heldout: {after: 2020-12-31, overlap: OVERLAP}
+heldout: {after: 2020-12-31, undated: train, overlap: OVERLAP}
 """
 
 
@@ -155,6 +155,6 @@ def test_guard_and_length_are_settings(tmp_path: Path) -> None:
 
 def test_overlap_without_a_day_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "{}")
-    path.write_text(path.read_text().replace("after: 2020-12-31, ", ""))
+    path.write_text(path.read_text().replace("after: 2020-12-31, undated: train, ", ""))
     with pytest.raises(ConfigError, match="say from which day on"):
         load_config(path)

@@ -95,7 +95,7 @@ def with_another_file(folder: Path, write_corpus: WriteCorpus) -> None:
 
 
 CHANGES = [
-    pytest.param("split", with_setting(heldout={"after": date(2020, 6, 30)}), id="heldout"),
+    pytest.param("split", with_setting(heldout={"after": date(2020, 6, 30), "undated": "train"}), id="heldout"),
     pytest.param("tokens", with_setting(tokens={"sequence_length": 100}), id="sequence length"),
     pytest.param("clean", with_filter, id="filter of one source"),
     pytest.param("ingest", with_other_content, id="content of one file, as long as before"),
@@ -139,7 +139,7 @@ def test_change_taken_back_gives_the_first_build_again(
 ) -> None:
     config, out = copied
     original = config.read_text()
-    with_setting(heldout={"after": date(2020, 6, 30)})(config.parent, write_corpus)
+    with_setting(heldout={"after": date(2020, 6, 30), "undated": "train"})(config.parent, write_corpus)
     run(config, out)
     assert snapshot(out) != snapshot(built)
     config.write_text(original)

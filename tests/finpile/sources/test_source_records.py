@@ -73,6 +73,7 @@ def test_fields_of_a_record_go_where_the_config_says() -> None:
         text="Oil rose.",
         timestamp=DAY,
         timestamp_origin="field",
+        raw_timestamp="2022-03-04",
         url="http://x",
         title="Oil",
         meta={"head": {"id": 7}, "tags": [1]},
@@ -99,11 +100,25 @@ def test_values_that_no_field_can_take_stay_in_meta() -> None:
     assert document.meta == {"title": ["a"], "url": {"b": 1}}
 
 
-@pytest.mark.parametrize("value", ["yesterday", [2020], {"y": 1}, True])
+@pytest.mark.parametrize("value", [[2020], {"y": 1}, True])
 def test_an_unreadable_timestamp_is_handed_on(value: object) -> None:
     [document], [] = read_jsonl(lines({"text": "x", "timestamp": value}))
     assert (document.timestamp, document.timestamp_origin) == (None, "none")
     assert document.meta == {"unreadable_timestamp": value}
+
+
+@pytest.mark.parametrize("value", ["yesterday", "2/10/2008", "23/10/2008", "2.10.2008", "10" * 200, -5])
+def test_text_and_numbers_that_name_no_moment_yet_are_handed_on_as_written(value: object) -> None:
+    """A `date_format`, or the other values of the field, may read them."""
+    [document], [] = read_jsonl(lines({"text": "x", "timestamp": value}))
+    assert (document.timestamp, document.timestamp_origin, document.meta) == (None, "none", {})
+    assert document.raw_timestamp == str(value)
+
+
+def test_a_period_is_its_last_second_and_says_so() -> None:
+    [document], [] = read_jsonl(lines({"text": "x", "timestamp": 2022}))
+    assert document.timestamp == datetime(2022, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert document.meta == {"timestamp_precision": "year"}
 
 
 @pytest.mark.parametrize("value", ["", None])

@@ -1,0 +1,90 @@
+"""What the records of a whole source entry show about its settings: which fields there are, how dates are written."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from finpile.config import SourceConfig
+from finpile.document import RawDocument
+from finpile.errors import InputError
+from finpile.timestamps import DateEvidence, Order
+
+_NUM_NAMES = 30
+
+
+@dataclass(slots=True)
+class FieldEvidence:
+    """Counts over documents; a sum of them does not depend on its order, but for `names`."""
+
+    num_documents: int = 0
+    found: dict[str, int] = field(default_factory=dict)
+    """Documents whose record has the field, whatever its value, by target (`text`, `timestamp`, ...)."""
+    dates: DateEvidence = field(default_factory=DateEvidence)
+    names: list[str] = field(default_factory=list)
+    """Names of fields of the first document that no setting uses."""
+
+    def add(self, document: RawDocument) -> None:
+        """Counts one document."""
+        if not self.num_documents:
+            self.names = sorted(document.meta)[:_NUM_NAMES]
+        self.num_documents += 1
+        for target in document.fields_found:
+            self.found[target] = self.found.get(target, 0) + 1
+        if document.raw_timestamp:
+            self.dates.add(document.locator, document.raw_timestamp)
+
+    def merge(self, other: FieldEvidence) -> None:
+        """Adds what was counted in later files."""
+        self.names = self.names or other.names
+        self.num_documents += other.num_documents
+        for target, count in other.found.items():
+            self.found[target] = self.found.get(target, 0) + count
+        self.dates.merge(other.dates)
+
+    def check_fields(self, source: SourceConfig) -> None:
+        """Raises: InputError for a field of the source's `fields` that no record has."""
+        missing = [key for key in source.fields if not self.found.get(key)] if self.num_documents else []
+        if missing:
+            name = source.fields[missing[0]]
+            there = sorted({*self.names, *(source.fields.get(target, target) for target in self.found)})
+            raise InputError(
+                f"{source.where.of('fields', name)}source {source.name!r}: no record has the field `{name}`, which "
+                f"`fields` names for `{missing[0]}`; a record has {', '.join(there)}{_close(name, there)}"
+            )
+
+    def date_order(self, source: SourceConfig) -> Order | None:
+        """The order of the source's dates of three numbers, where the corpus file does not declare it.
+
+        Raises: InputError where the values need an order and do not prove one.
+        """
+        if source.date_format is not None or self.dates.is_empty:
+            return None
+        order = self.dates.proven()
+        if order is None:
+            key = source.fields.get("timestamp", "timestamp")
+            raise InputError(
+                f"{source.where.of('fields', key)}source {source.name!r}: the order of day and month in `{key}` is not "
+                f"proven: {self.dates.conflict()}. Declare it in this source: `date_format: day-first`, `month-first`, "
+                "`year-first`, or a strptime pattern such as `%d/%m/%Y`"
+            )
+        return order
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "num_documents": self.num_documents,
+            "found": dict(sorted(self.found.items())),
+            "dates": self.dates.to_json(),
+            "names": self.names,
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> FieldEvidence:
+        return cls(raw["num_documents"], dict(raw["found"]), DateEvidence.from_json(raw["dates"]), list(raw["names"]))
+
+
+def _close(name: str, names: list[str]) -> str:
+    found = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"; did you mean `{found[0]}`?" if found else ""
