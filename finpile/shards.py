@@ -161,6 +161,23 @@ def write_parquet_sorted(url: str, table: pa.Table, order: pa.Array) -> None:
             writer.write_table(table.take(order[start : start + ROW_GROUP_ROWS]), ROW_GROUP_ROWS)
 
 
+def write_parquet_rows(url: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+    """The file that `write_parquet` makes of all tables in one, of which only a few are held; returns its rows."""
+    left = schema.empty_table()
+    num_rows = 0
+    with write_atomically(url) as stream, pq.ParquetWriter(stream, schema, **_PARQUET) as writer:
+        for table in tables:
+            num_rows += table.num_rows
+            left = pa.concat_tables([left, table.cast(schema)])
+            whole = left.num_rows - left.num_rows % ROW_GROUP_ROWS
+            for start in range(0, whole, ROW_GROUP_ROWS):
+                writer.write_table(left.slice(start, ROW_GROUP_ROWS).combine_chunks(), ROW_GROUP_ROWS)
+            left = left.slice(whole)
+        if left.num_rows or not num_rows:
+            writer.write_table(left.combine_chunks(), ROW_GROUP_ROWS)
+    return num_rows
+
+
 def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
     with fsspec.open(url, "rb") as stream:
         # On this thread: one of Arrow's own may still be giving the stream's buffers back while Python shuts down.

@@ -3,6 +3,7 @@
 OUT/manifest.json                                         written last
 OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
 OUT/removed/stage=S/part-00000-of-00001.parquet
+OUT/inputs/part-00000-of-00001.parquet                    an account of each input's bytes
 OUT/tokenizer/  OUT/tokens/split=train/  OUT/reports/
 OUT/.work/STAGE/                                          what a stage hands to the next, and its record
 """
@@ -35,6 +36,8 @@ STAGES = (
 )
 #: Beside a tokenizer: the model before its cut to the vocabulary.
 MERGED_MODEL = "merged.parquet"
+#: The accounts of all inputs, relative to the tree.
+INPUTS_PART = "inputs/part-00000-of-00001.parquet"
 #: Stages that write rows of the removal ledger.
 LEDGER_STAGES = ("ingest", "clean", "exact", "near", "substring", "overlap", "contamination")
 #: Those after clean, which say of clean text what goes. A document that one of the first two removes is a copy of the
@@ -62,6 +65,10 @@ class Tree:
         return shards.join(self.root, "removed")
 
     @property
+    def inputs(self) -> str:
+        return shards.join(self.root, "inputs")
+
+    @property
     def tokenizer(self) -> str:
         return shards.join(self.root, "tokenizer")
 
@@ -79,6 +86,7 @@ class Tree:
     def published(self, stage: str) -> tuple[str, ...]:
         """The folders outside `.work` that a stage writes, and removes before it runs again."""
         folders = {
+            "ingest": (self.inputs,),
             "split": (self.documents, self.removed),
             "tokenizer": (self.tokenizer,),
             "tokens": (self.tokens,),

@@ -39,6 +39,22 @@ LEDGER_MEANINGS = {
     "end": "byte after the last one taken; where it equals `start`, a defect was mended and no text taken",
     "removed_text": "the bytes that were taken",
 }
+INPUT_MEANINGS = {
+    "dataset": DOCUMENT_MEANINGS["dataset"],
+    "source": DOCUMENT_MEANINGS["source"],
+    "locator": "path of the file relative to the corpus, then `!` and its path in an archive",
+    "archive": "locator of the archive that holds it; null for a file",
+    "stored_bytes": "bytes on disk or in the archive, compressed or not",
+    "decompressed_bytes": "bytes that its compression gave; the sum of records, ledger, members and structure",
+    "record_bytes": "of documents",
+    "ledger_bytes": "of rows of the ledger of the stage ingest; `removed_text` has the beginning of a long one",
+    "member_bytes": "of files in it that have rows of their own; 0 for a .zip, all of which is structure",
+    "structure": "bytes by kind of structure: what the format has beside its records",
+    "skipped_bytes": "stored bytes that could not be decompressed, so that no decompressed bytes correspond to them",
+    "documents": "read from it",
+    "removals": "its rows in the ledger, stage ingest",
+    "removed_bytes": "bytes of `removed_text` of these rows",
+}
 MERGED_MEANINGS = {
     "piece": "its bytes; rows are in their order",
     "log_prob": "natural logarithm of its probability in the model before the cut to the vocabulary size",

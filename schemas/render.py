@@ -30,7 +30,7 @@ from finpile_pipelines import overlap
 from finpile_pipelines.build import DEDUPLICATED, MANIFEST_VERSION
 from finpile_tokenizer.export import vocabulary_table
 from finpile_tokenizer.unigram import UnigramModel, Vocabulary
-from meanings import DOCUMENT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
+from meanings import DOCUMENT_MEANINGS, INPUT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
 
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import FILTERS, FORMATS, CorpusConfig, to_dict
@@ -43,6 +43,7 @@ from finpile.report.render import to_json_value
 from finpile.report.statistics import CorpusStatistics, SourceStatistics, YearStatistics
 from finpile.report.table import RowKind, Table
 from finpile.shards import StageRecord
+from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
 from finpile.strict_yaml import settings
 from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
@@ -84,6 +85,7 @@ def render() -> dict[str, bytes]:
             ),
             "folders": _folders(LEDGER_FOLDERS, LEDGER_MEANINGS),
         },
+        "inputs": _table_contract("Accounts of inputs: inputs/part-*.parquet", ACCOUNT_SCHEMA, INPUT_MEANINGS),
         "merged": _table_contract("tokenizer/merged.parquet", _merged_schema(), MERGED_MEANINGS),
         "vocabulary": _table_contract("tokenizer/vocabulary.parquet", _vocabulary_schema(), VOCABULARY_MEANINGS),
         "tokens": _tokens(),
@@ -97,7 +99,7 @@ def render() -> dict[str, bytes]:
     references = {
         "docs/guide-your-own-corpus.md": _reference(CorpusConfig, ""),
         "docs/guide-training.md": _reference(TrainConfig, ""),
-        "docs/guide-reading-the-ledger.md": _reasons(),
+        "docs/guide-reading-the-ledger.md": f"{_reasons()}\n{_structure()}",
     }
     for guide, reference in references.items():
         files[guide] = _with_reference((ROOT / guide).read_text(encoding="utf-8"), reference).encode()
@@ -366,6 +368,12 @@ def _reference(kind: type, path: str) -> str:
             item = f"{entry.name}[]" if typing.get_origin(entry.kind) is tuple else entry.name
             below.append(_reference(entry.nested, f"{path}.{item}".lstrip(".")))
     return heading + "\n".join(lines) + "\n\n" + "".join(below)
+
+
+def _structure() -> str:
+    """Every kind of structure that an account of an input can have."""
+    lines = ["| kind of structure in `inputs/` | |", "|---|---|"]
+    return "\n".join([*lines, *(f"| `{kind}` | {_escaped(meaning)} |" for kind, meaning in STRUCTURE.items())]) + "\n"
 
 
 def _reasons() -> str:

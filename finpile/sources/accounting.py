@@ -16,7 +16,7 @@ holds for every input, whatever its reader does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -85,6 +85,8 @@ class Account:
     dataset: str
     source: str
     locator: str
+    archive: str | None
+    """Locator of the archive that holds it; null for a file."""
     stored_bytes: int
     """As they lie on disk or in the archive, compressed or not."""
     decompressed_bytes: int
@@ -113,6 +115,7 @@ ACCOUNT_SCHEMA = pa.schema(
         pa.field("dataset", pa.string(), nullable=False),
         pa.field("source", pa.string(), nullable=False),
         pa.field("locator", pa.string(), nullable=False),
+        pa.field("archive", pa.string()),
         pa.field("stored_bytes", pa.int64(), nullable=False),
         pa.field("decompressed_bytes", pa.int64(), nullable=False),
         pa.field("record_bytes", pa.int64(), nullable=False),
@@ -127,6 +130,17 @@ ACCOUNT_SCHEMA = pa.schema(
 )
 
 
+#: What accounts of several inputs can be added up to.
+SUMS = ("decompressed_bytes", "record_bytes", "ledger_bytes", "member_bytes", "structure", "skipped_bytes")
+
+
+def account_batch(accounts: Sequence[Account]) -> pa.RecordBatch:
+    """The accounts as rows of `ACCOUNT_SCHEMA`."""
+    columns = {name: [getattr(account, name) for account in accounts] for name in ACCOUNT_SCHEMA.names}
+    columns["structure"] = [list(account.structure.items()) for account in accounts]
+    return pa.RecordBatch.from_pydict(columns, schema=ACCOUNT_SCHEMA)
+
+
 @dataclass(slots=True)
 class Books:
     """The running account of one input."""
@@ -134,6 +148,7 @@ class Books:
     dataset: str
     source: str
     locator: str
+    archive: str | None = None
     stored_bytes: int = 0
     record_bytes: int = 0
     ledger_bytes: int = 0
@@ -191,6 +206,7 @@ class Books:
             dataset=self.dataset,
             source=self.source,
             locator=self.locator,
+            archive=self.archive,
             stored_bytes=self.stored_bytes,
             decompressed_bytes=decompressed_bytes,
             record_bytes=self.record_bytes,

@@ -46,7 +46,7 @@ REASONS = {
     "undecodable": "bytes that none of the source's encodings can decode",
     "not_text": "edgar, warc: a record that is not for reading (an image, a style sheet, a table for machines)",
     "not_a_submission": "edgar: a file without a document of a submission",
-    "unreadable_record": "warc: a record, or the HTTP message in it, that breaks its format",
+    "unreadable_record": "sgml, edgar, warc: a record, or what lies between records, that breaks its format",
     "reader_error": "a record on which its reader failed in another way: the error's name is in `detail`",
     "unclaimed_bytes": "bytes that a reader passed over and that are not of the format's declared structure",
     "http_status": "warc: a response whose status is not 200",

@@ -225,9 +225,8 @@ def _header_end(data: bytes) -> int:
     if not any(mark in data for mark in _HEADER_MARKS):
         return 0
     ends = [data.find(tag) + len(tag) for tag in _HEADER_ENDS if tag in data]
-    if ends:
-        return min(ends)
-    return _second_head(data, 0) or len(data)
+    foreign = [place for place in (_second_head(data, 0), data.find(_TEXT_OPEN)) if place is not None and place >= 0]
+    return min([*ends, *foreign, len(data)])
 
 
 def _second_head(data: bytes, first: int | None = None) -> int | None:

@@ -47,11 +47,11 @@ def read_file(
             yield from _Input(path, books, source, keep).read(stream)
     except OSError as error:
         row = removal(source, file.locator, "unreadable_file", f"cannot be opened: {error.strerror or error}")
-        books.take(books.claimed, row)
-        keep(books.close(books.claimed))
+        books.count(row)
         yield row
     except MemoryError as error:
         raise RunError(f"memory ran out while {file.locator} was read (source {source.name!r}): {error}") from error
+    keep(books.close(books.claimed))
 
 
 def read_stream(
@@ -113,8 +113,6 @@ class _Input:
                 books.leave(stream.tell())
                 raise
             yield records.broken(broken)
-        finally:
-            self.keep(books.close(books.claimed))
 
     def _stream(self, blocks: Iterator[Block]) -> ByteStream:
         return ByteStream(blocks, self.books.locator, self.source.limits)
@@ -145,11 +143,7 @@ class _Input:
                     books.take(books.claimed + blocks.num_bytes, "unwanted_member")
             else:
                 num_matching += 1
-                blocks = _Counted(item.blocks)
-                yield from self._member(item, blocks)
-                blocks.finish()
-                if kind == ".tar":
-                    books.pass_on(blocks.num_bytes)
+                yield from self._member(item, kind == ".tar")
         if not num_matching:
             wanted = ", ".join(self.source.members) or "any"
             detail = f"wanted {wanted}; there is: {', '.join(passed_over) or 'no file'}"
@@ -159,15 +153,21 @@ class _Input:
         if not stream.closed:
             books.take(_size(stream), "archive")
 
-    def _member(self, member: Member, blocks: _Counted) -> Iterator[Item]:
-        books = Books(self.books.dataset, self.books.source, member.locator)
+    def _member(self, member: Member, is_counted: bool) -> Iterator[Item]:
+        books = Books(self.books.dataset, self.books.source, member.locator, self.books.locator)
+        blocks = _Counted(member.blocks)
         stream = ByteStream(blocks, member.locator, self.source.limits)
         try:
             yield from _Input(member.path, books, self.source, self.keep).read(stream)
+            blocks.finish()
         except BrokenStream as broken:  # the archive itself is broken: there is no next member
             broken.detail += f", in {member.path}"
-            self.books.pass_on(blocks.num_bytes)
             raise
+        finally:
+            books.stored_bytes = blocks.num_bytes
+            if is_counted:
+                self.books.pass_on(blocks.num_bytes)
+            self.keep(books.close(books.claimed))
 
 
 class _Counted:
@@ -223,6 +223,7 @@ class _Records:
         self._stream = stream
         self._books = books
         self._source = source
+        self._last_gap = (-1, 0)
 
     def read(self, reader: Reader) -> Iterator[Item]:
         """Raises: BrokenStream of the stream, where nothing more can be read of it."""
@@ -236,7 +237,7 @@ class _Records:
             except BrokenStream as broken:
                 if not broken.can_resume:
                     raise
-                yield self.broken(broken, f"{self._books.locator}#{self._stream.tell()}/gap")
+                yield self.broken(broken, self._gap())
                 self._stream.resume()
             except MemoryError:
                 raise
@@ -246,6 +247,13 @@ class _Records:
                     continue  # the reader finds the next record from there
                 yield from self._rest("reader_error", _named(error))
                 return
+
+    def _gap(self) -> str:
+        """A locator for the next gap; several may follow each other without a byte between them."""
+        position = self._stream.tell()
+        before, count = self._last_gap
+        self._last_gap = (position, count + 1 if position == before else 1)
+        return f"{self._books.locator}#{position}/gap" + (f"-{count + 1}" if position == before else "")
 
     def broken(self, broken: BrokenStream, locator: str | None = None) -> Removal:
         """The row of a stream that breaks off, for all that was read and not claimed."""

@@ -12,13 +12,16 @@ from typing import Any
 
 from finpile.manifest import load_manifest
 from finpile.tree import Tree
-from finpile.verify import files, texts
+from finpile.verify import files, inputs, texts
 from finpile.verify.law import Advance, Law
 
 __all__ = ["GROUPS", "Law", "verify"]
 
 #: The groups of laws after that of the files, in the order of their report.
-GROUPS: tuple[Callable[[Tree, Mapping[str, Any], Advance], list[Law]], ...] = (texts.laws,)
+GROUPS: tuple[Callable[[Tree, Mapping[str, Any], Advance], list[Law]], ...] = (
+    inputs.laws,
+    texts.laws,
+)
 
 
 def verify(out: str, advance: Advance = lambda size_bytes: None) -> list[Law]:

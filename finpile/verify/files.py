@@ -9,7 +9,7 @@ from finpile import shards
 from finpile.tree import Tree
 from finpile.verify.law import Advance, Law, law
 
-_PUBLISHED = ("documents", "removed", "tokenizer", "tokens", "reports")
+_PUBLISHED = ("inputs", "documents", "removed", "tokenizer", "tokens", "reports")
 
 
 def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:

@@ -185,7 +185,9 @@ class _Build:
     def _ingest(self, inputs: Sequence[Sequence[InputFile]]) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         tasks = ingest.plan(self._config, inputs, self._sizes.shard_bytes)
         engine = self._sized(sum(file.size_bytes for task in tasks for file in task.files), len(tasks))
-        return ingest.run(engine, tasks, self._tree.work("ingest"), self._sizes.shard_bytes), ()
+        folder = self._tree.work("ingest")
+        counts = ingest.run(engine, tasks, folder, self._sizes.shard_bytes)
+        return counts, [ingest.publish_accounts(tasks, folder, self._tree)]
 
     def _clean(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         before, folder = self._tree.work("ingest"), self._tree.work("clean")

@@ -1,20 +1,29 @@
-"""Ingest: every input file is read once, into shards of raw documents and ledger rows for what could not be read."""
+"""Ingest: every input file is read once, into shards of raw documents and ledger rows for what could not be read.
+
+What became of each file's bytes is published as `inputs/`, so that `finpile verify` can check that none is missing.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 
 from finpile import shards
 from finpile.config import CorpusConfig, SourceConfig
 from finpile.document import RAW_SCHEMA, DocumentBuilder
 from finpile.errors import InputError, RunError
 from finpile.ledger import Removal, ledger_table
+from finpile.shards import FileRecord
+from finpile.sources.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch
 from finpile.sources.base import InputFile, list_inputs
 from finpile.sources.evidence import FieldEvidence
 from finpile.sources.reading import read_file
 from finpile.timestamps import Order
+from finpile.tree import INPUTS_PART, Tree
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import SHARD_BYTES, add_counts, count_reasons, shard_url
@@ -73,8 +82,9 @@ def plan(
 def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -> dict[str, Any]:
     """Reads a task's files into `folder/documents` and `folder/removed`; returns what it did."""
     writer = _ShardWriter(task, folder, shard_bytes)
+    accounts = _Accounts()
     removals: list[Removal] = []
-    for item in _read_all(task):
+    for item in _read_all(task, accounts):
         if isinstance(item, Removal):
             removals.append(item)
         else:
@@ -82,6 +92,7 @@ def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -
     writer.close()
     if removals:
         shards.write_parquet(shards.join(folder, "removed", f"{task.index:06d}.parquet"), ledger_table(removals))
+    shards.write_parquet(_accounts_url(folder, task), accounts.table())
     return {
         "dataset": task.source.dataset,
         "source": task.source.name,
@@ -92,9 +103,22 @@ def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -
         "text_bytes": writer.text_bytes,
         "removed": count_reasons(removals),
         "removed_bytes": sum(len(removal.removed_text) for removal in removals),
+        **accounts.sums,
         "shards": writer.names,
         "evidence": writer.evidence.to_json(),
     }
+
+
+def _accounts_url(folder: str, task: IngestTask) -> str:
+    return shards.join(folder, "accounts", f"{task.index:06d}.parquet")
+
+
+def publish_accounts(tasks: Sequence[IngestTask], folder: str, tree: Tree) -> FileRecord:
+    """Writes the accounts of all inputs, in the order of sources and files, into one file."""
+    tables = (shards.read_parquet(_accounts_url(folder, task)) for task in tasks)
+    url = shards.join(tree.root, INPUTS_PART)
+    num_rows = shards.write_parquet_rows(url, ACCOUNT_SCHEMA, tables)
+    return shards.file_record(tree.root, INPUTS_PART, num_rows)
 
 
 class Ingest(beam.PTransform):
@@ -153,9 +177,33 @@ def _evidence_by_entry(outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, 
     return [{"entry": entry, **evidence.to_json()} for entry, evidence in sorted(entries.items())]
 
 
-def _read_all(task: IngestTask) -> Iterator[Any]:
+def _read_all(task: IngestTask, accounts: _Accounts) -> Iterator[Any]:
     for file in task.files:
-        yield from read_file(file, task.source)
+        yield from read_file(file, task.source, accounts.add)
+
+
+class _Accounts:
+    """The accounts of a task's inputs, as rows and as sums."""
+
+    def __init__(self) -> None:
+        self._accounts: list[Account] = []
+        self._batches: list[pa.RecordBatch] = []
+        self.sums: dict[str, Any] = {**dict.fromkeys(SUMS, 0), "structure": {}}
+
+    def add(self, account: Account) -> None:
+        self._accounts.append(account)
+        if len(self._accounts) >= shards.ROW_GROUP_ROWS:
+            self._flush()
+        [self.sums] = add_counts([self.sums, {name: getattr(account, name) for name in SUMS}], ())
+
+    def table(self) -> pa.Table:
+        """Rows of `ACCOUNT_SCHEMA`."""
+        self._flush()
+        return pa.Table.from_batches(self._batches, ACCOUNT_SCHEMA)
+
+    def _flush(self) -> None:
+        self._batches.append(account_batch(self._accounts))
+        self._accounts = []
 
 
 class _ShardWriter:

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = ("documents", "removed", "tokenizer", "tokens", "reports")
+PUBLISHED = ("inputs", "documents", "removed", "tokenizer", "tokens", "reports")
 PATIENCE_SECONDS = 120
 _WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index fund"
 _NUM_DISTINCT = 22

@@ -1,0 +1,388 @@
+"""Damaged files of every format: no byte may be unaccounted for, and nothing may be raised.
+
+    python benchmarks/mutations.py [--num 20000] [--seed 1] [--only NAME]
+
+A small whole file of each format, plain, compressed and in archives, is damaged at random (bits flipped, bytes cut out,
+inserted, doubled, exchanged, the end cut off) and read by `read_file`. What must hold of each is in `problems`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import gzip
+import io
+import json
+import lzma
+import random
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lz4.frame
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from finpile.config import SourceConfig
+from finpile.document import DocumentBuilder, RawDocument, document_id
+from finpile.ledger import Removal, ledger_table
+from finpile.sources import Account, ByteStream, list_inputs, read_file
+from finpile.sources.accounting import Content, Lost, Record, Structure
+from finpile.sources.base import reader_of
+
+_WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel".split()  # noqa: SIM905
+_NUM_RECORDS = 12
+_MAX_CHANGE_BYTES = 40
+#: What structure has to look like, where its bytes alone can tell.
+_FORMS: dict[str, Callable[[bytes], bool]] = {
+    "white_space": lambda data: not data.strip(),
+    "sgml_prolog": lambda data: b"<REUTERS" not in data and b"<BODY" not in data,
+    "edgar_header": lambda data: b"<DOCUMENT>\n<TYPE>" not in data and b"<TEXT>" not in data,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A file that nothing is wrong with."""
+
+    name: str
+    suffix: str
+    format: str
+    data: bytes
+    members: tuple[str, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Neither compressed nor an archive."""
+        return self.suffix.count(".") == 1 and self.suffix not in (".tar", ".zip")
+
+
+def wholes() -> list[Whole]:
+    """One file of each format, and of each container around one."""
+    draw = random.Random(7)
+    texts = [" ".join(draw.choices(_WORDS, k=30)) + f" {number}" for number in range(_NUM_RECORDS)]
+    lines = _jsonl(texts)
+    files = {f"{number:02}.txt": text.encode() for number, text in enumerate(texts)} | {"notes.md": b"no text"}
+    plain = [
+        Whole("jsonl", ".jsonl", "jsonl", lines),
+        Whole("text", ".txt", "text", "\n".join(texts).encode()),
+        Whole("sgml", ".sgm", "sgml", _sgml(texts)),
+        Whole("edgar, txt", ".txt", "edgar", _edgar(texts, is_feed=False)),
+        Whole("edgar, nc", ".nc", "edgar", _edgar(texts, is_feed=True)),
+        Whole("parquet", ".parquet", "parquet", _parquet(texts)),
+        Whole("warc", ".warc", "warc", b"".join(_warc(texts))),
+        Whole("arc", ".arc", "warc", _arc(texts)),
+    ]
+    packed = [
+        Whole(f"jsonl{suffix}", f".jsonl{suffix}", "jsonl", pack(lines[:900]) + pack(lines[900:]))
+        for suffix, pack in _PACK.items()
+    ]
+    return [
+        *plain,
+        *packed,
+        Whole("warc.gz", ".warc.gz", "warc", b"".join(gzip.compress(one, mtime=0) for one in _warc(texts))),
+        Whole("tar", ".tar", "text", _tar(files), ("*.txt",)),
+        Whole("tar.gz", ".tar.gz", "text", gzip.compress(_tar(files), mtime=0), ("*.txt",)),
+        Whole("tar of jsonl.gz", ".tar", "jsonl", _tar({"a.jsonl.gz": gzip.compress(lines, mtime=0)})),
+        Whole("zip", ".zip", "text", _zip(files), ("*.txt",)),
+        Whole("zip of parquet", ".zip", "parquet", _zip({"a.parquet": _parquet(texts)})),
+    ]
+
+
+_PACK: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": lambda data: gzip.compress(data, mtime=0),
+    ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".lz4": lambda data: bytes(lz4.frame.compress(data, content_checksum=True)),
+}
+
+
+def _jsonl(texts: list[str]) -> bytes:
+    rows = [{"text": text, "timestamp": "2022-03-04", "title": "t", "more": [1, {"a": None}]} for text in texts]
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def _sgml(texts: list[str]) -> bytes:
+    stories = (
+        f'<REUTERS TOPICS="YES" NEWID="{number}">\n<DATE>26-FEB-1987 15:01:01.79</DATE>\n<TOPICS><D>oil</D></TOPICS>\n'
+        f"<TEXT>&#2;\n<TITLE>OIL &lt;{number}></TITLE>\n<BODY>{text}\n&#3;</BODY></TEXT>\n</REUTERS>\n"
+        for number, text in enumerate(texts)
+    )
+    return b'<!DOCTYPE lewis SYSTEM "lewis.dtd">\n' + "".join(stories).encode()
+
+
+def _edgar(texts: list[str], *, is_feed: bool) -> bytes:
+    documents = "".join(
+        f"<DOCUMENT>\n<TYPE>8-K\n<SEQUENCE>{number}\n<FILENAME>a.txt\n<TEXT>\n{text}\n</TEXT>\n</DOCUMENT>\n"
+        for number, text in enumerate(texts[:6])
+    )
+    if is_feed:
+        head = "<SUBMISSION>\n<ACCESSION-NUMBER>0000000001-99-000001\n<TYPE>8-K\n<FILING-DATE>19990302\n"
+        return (head + documents + "</SUBMISSION>\n").encode()
+    head = (
+        "<SEC-DOCUMENT>0000000001-99-000001.txt : 19990302\n<SEC-HEADER>a.hdr.sgml : 19990302\n"
+        "ACCESSION NUMBER:\t\t0000000001-99-000001\nFILED AS OF DATE:\t\t19990302\n</SEC-HEADER>\n"
+    )
+    return (head + documents + "</SEC-DOCUMENT>\n").encode()
+
+
+def _parquet(texts: list[str]) -> bytes:
+    columns: dict[str, Any] = {
+        "text": texts,
+        "timestamp": ["2022-03-04"] * len(texts),
+        "title": [f"title {number}" for number in range(len(texts))],
+        "price": [1.5] * len(texts),
+        "embedding": [[0.5, 1.5]] * len(texts),
+    }
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, row_group_size=5, compression="zstd")
+    return sink.getvalue()
+
+
+def _http(text: str) -> bytes:
+    return f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{text}</p>".encode()
+
+
+def _warc(texts: list[str]) -> list[bytes]:
+    def record(kind: str, block: bytes) -> bytes:
+        head = (
+            f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://example.com/a\r\n"
+            f"WARC-Date: 2024-05-18T01:58:10Z\r\nContent-Type: application/http; msgtype={kind}\r\n"
+            f"Content-Length: {len(block)}\r\n\r\n"
+        )
+        return head.encode() + block + b"\r\n\r\n"
+
+    return [record("warcinfo", b"software: x\r\n"), *(record("response", _http(text)) for text in texts)]
+
+
+def _arc(texts: list[str]) -> bytes:
+    version = b"1 0 Example\nURL IP-address Archive-date Content-type Archive-length\n"
+    parts = [b"filedesc://a.arc 0.0.0.0 20240518015810 text/plain %d\n" % len(version) + version + b"\n"]
+    for text in texts:
+        block = _http(text)
+        parts.append(b"http://example.com/a 192.0.2.1 20240518015810 text/html %d\n" % len(block) + block + b"\n")
+    return b"".join(parts)
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return data.getvalue()
+
+
+def _zip(files: dict[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return data.getvalue()
+
+
+# --- damage
+
+
+def mutate(data: bytes, draw: random.Random) -> bytes:
+    """The data with one to three random changes."""
+    for _ in range(draw.randint(1, 3)):
+        data = draw.choice(_CHANGES)(bytearray(data), draw)
+    return data
+
+
+def _span(data: bytearray, draw: random.Random) -> slice:
+    start = draw.randrange(max(1, len(data)))
+    return slice(start, start + draw.randint(1, _MAX_CHANGE_BYTES))
+
+
+def _flip(data: bytearray, draw: random.Random) -> bytes:
+    if data:
+        data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+    return bytes(data)
+
+
+def _overwrite(data: bytearray, draw: random.Random) -> bytes:
+    span = _span(data, draw)
+    data[span] = draw.randbytes(len(data[span]))
+    return bytes(data)
+
+
+def _delete(data: bytearray, draw: random.Random) -> bytes:
+    del data[_span(data, draw)]
+    return bytes(data)
+
+
+def _insert(data: bytearray, draw: random.Random) -> bytes:
+    place = draw.randrange(len(data) + 1)
+    data[place:place] = draw.choice((draw.randbytes(draw.randint(1, _MAX_CHANGE_BYTES)), b"\n", b"\0" * 512, b"<"))
+    return bytes(data)
+
+
+def _double(data: bytearray, draw: random.Random) -> bytes:
+    start, end = sorted(draw.randrange(len(data) + 1) for _ in range(2))
+    data[end:end] = data[start : min(end, start + 4000)]
+    return bytes(data)
+
+
+def _cut(data: bytearray, draw: random.Random) -> bytes:
+    return bytes(data[: draw.randrange(len(data) + 1)])
+
+
+def _exchange(data: bytearray, draw: random.Random) -> bytes:
+    first, second, third = sorted(draw.randrange(len(data) + 1) for _ in range(3))
+    return bytes(data[:first] + data[second:third] + data[first:second] + data[third:])
+
+
+_CHANGES = (_flip, _flip, _flip, _overwrite, _delete, _insert, _double, _cut, _exchange)
+
+
+# --- what must hold
+
+
+@dataclass(slots=True)
+class Found:
+    """What became of a damaged file."""
+
+    problems: list[str] = field(default_factory=list)
+    num_documents: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+def read_damaged(whole: Whole, data: bytes, folder: Path) -> Found:
+    """Reads the data as a file like `whole`, and checks the accounts of it."""
+    found = Found()
+    path = folder / f"a{whole.suffix}"
+    path.write_bytes(data)
+    source = _source(whole)
+    accounts: list[Account] = []
+    items: list[RawDocument | Removal] = []
+    try:
+        for file in list_inputs(source, str(folder)):
+            items += read_file(file, source, accounts.append)
+        _store(source, items)
+    except Exception as error:
+        found.problems.append(f"{type(error).__name__}: {error}")
+        return found
+    found.num_documents = sum(isinstance(item, RawDocument) for item in items)
+    found.reasons.update(item.reason for item in items if isinstance(item, Removal))
+    found.problems += problems(items, accounts, source)
+    if whole.is_plain and whole.format != "parquet":  # the records of Parquet have no bytes of their own
+        found.problems += claim_problems(whole, data)
+    return found
+
+
+def _source(whole: Whole) -> SourceConfig:
+    return SourceConfig(
+        name="News", dataset="FinPile", format=whole.format, paths=(f"a{whole.suffix}",), members=whole.members
+    )
+
+
+def _store(source: SourceConfig, items: list[RawDocument | Removal]) -> None:
+    builder = DocumentBuilder(source.dataset, source.name)
+    for item in items:
+        if isinstance(item, RawDocument):
+            builder.append(item)
+    builder.flush()
+    ledger_table(item for item in items if isinstance(item, Removal))
+
+
+def problems(items: list[RawDocument | Removal], accounts: list[Account], source: SourceConfig) -> list[str]:
+    """What is wrong with the accounts of one file."""
+    wrong = [f"{account.locator}: {account.balance()} bytes" for account in accounts if account.balance()]
+    rows = [item for item in items if isinstance(item, Removal)]
+    for name, expected in (
+        ("documents", len(items) - len(rows)),
+        ("removals", len(rows)),
+        ("removed_bytes", sum(len(row.removed_text) for row in rows)),
+    ):
+        if (counted := sum(getattr(account, name) for account in accounts)) != expected:
+            wrong.append(f"{name}: {counted} in the accounts, {expected} read")
+    ids = Counter(document_id(source.name, item.locator) for item in items)
+    wrong += [f"{count} items have one id" for count in ids.values() if count > 1]
+    if any(row.reason == "unclaimed_bytes" for row in rows):
+        wrong.append("a reader left bytes out")
+    return wrong
+
+
+def claim_problems(whole: Whole, data: bytes) -> list[str]:
+    """Where the claims of a reader are not the bytes of the file, or not all of them."""
+    source, wrong, position = _source(whole), [], 0
+    stream: Any = ByteStream(iter([data] if data else []), "a")
+    for claim in reader_of(whole.format).read(stream, "a", source):
+        if claim.start != position and claim.start != claim.end:
+            wrong.append(f"byte {position} to {claim.start} left out")
+        position = max(position, claim.end)
+        wrong += _differences(claim, data[claim.start : claim.end])
+    if position != len(data):
+        wrong.append(f"byte {position} to the end left out")
+    return wrong
+
+
+def _differences(claim: Record | Lost | Structure | Content, data: bytes) -> Iterator[str]:
+    if isinstance(claim, Record) and claim.raw != data:
+        yield f"the record at {claim.start} is not its bytes"
+    if isinstance(claim, Lost) and claim.start < claim.end and claim.row.removed_text != data:
+        yield f"the row at {claim.start} does not hold its bytes ({claim.row.reason})"
+    if isinstance(claim, Structure) and not _FORMS.get(claim.kind, lambda _: True)(data):
+        yield f"structure at {claim.start} is no {claim.kind}"
+
+
+class Result(NamedTuple):
+    """What became of the damaged files of one format."""
+
+    whole: Whole
+    num_files: int
+    problems: list[tuple[int, str]]
+    """With the number of the file."""
+    reasons: Counter[str]
+    """Rows of the ledger."""
+
+
+def run(num: int, seed: int, only: str | None = None) -> Iterator[Result]:
+    """What became of `num` damaged files, by format."""
+    chosen = [whole for whole in wholes() if only in (None, whole.name)]
+    for whole in chosen:
+        wrong: list[tuple[int, str]] = []
+        reasons: Counter[str] = Counter()
+        each = -(-num // len(chosen))
+        with tempfile.TemporaryDirectory() as folder:
+            for number in range(each):
+                data = mutate(whole.data, random.Random(f"{seed} {whole.name} {number}"))
+                found = read_damaged(whole, data, Path(folder))
+                wrong += [(number, problem) for problem in found.problems]
+                reasons.update(found.reasons)
+        yield Result(whole, each, wrong, reasons)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--num", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only")
+    arguments = parser.parse_args()
+    start, num_wrong = time.perf_counter(), 0
+    print("| format | damaged files | problems | rows of the ledger |\n|---|---:|---:|---|")
+    for whole, each, wrong, reasons in run(arguments.num, arguments.seed, arguments.only):
+        num_wrong += len(wrong)
+        told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(5))
+        print(f"| {whole.name} | {each} | {len(wrong)} | {told} |", flush=True)
+        for number, problem in wrong[:5]:
+            print(f"    {number}: {problem}", file=sys.stderr)
+    print(f"\n{time.perf_counter() - start:.0f} s")
+    return 1 if num_wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""Laws of inputs: each byte that was read is a record's, in the ledger, or structure of its format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow.compute as pc
+
+from finpile import shards
+from finpile.sources.accounting import STRUCTURE, SUMS
+from finpile.tree import INPUTS_PART, Tree, read_published
+from finpile.verify.law import Advance, Law, law
+
+_Source = tuple[str, str]
+#: Columns of an account whose sum over a source's inputs other files of the tree give too.
+_COUNTED = ("files", "input_bytes", "documents", "removals", "removed_bytes")
+
+
+def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+    """Reads the accounts, and the ledger's rows of the stage `ingest`; `advance` receives the bytes read."""
+    accounts = shards.read_parquet(shards.join(tree.root, INPUTS_PART))
+    advance(accounts.nbytes)
+    rows = [{**row, "structure": dict(row["structure"])} for row in accounts.to_pylist()]
+    counts = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "ingest")["sources"]
+    wrong = [f"{row['locator']}: {problem}" for row in rows if (problem := _imbalance(row))]
+    total = sum(row["decompressed_bytes"] for row in rows)
+    return [
+        law(
+            "bytes read = records + ledger + members + structure, for every input file",
+            wrong + _members_differ(rows),
+            f"{total:,} bytes of {len(rows):,} inputs",
+        ),
+        law(
+            "the accounts of inputs are those of the documents and the ledger",
+            _sums_differ(rows, counts) + _counts_differ(rows, counts, _ledger(tree, advance)),
+            f"{len(counts)} sources",
+        ),
+    ]
+
+
+def _imbalance(row: Mapping[str, Any]) -> str | None:
+    """What is wrong with one account; None where it adds up."""
+    unknown = sorted(set(row["structure"]) - set(STRUCTURE))
+    if unknown:
+        return f"structure of no known kind: {', '.join(unknown)}"
+    claimed = row["record_bytes"] + row["ledger_bytes"] + row["member_bytes"] + sum(row["structure"].values())
+    difference = row["decompressed_bytes"] - claimed
+    return f"{difference} bytes of {row['decompressed_bytes']} are not accounted for" if difference else None
+
+
+def _members_differ(rows: list[dict[str, Any]]) -> list[str]:
+    """Archives whose members' accounts do not add up to their bytes; a .zip counts its own bytes alone."""
+    inside: Counter[str] = Counter()
+    for row in rows:
+        if row["archive"] is not None:
+            inside[f"{row['dataset']}/{row['source']}/{row['archive']}"] += row["stored_bytes"]
+    wrong = []
+    for row in rows:
+        found = inside[f"{row['dataset']}/{row['source']}/{row['locator']}"]
+        if row["member_bytes"] and row["member_bytes"] != found:
+            wrong.append(f"{row['locator']}: its members have {found} bytes, and it counts {row['member_bytes']}")
+    return wrong
+
+
+def _sums_differ(rows: list[dict[str, Any]], counts: list[dict[str, Any]]) -> list[str]:
+    """Sources whose sums of bytes in the manifest are not those of the accounts."""
+    wrong = []
+    by_source = _by_source(rows)
+    for source in counts:
+        mine = by_source.get(_source(source), [])
+        for name in SUMS:
+            if name == "structure":
+                kinds: Counter[str] = Counter()
+                for row in mine:
+                    kinds.update(row[name])
+                found: Any = dict(kinds)
+            else:
+                found = sum(row[name] for row in mine)
+            if found != source[name]:
+                wrong.append(f"{'/'.join(_source(source))}: {name} {source[name]} in the manifest, {found} in inputs/")
+    return wrong
+
+
+def _counts_differ(
+    rows: list[dict[str, Any]], counts: list[dict[str, Any]], ledger: Mapping[_Source, tuple[int, int]]
+) -> list[str]:
+    """Sources of which manifest and ledger count other files, documents or rows than the accounts."""
+    wrong: list[str] = []
+    by_source = _by_source(rows)
+    for source in counts:
+        name = _source(source)
+        mine = by_source.get(name, [])
+        files = [row for row in mine if row["archive"] is None]
+        removals, removed_bytes = ledger.get(name, (0, 0))
+        expected = (source["files"], source["input_bytes"], source["documents"], removals, removed_bytes)
+        found = (
+            len(files),
+            sum(row["stored_bytes"] for row in files),
+            *(sum(row[column] for row in mine) for column in ("documents", "removals", "removed_bytes")),
+        )
+        pairs = zip(_COUNTED, expected, found, strict=True)
+        wrong += [f"{'/'.join(name)}: {what} {want}, {have} in inputs/" for what, want, have in pairs if want != have]
+    return wrong
+
+
+def _ledger(tree: Tree, advance: Advance) -> dict[_Source, tuple[int, int]]:
+    """Rows of the stage `ingest` for what became no document, and the bytes that they hold, by source."""
+    found: dict[_Source, tuple[int, int]] = {}
+    for name in shards.list_files(shards.join(tree.removed, "stage=ingest")):
+        columns = ["dataset", "source", "start", "removed_text"]
+        table = read_published(shards.join(tree.removed, "stage=ingest", name), columns)
+        advance(table.nbytes)
+        table = table.filter(pc.is_null(table["start"]))
+        sizes = pc.binary_length(table["removed_text"]).to_pylist()
+        for dataset, source, size in zip(table["dataset"].to_pylist(), table["source"].to_pylist(), sizes, strict=True):
+            rows, held = found.get((dataset, source), (0, 0))
+            found[dataset, source] = (rows + 1, held + size)
+    return found
+
+
+def _by_source(rows: list[dict[str, Any]]) -> dict[_Source, list[dict[str, Any]]]:
+    found: dict[_Source, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(_source(row), []).append(row)
+    return found
+
+
+def _source(row: Mapping[str, Any]) -> _Source:
+    return row["dataset"], row["source"]

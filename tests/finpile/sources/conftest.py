@@ -1,0 +1,22 @@
+"""What the tests of readers share: damaged files, and what must hold of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+
+
+@pytest.fixture(scope="session")
+def mutations() -> Iterator[ModuleType]:
+    """benchmarks/mutations.py, which the tests run on a few hundred files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        yield import_module("mutations")
+    sys.modules.pop("mutations", None)
