@@ -148,11 +148,15 @@ class SubstringConfig:
     """`first`: the earliest copy stays; `none`: all copies go, as Lee et al.'s code has it."""
     rounds: int | Literal["fixpoint"] = 1
     """Passes: where text was cut, what is left may meet what stands elsewhere. `fixpoint`: until nothing is cut."""
-    snap: Literal["none", "word", "line"] = "none"
-    """Cuts shrink to whole words or lines; to whole characters always."""
+    snap: Literal["none", "word", "line"] = "word"
+    """Cuts shrink to whole words or lines, and join no two of them; `none`: to whole characters only, so that the
+    words before and after a cut may become one."""
+    min_chars: int = 20
+    """A document of which cuts leave fewer characters, white space around them not counted, goes as a whole."""
 
     def __post_init__(self) -> None:
         _at_least("substring.min_length", self.min_length, 2)
+        _at_least("substring.min_chars", self.min_chars, 0)
         if self.rounds != "fixpoint":
             _at_least("substring.rounds", self.rounds, 1)
         if (self.unit == "tokens") != (self.tokenizer is not None):

@@ -1,4 +1,4 @@
-"""Numba kernels of exact substrings: which bytes of a shard its repeated windows cover, and where these may be cut."""
+"""Numba kernels of exact substrings: which bytes of a shard its repeated windows cover."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from finpile.dedup._kernels import I64, U8, U64
+from finpile.dedup._kernels import I64, U64
 from finpile.dedup._substring_kernels import PIECE, UNIQUE, piece_of, scan, twice
 
 #: In the place of the distance to a copy where none is known.
@@ -136,47 +136,3 @@ def _close(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]:
         current[0] = end
         best[0] = -1
     return spans, num_spans + 1
-
-
-@njit(cache=True, nogil=True)
-def trim(data: U8, bounds: I64, spans: I64, snap: int) -> I64:
-    """The spans of `cover`, shrunk so that what is kept is cut between characters, words (`snap` 1) or lines (2)."""
-    out = np.empty_like(spans)
-    num_out, i = 0, 0
-    while i < spans.shape[0]:
-        j = i + 1
-        while j < spans.shape[0] and spans[j, 0] == spans[i, 0] and spans[j, 1] == spans[j - 1, 2]:
-            j += 1
-        low, high = bounds[spans[i, 0]], bounds[spans[i, 0] + 1]
-        begin, end = low + spans[i, 1], low + spans[j - 1, 2]
-        while begin < end and not _may_cut(data, low, high, begin, snap):
-            begin += 1
-        while end > begin and not _may_cut(data, low, high, end, snap):
-            end -= 1
-        for row in range(i, j):
-            start, stop = max(spans[row, 1], begin - low), min(spans[row, 2], end - low)
-            if start < stop:
-                out[num_out] = spans[row]
-                out[num_out, 1], out[num_out, 2] = start, stop
-                if spans[row, 4] >= 0:
-                    out[num_out, 4] = spans[row, 4] + start - spans[row, 1]
-                num_out += 1
-        i = j
-    return out[:num_out]
-
-
-@njit(cache=True, nogil=True)
-def _may_cut(data: U8, low: int, high: int, at: int, snap: int) -> bool:
-    """Whether a text `data[low:high]` may be cut at `at`."""
-    if at in (low, high):
-        return True
-    if data[at] & 0xC0 == 0x80:
-        return False
-    if snap == 1:
-        return bool(_is_space(data[at]) or _is_space(data[at - 1]))
-    return bool(snap == 0 or data[at - 1] == 0x0A)
-
-
-@njit(cache=True, nogil=True)
-def _is_space(byte: int) -> bool:
-    return byte == 0x20 or 0x09 <= byte <= 0x0D

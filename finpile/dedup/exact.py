@@ -74,8 +74,8 @@ def _folded(view: memoryview, fold: Fold) -> bytes:
     return b" ".join(text.split()) if fold.endswith("whitespace") else text
 
 
-def find_duplicates(rows: pa.Table) -> pa.Table:
-    """The documents of `ROW_SCHEMA` that go, as `DECISION_SCHEMA` in order of (shard, row).
+def find_duplicates(rows: pa.Table, reason: str = REASON) -> pa.Table:
+    """The documents of `ROW_SCHEMA` that go for `reason`, as `DECISION_SCHEMA` in order of (shard, row).
 
     All rows of one digest must be there. Of equal texts in one scope the first by `PREFERENCE` is kept.
     """
@@ -94,7 +94,7 @@ def find_duplicates(rows: pa.Table) -> pa.Table:
         ),
         "kept_shard": kept["shard"],
         "kept_row": kept["row"],
-        "reason": pa.repeat(REASON, len(removed)),
+        "reason": pa.repeat(reason, len(removed)),
         "detail": pa.array([f"one of {num} equal texts" for num in size[removed].tolist()], pa.string()),
     }
     table = pa.table(decisions, schema=DECISION_SCHEMA)

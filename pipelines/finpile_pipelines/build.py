@@ -265,7 +265,7 @@ class _Build:
         folders: list[str] = []
         for earlier in DEDUP_STAGES[: DEDUP_STAGES.index(stage) if stage in DEDUP_STAGES else None]:
             if earlier == "substring":
-                folders.append(self._cut_folder())
+                folders += substring.decision_folders(self._tree.work(earlier), self._records[earlier].counts)
             elif earlier == "overlap":
                 folders += overlap.result_folders(self._tree.work(earlier))
             else:
@@ -273,7 +273,7 @@ class _Build:
         return folders
 
     def _cut_folder(self) -> str:
-        return substring.result_folder(self._tree.work("substring"), self._records["substring"].counts)
+        return substring.span_folder(self._tree.work("substring"), self._records["substring"].counts)
 
     def _text_bytes(self, stage: str) -> int:
         return sum(row["text_bytes"] for row in self._records[stage].counts["sources"])

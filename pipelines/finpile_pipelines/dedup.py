@@ -3,7 +3,7 @@
 digest rows --by digest--> find_duplicates --by shard--> decisions
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -32,25 +32,77 @@ def num_partitions(num_shards: int) -> int:
 def run_exact(
     engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, folder: str
 ) -> dict[str, Any]:
-    """Finds exact duplicates among the clean shards; returns how many, and the bytes compared."""
-    partitions = num_partitions(len(refs))
+    """Finds exact duplicates among the clean shards; returns how many."""
+
+    fold = config.dedup.exact_fold
+
+    def rows(ref: ShardRef) -> pa.Table:
+        tables, first = [exact.ROW_SCHEMA.empty_table()], 0
+        for batch in shards.read_ipc(shard_url(clean, ref.name)):
+            report_progress(batch.num_rows, batch["text"].nbytes)
+            digests = exact.document_digests(batch)
+            folded = digests if fold == "none" else exact.document_digests(batch, fold)
+            places = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int32))
+            tables.append(digest_rows(ref, config, batch, places, folded, digests))
+            first += batch.num_rows
+        return pa.concat_tables(tables)
+
+    return {"removed": remove_equal(engine, refs, "exact", rows, exact.REASON, folder)}
+
+
+def remove_equal(
+    engine: Engine,
+    refs: Sequence[ShardRef],
+    label: str,
+    rows: Callable[[ShardRef], pa.Table],
+    reason: str,
+    folder: str,
+) -> int:
+    """Writes decisions, for `reason`, of the stage that `label` begins with; returns how many.
+
+    `rows` makes `finpile.dedup.exact.ROW_SCHEMA` of a shard. Of equal digests in a scope one document is kept.
+    """
+    partitions, stage = num_partitions(len(refs)), label.partition(":")[0]
+    carrier, scratch = engine.exchange_carrier, shards.join(folder, "scratch")
 
     def send(ref: ShardRef) -> Parcels:
-        table = _digest_rows(ref, config, clean)
-        return Parcels(
-            f"{ref.index:06d}", split_by_partition(table, by_range(digest_bits(table["digest"]), partitions))
-        )
+        table = rows(ref)
+        partition = by_range(digest_bits(table["digest"]), partitions)
+        return Parcels(f"{ref.index:06d}", split_by_partition(table, partition))
 
     def decide(group: tuple[int, pa.Table]) -> pa.Table:
-        return decision_table(exact.find_duplicates(group[1]), "exact")
+        return decision_table(exact.find_duplicates(group[1], reason), stage)
 
     def construct(pipeline: beam.Pipeline) -> None:
-        exchange = ExchangeByPartition(engine.exchange_carrier, shards.join(folder, "scratch"), "ByDigest")
+        exchange = ExchangeByPartition(carrier, scratch, "ByDigest")
         decided = pipeline | Tasks(refs) | "Digest" >> beam.Map(send) | exchange | "Decide" >> beam.Map(decide)
         _ = decided | WriteDecisions(engine, folder) | Gather(shards.join(folder, "tasks.json"))
 
-    engine.run("exact", construct)
-    return _removed_counts(shards.read_json(shards.join(folder, "tasks.json")))
+    engine.run(label, construct)
+    return sum(outcome["removed"] for outcome in shards.read_json(shards.join(folder, "tasks.json")))
+
+
+def digest_rows(
+    ref: ShardRef,
+    config: CorpusConfig,
+    documents: pa.RecordBatch | pa.Table,
+    rows: pa.Array | pa.ChunkedArray,
+    folded: pa.Array,
+    digests: pa.Array | pa.ChunkedArray,
+) -> pa.Table:
+    """`ROW_SCHEMA` of documents at `rows` of a shard: equal ones share a digest of `folded`; `digests` order them."""
+    size = documents.num_rows
+    columns = {
+        "digest": folded,
+        "text_digest": digests,
+        "scope": pa.array([scope_of(config, config.sources[ref.entry].dataset)] * size, pa.string()),
+        "priority": pa.array(np.full(size, ref.entry, np.int32)),
+        "timestamp": documents["timestamp"],
+        "id": documents["id"],
+        "shard": pa.array(np.full(size, ref.index, np.int32)),
+        "row": rows,
+    }
+    return pa.table(columns, schema=exact.ROW_SCHEMA)
 
 
 def digest_bits(digests: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
@@ -60,30 +112,3 @@ def digest_bits(digests: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
         return np.empty(0, dtype=np.uint64)
     data = np.frombuffer(chunk.buffers()[1], dtype=">u8").reshape(-1, 2)
     return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
-
-
-def _digest_rows(ref: ShardRef, config: CorpusConfig, clean: str) -> pa.Table:
-    tables = [exact.ROW_SCHEMA.empty_table()]
-    first = 0
-    for batch in shards.read_ipc(shard_url(clean, ref.name)):
-        size = batch.num_rows
-        report_progress(size, batch["text"].nbytes)
-        scope = scope_of(config, config.sources[ref.entry].dataset)
-        fold, digests = config.dedup.exact_fold, exact.document_digests(batch)
-        columns = {
-            "digest": digests if fold == "none" else exact.document_digests(batch, fold),
-            "text_digest": digests,
-            "scope": pa.array([scope] * size, pa.string()),
-            "priority": pa.array(np.full(size, ref.entry, np.int32)),
-            "timestamp": batch["timestamp"],
-            "id": batch["id"],
-            "shard": pa.array(np.full(size, ref.index, np.int32)),
-            "row": pa.array(np.arange(first, first + size, dtype=np.int32)),
-        }
-        tables.append(pa.table(columns, schema=exact.ROW_SCHEMA))
-        first += size
-    return pa.concat_tables(tables)
-
-
-def _removed_counts(outcomes: Iterator[Any] | list[Any]) -> dict[str, Any]:
-    return {"removed": sum(outcome["removed"] for outcome in outcomes)}

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from finpile import shards
 from finpile.config import CorpusConfig, HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig
 from finpile.dedup import substrings, verify
+from finpile.dedup.substring_texts import Texts
 from finpile.document import text_views
 from finpile.split import HELDOUT, assign_split
 from finpile_pipelines.decisions import DECISION_SCHEMA, NOT_ASKED, decisions_url
@@ -87,7 +88,7 @@ class _Windows:
     def _send_minimizers(self, ref: ShardRef) -> Parcels:
         tables = [_MINIMIZER_SCHEMA.empty_table()]
         for is_heldout, table in self._sides(ref):
-            texts = substrings.Texts.of_bytes(table["text"])
+            texts = Texts.of_bytes(table["text"])
             rows = substrings.minimizers(texts, self._setting(), _SCOPE, ref.index)
             tables.append(_with_side(rows, is_heldout))
         return by_hash(ref, pa.concat_tables(tables), len(self.refs))
@@ -95,7 +96,7 @@ class _Windows:
     def _send_contexts(self, ref: ShardRef) -> Parcels:
         shared, tables = self._shared(ref), [_CONTEXT_SCHEMA.empty_table()]
         for is_heldout, table in self._sides(ref):
-            texts, shard = substrings.Texts.of_bytes(table["text"]), shard_of(ref, table)
+            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref, table)
             rows = substrings.contexts(texts, shard, shared, self._setting(), _SCOPE)
             tables.append(_with_side(rows, is_heldout))
         return by_hash(ref, pa.concat_tables(tables), len(self.refs))
@@ -111,7 +112,7 @@ class _Windows:
         decisions: list[dict[str, Any]] = []
         if matches.num_rows:
             table = next(table for is_heldout, table in self._sides(ref) if is_heldout)
-            texts, shard = substrings.Texts.of_bytes(table["text"]), shard_of(ref, table)
+            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref, table)
             covered = substrings.cover(texts, shard, self._shared(ref), matches, self._setting(), _SCOPE)
             kept = matches.group_by("kept_id").aggregate([("kept_shard", "min"), ("kept_row", "min")])
             decisions = list(_decisions(ref, table, covered.spans, kept))
@@ -131,7 +132,7 @@ class _Windows:
                 yield side, part
 
     def _setting(self) -> SubstringConfig:
-        return SubstringConfig(min_length=self.overlap.min_length, keep="none")
+        return SubstringConfig(min_length=self.overlap.min_length, keep="none", snap="none")
 
     def _shared(self, ref: ShardRef) -> pa.Table:
         return read_answer(self.folder, "shared", ref.index, substrings.SHARED_SCHEMA)

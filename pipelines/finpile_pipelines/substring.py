@@ -4,6 +4,7 @@
     pieces       of hashes that too many contexts have: the same with more symbols, until none is left
     contexts     symbols around shared ones --by hash--> repeated windows --by shard--> back
     cut          each shard unites its windows to spans
+    left         documents of which too little is left go, then all but one of those that are equal now (`residue`)
 
 Every step reads the shard again and keeps nothing of it. A round's spans are all that has been cut so far, in bytes of
 the clean text; the next round reads the shards through them.
@@ -22,6 +23,7 @@ import pyarrow as pa
 from finpile import shards
 from finpile.config import CorpusConfig, SubstringConfig, to_dict
 from finpile.dedup import substrings
+from finpile.dedup.substring_texts import Shard, Texts, order_keys
 from finpile.document import text_views
 from finpile.ledger import cut_spans
 from finpile_pipelines.decisions import (
@@ -36,13 +38,14 @@ from finpile_pipelines.dedup import digest_bits
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.exchange import Parcels
 from finpile_pipelines.local import report_progress
+from finpile_pipelines.residue import remove_equal_remains
 from finpile_pipelines.round_trip import by_hash, exchanged_bytes, read_answer, there_and_back
 from finpile_pipelines.shardrefs import ShardRef
 from finpile_pipelines.survivors import Survivors
 from finpile_pipelines.symbols import Alphabet, open_alphabet
 
 STAGE = "substring"
-_COUNTED = ("removed", "cut_bytes", "windows", "text_bytes")
+_COUNTED = ("emptied", "too_short", "cut_bytes", "windows", "text_bytes")
 
 
 def settings(config: CorpusConfig) -> list[Any]:
@@ -59,7 +62,7 @@ def run_substring(
 ) -> dict[str, Any]:
     """Cuts repeated text out of what the stages `found` left of the clean shards; returns counts.
 
-    `rounds` is the number of rounds that cut, and `result_folder` where the last of them left its spans.
+    `rounds` is the number of rounds that cut; `span_folder` and `decision_folders` say where their outcome is.
     """
     substring = config.dedup.substring
     if substring is None:
@@ -78,9 +81,16 @@ def run_substring(
             shards.remove_tree(here)  # it only measured what is left
             break
         rounds.append(counts)
+    emptied, too_short = (sum(counts[name] for counts in rounds) for name in ("emptied", "too_short"))
+    duplicates = 0
+    if rounds:
+        left = Survivors(config, clean, (*found, _round_folder(folder, len(rounds))))
+        duplicates = remove_equal_remains(engine, config, refs, left, _left_folder(folder))
     return {
         "rounds": len(rounds),
-        "removed": sum(counts["removed"] for counts in rounds),
+        "removed": emptied + too_short + duplicates,
+        "too_short": too_short,
+        "duplicates": duplicates,
         "cut_bytes": [counts["cut_bytes"] for counts in rounds],
         "text_bytes": text_bytes,
         "exchanged_bytes": exchanged,
@@ -89,13 +99,22 @@ def run_substring(
     }
 
 
-def result_folder(folder: str, counts: Mapping[str, Any]) -> str:
-    """Where the decisions and spans of a stage with these counts lie."""
+def span_folder(folder: str, counts: Mapping[str, Any]) -> str:
+    """Where the spans of a stage with these counts are."""
     return _round_folder(folder, counts["rounds"])
+
+
+def decision_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
+    """Where the decisions of a stage with these counts are."""
+    return [_round_folder(folder, counts["rounds"]), _left_folder(folder)]
 
 
 def _round_folder(folder: str, number: int) -> str:
     return shards.join(folder, f"round-{number:02d}")
+
+
+def _left_folder(folder: str) -> str:
+    return shards.join(folder, "left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,19 +214,19 @@ class _Round:
         joined = _joined(earlier, new, self.number)
         if joined.num_rows:
             shards.write_parquet(spans_url(self.folder, ref.index), joined)
-        emptied = _emptied(table, new)
-        gone = [_nothing_left(ref, row, identifier) for row, identifier in emptied]
+        gone = list(_gone(ref, table, new, self.config.min_chars))
         decisions = [read_decisions(self.before, ref.index)] if self.before else []
         decisions.append(pa.Table.from_pylist(gone, schema=DECISION_SCHEMA))
         if any(table.num_rows for table in decisions):
             shards.write_parquet(decisions_url(self.folder, ref.index), pa.concat_tables(decisions))
         sizes = new["end"].to_numpy() - new["start"].to_numpy()
-        return {"removed": len(emptied), "cut_bytes": int(sizes.sum())}
+        emptied = sum(row["reason"] == substrings.NOTHING_LEFT for row in gone)
+        return {"emptied": emptied, "too_short": len(gone) - emptied, "cut_bytes": int(sizes.sum())}
 
     def _read(self, ref: ShardRef) -> pa.Table:
         return pa.concat_tables(self.reader.read(ref)).combine_chunks()
 
-    def _symbols(self, table: pa.Table) -> substrings.Texts:
+    def _symbols(self, table: pa.Table) -> Texts:
         return self.alphabet.symbols(table["text"])
 
     def _shared(self, ref: ShardRef, known: tuple[int, ...]) -> pa.Table:
@@ -220,13 +239,13 @@ def _names(size: int) -> tuple[str, str]:
     return ("minimizers", "shared") if size == substrings.WHOLE else (f"pieces{size}", f"shared{size}")
 
 
-def shard_of(ref: ShardRef, table: pa.Table) -> substrings.Shard:
+def shard_of(ref: ShardRef, table: pa.Table) -> Shard:
     """What is known of the documents of a table of `Survivors`, beside their texts."""
     times = table["timestamp"].combine_chunks()
     seconds = times.cast(pa.int64()).fill_null(0).to_numpy()
-    high, low = substrings.order_keys(ref.entry, seconds, np.asarray(times.is_null()), digest_bits(table["digest"]))
+    high, low = order_keys(ref.entry, seconds, np.asarray(times.is_null()), digest_bits(table["digest"]))
     rows, ids = table["row"].to_numpy(), table["id"].combine_chunks()
-    return substrings.Shard(number=ref.index, rows=rows, ids=ids, order_high=high, order_low=low)
+    return Shard(number=ref.index, rows=rows, ids=ids, order_high=high, order_low=low)
 
 
 def _joined(earlier: pa.Table, new: pa.Table, number: int) -> pa.Table:
@@ -281,25 +300,24 @@ def _through(cuts: Sequence[tuple[int, int, int]], start: int, end: int) -> Iter
     yield start + taken, end + taken
 
 
-def _emptied(table: pa.Table, spans: pa.Table) -> list[tuple[int, str]]:
-    """(row, id) of documents of which the spans leave nothing but white space."""
+def _gone(ref: ShardRef, table: pa.Table, spans: pa.Table, min_chars: int) -> Iterator[dict[str, Any]]:
+    """Decisions on documents of which the spans leave nothing but white space, or fewer characters than `min_chars`."""
     rows = np.searchsorted(table["row"].to_numpy(), spans["row"].to_numpy())
     touched, local = np.unique(rows, return_inverse=True)
     part = table.take(pa.array(touched)).combine_chunks()
     if part.num_rows == 0:
-        return []
+        return
     left = cut_spans(part["text"].chunk(0), local, spans["start"].to_numpy(), spans["end"].to_numpy())
-    blank = [not bytes(view).strip() for view in text_views(pa.table({"text": left}))]
-    names = part.filter(pa.array(blank))
-    return list(zip(names["row"].to_pylist(), names["id"].to_pylist(), strict=True))
-
-
-def _nothing_left(ref: ShardRef, row: int, identifier: str) -> dict[str, Any]:
-    return {
-        "shard": ref.index,
-        "row": row,
-        "id": identifier,
-        "stage": STAGE,
-        "reason": substrings.NOTHING_LEFT,
-        "detail": "all of its text stands elsewhere",
-    }
+    names = zip(part["row"].to_pylist(), part["id"].to_pylist(), strict=True)
+    for (row, identifier), view in zip(names, text_views(pa.table({"text": left})), strict=True):
+        size = len(str(view, "utf-8").strip())
+        if size < max(1, min_chars):
+            detail = f"{size} characters of {min_chars} are left" if size else "all of its text stands elsewhere"
+            yield {
+                "shard": ref.index,
+                "row": row,
+                "id": identifier,
+                "stage": STAGE,
+                "reason": substrings.TOO_SHORT if size else substrings.NOTHING_LEFT,
+                "detail": detail,
+            }

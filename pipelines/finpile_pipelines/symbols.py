@@ -13,7 +13,7 @@ from finpile_tokenizer import TokenizerError, UnigramTokenizer
 
 from finpile import shards
 from finpile.config import SubstringConfig
-from finpile.dedup.substrings import Texts
+from finpile.dedup.substring_texts import Texts
 from finpile.errors import ConfigError
 from finpile.tokens.tokenizer_files import load_tokenizer
 

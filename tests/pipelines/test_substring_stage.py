@@ -20,6 +20,7 @@ from finpile_pipelines.shardrefs import ShardRef
 
 from finpile.config import SubstringConfig, load_config
 from finpile.dedup import substrings
+from finpile.dedup.substring_texts import Texts
 from finpile.errors import RunError
 from finpile.ledger import restore
 from finpile.tokens.tokenizer_files import load_tokenizer
@@ -291,7 +292,7 @@ def test_partitions_of_minimizers_are_about_as_large_as_each_other(scope: str) -
     """The smallest of many hashes is a small number: taken as they are, nearly all would fall into one partition."""
     draw = random.Random(7)
     texts = pa.array(["".join(draw.choices(_LETTERS, k=4000)) for _ in range(500)], pa.large_string())
-    rows = substrings.minimizers(substrings.Texts.of_bytes(texts), SubstringConfig(min_length=200), scope, 0)
+    rows = substrings.minimizers(Texts.of_bytes(texts), SubstringConfig(min_length=200), scope, 0)
     sizes = [part.num_rows for part in by_hash(ShardRef(0, 0, "a"), rows, 25).tables.values()]
     assert len(sizes) == 25
     assert max(sizes) < 1.2 * rows.num_rows / 25

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import tarfile
@@ -21,6 +22,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from finpile.config import SubstringConfig
+from finpile.dedup import substring_texts as parts
 from finpile.dedup import substrings as module
 from finpile.dedup.suffix_array import first_occurrences
 from finpile.tokens.tokenizer_files import load_tokenizer
@@ -73,12 +75,12 @@ def covered_slowly(docs: Sequence[Symbols], config: SubstringConfig) -> list[set
     return covered
 
 
-def symbols_of(texts: module.Texts) -> npt.NDArray[Any]:
+def symbols_of(texts: parts.Texts) -> npt.NDArray[Any]:
     """Without what lies in the buffer behind the last document."""
     return texts.symbols[: texts.offsets[-1]]
 
 
-def covered_by_suffix_array(texts: module.Texts, config: SubstringConfig) -> npt.NDArray[np.bool_]:
+def covered_by_suffix_array(texts: parts.Texts, config: SubstringConfig) -> npt.NDArray[np.bool_]:
     """Shape of `texts.symbols`: whether each goes."""
     earliest = first_occurrences(symbols_of(texts), texts.offsets, config.min_length)
     goes = (earliest >= 0) & ((config.keep == "none") | (earliest != np.arange(len(earliest))))
@@ -89,7 +91,7 @@ def covered_by_suffix_array(texts: module.Texts, config: SubstringConfig) -> npt
     return covered
 
 
-def covered_symbols(texts: module.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]:
+def covered_symbols(texts: parts.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]:
     """Shape of `texts.symbols`: whether each goes by spans of bytes, which never part a symbol."""
     base = texts.bounds[spans["row"].to_numpy()]
     starts, ends = base + spans["start"].to_numpy(), base + spans["end"].to_numpy()
@@ -106,19 +108,19 @@ def covered_symbols(texts: module.Texts, spans: pa.Table) -> npt.NDArray[np.bool
     return np.asarray(depth > 0)
 
 
-def texts_of(docs: Sequence[Symbols], unit: str) -> module.Texts:
+def texts_of(docs: Sequence[Symbols], unit: str) -> parts.Texts:
     if unit == "bytes":
-        return module.Texts.of_bytes(pa.array(map(bytes, docs), pa.large_binary()))
+        return parts.Texts.of_bytes(pa.array(map(bytes, docs), pa.large_binary()))
     ids = pa.array([list(doc) for doc in docs], pa.large_list(pa.uint32()))
     texts = pa.array([b"".join(TOKENS[token] for token in doc) for doc in docs], pa.large_binary())
-    return module.Texts.of_tokens(texts, ids, WIDTHS)
+    return parts.Texts.of_tokens(texts, ids, WIDTHS)
 
 
 def widths_of(config: SubstringConfig) -> list[I64]:
     return [WIDTHS] if config.unit == "tokens" else []
 
 
-def assert_copies_stand(texts: module.Texts, spans: pa.Table) -> None:
+def assert_copies_stand(texts: parts.Texts, spans: pa.Table) -> None:
     """What goes is there, byte for byte, where a span says that a copy stands, and that is not the place itself."""
     views = [texts.data[low:high].tobytes() for low, high in zip(texts.bounds[:-1], texts.bounds[1:], strict=True)]
     for span in spans.to_pylist():
@@ -153,7 +155,8 @@ def check(docs: Sequence[Symbols], config: SubstringConfig) -> pa.Table:
 
 def config_of(min_length: int, keep: str, unit: str = "bytes", **changes: Any) -> SubstringConfig:
     tokenizer = "any" if unit == "tokens" else None
-    return SubstringConfig(min_length=min_length, keep=keep, unit=unit, tokenizer=tokenizer, **changes)  # type: ignore[arg-type]
+    settings = {"tokenizer": tokenizer, "snap": "none", **changes}  # most tests are about each position of a window
+    return SubstringConfig(min_length=min_length, keep=keep, unit=unit, **settings)  # type: ignore[arg-type]
 
 
 # --- one pass, in memory
@@ -203,7 +206,7 @@ def rows_of(spans: pa.Table) -> list[Span]:
 
 def test_find_repeats_takes_texts_in_order_of_preference() -> None:
     texts = pa.chunked_array([["one two three", "zwei"], ["two three four", "one two"]])
-    assert rows_of(module.find_repeats(texts, SubstringConfig(min_length=6))) == [(2, 0, 9, "0", 4), (3, 0, 7, "0", 0)]
+    assert rows_of(module.find_repeats(texts, config_of(6, "first"))) == [(2, 0, 9, "0", 4), (3, 0, 7, "0", 0)]
 
 
 def test_document_longer_than_a_scan() -> None:
@@ -218,7 +221,7 @@ def test_document_longer_than_a_scan() -> None:
         cases = [[text, other], [other, text], [text[: PIECE + 39], text[: PIECE + 40]], [text[: PIECE + 41]] * 2]
         cases += [[np.tile(text[:period], 2 * PIECE // period + 1)] for period in (1, 3, 50, PIECE - 1, PIECE)]
         for case in cases:
-            texts = module.Texts.of_bytes(pa.array([doc.tobytes() for doc in case], pa.large_binary()))
+            texts = parts.Texts.of_bytes(pa.array([doc.tobytes() for doc in case], pa.large_binary()))
             for keep in ("first", "none"):
                 asked = config_of(config.min_length, keep)
                 spans = module.find_repeats_in(texts, asked)
@@ -255,7 +258,7 @@ def in_steps(
         high, low = (np.array([docs[name].order[which] for name in mine], np.uint64) for which in (0, 1))
         rows = np.array(sorted(draw.sample(range(2 * len(mine)), len(mine))), np.int32)  # some are gone
         ids = pa.array([f"{name:03d}" for name in mine])
-        shard = module.Shard(number=number, rows=rows, ids=ids, order_high=high, order_low=low)
+        shard = parts.Shard(number=number, rows=rows, ids=ids, order_high=high, order_low=low)
         shards[number] = (texts_of([docs[name].symbols for name in mine], config.unit), shard, mine)
 
     def meet(tables: list[pa.Table]) -> list[pa.Table]:
@@ -321,7 +324,7 @@ def test_shards_partitions_and_orders_do_not_show(
 
 def test_scopes_share_no_text() -> None:
     """The same texts in two scopes: hashes differ, so contexts never meet."""
-    texts = module.Texts.of_bytes(pa.array([b"oil rose on monday"]))
+    texts = parts.Texts.of_bytes(pa.array([b"oil rose on monday"]))
     config = SubstringConfig(min_length=8)
     tables = [module.minimizers(texts, config, scope, shard) for shard, scope in enumerate(("FinPile", "Web"))]
     assert len(tables[0]) > 0
@@ -341,11 +344,11 @@ def test_windows_are_counted(data: st.DataObject, min_length: int) -> None:
         assert num_windows(texts, config) == expected
 
 
-def num_windows(texts: module.Texts, config: SubstringConfig) -> int:
+def num_windows(texts: parts.Texts, config: SubstringConfig) -> int:
     size = len(texts.bounds) - 1
     order = np.arange(size, dtype=np.uint64)
     ids, rows = pa.array(map(str, range(size)), pa.string()), np.arange(size, dtype=np.int32)
-    shard = module.Shard(number=0, rows=rows, ids=ids, order_high=order, order_low=order)
+    shard = parts.Shard(number=0, rows=rows, ids=ids, order_high=order, order_low=order)
     shared = module.shared_minimizers(module.minimizers(texts, config, "", 0))
     matches = module.match_contexts(module.contexts(texts, shard, shared, config, ""), config)
     return module.cover(texts, shard, shared, matches, config, "").num_windows
@@ -353,7 +356,11 @@ def num_windows(texts: module.Texts, config: SubstringConfig) -> int:
 
 # --- where a text may be cut
 
-texts = st.lists(st.sampled_from(["a", "b", "é", "漢", "😀", " ", "\n", "\t"]), max_size=24).map("".join)
+#: White space, no-break spaces, ideographic stops, marks that combine, and letters of one to four bytes.
+SIGNS = ["a", "b", "é", "漢", "😀", "\u0301", "5", ",", ".", " ", "\n", "\t", "\x85", "\u00a0", "\u2003", "\u3000"]
+SIGNS += ["\u202f", "\u2029", "、", "。", "！", "，", "；", "？", "\u1680", "\u205f", "\u2007", "\u2008"]
+SPACES = {sign for sign in map(chr, range(0x3001)) if sign.isspace()} - set("\u00a0\u2007\u202f\x1c\x1d\x1e\x1f")
+texts = st.lists(st.sampled_from(SIGNS), max_size=24).map("".join)
 
 
 def may_cut(text: bytes, at: int, snap: str) -> bool:
@@ -364,36 +371,100 @@ def may_cut(text: bytes, at: int, snap: str) -> bool:
     except UnicodeDecodeError:
         return False
     if snap == "word":
-        return before[-1] in " \t\n\v\f\r" or after[0] in " \t\n\v\f\r"
+        return before[-1] in SPACES or before[-1] in "、。！，；？" or after[0] in SPACES
     return snap == "none" or before[-1] == "\n"
+
+
+def shrunk(text: bytes, begin: int, end: int, snap: str) -> tuple[int, int]:
+    """The outermost places where a text may be cut; with white space of one side where its words would be joined."""
+    places = [at for at in range(begin, end + 1) if may_cut(text, at, snap)]
+    if not places:
+        return begin, begin
+    begin, end = places[0], places[-1]
+    if may_cut(text[:begin] + text[end:], begin, snap):
+        return begin, end
+    gone = text[begin:end].decode()
+    blank = "".join(SPACES)
+    first, last = gone[: len(gone) - len(gone.lstrip(blank))], gone[len(gone.rstrip(blank)) :]
+    if first == gone:
+        return begin, begin
+    if last.count("\n") > first.count("\n"):
+        return begin, end - len(last.encode())
+    return begin + len(first.encode()), end
+
+
+def is_word(sign: str) -> bool:
+    return re.fullmatch(r"\w", sign) is not None
+
+
+def repeats_by_hand(docs: Sequence[bytes], config: SubstringConfig) -> list[list[tuple[int, int]]]:
+    """Of each text the longest runs of bytes that repeat, as (begin, end)."""
+    found = []
+    for text, gone in zip(docs, covered_slowly([tuple(text) for text in docs], config), strict=True):
+        edges = [at for at in range(len(text) + 1) if (at in gone) != (at - 1 in gone)]
+        found.append(list(zip(edges[::2], edges[1::2], strict=True)))
+    return found
 
 
 @settings(max_examples=300)
 @given(st.lists(texts, min_size=1, max_size=4), st.integers(3, 9), keeps, st.sampled_from(["none", "word", "line"]))
 @example(["a漢b漢c", "x漢b漢y"], 5, "first", "none")
+@example(["a one two b", "lon one two gone"], 7, "first", "word")
 def test_what_is_cut_is_all_that_may_be(docs: list[str], min_length: int, keep: str, snap: str) -> None:
     """Each longest run of bytes that repeat shrinks to the outermost places where it may be cut, and no further."""
     data = [doc.encode() for doc in docs]
     copies = pa.array([*data, *data[::2]], pa.large_binary())
-    table = module.find_repeats(copies, config_of(min_length, keep, snap=snap))
-    assert_copies_stand(module.Texts.of_bytes(copies), table)
+    config = config_of(min_length, keep, snap=snap)
+    table = module.find_repeats(copies, config)
+    assert_copies_stand(parts.Texts.of_bytes(copies), table)
     expected = []
-    for row, (text, gone) in enumerate(
-        zip(
-            copies.to_pylist(),
-            covered_slowly([tuple(text) for text in copies.to_pylist()], config_of(min_length, keep)),
-            strict=True,
-        )
+    for row, (text, runs) in enumerate(
+        zip(copies.to_pylist(), repeats_by_hand(copies.to_pylist(), config), strict=True)
     ):
-        edges = [at for at in range(len(text) + 1) if (at in gone) != (at - 1 in gone)]
-        for begin, end in zip(edges[::2], edges[1::2], strict=True):
-            places = [at for at in range(begin, end + 1) if may_cut(text, at, snap)]
-            if places and places[0] < places[-1]:
-                expected += [(row, at) for at in range(places[0], places[-1])]
+        for begin, end in (shrunk(text, *run, snap) for run in runs):
+            expected += [(row, at) for at in range(begin, end)]
     found = [(row, at) for row, start, end, _, _ in rows_of(table) for at in range(start, end)]
     assert found == expected
     for row, text in enumerate(copies.to_pylist()):
         bytes(value for at, value in enumerate(text) if (row, at) not in set(found)).decode()
+
+
+def glued(text: bytes, spans: Sequence[tuple[int, int]]) -> list[str]:
+    """Seams of a text, cut at `spans`, that make one word of two: the characters around each."""
+    merged: list[list[int]] = []
+    for start, end in spans:
+        if merged and merged[-1][1] == start:
+            merged[-1][1] = end
+        else:
+            merged.append([start, end])
+    found = []
+    for number, (start, end) in enumerate(merged):
+        least = merged[number - 1][1] if number else 0
+        before, after = text[least:start].decode(), text[end:].decode()
+        if before and after and is_word(before[-1]) and is_word(after[0]):
+            found.append(before[-5:] + "|" + after[:5])
+    return found
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.one_of(texts, st.text(max_size=24)), min_size=2, max_size=4),
+    st.one_of(texts, st.text(min_size=3)),
+    st.integers(3, 9),
+    keeps,
+    st.sampled_from(["word", "line"]),
+)
+@example(["a one two b", "lon one two gone"], " one two ", 7, "first", "word")
+@example(["a。b", "é。ü"], "。\u2003漢字漢字", 7, "first", "word")
+def test_snapped_cuts_never_make_one_word_of_two(
+    docs: list[str], shared: str, min_length: int, keep: str, snap: str
+) -> None:
+    """Over any Unicode text; what all have in common stands between what each has alone."""
+    data = [(doc[: len(doc) // 2] + shared + doc[len(doc) // 2 :]).encode() for doc in docs]
+    spans = module.find_repeats(pa.array(data, pa.large_binary()), config_of(min_length, keep, snap=snap))
+    for row, text in enumerate(data):
+        mine = [(start, end) for number, start, end, _, _ in rows_of(spans) if number == row]
+        assert glued(text, mine) == []
 
 
 def test_snap_to_words_and_lines() -> None:
@@ -405,7 +476,7 @@ def test_snap_to_words_and_lines() -> None:
     }
     assert cut == {
         "none": [" fell today\noil rose\nrates h"],
-        "word": [" fell today\noil rose\nrates "],
+        "word": ["fell today\noil rose\nrates "],
         "line": ["oil rose\n"],
     }
 
@@ -420,7 +491,7 @@ def test_order_is_priority_then_time_then_digest() -> None:
     for priority in (0, 1, 65_535):
         for digests in np.array([[0] * len(times), [2**64 - 1] * len(times)], np.uint64):
             seconds = np.array([time or 0 for time in times], np.int64)
-            high, low = module.order_keys(priority, seconds, np.array([time is None for time in times]), digests)
+            high, low = parts.order_keys(priority, seconds, np.array([time is None for time in times]), digests)
             assert high.dtype == low.dtype == np.uint64
             keys += [
                 ((priority, index), key)
@@ -438,7 +509,7 @@ numbers = st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1))
 @given(st.lists(st.tuples(numbers, numbers), max_size=20))
 def test_dense_rank_counts_distinct_smaller_pairs(pairs: list[tuple[int, int]]) -> None:
     high, low = (np.array([pair[which] for pair in pairs], np.uint64) for which in (0, 1))
-    assert module.dense_rank(high, low).tolist() == [sorted(set(pairs)).index(pair) for pair in pairs]
+    assert parts.dense_rank(high, low).tolist() == [sorted(set(pairs)).index(pair) for pair in pairs]
 
 
 # --- the kernels
@@ -449,10 +520,11 @@ import pyarrow as pa
 from numba import config
 from numba.core.dispatcher import Dispatcher
 from finpile.config import SubstringConfig
-from finpile.dedup import _cover_kernels, _match_kernels, _substring_kernels, substrings as module
+from finpile.dedup import _cover_kernels, _match_kernels, _snap_kernels, _substring_kernels
+from finpile.dedup import substring_texts as parts, substrings as module
 
 def compiled():
-    modules = (_substring_kernels, _match_kernels, _cover_kernels)
+    modules = (_substring_kernels, _match_kernels, _cover_kernels, _snap_kernels)
     named = [item for module in modules for item in vars(module).items()]
     found = {name: value for name, value in named if isinstance(value, Dispatcher)}
     assert len(found) > 15
@@ -462,7 +534,7 @@ def run(texts, asked, widths, crowd):
     size = len(texts.bounds) - 1
     rows, order = np.arange(size, dtype=np.int32), np.arange(size, dtype=np.uint64)
     ids = pa.array(list(map(str, rows)), pa.string())
-    shard = module.Shard(number=0, rows=rows, ids=ids, order_high=order, order_low=order)
+    shard = parts.Shard(number=0, rows=rows, ids=ids, order_high=order, order_low=order)
     shared = module.shared_minimizers(module.minimizers(texts, asked, "", 0), crowd)
     matches = module.match_contexts(module.contexts(texts, shard, shared, asked, ""), asked, *widths)
     return module.cover(texts, shard, shared, matches, asked, "")
@@ -482,14 +554,14 @@ for trial in range(150):
 long = [bytes(draw.integers(97, 99, 140_000, np.uint8)), b"ab" * 70_000]
 trials.append((pa.array(long, pa.large_binary()), {"min_length": 60}, 2))
 by_bytes = [
-    run(module.Texts.of_bytes(texts), SubstringConfig(**settings), [], crowd) for texts, settings, crowd in trials
+    run(parts.Texts.of_bytes(texts), SubstringConfig(**settings), [], crowd) for texts, settings, crowd in trials
 ]
 assert sum(cover.num_windows for cover in by_bytes) > 1000
 after = compiled()
 assert after == before, (before, after)
 for (texts, settings, crowd), expected in zip(trials, by_bytes):
     ids = pa.array([list(doc) for doc in texts.to_pylist()], pa.large_list(pa.uint32()))
-    symbols = module.Texts.of_tokens(texts, ids, np.ones(256, np.int64))
+    symbols = parts.Texts.of_tokens(texts, ids, np.ones(256, np.int64))
     found = run(symbols, SubstringConfig(unit="tokens", tokenizer="any", **settings), [np.ones(256, np.int64)], crowd)
     assert found.spans.equals(expected.spans)
 print("within bounds")
@@ -508,7 +580,7 @@ def test_kernels_stay_within_bounds_and_are_compiled_for_bytes_at_once(tmp_path:
 # --- real text
 
 
-def covered_bytes(texts: module.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]:
+def covered_bytes(texts: parts.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]:
     """Shape of the text: whether each byte goes."""
     base = texts.bounds[spans["row"].to_numpy()]
     steps = np.zeros(texts.bounds[-1] + 1, np.int64)
@@ -517,7 +589,7 @@ def covered_bytes(texts: module.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]
     return np.asarray(np.cumsum(steps)[:-1] > 0)
 
 
-def within_characters(texts: module.Texts, gone: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def within_characters(texts: parts.Texts, gone: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Shape of the text: `gone` without the bytes of characters of two bytes that do not go whole."""
     data = texts.data[: texts.bounds[-1]]
     second = np.flatnonzero(data & 0xC0 == 0x80)
@@ -544,11 +616,11 @@ def test_every_position_of_real_text_is_that_of_the_suffix_array(
     stories = pa.array(twenty_megabytes(shared_data), pa.large_binary()).cast(pa.large_string())
     config = config_of(min_length, "first", unit)
     if unit == "bytes":
-        texts, widths = module.Texts.of_bytes(stories), []
+        texts, widths = parts.Texts.of_bytes(stories), []
     else:
         tokenizer = load_tokenizer(str(request.getfixturevalue("sample_build") / "tokenizer"))
         widths = [tokenizer.piece_lengths(np.arange(tokenizer.vocab_size))]
-        texts = module.Texts.of_tokens(stories, tokenizer.encode_array(stories), *widths)
+        texts = parts.Texts.of_tokens(stories, tokenizer.encode_array(stories), *widths)
     for keep in ("first", "none"):
         asked = config_of(config.min_length, keep, unit)
         spans = module.find_repeats_in(texts, asked, *widths)

@@ -1,0 +1,41 @@
+"""What cuts left is compared again: of texts that are equal now, one stays.
+
+The exchange is that of the stage `exact`; the texts are those that `substring` left, of documents that it cut and of
+those that it did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from finpile.config import CorpusConfig
+from finpile.dedup import exact, substrings
+from finpile_pipelines.dedup import digest_rows, remove_equal
+from finpile_pipelines.engine import Engine
+from finpile_pipelines.local import report_progress
+from finpile_pipelines.shardrefs import ShardRef
+from finpile_pipelines.survivors import Survivors
+
+_LABEL = "substring: left"
+
+
+def remove_equal_remains(
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], reader: Survivors, folder: str
+) -> int:
+    """Writes decisions on documents of which the cuts left what they left of another; returns how many.
+
+    Texts are equal as `dedup.exact_fold` has it. The first in the order of `exact` stays: that of the uncut texts.
+    """
+    fold = config.dedup.exact_fold
+
+    def rows(ref: ShardRef) -> pa.Table:
+        tables = [exact.ROW_SCHEMA.empty_table()]
+        for table in reader.read(ref):
+            report_progress(table.num_rows, table["text"].nbytes)
+            left = exact.document_digests(table, fold)
+            tables.append(digest_rows(ref, config, table, table["row"], left, table["digest"]))
+        return pa.concat_tables(tables)
+
+    return remove_equal(engine, refs, _LABEL, rows, substrings.DUPLICATE, folder)
