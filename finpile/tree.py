@@ -40,10 +40,11 @@ MERGED_MODEL = "merged.parquet"
 INPUTS_PART = "inputs/part-00000-of-00001.parquet"
 #: Stages that write rows of the removal ledger.
 LEDGER_STAGES = ("ingest", "clean", "exact", "near", "substring", "overlap", "contamination")
-#: Those after clean, which say of clean text what goes. A document that one of the first two removes is a copy of the
-#: one that is kept for it.
+#: Those after clean, which say of clean text what is removed.
 DEDUP_STAGES = ("exact", "near", "substring", "overlap", "contamination")
-COPY_STAGES = ("exact", "near")
+#: Those that remove copies: documents of which the kept document's `num_copies` counts one each. Rows of the ledger of
+#: these stages that name no kept document, or spans, are no such copies.
+COPY_STAGES = ("exact", "near", "substring")
 
 
 @dataclass(frozen=True, slots=True)

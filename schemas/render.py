@@ -386,6 +386,8 @@ def _reasons() -> str:
         "substring": {
             substrings.REASON: "a part of a text that stands elsewhere too; `duplicate_of` says in which document",
             substrings.NOTHING_LEFT: "a text that stands elsewhere as a whole, piece by piece",
+            substrings.TOO_SHORT: "what cuts left of a text, where that is fewer characters than `min_chars`",
+            substrings.DUPLICATE: "a text, cut or not, that equals what cuts left of another one, which is kept",
         },
         "overlap": {overlap.REASON: "a held-out text that a training text gives away; `duplicate_of` names that text"},
         "contamination": {

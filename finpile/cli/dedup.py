@@ -27,7 +27,8 @@ _NEAR = NearConfig()
 _SUBSTRING = SubstringConfig()
 #: Text that keeps a process busy long enough to be worth its start.
 _WORKER_BYTES = 64 << 20
-_COLUMNS = ("input", "read", "unreadable", "exact", "near", "cut", "kept", "bytes in", "bytes out")
+#: Of the closing table. `substring` has documents, and is there where there are any; `cut` has bytes.
+_COLUMNS = ("input", "read", "unreadable", "exact", "near", "substring", "cut", "kept", "bytes in", "bytes out")
 
 
 def _values(config: type, name: str) -> click.Choice[str]:
@@ -89,7 +90,14 @@ def _number_or(word: str) -> Any:
 )
 @click.option("--keep", type=_values(SubstringConfig, "keep"), help="Copies of it that stay.  [default: first]")
 @click.option("--rounds", metavar="N|fixpoint", callback=_number_or("fixpoint"), help="Passes.  [default: 1]")
-@click.option("--snap", type=_values(SubstringConfig, "snap"), help="Cuts shrink to words or lines.  [default: none]")
+@click.option(
+    "--snap", type=_values(SubstringConfig, "snap"), help="Cuts shrink to whole words or lines.  [default: word]"
+)
+@click.option(
+    "--min-chars",
+    type=click.IntRange(min=0),
+    help=f"Documents of which cuts leave fewer characters are removed.  [default: {_SUBSTRING.min_chars}]",
+)
 @click.option("--unit", type=_values(SubstringConfig, "unit"), help="What a symbol is.  [default: bytes]")
 @click.option("--tokenizer", type=PathOrUrl(), metavar="T", help="Folder of a FinPile tokenizer, for --unit tokens.")
 @engine_options
@@ -153,7 +161,9 @@ def _dedup_config(near: str, exact_fold: Any, settings: Mapping[str, Any]) -> De
     """Raises: ConfigError for a setting of something that is not asked for."""
     alike = _given(settings, ("numbers", "edit_similarity"), near == "none", "--near paper or fast")
     length = settings["substring"]
-    cut = _given(settings, ("keep", "rounds", "snap", "unit", "tokenizer"), length == "none", "--substring K")
+    cut = _given(
+        settings, ("keep", "rounds", "snap", "min_chars", "unit", "tokenizer"), length == "none", "--substring K"
+    )
     if cut.get("unit") == "tokens" and "tokenizer" not in cut:
         raise ConfigError("--unit tokens needs --tokenizer: name the folder of a FinPile tokenizer")
     if "tokenizer" in cut:
@@ -241,8 +251,10 @@ def _total(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int, seconds: float) -> None:
     """The closing table, how fast it went, and where to look."""
     rows = input_rows(manifest)
-    console.table("Documents", _COLUMNS, [_cells(row) for row in rows])
     total, folder = rows[-1], out.rstrip("/")
+    shown = [name for name in _COLUMNS if name != "substring" or total["substring_documents"]]
+    cells = [_cells(row) for row in rows]
+    console.table("Documents", shown, [[row[name] for name in shown] for row in cells])
     if num_run == 0:
         console.line("all stages were done before; nothing to do (--fresh starts over)")
     else:
@@ -262,7 +274,12 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
     )
 
 
-def _cells(row: Mapping[str, Any]) -> list[Any]:
-    cut = quantity(row["substring_bytes"], "B") if row["substring_bytes"] else 0
-    counts = [row[name] for name in ("input", "read", "unreadable", "exact", "near")]
-    return [*counts, cut, row["kept"], quantity(row["bytes_in"], "B"), quantity(row["bytes_out"], "B")]
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the table shows, by column."""
+    return {
+        **row,
+        "substring": row["substring_documents"],
+        "cut": quantity(row["substring_bytes"], "B") if row["substring_bytes"] else 0,
+        "bytes in": quantity(row["bytes_in"], "B"),
+        "bytes out": quantity(row["bytes_out"], "B"),
+    }

@@ -12,7 +12,7 @@ from typing import Any
 
 from finpile.manifest import load_manifest
 from finpile.tree import Tree
-from finpile.verify import files, inputs, texts
+from finpile.verify import distinct, files, inputs, texts
 from finpile.verify.law import Advance, Law
 
 __all__ = ["GROUPS", "Law", "verify"]
@@ -21,6 +21,7 @@ __all__ = ["GROUPS", "Law", "verify"]
 GROUPS: tuple[Callable[[Tree, Mapping[str, Any], Advance], list[Law]], ...] = (
     inputs.laws,
     texts.laws,
+    distinct.laws,
 )
 
 

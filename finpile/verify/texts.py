@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from finpile import shards
 from finpile.clean.clean import BEFORE_FILTERS
+from finpile.dedup import substrings
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
 from finpile.ledger import restore
@@ -20,6 +21,9 @@ from finpile.verify.law import Advance, Law, law
 
 #: The spans `(start, end, removed_text)` of each id.
 _Spans = dict[str, list[tuple[int, int, bytes]]]
+
+#: Stages each of whose rows names a kept document.
+_ONLY_COPIES = ("exact", "near")
 
 
 def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
@@ -39,13 +43,14 @@ class _Copy(NamedTuple):
     text: bytes
 
 
-def _may_outlive(copy: _Copy, gone: str) -> bool:
-    """Whether a copy may be for a document that the stage `gone` removed, which names no other to stand for both.
+def _may_outlive(copy: _Copy, gone: str, has_kept: bool) -> bool:
+    """Whether a copy may be for a document that the stage `gone` removed; `has_kept`: for the sake of another one.
 
-    A document then went before it; a part of a text may go with it.
+    A document then was removed before it, and there is no other to name instead; a part may be removed with it.
     """
-    earlier = STAGES.index(copy.stage) < STAGES.index(gone) or (copy.stage == gone and not copy.is_whole)
-    return earlier and gone not in COPY_STAGES
+    if copy.is_whole:
+        return STAGES.index(copy.stage) < STAGES.index(gone) and not has_kept
+    return STAGES.index(copy.stage) <= STAGES.index(gone)
 
 
 class _Audit:
@@ -109,7 +114,7 @@ class _Audit:
             self._num_copies += 1
             copy = _Copy(row["id"], row["stage"], row["start"] is None, row["duplicate_offset"], row["removed_text"])
             self._wanted.setdefault(row["duplicate_of"], []).append(copy)
-        elif row["stage"] in COPY_STAGES:
+        elif row["stage"] in _ONLY_COPIES or row["reason"] == substrings.DUPLICATE:
             self._wrong_copies.append(f"{row['id']} is a duplicate of nothing")
 
     def _read_whole(self, table: pa.Table) -> None:
@@ -118,7 +123,7 @@ class _Audit:
             self._removed[source] = self._removed.get(source, 0) + 1
             if row["stage"] in DEDUP_STAGES:
                 text = self._add(source, row["id"], row["removed_text"])
-                self._check_copies(row["id"], text, row["stage"])
+                self._check_copies(row["id"], text, row)
             elif row["stage"] == "clean" and row["reason"] not in BEFORE_FILTERS:
                 digest = multiset_digest([row["id"]], [row["removed_text"]])
                 self._digests_before[source] = self._digests_before.get(source, 0) + digest
@@ -132,7 +137,8 @@ class _Audit:
             if identifier != document_id(name, locator) or identifier in self._ids:
                 self._wrong_ids.append(identifier)
             self._ids.add(identifier)
-            num_found = 1 + sum(copy.stage in COPY_STAGES for copy in self._wanted.get(identifier, ()))
+            claims = self._wanted.get(identifier, ())
+            num_found = 1 + sum(copy.is_whole and copy.stage in COPY_STAGES for copy in claims)
             if num_copies != num_found:
                 self._wrong_copies.append(f"{identifier} counts {num_copies} copies, the ledger {num_found}")
             self._check_copies(identifier, self._add(source, identifier, bytes(view)))
@@ -145,10 +151,10 @@ class _Audit:
         self._digests_before[source] = self._digests_before.get(source, 0) + multiset_digest([identifier], [before])
         return text
 
-    def _check_copies(self, identifier: str, text: bytes, gone: str | None = None) -> None:
+    def _check_copies(self, identifier: str, text: bytes, gone: Mapping[str, Any] | None = None) -> None:
         """Whether what claims to stand in a document does; one that a stage removed stands for earlier ones only."""
         for copy in self._wanted.pop(identifier, []):
-            if gone is not None and not _may_outlive(copy, gone):
+            if gone is not None and not _may_outlive(copy, gone["stage"], gone["duplicate_of"] is not None):
                 self._wrong_copies.append(f"{copy.id} is for {identifier}, which is not kept")
             offset = copy.offset
             if offset is not None and text[offset : offset + len(copy.text)] != copy.text:

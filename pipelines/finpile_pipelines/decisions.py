@@ -4,6 +4,8 @@ A decision says of one row of one clean shard: gone, and for whose sake. A span 
 No stage rewrites documents: the next one reads the clean shards through what the stages before it decided.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import apache_beam as beam
@@ -77,14 +79,16 @@ def spans_url(folder: str, shard: int) -> str:
 
 
 class WriteDecisions(beam.PTransform):
-    """Decision tables to one file for each shard that loses a document."""
+    """Decision tables, of one collection or of several, to one file for each shard that loses a document."""
 
     def __init__(self, engine: Engine, folder: str) -> None:
         super().__init__()
         self._carrier = engine.exchange_carrier
         self._folder = folder
 
-    def expand(self, decisions: beam.PCollection[pa.Table]) -> beam.PCollection[dict[str, Any]]:
+    def expand(
+        self, decisions: beam.PCollection[pa.Table] | tuple[beam.PCollection[pa.Table], ...]
+    ) -> beam.PCollection[dict[str, Any]]:
         folder = self._folder
 
         def send(table: pa.Table) -> Parcels:
@@ -97,8 +101,13 @@ class WriteDecisions(beam.PTransform):
             return {"shard": shard, "removed": table.num_rows}
 
         exchange = ExchangeByPartition(self._carrier, shards.join(folder, "scratch"), "ByShard")
-        filled = decisions | "NotEmpty" >> beam.Filter(lambda table: table.num_rows > 0)
-        return filled | "Send" >> beam.Map(send) | exchange | "Write" >> beam.Map(write)
+        sent = tuple(
+            tables
+            | f"NotEmpty{index}" >> beam.Filter(lambda table: table.num_rows > 0)
+            | f"Send{index}" >> beam.Map(send)
+            for index, tables in enumerate(decisions if isinstance(decisions, tuple) else (decisions,))
+        )
+        return sent | exchange | "Write" >> beam.Map(write)
 
 
 def _read(url: str, schema: pa.Schema) -> pa.Table:

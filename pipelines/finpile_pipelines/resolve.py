@@ -1,7 +1,9 @@
-"""The last word on every duplicate, before anything is published.
+"""Redirects duplicates whose kept copy was itself removed by a later stage, before anything is published.
 
-    decisions --by the kept copy's shard--> those whose kept copy went later are passed on --by shard--> decisions
-                                                                          --by the kept copy's shard--> copy counts
+    decisions --by the kept copy's shard--> final ones, and those whose kept copy a later stage removed as a duplicate,
+                                            which name its kept copy now and are sent again
+    final decisions --by shard--> decisions
+                    --by the kept copy's shard--> copy counts
 
 Of a few shards the launcher does this by itself: that takes it less than a pipeline's start.
 """
@@ -23,6 +25,9 @@ from finpile_pipelines.shardrefs import FEW_SHARDS, ShardRef
 
 #: What a shard's row gains when others are removed for its sake.
 COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
+#: How often a decision can be redirected: a later stage may remove the kept copy for the sake of another document, and
+#: after `exact` there are three that do so: near, substring and overlap.
+MOST_REDIRECTS = 3
 #: Decisions up to which the launcher works alone; one takes some 300 bytes.
 DECISIONS_IN_MEMORY = 250_000
 
@@ -38,8 +43,7 @@ def run_resolve(
     """Writes final decisions and copy counts by shard into `folder`.
 
     `found` are the decision folders of the dedup stages in order, which have `num_decisions` in all. A document removed
-    by an earlier stage for the sake of one that a later stage removed is passed on to the later stage's kept copy,
-    where there is one.
+    for the sake of one that a later stage removed names that stage's kept copy instead, where there is one, and so on.
     """
     if num_decisions <= decisions_in_memory and len(refs) <= FEW_SHARDS:
         _resolve_here([ref.index for ref in refs], found, folder)
@@ -54,10 +58,14 @@ def read_copies(folder: str, shard: int) -> pa.Table:
 
 
 def _resolve_here(indices: Sequence[int], found: Sequence[str], folder: str) -> None:
-    decided = pa.concat_tables(_decided_on(index, found) for index in indices)
-    met = split_by_partition(decided, _meeting_shard(decided))
-    passed = [_passed_on(rows, _decided_on(shard, found)) for shard, rows in met.items()]
-    final = pa.concat_tables([DECISION_SCHEMA.empty_table(), *passed])
+    waiting = pa.concat_tables(_decided_on(index, found) for index in indices)
+    settled = [DECISION_SCHEMA.empty_table()]
+    for _ in range(MOST_REDIRECTS):
+        met = split_by_partition(waiting, _meeting_shard(waiting))
+        parts = [_redirected(rows, _decided_on(shard, found)) for shard, rows in met.items()]
+        settled += [final for final, _ in parts]
+        waiting = pa.concat_tables([DECISION_SCHEMA.empty_table(), *(moved for _, moved in parts)])
+    final = pa.concat_tables([*settled, waiting])
     for shard, rows in split_by_partition(final, final["shard"].to_numpy()).items():
         write_decisions(folder, shard, rows)
     copies = _copies(final)
@@ -68,33 +76,53 @@ def _resolve_here(indices: Sequence[int], found: Sequence[str], folder: str) -> 
 def _resolve_in_pipeline(engine: Engine, indices: Sequence[int], found: Sequence[str], folder: str) -> None:
     carrier, scratch = engine.exchange_carrier, shards.join(folder, "scratch")
 
-    def by_kept(index: int) -> Parcels:
-        table = _decided_on(index, found)
-        return Parcels(f"{index:06d}", split_by_partition(table, _meeting_shard(table)))
+    def decided(index: int) -> tuple[int, pa.Table]:
+        return index, _decided_on(index, found)
 
-    def pass_on(group: tuple[int, pa.Table]) -> pa.Table:
-        return _passed_on(group[1], _decided_on(group[0], found))
+    def redirect(group: tuple[int, pa.Table]) -> tuple[int, tuple[pa.Table, pa.Table]]:
+        return group[0], _redirected(group[1], _decided_on(group[0], found))
 
     def construct(pipeline: beam.Pipeline) -> None:
-        final = (
-            pipeline
-            | Tasks(indices)
-            | "ByKept" >> beam.Map(by_kept)
-            | ExchangeByPartition(carrier, scratch, "ByMiddle")
-            | "PassOn" >> beam.Map(pass_on)
-        )
+        waiting = pipeline | Tasks(indices) | "Decided" >> beam.Map(decided)
+        final: tuple[beam.PCollection[pa.Table], ...] = ()
+        for number in range(MOST_REDIRECTS):
+            parts = (
+                waiting
+                | f"ByKept{number}" >> beam.Map(_meeting_parcels)
+                | ExchangeByPartition(carrier, scratch, f"ByMiddle{number}")
+                | f"Redirect{number}" >> beam.Map(redirect)
+            )
+            final = (*final, parts | f"Final{number}" >> beam.Map(_final))
+            waiting = parts | f"Moved{number}" >> beam.Map(_moved)
+        final = (*final, waiting | "Last" >> beam.Map(_table))
         _ = final | WriteDecisions(engine, folder) | Gather(shards.join(folder, "decisions.json"))
+        copies = tuple(
+            tables
+            | f"Copies{number}" >> beam.Map(_copies)
+            | f"SomeCopies{number}" >> beam.Filter(lambda table: table.num_rows > 0)
+            | f"SendCopies{number}" >> beam.Map(_copies_parcels)
+            for number, tables in enumerate(final)
+        )
         _ = (
-            final
-            | "Copies" >> beam.Map(_copies)
-            | "SomeCopies" >> beam.Filter(lambda table: table.num_rows > 0)
-            | "SendCopies" >> beam.Map(_copies_parcels)
+            copies
             | ExchangeByPartition(carrier, scratch, "CopiesByShard")
             | "WriteCopies" >> beam.Map(_write_copies, folder)
             | "GatherCopies" >> Gather(shards.join(folder, "copies.json"))
         )
 
     engine.run("resolve", construct)
+
+
+def _final(group: tuple[int, tuple[pa.Table, pa.Table]]) -> pa.Table:
+    return group[1][0]
+
+
+def _moved(group: tuple[int, tuple[pa.Table, pa.Table]]) -> tuple[int, pa.Table]:
+    return group[0], group[1][1]
+
+
+def _table(group: tuple[int, pa.Table]) -> pa.Table:
+    return group[1]
 
 
 def _decided_on(shard: int, found: Sequence[str]) -> pa.Table:
@@ -107,26 +135,34 @@ def _meeting_shard(decisions: pa.Table) -> np.ndarray[Any, Any]:
     return np.asarray(pc.coalesce(decisions["kept_shard"], decisions["shard"]).to_numpy())
 
 
-def _passed_on(table: pa.Table, later: pa.Table) -> pa.Table:
-    """Decisions `table`, all kept by rows of one shard, after the decisions `later` on that shard's rows."""
-    final = {row["row"]: row for row in later.to_pylist()}
-    if not final:
-        return table
-    rows = [_follow(row, final.get(row["kept_row"])) for row in table.to_pylist()]
-    return pa.Table.from_pylist(rows, schema=DECISION_SCHEMA)
+def _meeting_parcels(group: tuple[int, pa.Table]) -> Parcels:
+    return Parcels(f"{group[0]:06d}", split_by_partition(group[1], _meeting_shard(group[1])))
 
 
-def _follow(row: dict[str, Any], later: dict[str, Any] | None) -> dict[str, Any]:
-    if later is None or later["duplicate_of"] is None:
-        return row
-    detail = f"{row['detail']}; its kept copy {row['duplicate_of']} went in stage {later['stage']}"
+def _redirected(table: pa.Table, later: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Decisions `table`, whose kept copies are rows of one shard, after the decisions `later` on that shard's rows.
+
+    Returns those that are final, and those that name another kept copy now.
+    """
+    removed = {row["row"]: row for row in later.to_pylist() if row["duplicate_of"] is not None}
+    if not removed:
+        return table, DECISION_SCHEMA.empty_table()
+    found = [(row, removed.get(row["kept_row"])) for row in table.to_pylist()]
+    final = [row for row, by in found if by is None]
+    moved = [_redirect(row, by) for row, by in found if by is not None]
+    return pa.Table.from_pylist(final, schema=DECISION_SCHEMA), pa.Table.from_pylist(moved, schema=DECISION_SCHEMA)
+
+
+def _redirect(row: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    detail = f"{row['detail']}; its kept copy {row['duplicate_of']} was removed by the stage {later['stage']}"
     moved = {name: later[name] for name in ("duplicate_of", "kept_shard", "kept_row")}
     return {**row, **moved, "duplicate_offset": None, "detail": detail}
 
 
 def _copies(table: pa.Table) -> pa.Table:
     """The decisions on documents that are copies of the one kept for them."""
-    return table.filter(pc.is_in(table["stage"], pa.array(COPY_STAGES)))
+    is_copy = pc.and_(pc.is_in(table["stage"], pa.array(COPY_STAGES)), pc.is_valid(table["kept_shard"]))
+    return table.filter(is_copy)
 
 
 def _copies_parcels(table: pa.Table) -> Parcels:

@@ -34,6 +34,7 @@ COUNTED = "documents read = kept + removed, for every source"
 BEFORE_EXACT = "kept text + ledger = the text before exact, near, substring, overlap and contamination, byte for byte"
 BEFORE_CLEAN = "kept text + ledger = the text before clean, byte for byte"
 COPIES = "every duplicate's kept copy is kept"
+DISTINCT = "kept texts are distinct within the scope"
 IDS = "every id is that of its source and locator, once"
 LATER = "what is held out is later than all that is trained on"
 
@@ -118,7 +119,7 @@ def flip(text: bytes) -> bytes:
 def test_finished_build_keeps_every_law(sample_build: Path) -> None:
     laws = verify(str(sample_build))
     assert [law for law in laws if not law.holds] == []
-    assert {law.name for law in laws} >= {FILES, COUNTED, BEFORE_EXACT, BEFORE_CLEAN, COPIES, IDS, LATER}
+    assert {law.name for law in laws} >= {FILES, COUNTED, BEFORE_EXACT, BEFORE_CLEAN, COPIES, IDS, LATER, DISTINCT}
 
 
 def test_laws_say_what_they_counted(sample_build: Path) -> None:
@@ -325,6 +326,47 @@ def test_wrong_number_of_copies_is_found(copy_of_sample: Path) -> None:
 
 
 # --- documents -----------------------------------------------------------------------------------------------------
+
+
+def repeat_first_text(rows: list[Row], **changes: Any) -> list[Row]:
+    """The rows of a source, and the first of them once more under another id."""
+    return [*rows, {**rows[0], "id": "0" * 32, **changes}]
+
+
+def test_text_that_is_kept_twice_is_found(copy_of_sample: Path) -> None:
+    edit_documents(copy_of_sample, "News", repeat_first_text)
+    first = find(read_documents(copy_of_sample), source="News")["id"]
+    assert DISTINCT in broken(copy_of_sample)
+    assert "1 documents repeat the text of another, such as " in detail(copy_of_sample, DISTINCT)
+    assert {first, "0" * 32} == set(detail(copy_of_sample, DISTINCT).split("such as ")[1].split(" and "))
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_found"),
+    [
+        ({"exact_fold": "none"}, False),
+        ({"exact_fold": "case_whitespace"}, True),
+        ({"exact_fold": "case_whitespace", "scope": "corpus"}, True),
+        ({"exact_fold": "case_whitespace", "exact": False}, False),
+    ],
+)
+def test_texts_are_distinct_as_the_config_has_it(copy_of_sample: Path, settings: Row, is_found: bool) -> None:
+    """The second text differs from the first in case and white space."""
+    text = find(read_documents(copy_of_sample), source="News")["text"]
+    edit_documents(copy_of_sample, "News", lambda rows: repeat_first_text(rows, text=f"  {text.upper()}\n"))
+    edit_manifest(copy_of_sample, lambda manifest: manifest["config"]["dedup"].update(settings))
+    assert (DISTINCT in broken(copy_of_sample)) == is_found
+
+
+@pytest.mark.parametrize(("scope", "is_found"), [("dataset", False), ("corpus", True)])
+def test_texts_are_distinct_within_the_scope(scope: str, is_found: bool, copy_of_sample: Path) -> None:
+    """A text of FinPile is given to a document of another dataset."""
+    rows = read_documents(copy_of_sample)
+    text = find(rows, dataset="FinPile")["text"]
+    other = next(row["source"] for row in rows if row["dataset"] != "FinPile")
+    edit_documents(copy_of_sample, other, lambda rows: rows[0].update(text=text))
+    edit_manifest(copy_of_sample, lambda manifest: manifest["config"]["dedup"].update(scope=scope))
+    assert (DISTINCT in broken(copy_of_sample)) == is_found
 
 
 def test_altered_text_of_a_kept_document_is_found(copy_of_sample: Path) -> None:

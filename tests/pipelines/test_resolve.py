@@ -1,4 +1,4 @@
-"""The last word on duplicates: the launcher alone and a pipeline say the same."""
+"""Redirected duplicates: the launcher alone and a pipeline write the same."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 from finpile_pipelines.decisions import DECISION_SCHEMA, read_decisions, write_decisions
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.exchange import Carrier, split_by_partition
-from finpile_pipelines.resolve import read_copies, run_resolve
+from finpile_pipelines.resolve import MOST_REDIRECTS, read_copies, run_resolve
 from finpile_pipelines.shardrefs import ShardRef
+
+from finpile.tree import COPY_STAGES
 
 Place = tuple[int, int]
 
@@ -51,10 +53,13 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Pla
     draw, folder = random.Random(11), tmp_path_factory.mktemp("found")
     left = [(shard, row) for shard in range(_NUM_SHARDS) for row in range(_ROWS)]
     found: dict[str, dict[Place, Place | None]] = {}
-    for stage in ("exact", "near", "contamination"):
-        gone = set(draw.sample(left, 50))
+    for stage in ("exact", "near", "substring", "overlap", "contamination"):
+        gone = set(draw.sample(left[:60], 30))
         left = [place for place in left if place not in gone]
-        found[stage] = {place: None if stage == "contamination" else draw.choice(left) for place in sorted(gone)}
+        copies = {place: draw.choice(left[:60]) for place in sorted(gone)}
+        # Of what cuts leave little of, and of what holds evaluation items, no other document is kept.
+        alone = {"substring": 0.5, "contamination": 1}.get(stage, 0)
+        found[stage] = {place: None if draw.random() < alone else kept for place, kept in copies.items()}
     return found, [decide(folder, stage, copies) for stage, copies in found.items()]
 
 
@@ -83,12 +88,18 @@ def test_copies_are_passed_on_and_counted(
     resolved(found, tmp_path, "files", 150)
     expected: dict[Place, Place | None] = {}
     counts: dict[Place, int] = {}
+    all_kept = {place: kept for copies in removed.values() for place, kept in copies.items()}
+    num_redirects = []
     for stage, copies in removed.items():
         for place, first in copies.items():
-            kept = removed["near"].get(first, first) if stage == "exact" and first else first
+            kept, number = first, 0
+            while kept and all_kept.get(kept):
+                kept, number = all_kept[kept], number + 1
+            num_redirects.append(number)
             expected[place] = kept
-            if kept:
+            if kept and stage in COPY_STAGES:
                 counts[kept] = counts.get(kept, 0) + 1
+    assert max(num_redirects) == MOST_REDIRECTS
     rows = [row for shard in range(_NUM_SHARDS) for row in read_decisions(str(tmp_path), shard).to_pylist()]
     assert len(rows) == 150
     assert {row["id"]: row["duplicate_of"] for row in rows} == {

@@ -1,0 +1,77 @@
+"""Law of kept texts: within the scope of deduplication no two of them are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import shards
+from finpile.dedup import exact
+from finpile.tree import Tree, row_of
+from finpile.verify.law import Advance, Law, law
+
+_NAME = "kept texts are distinct within the scope"
+
+
+def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+    """Holds 16 bytes for each document of one scope. There is no such law where `dedup.exact` is off."""
+    dedup = manifest["config"]["dedup"]
+    if not dedup["exact"]:
+        return []
+    fold = dedup["exact_fold"]
+    total, wrong = 0, []
+    for files in _scopes(tree, dedup["scope"]):
+        digests = bytearray()
+        for table in _tables(files):
+            digests += _digests(table, fold)
+            advance(table.nbytes)
+        total += len(digests) // exact.DIGEST_BYTES
+        num_repeated, first = _repeated(digests)
+        if num_repeated:
+            names = " and ".join(_named(files, fold, first))
+            wrong.append(f"{num_repeated:,} documents repeat the text of another, such as {names}")
+    equal = "" if fold == "none" else f", where {fold.replace('_', ' and ')} do not count"
+    return [law(_NAME, wrong, f"{total:,} documents{equal}")]
+
+
+def _scopes(tree: Tree, scope: str) -> Iterator[list[str]]:
+    """The URLs of the documents of each scope."""
+    found: dict[str, list[str]] = {}
+    for name in shards.list_files(tree.documents):
+        dataset = row_of(f"documents/{name}")[0] if scope == "dataset" else ""
+        found.setdefault(dataset, []).append(shards.join(tree.documents, name))
+    yield from found.values()
+
+
+def _tables(files: Iterable[str]) -> Iterator[pa.Table]:
+    return (shards.read_parquet(url, ["id", "text"]) for url in files)
+
+
+def _digests(table: pa.Table, fold: exact.Fold) -> bytes:
+    buffer = exact.document_digests(table, fold).buffers()[1]
+    return buffer.to_pybytes() if buffer else b""
+
+
+def _repeated(digests: bytearray) -> tuple[int, bytes]:
+    """How many digests repeat another, and the smallest of those; sorts `digests`, which takes no memory of its own."""
+    size = exact.DIGEST_BYTES
+    ordered = np.frombuffer(digests, f"S{size}")
+    ordered.sort()
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
+    first = int(again[0]) * size if len(again) else 0
+    return len(again), bytes(digests[first : first + size])
+
+
+def _named(files: Iterable[str], fold: exact.Fold, digest: bytes) -> list[str]:
+    """The ids of the first two documents of a digest."""
+    found: list[str] = []
+    for table in _tables(files):
+        is_it = pc.equal(exact.document_digests(table, fold), pa.scalar(digest, pa.binary(exact.DIGEST_BYTES)))
+        found += table["id"].filter(is_it).to_pylist()
+        if len(found) > 1:
+            break
+    return found[:2]
