@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.engine import Engine
@@ -20,6 +19,7 @@ from finpile.config import load_config
 from finpile.ledger import restore
 from finpile.report.summary import source_rows
 from finpile.story import tell
+from finpile.tree import read_published
 from finpile.verify import verify
 
 Record = dict[str, Any]
@@ -73,7 +73,7 @@ def build_texts(
 
 
 def rows_of(folder: Path) -> list[Record]:
-    return [row for path in sorted(folder.rglob("*.parquet")) for row in pq.ParquetFile(path).read().to_pylist()]
+    return [row for path in sorted(folder.rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
 
 
 def removed_by_substring(out: Path) -> dict[str, list[Span]]:

@@ -203,9 +203,8 @@ def test_fold_makes_texts_equal_that_differ_in_white_space(run: Run, tmp_path: P
 
 def test_repeated_text_is_cut(run: Run, tmp_path: Path) -> None:
     repeated = "This notice is not an offer to sell. " * 8
-    file = write_texts(
-        tmp_path / "in.jsonl", *(f"{name} fell sharply in Zurich. {repeated}" for name in ("Gold", "Oil"))
-    )
+    beginnings = ("Gold fell sharply in Zurich.", "Silver held at noon in Rome!")
+    file = write_texts(tmp_path / "in.jsonl", *(f"{beginning} {repeated}" for beginning in beginnings))
     found = run(
         "dedup", file, "-o", tmp_path / "out", "--near", "none", "--substring", 200, "--workers", 1, "--json"
     ).json()
@@ -218,7 +217,7 @@ def test_repeated_text_is_cut(run: Run, tmp_path: Path) -> None:
 
 def test_document_of_which_cuts_leave_little_is_removed(run: Run, tmp_path: Path) -> None:
     repeated = "This notice is not an offer to sell. " * 8
-    file = write_texts(tmp_path / "in.jsonl", f"Oil rose. {repeated}", f"Tin rose. {repeated}")
+    file = write_texts(tmp_path / "in.jsonl", f"Oil rose. {repeated}", f"Tin fell! {repeated}")
     common = ("dedup", file, "--near", "none", "--substring", 200, "--workers", 1)
     total = run(*common, "-o", tmp_path / "out", "--json").json()["total"]
     assert (total["read"], total["substring_documents"], total["kept"]) == (2, 1, 1)
@@ -226,7 +225,7 @@ def test_document_of_which_cuts_leave_little_is_removed(run: Run, tmp_path: Path
     assert re.search(r"exact +near +substring +cut +kept", run(*common, "-o", tmp_path / "out").out)
     (row,) = (row for row in rows_of(tmp_path / "out", "removed") if row["start"] is None)
     assert (row["reason"], row["detail"]) == ("too_short_after_cuts", "9 characters of 20 are left")
-    assert row["removed_text"] in (b"Oil rose.", b"Tin rose.")
+    assert row["removed_text"] in (b"Oil rose.", b"Tin fell!")
     total = run(*common, "-o", tmp_path / "all", "--min-chars", 9, "--json").json()["total"]
     assert (total["substring_documents"], total["kept"]) == (0, 2)
 
