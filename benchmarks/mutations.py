@@ -89,9 +89,9 @@ def wholes() -> list[Whole]:
         *plain,
         *packed,
         Whole("warc.gz", ".warc.gz", "warc", b"".join(gzip.compress(one, mtime=0) for one in _warc(texts))),
-        Whole("tar", ".tar", "text", _tar(files), ("*.txt",)),
-        Whole("tar.gz", ".tar.gz", "text", gzip.compress(_tar(files), mtime=0), ("*.txt",)),
-        Whole("tar of jsonl.gz", ".tar", "jsonl", _tar({"a.jsonl.gz": gzip.compress(lines, mtime=0)})),
+        Whole("tar", ".tar", "text", tar_of(files), ("*.txt",)),
+        Whole("tar.gz", ".tar.gz", "text", gzip.compress(tar_of(files), mtime=0), ("*.txt",)),
+        Whole("tar of jsonl.gz", ".tar", "jsonl", tar_of({"a.jsonl.gz": gzip.compress(lines, mtime=0)})),
         Whole("zip", ".zip", "text", _zip(files), ("*.txt",)),
         Whole("zip of parquet", ".zip", "parquet", _zip({"a.parquet": _parquet(texts)})),
     ]
@@ -173,7 +173,7 @@ def _arc(texts: list[str]) -> bytes:
     return b"".join(parts)
 
 
-def _tar(files: dict[str, bytes]) -> bytes:
+def tar_of(files: dict[str, bytes]) -> bytes:
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
         for name, content in files.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -20,3 +20,10 @@ def mutations() -> Iterator[ModuleType]:
         patch.syspath_prepend(str(BENCHMARKS))
         yield import_module("mutations")
     sys.modules.pop("mutations", None)
+
+
+@pytest.fixture(scope="session")
+def pack_tar(mutations: ModuleType) -> Callable[[dict[str, bytes]], bytes]:
+    """A .tar of these members."""
+    pack: Callable[[dict[str, bytes]], bytes] = mutations.tar_of
+    return pack

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
 from finpile.ledger import Removal
+from finpile.limits import LimitsConfig
 from finpile.sources import edgar, list_inputs, read_file, read_stream
 from finpile.sources.streams import BrokenStream, ByteStream
 
@@ -175,6 +177,43 @@ def test_every_cut_is_noticed_and_nothing_before_it_is_lost() -> None:
 def test_a_document_that_is_not_closed_does_not_swallow_the_next() -> None:
     found = read(txt(document("one").replace("</DOCUMENT>", ""), document("two")))
     assert reasons(found) == [PLAIN, "truncated_file", PLAIN]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("<DOCUMENT>", "<DOCUMENU>"), ("<DOCUMENT>", "<DOCUMENT"), ("<DOCUMENT>\n", "\n"), ("<TYPE>", "")],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_document_whose_start_is_damaged_is_a_row_with_its_bytes(before: str, after: str, place: int) -> None:
+    parts = [document(f"text {number}") for number in range(3)]
+    parts[place] = parts[place].replace(before, after)
+    found = read(txt(*parts))
+    texts = [entry.text for entry in found if isinstance(entry, RawDocument)]
+    assert texts == [f"text {number}" for number in range(3) if number != place]
+    [row] = [entry for entry in found if isinstance(entry, Removal)]
+    assert row.reason == "unreadable_record" and f"text {place}".encode() in row.removed_text
+
+
+def test_two_documents_that_damage_has_joined_are_not_read_as_one() -> None:
+    data = txt(document("one"), document("two").replace("</DOCUMENT>", ""), document("three").replace("<DOC", "<D"))
+    found = read(data)
+    assert [entry.text for entry in found if isinstance(entry, RawDocument)] == ["one", "two"]
+    rows = [entry for entry in found if isinstance(entry, Removal)]
+    assert [row.reason for row in rows] == ["truncated_file", "unreadable_record"]
+    assert b"three" in rows[1].removed_text
+
+
+def test_each_of_two_submissions_in_one_file_has_its_own_header() -> None:
+    second = txt(document("second")).replace(b"19990302", b"20010203")
+    dates = [entry.timestamp for entry in read(txt(document("first")) + second) if isinstance(entry, RawDocument)]
+    assert dates == [datetime(1999, 3, 2, tzinfo=UTC), datetime(2001, 2, 3, tzinfo=UTC)]
+
+
+def test_a_document_above_the_limit_is_a_row_and_the_next_is_read() -> None:
+    source = replace(SOURCE, limits=LimitsConfig(record="200 KiB"))
+    found = read(txt(document("x" * 300_000), document("two")), source)
+    assert reasons(found) == ["too_large", PLAIN]
+    assert isinstance(found[0], Removal) and len(found[0].removed_text) == 1 << 16
 
 
 def test_a_broken_stream_is_passed_on_after_what_it_gave() -> None:

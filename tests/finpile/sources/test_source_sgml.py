@@ -6,6 +6,7 @@ import gzip
 import io
 import re
 import tarfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.ledger import Removal
+from finpile.limits import LimitsConfig
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources import sgml as sgml_reader
 
@@ -130,6 +132,82 @@ def test_a_cut_compressed_file_gives_the_whole_stories_and_one_row(tmp_path: Pat
 def test_a_file_of_another_kind_is_a_row() -> None:
     documents, [row] = read("no stories")
     assert documents == [] and row.reason == "no_record"
+
+
+# --- damage
+
+
+def damaged(*changes: tuple[str, str]) -> tuple[bytes, list[str]]:
+    """A file of five stories, its third changed, and the bodies of all."""
+    bodies = [f"body {number}" for number in range(5)]
+    stories = [story(number, body) for number, body in enumerate(bodies)]
+    for before, after in changes:
+        assert before in stories[2]
+        stories[2] = stories[2].replace(before, after)
+    return "".join(stories).encode(), bodies
+
+
+@pytest.mark.parametrize("end", ["</REUTERZ>", "/REUTERS>", "", "</REUTERS"])
+def test_a_story_with_a_damaged_end_is_read_up_to_the_next(end: str) -> None:
+    """Its body is whole, and the next story is not swallowed."""
+    data, bodies = damaged(("</REUTERS>", end))
+    documents, [row] = read(data)
+    assert [document.text for document in documents] == bodies
+    assert row.reason == "unreadable_record" and row.locator == f"{documents[2].locator}/end"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (("</REUTERS>", ""), ("</BODY>", "</BODZ>")),
+        (("</REUTERS>", ""), ("<BODY>", "<BOD>")),
+        (("<REUTERS ", "<REUTERX "),),
+        (("<REUTERS ", "REUTERS "),),
+    ],
+)
+def test_a_story_that_cannot_be_told_from_its_surroundings_is_a_row_with_its_bytes(
+    changes: tuple[tuple[str, str], ...],
+) -> None:
+    data, bodies = damaged(*changes)
+    documents, [row] = read(data)
+    assert [document.text for document in documents] == [*bodies[:2], *bodies[3:]]
+    assert row.reason == "unreadable_record"
+    assert b"body 2" in row.removed_text and row.removed_text in data
+
+
+def test_two_stories_that_damage_has_joined_are_not_read_as_one() -> None:
+    """The end tag of the third and the start tag of the fourth are damaged: which body is whose is a guess."""
+    stories = [story(number, f"body {number}") for number in range(5)]
+    stories[2] = stories[2].replace("</REUTERS>", "")
+    stories[3] = stories[3].replace("<REUTERS ", "<REUTER ")
+    documents, [row] = read("".join(stories))
+    assert [document.text for document in documents] == ["body 0", "body 1", "body 4"]
+    assert b"body 2" in row.removed_text and b"body 3" in row.removed_text
+
+
+def test_repeated_newids_are_different_documents() -> None:
+    documents, [] = read(story(7, "one"), story(7, "two"), story(7, "three"))
+    assert [document.text for document in documents] == ["one", "two", "three"]
+    assert len({document.locator for document in documents}) == 3
+    assert [document.meta["newid"] for document in documents] == ["7", "7", "7"]
+
+
+def test_a_locator_leads_to_the_story() -> None:
+    data = b"<!DOCTYPE lewis>\n" + (story(1, "x") + story(2, "y")).encode()
+    for document in read(story(1, "x"), story(2, "y"))[0]:
+        offset = int(document.locator.rpartition("#")[2])
+        assert data[offset:].startswith(b'<REUTERS TOPICS="YES"')
+        assert document.text.encode() in data[offset : data.index(b"</REUTERS>", offset)]
+
+
+def test_a_story_above_the_limit_is_a_row_with_its_beginning_and_the_next_is_read(tmp_path: Path) -> None:
+    data = story(1, "x" * 300_000) + story(2, "y")
+    (tmp_path / "a.sgm").write_text(data)
+    config = replace(SOURCE, limits=LimitsConfig(record="200 KiB"))
+    [document], [row] = read_root(tmp_path, config)
+    assert document.text == "y" and row.reason == "too_large"
+    assert str(len(story(1, "x" * 300_000)) - 1) in row.detail
+    assert data.encode().startswith(row.removed_text) and 10_000 < len(row.removed_text) <= 1 << 16
 
 
 @pytest.fixture(scope="module")
