@@ -124,7 +124,7 @@ class _Input:
         passed_over: list[str] = []
         if stream.seekable():  # a .zip: its walk closes it
             books.take(_size(stream), "archive")
-        for item in walk(kind, stream, books.locator):
+        for item in walk(kind, stream, books.locator, self.source.limits):
             if isinstance(item, archives.Structure):
                 books.take(books.claimed + item.num_bytes, "archive")
             elif isinstance(item, Gap):
@@ -139,7 +139,7 @@ class _Input:
                 passed_over += [item.path] if len(passed_over) < _NUM_NAMES_SHOWN else []
                 if kind == ".tar":
                     blocks = _Counted(item.blocks)
-                    blocks.finish()
+                    yield from self._finish(blocks, item.locator, books)
                     books.take(books.claimed + blocks.num_bytes, "unwanted_member")
             else:
                 num_matching += 1
@@ -159,7 +159,7 @@ class _Input:
         stream = ByteStream(blocks, member.locator, self.source.limits)
         try:
             yield from _Input(member.path, books, self.source, self.keep).read(stream)
-            blocks.finish()
+            yield from self._finish(blocks, member.locator, books)
         except BrokenStream as broken:  # the archive itself is broken: there is no next member
             broken.detail += f", in {member.path}"
             raise
@@ -168,6 +168,18 @@ class _Input:
             if is_counted:
                 self.books.pass_on(blocks.num_bytes)
             self.keep(books.close(books.claimed))
+
+    def _finish(self, blocks: _Counted, locator: str, books: Books) -> Iterator[Removal]:
+        """Reads what nothing has read, of a member that is passed over, or behind its compressed data.
+
+        Gaps in it are rows.
+        """
+        for block in blocks:
+            if isinstance(block, BrokenStream):
+                row = removal(self.source, f"{locator}#{blocks.num_bytes}/gap", block.reason, block.detail)
+                books.count(row)
+                books.skipped_bytes += block.skipped_bytes
+                yield row
 
 
 class _Counted:
@@ -186,11 +198,6 @@ class _Counted:
             self.num_bytes += len(block)
         return block
 
-    def finish(self) -> None:
-        """Reads what nothing has read: of a member that is passed over, or behind its compressed data."""
-        for _ in self:
-            pass
-
 
 def _matches(path: str, patterns: tuple[str, ...]) -> bool:
     names = (path, posixpath.basename(path))
@@ -207,7 +214,10 @@ def _codecs_of(stream: ByteStream) -> list[str]:
 
 def _is_empty(stream: Any) -> bool:
     if isinstance(stream, ByteStream):
-        return not stream.peek()
+        try:
+            return not stream.peek()
+        except BrokenStream:
+            return False  # the reader's first read raises it again
     is_empty = not stream.read(1)
     stream.seek(0)
     return is_empty

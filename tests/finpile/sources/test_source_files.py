@@ -328,10 +328,14 @@ def test_a_tar_cut_at_every_place_is_noticed(tmp_path: Path) -> None:
 
 
 def test_what_follows_the_end_of_a_tar_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    """Archives that were joined by `cat` are read one after the other; anything else is a row."""
     (tmp_path / "a.tar").write_bytes(tar_of({"a.txt": b"1"}) + tar_of({"b.txt": b"2"}))
+    documents, rows = read(tmp_path, source("text"))
+    assert [document.text for document in documents] == ["1", "2"] and rows == []
+    (tmp_path / "a.tar").write_bytes(tar_of({"a.txt": b"1"}) + b"junk" * 300)
     documents, [row] = read(tmp_path, source("text"))
     assert [document.text for document in documents] == ["1"]
-    assert row.reason == "corrupt_archive" and "--concatenate" in row.detail
+    assert row.reason == "corrupt_archive" and "1200 bytes from byte 10240 on" in row.detail
 
 
 def test_a_broken_header_in_the_middle_of_a_tar_is_a_row(tmp_path: Path) -> None:
@@ -339,7 +343,8 @@ def test_a_broken_header_in_the_middle_of_a_tar_is_a_row(tmp_path: Path) -> None
     data[1024:1034] = b"!" * 10
     (tmp_path / "a.tar").write_bytes(data)
     documents, [row] = read(tmp_path, source("text"))
-    assert len(documents) == 1 and (row.reason, row.locator) == ("corrupt_archive", "a.tar")
+    assert len(documents) == 1 and (row.reason, row.locator) == ("corrupt_archive", "a.tar#1024/gap")
+    assert row.removed_text.startswith(b"y") and "1024 bytes from byte 1024 on" in row.detail
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.zip"])
