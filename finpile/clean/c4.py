@@ -52,11 +52,14 @@ REASONS = {
     "c4_citation": "the mark of a citation",
 }
 
+# In each pattern a run of equal characters is entered at its start alone and never given back (`(?<!...)`, `++`), so
+# that a search reads a text once, whatever it holds.
+
 #: A line and the line ends after it; before it only at the very start of a text.
-_LINE = re.compile(r"\n*([^\n]+)\n*")
-_CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
-_SENTENCE_END = re.compile(r"[.?!]+[\"')\]\u2019\u201d]*(?=\s|$)")
-_LONG_WORD = re.compile(rf"\S{{{MAX_WORD_CHARACTERS + 1}}}")
+_LINE = re.compile(r"(?:\A\n++)?([^\n]++)\n*+")
+_CITATION = re.compile(r"\[\d*+\]|\[edit\]|\[citation needed\]")
+_SENTENCE_END = re.compile(r"(?<![.?!])[.?!]++[\"')\]\u2019\u201d]*+(?=\s|$)")
+_LONG_WORD = re.compile(rf"(?<!\S)\S{{{MAX_WORD_CHARACTERS + 1}}}")
 
 
 def apply(text: str) -> Rejection | list[Span]:

@@ -8,6 +8,8 @@
    URL, or its file's name, in this order. A date that was there but could not be read, or that cannot be true, leaves a
    row without text. A document without any goes, where the corpus file says `undated: drop`.
 
+A document on which a step fails goes as it came, with the exception's name; the others are cleaned.
+
 The text after step 2 of every document that step 3 saw can be rebuilt, from what is kept and from the ledger; its
 digest goes with the result.
 """
@@ -22,14 +24,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import timestamps
+from finpile.blank import is_blank, visible_class
 from finpile.clean import c4
 from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating
-from finpile.clean.html import HtmlError, to_text
+from finpile.clean.html import HtmlError, Page, to_text
+from finpile.clean.markup import TooComplex, measure, strip_markup
 from finpile.clean.normalise import normalise
 from finpile.clean.rules import Filter, Rejection, Span, apply_all, byte_spans, filter_named, without
 from finpile.config import SourceConfig
 from finpile.digest import add, multiset_digest
 from finpile.document import DOCUMENT_SCHEMA, HTML, text_views
+from finpile.errors import FinpileError
 from finpile.ledger import Removal
 from finpile.timestamps import Order
 
@@ -38,7 +43,10 @@ STAGE = "clean"
 #: Why a text, a span, or a date did not stay: all reasons of stage `clean`.
 REASONS = {
     "unreadable_html": "a page on which the HTML parser failed",
-    "empty_text": "nothing but markup and white space; `removed_text` is the document as it was read",
+    "too_complex": "a document above the last bound of what its cleaning may cost",
+    "cleaning_error": "a document on which a step of the cleaning failed",
+    "empty_text": "nothing but markup and what no one sees; `removed_text` is the document as it was read",
+    "simplified_html": "a page above a bound of what its reading may cost, read by a simpler method; takes no text",
     "nothing_left": "a text of which the filters' spans take everything",
     "undated": "a document for which no date was found, under `heldout: {undated: drop}`",
     **DATE_REASONS,
@@ -46,7 +54,8 @@ REASONS = {
 }
 
 #: Reasons of whole documents that the filters never saw: their `removed_text` is not in the digest.
-BEFORE_FILTERS = frozenset({"unreadable_html", "empty_text"})
+BEFORE_FILTERS = frozenset({"unreadable_html", "too_complex", "cleaning_error", "empty_text"})
+_MAX_DETAIL = 500
 
 #: Only pages of a web crawl have menus around their text; in a filing every table counts.
 _CRAWL_FORMATS = ("warc",)
@@ -96,6 +105,13 @@ def clean_batch(
     )
 
 
+def compile_kernels() -> None:
+    """Compiles the kernels into the cache on disk, before workers would each do it."""
+    measure("<p>x")
+    strip_markup("<p>x")
+    normalise("\u00e9")
+
+
 def _is_settled(batch: pa.RecordBatch, source: SourceConfig) -> bool:
     """Whether every step would leave every document as it is: then no text need become a Python string."""
     cleaning = source.clean
@@ -110,7 +126,7 @@ def _is_settled(batch: pa.RecordBatch, source: SourceConfig) -> bool:
         pc.match_substring(batch["meta"], UNREADABLE_TIMESTAMP),
         pc.fill_null(pc.or_(pc.less(moment, early), pc.greater_equal(moment, late)), False),
         pc.and_(undated, told_otherwise),
-        pc.or_(pc.utf8_is_space(batch["text"]), pc.equal(pc.binary_length(batch["text"]), 0)),
+        pc.invert(pc.match_substring_regex(batch["text"], visible_class())),
     )
     return not any(pc.any(column).as_py() for column in touched)
 
@@ -184,18 +200,35 @@ class _Work:
 
     def add(self, row: _Row) -> None:
         """Keeps one document, changed, or writes down why it goes."""
-        html = row.text if self._is_html(row) else None
+        before = (self.num_documents, self.num_bytes, self.digest, self.num_undated, self.num_unreadable_dates)
+        num_removals, num_kept = len(self.removals), len(self.kept)
         try:
-            text, title = self._extract(row, html)
+            self._clean(row)
+        except MemoryError as error:
+            raise MemoryError(f"out of memory while {row.locator} was cleaned") from error
+        except FinpileError:
+            raise  # the configuration's fault, not the document's
+        except Exception as error:  # whatever one document raises, the others are cleaned
+            self.num_documents, self.num_bytes, self.digest, self.num_undated, self.num_unreadable_dates = before
+            del self.removals[num_removals:], self.kept[num_kept:]
+            self._remove(row, "cleaning_error", f"{type(error).__name__}: {error}"[:_MAX_DETAIL], row.text)
+
+    def _clean(self, row: _Row) -> None:
+        try:
+            page = self._extract(row)
+            text = normalise(page.text) if self.source.clean.normalise else page.text
         except HtmlError as error:
             self._remove(row, "unreadable_html", str(error), row.text)
             return
-        if not text.strip():
+        except TooComplex as error:
+            self._remove(row, "too_complex", str(error), row.text)
+            return
+        if is_blank(text):
             self._remove(row, "empty_text", f"{len(row.text)} characters of {row.media_type}", row.text)
             return
-        self._filter(replace(row, title=row.title or title), text, html)
+        self._filter(replace(row, title=row.title or page.title), text, page)
 
-    def _filter(self, row: _Row, text: str, html: str | None) -> None:
+    def _filter(self, row: _Row, text: str, page: Page) -> None:
         """Keeps what the filters leave of a text, under its date."""
         self._count(row.id, text)
         found = apply_all(self.filters, text)
@@ -203,10 +236,10 @@ class _Work:
             self._remove(row, found.reason, found.detail, text)
             return
         left = without(text, found)
-        if not left.strip():
+        if is_blank(left):
             self._remove(row, "nothing_left", f"{len(found)} spans", text)
             return
-        dated = self.dating.date(row, html)
+        dated = self.dating.date(row, page.html, page.counts)
         self.num_undated += dated.moment is None
         self.num_unreadable_dates += bool(dated.notes)
         if self.drop_undated and dated.moment is None:
@@ -214,6 +247,8 @@ class _Work:
             return
         for reason, detail in dated.notes:
             self._note(row, reason, detail, 0, 0, b"")
+        if page.simplified:
+            self._note(row, "simplified_html", page.simplified, 0, 0, b"")
         self._take_out(row, text, found)
         kept = replace(row, text=left, timestamp=dated.moment, timestamp_origin=dated.origin, meta=dated.meta)
         self.kept.append(kept)
@@ -222,14 +257,10 @@ class _Work:
         mode = self.source.clean.html
         return mode == "always" or (mode == "auto" and row.media_type == HTML)
 
-    def _extract(self, row: _Row, html: str | None) -> tuple[str, str | None]:
-        if html is None:
-            return self._normal(row.text), None
-        text, title = to_text(html, main_content=self.source.format in _CRAWL_FORMATS)
-        return self._normal(text), title
-
-    def _normal(self, text: str) -> str:
-        return normalise(text) if self.source.clean.normalise else text
+    def _extract(self, row: _Row) -> Page:
+        if not self._is_html(row):
+            return Page(text=row.text)
+        return to_text(row.text, main_content=self.source.format in _CRAWL_FORMATS)
 
     def _count(self, identity: str, text: str) -> None:
         data = text.encode()

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from finpile import timestamps
 from finpile.clean.html_dates import read_html
+from finpile.clean.markup import MarkupCounts
 from finpile.config import SourceConfig
 from finpile.timestamps import Order, Reading
 
@@ -67,8 +68,11 @@ class Dating:
         self._order = order
         self._format = timestamps.date_format(source.date_format) if source.date_format else None
 
-    def date(self, document: Datable, html: str | None) -> Dated:
-        """The document's date, or the best other evidence where that is missing, unreadable or implausible."""
+    def date(self, document: Datable, html: str | None, counts: MarkupCounts | None = None) -> Dated:
+        """The document's date, or the best other evidence where that is missing, unreadable or implausible.
+
+        `counts` are those of `html`.
+        """
         found = Dated(document.timestamp, document.timestamp_origin, document.meta)
         self._read_field(document, found)
         if found.moment is not None:
@@ -76,7 +80,7 @@ class Dating:
                 return found
             found.notes.append(("implausible_timestamp", found.moment.isoformat()))
         found.moment, found.origin = None, "none"
-        for origin, moment in self._evidence(document, html, found):
+        for origin, moment in self._evidence(document, html, counts, found):
             if moment is not None and timestamps.is_plausible(moment):
                 found.moment, found.origin = moment, origin
                 break
@@ -103,9 +107,11 @@ class Dating:
         contradicts = f" is not {order}" if order and timestamps.is_order_open(written) else ""
         return written[:_MAX_DETAIL] + contradicts
 
-    def _evidence(self, document: Datable, html: str | None, found: Dated) -> Iterator[tuple[str, datetime | None]]:
+    def _evidence(
+        self, document: Datable, html: str | None, counts: MarkupCounts | None, found: Dated
+    ) -> Iterator[tuple[str, datetime | None]]:
         if html is not None:
-            moment, left_open = read_html(html)
+            moment, left_open = read_html(html, counts)
             if left_open is not None:
                 found.notes.append(("ambiguous_timestamp", left_open[:_MAX_DETAIL]))
             yield "html", moment

@@ -1,23 +1,39 @@
-"""HTML to text, by resiliparse."""
+"""HTML to text, by resiliparse; by a linear scan where a page would cost the parser too much."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
+from finpile.clean.markup import MarkupCounts, TooComplex, measure, strip_markup
+
 #: XBRL's own data inside a filing's HTML; no browser shows it. Source: Inline XBRL 1.1, §12.
 _NEVER_SHOWN = [r"ix\:header"]
-#: The tabs around cells that are empty.
-_EMPTY_CELLS = re.compile(r"\t[\t \u00a0]+(?=\S)")
+#: The tabs around cells that are empty, up to what follows them. Possessive: no run is read twice.
+_EMPTY_CELLS = re.compile(r"\t[\t \u00a0]++(?=(\S?))")
 
 
 class HtmlError(ValueError):
     """The HTML parser gave up; its message says why."""
 
 
-def to_text(html: str, *, main_content: bool) -> tuple[str, str | None]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """What is read from a document; the default is that of plain text."""
+
+    text: str
+    title: str | None = None
+    simplified: str | None = None
+    """Which part of the reading was left out for which count; None for nearly all pages."""
+    html: str | None = None
+    counts: MarkupCounts | None = None
+    """Those of `html`."""
+
+
+def to_text(html: str, *, main_content: bool) -> Page:
     """The text that a reader of the page sees, and the page's title.
 
     Paragraphs are lines with an empty line between them, rows of tables lines with a tab between their cells; empty
@@ -25,15 +41,37 @@ def to_text(html: str, *, main_content: bool) -> tuple[str, str | None]:
     `main_content` leaves out menus, headers and footers, by resiliparse's heuristics; where they would leave nothing,
     the whole page is taken. Broken HTML is read as browsers read it.
 
-    Raises: HtmlError where the parser fails.
+    Time and memory are bounded by counts (`finpile.clean.markup`): above one of them the main content is not searched
+    for; above another the page is not parsed and its text is what `strip_markup` finds.
+
+    Raises: TooComplex above the last bound; HtmlError where the parser fails.
     """
+    counts = measure(html)
+    if reason := counts.too_complex():
+        raise TooComplex(reason)
+    if reason := counts.beyond_parser():
+        text, title = strip_markup(html)
+        title = " ".join(title.split())
+        stripped = f"tags stripped without parsing: {reason}"
+        return Page(text=text, title=title or None, simplified=stripped, html=html, counts=counts)
+    reason = counts.beyond_main_content() if main_content else None
+    simplified = f"main content not searched for: {reason}" if reason else None
     try:
         tree = HTMLTree.parse(html)
-        text = extract_plain_text(tree, main_content=main_content, skip_elements=_NEVER_SHOWN)
-        if main_content and not text.strip():
+        search = main_content and not simplified
+        text = extract_plain_text(tree, main_content=search, skip_elements=_NEVER_SHOWN)
+        if search and not text.strip():
             text = extract_plain_text(tree, skip_elements=_NEVER_SHOWN)
         title = " ".join((tree.title or "").split())
+    except MemoryError:
+        raise
     except Exception as error:  # a parser's own errors have no common base, and no page may end the run
         raise HtmlError(str(error)) from error
     has_pre = "<pre" in html or "<PRE" in html
-    return text if has_pre else _EMPTY_CELLS.sub("\t", text), title or None
+    text = text if has_pre else _EMPTY_CELLS.sub(_one_tab, text)
+    return Page(text=text, title=title or None, simplified=simplified, html=html, counts=counts)
+
+
+def _one_tab(cells: re.Match[str]) -> str:
+    """Empty cells before a cell with text are one tab; at the end of a line they are left for `normalise`."""
+    return "\t" if cells[1] else cells[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from html import unescape
 from typing import Any
 
 from finpile import timestamps
+from finpile.clean.markup import MarkupCounts
 
 #: Names (`property`, `name`, `itemprop` of <meta>) that give a publication date, best first. Dates of change are not
 #: among them.
@@ -19,12 +21,20 @@ _META_NAMES = (
     "dcterms.created", "dc.date.created", "dc.date", "dcterms.date", "publish-date", "publish_date", "publishdate",
     "publication_date", "published_date", "pubdate", "sailthru.date", "article.published", "date",
 )  # fmt: skip
-_META = re.compile(r"<meta\b([^>]{1,2000})>", re.IGNORECASE)
-_TIME = re.compile(r"<time\b([^>]{1,2000})>", re.IGNORECASE)
-_ITEMPROP = re.compile(r"""<[a-z][^>]{0,2000}?\bitemprop\s*=\s*["']?datePublished\b[^>]{0,2000}>""", re.IGNORECASE)
-_JSON_LD = re.compile(r"<script\b[^>]{0,500}application/ld\+json[^>]{0,500}>(.*?)</script", re.IGNORECASE | re.DOTALL)
-_JSON_DATE = re.compile(r'"datePublished"\s*:\s*"([^"]{4,64})"')
-_ATTRIBUTE = re.compile(r"""([\w:.\-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_META = re.compile(r"<meta\b", re.IGNORECASE)
+_TIME = re.compile(r"<time\b", re.IGNORECASE)
+_SCRIPT = re.compile(r"<script\b", re.IGNORECASE)
+_SCRIPT_END = re.compile(r"</script", re.IGNORECASE)
+_ITEMPROP = re.compile(r"""\bitemprop\s*+=\s*+["']?datePublished\b""", re.IGNORECASE)
+_JSON_DATE = re.compile(r'"datePublished"\s*+:\s*+"([^"]{4,64})"')
+_ATTRIBUTE = re.compile(r"""(?<![\w:.\-])([\w:.\-]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))""")
+
+#: A longer tag is no statement about a date.
+_MAX_TAG_CHARACTERS = 2000
+#: A longer block of JSON-LD is read by pattern: as objects it would take many times its size in memory.
+_MAX_JSON_CHARACTERS = 1 << 20
+#: Values that name no date, after which no more are tried: dateutil takes 100 us for each.
+_MAX_VALUES = 1000
 
 
 def from_html(html: str) -> datetime | None:
@@ -37,10 +47,14 @@ def from_html(html: str) -> datetime | None:
     return read_html(html)[0]
 
 
-def read_html(html: str) -> tuple[datetime | None, str | None]:
-    """What `from_html` gives; and where that is None, the first date that was not read because its order is open."""
+def read_html(html: str, counts: MarkupCounts | None = None) -> tuple[datetime | None, str | None]:
+    """What `from_html` gives; and where that is None, the first date that was not read because its order is open.
+
+    `counts`, of the same page, spare the search behind the last <meta> and <time>.
+    """
+    meta_end, time_end = (counts.meta_end, counts.time_end) if counts else (len(html), len(html))
     left_open = None
-    for value in _html_values(html):
+    for value in itertools.islice(_html_values(html, meta_end, time_end), _MAX_VALUES):
         moment = _plausible_date(value)
         if moment is not None:
             return moment, None
@@ -49,22 +63,59 @@ def read_html(html: str) -> tuple[datetime | None, str | None]:
     return None, left_open
 
 
-def _html_values(html: str) -> Iterator[str]:
-    yield from _meta_values(html)
-    if "datePublished" in html:  # spares nearly all pages two slow searches
-        for script in _JSON_LD.finditer(html):
-            yield from _json_ld_values(script[1])
-        for tag in _ITEMPROP.finditer(html):
-            yield from _attribute_values(tag[0], ("content", "datetime"))
-    for tag in _TIME.finditer(html):
-        yield from _attribute_values(tag[1], ("datetime",))
+def _html_values(html: str, meta_end: int, time_end: int) -> Iterator[str]:
+    yield from _meta_values(html, meta_end)
+    if "datePublished" in html:  # spares nearly all pages two searches
+        for script in _json_ld_blocks(html):
+            yield from _json_ld_values(script)
+        for tag in _itemprop_tags(html):
+            yield from _attribute_values(tag, ("content", "datetime"))
+    for tag, _ in _tags(html, _TIME, time_end):
+        yield from _attribute_values(tag, ("datetime",))
 
 
-def _meta_values(html: str) -> list[str]:
+def _tags(html: str, opening: re.Pattern[str], end: int) -> Iterator[tuple[str, int]]:
+    """The inside of each tag that `opening` begins before `end`, up to the next `>`, and where that is.
+
+    The search for `>` never reads a character twice: a page of tags that do not end is read once.
+    """
+    at, close = 0, -1
+    while found := opening.search(html, at, end):
+        at = found.end()
+        if close < at:
+            close = html.find(">", at)
+        if close < 0:
+            return
+        if 0 < close - at <= _MAX_TAG_CHARACTERS:
+            yield html[at:close], close
+            at = close + 1
+
+
+def _json_ld_blocks(html: str) -> Iterator[str]:
+    read = 0
+    for tag, close in _tags(html, _SCRIPT, len(html)):
+        if close < read or "application/ld+json" not in tag.lower():
+            continue
+        end = _SCRIPT_END.search(html, close)
+        if end is None:
+            return
+        read = end.end()
+        yield html[close + 1 : end.start()]
+
+
+def _itemprop_tags(html: str) -> Iterator[str]:
+    for found in _ITEMPROP.finditer(html):
+        start = html.rfind("<", max(0, found.start() - _MAX_TAG_CHARACTERS), found.start())
+        close = html.find(">", max(start, 0), found.end() + _MAX_TAG_CHARACTERS)
+        if start >= 0 and close >= found.end():
+            yield html[start:close]
+
+
+def _meta_values(html: str, end: int) -> list[str]:
     """Contents of the <meta> tags that name a date, best name first, then as they stand in the page."""
     found = []
-    for tag in _META.finditer(html):
-        attributes = _attributes(tag[1])
+    for tag, _ in _tags(html, _META, end):
+        attributes = _attributes(tag)
         names = (attributes.get(key, "").strip().lower() for key in ("property", "name", "itemprop"))
         ranks = [_META_NAMES.index(name) for name in names if name in _META_NAMES]
         if ranks:
@@ -75,20 +126,25 @@ def _meta_values(html: str) -> list[str]:
 def _json_ld_values(script: str) -> Iterator[str]:
     """datePublished of a JSON-LD block, wherever it is nested; read by pattern where the block is not valid JSON."""
     try:
-        yield from _walk(json.loads(script))
+        if len(script) > _MAX_JSON_CHARACTERS:
+            raise ValueError("too long")
+        node = json.loads(script)
     except (ValueError, RecursionError):
-        yield from (match[1] for match in _JSON_DATE.finditer(script))
+        return (match[1] for match in _JSON_DATE.finditer(script))
+    return _walk(node)
 
 
-def _walk(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        value = node.get("datePublished")
-        if isinstance(value, str):
-            yield value
-        node = list(node.values())
-    if isinstance(node, list):
-        for child in node:
-            yield from _walk(child)
+def _walk(root: Any) -> Iterator[str]:
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            value = node.get("datePublished")
+            if isinstance(value, str):
+                yield value
+            node = list(node.values())
+        if isinstance(node, list):
+            nodes += reversed(node)
 
 
 def _attribute_values(tag: str, names: tuple[str, ...]) -> Iterator[str]:

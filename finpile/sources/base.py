@@ -42,7 +42,7 @@ REASONS = {
     "not_an_object": "a line of JSON that is no object",
     "no_text": "a record without the text field, or with null in it",
     "wrong_type": "a record whose text is no string",
-    "empty_text": "a text of white space alone",
+    "empty_text": "a text of white space and invisible characters alone",
     "undecodable": "bytes that none of the source's encodings can decode",
     "not_text": "edgar, warc: a record that is not for reading (an image, a style sheet, a table for machines)",
     "not_a_submission": "edgar: a file without a document of a submission",

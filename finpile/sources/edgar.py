@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
 
+from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
 from finpile.ledger import Removal
@@ -257,6 +258,8 @@ def _document(record: bytes, locator: str, source: SourceConfig, header: _Header
         text, _ = decode(_unwrap(content), source.encoding or DEFAULT_ENCODINGS)
     except Undecodable as error:
         return removal(source, locator, "undecodable", str(error), record)
+    if is_blank(text):
+        return removal(source, locator, "empty_text", f"<TYPE>{document_type}", record)
     return _raw_document(text, locator, kind, tags, header)
 
 

@@ -8,6 +8,7 @@ from datetime import date, time
 from typing import Any
 
 from finpile import timestamps
+from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.ledger import Removal
@@ -111,8 +112,8 @@ def _fault(text: Any, key: str) -> tuple[str, str] | None:
         return "no_text", f"`{key}` is missing or null"
     if not isinstance(text, str):
         return "wrong_type", f"`{key}` is of type {type(text).__name__}, not a string"
-    if not text or text.isspace():
-        return "empty_text", f"{len(text)} characters, all of them white space"
+    if is_blank(text):
+        return "empty_text", f"{len(text)} characters, none of them visible"
     if has_surrogates(text):
         return "undecodable", "half of a surrogate pair, which UTF-8 cannot write"
     return None

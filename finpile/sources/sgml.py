@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, BinaryIO
 
+from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.ledger import Removal
@@ -109,7 +110,7 @@ def _story(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Rem
     start = markup.find("<TEXT")
     head, text = (markup[:start], markup[start:]) if start >= 0 else (markup, "")
     body = _plain(_element(text, "BODY") or "")
-    if not body or body.isspace():
+    if is_blank(body):
         return removal(source, locator, "empty_text", "no text in <BODY>", data)
     date = (_element(head, "DATE") or "").strip()
     timestamp = _moment(date)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import BinaryIO
 
 from finpile import timestamps
+from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.ledger import Removal
@@ -32,8 +33,8 @@ def _document(data: bytes, locator: str, source: SourceConfig) -> RawDocument | 
         text, _ = decode(data, source.encoding or UTF8)
     except Undecodable as error:
         return removal(source, locator, "undecodable", str(error), data)
-    if not text or text.isspace():
-        return removal(source, locator, "empty_text", f"{len(data)} bytes, all of them white space", data)
+    if is_blank(text):
+        return removal(source, locator, "empty_text", f"{len(data)} bytes, nothing visible", data)
     name = locator.rsplit("!", 1)[-1]  # of a member, only its own name is asked for the date
     timestamp = timestamps.from_name(name, source.date_pattern) if source.date_pattern else None
     is_missing = source.date_pattern and timestamp is None

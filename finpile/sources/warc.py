@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 from resiliparse.parse.encoding import detect_encoding
 
+from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
 from finpile.ledger import Removal
@@ -129,12 +130,12 @@ def _document(
     media_type = _MEDIA_TYPES.get(content_type.split(";")[0].strip().lower())
     if media_type is None:
         return removal(source, locator, "not_text", f"{content_type or 'no type'} {record.url}", payload)
-    if not payload.strip():
-        return removal(source, locator, "empty_text", record.url, payload)
     try:
         text, _ = decode(payload, source.encoding or _encodings(payload, charset, media_type))
     except Undecodable as error:
         return removal(source, locator, "undecodable", str(error), payload)
+    if is_blank(text):
+        return removal(source, locator, "empty_text", record.url, payload)
     crawled = _crawl_date(record.date)
     meta = {"crawl_date": crawled} if crawled else {}
     return RawDocument(locator=locator, text=text, media_type=media_type, url=record.url or None, meta=meta)

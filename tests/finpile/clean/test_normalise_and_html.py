@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from zstandard import ZstdDecompressor
 
 from finpile.clean.html import to_text
+from finpile.clean.markup import strip_markup
 from finpile.clean.normalise import normalise
 
 SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
@@ -66,34 +67,34 @@ PAGE = (
 
 
 def test_main_content_leaves_the_menu_out() -> None:
-    whole, title = to_text(PAGE, main_content=False)
-    main, _ = to_text(PAGE, main_content=True)
-    assert title == "Oil rose"
-    assert "Home" in whole
+    page = to_text(PAGE, main_content=False)
+    main = to_text(PAGE, main_content=True).text
+    assert page.title == "Oil rose"
+    assert "Home" in page.text
     assert "Home" not in main
     assert "Oil rose on Monday" in main
 
 
 def test_rows_of_a_table_are_lines_with_tabs() -> None:
-    assert "Brent\t12.5" in to_text(PAGE, main_content=False)[0].split("\n")
+    assert "Brent\t12.5" in to_text(PAGE, main_content=False).text.split("\n")
 
 
 def test_indentation_in_pre_stays() -> None:
-    assert "\t\treturn 1" in to_text("<pre>def f():\n\t\treturn 1</pre>", main_content=False)[0]
+    assert "\t\treturn 1" in to_text("<pre>def f():\n\t\treturn 1</pre>", main_content=False).text
 
 
 def test_a_page_without_main_content_is_taken_whole() -> None:
-    assert to_text("<nav>Only a menu</nav>", main_content=True)[0].strip() == "Only a menu"
+    assert to_text("<nav>Only a menu</nav>", main_content=True).text.strip() == "Only a menu"
 
 
 def test_the_hidden_data_of_inline_xbrl_is_not_text() -> None:
     page = "<body><div style='display:none'><ix:header><ix:hidden>us-gaap</ix:hidden></ix:header></div><p>Oil rose.</p>"
-    assert to_text(page, main_content=False)[0].strip() == "Oil rose."
+    assert to_text(page, main_content=False).text.strip() == "Oil rose."
 
 
 @given(st.text(alphabet=st.sampled_from("<>/=\"'&;!-divtableprscnx:? \n\0é")) | st.text(), st.booleans())
 def test_broken_html_gives_some_text(html: str, main_content: bool) -> None:
-    text, _ = to_text(html, main_content=main_content)
+    text = to_text(html, main_content=main_content).text
     assert text.encode().decode() == text
 
 
@@ -101,7 +102,7 @@ def test_broken_html_gives_some_text(html: str, main_content: bool) -> None:
     "page", ["<div>" * 20_000 + "deep", "<table><tr><td>" * 2_000 + "deep", "<b><p>" * 200 + "deep"]
 )
 def test_deep_nesting_is_no_harm(page: str) -> None:
-    assert to_text(page, main_content=False)[0].strip() == "deep"
+    assert to_text(page, main_content=False).text.strip() == "deep"
 
 
 def members(archive: Path, marks: str) -> dict[str, str]:
@@ -114,6 +115,18 @@ def members(archive: Path, marks: str) -> dict[str, str]:
         }
 
 
+def test_words_of_real_pages_are_found_without_parsing() -> None:
+    """The peer is the parser."""
+    folder = SHARED_DATA / "fin_centralbank"
+    if not folder.exists():
+        pytest.skip("../shared/data is absent")
+    for day, page in members(folder / "fed_speeches_html_sample.tar.zst", r"2022\d{4}").items():
+        parsed = re.findall(r"\w+", to_text(page, main_content=False).text)
+        stripped = re.findall(r"\w+", strip_markup(page)[0])
+        assert len(set(parsed) - set(stripped)) <= 0.01 * len(set(parsed)), day
+        assert abs(len(parsed) - len(stripped)) <= 0.02 * len(parsed), day
+
+
 def test_real_speeches_as_html_hold_the_words_of_their_text() -> None:
     """An oracle: the same speeches, extracted by other hands."""
     folder = SHARED_DATA / "fin_centralbank"
@@ -124,5 +137,5 @@ def test_real_speeches_as_html_hold_the_words_of_their_text() -> None:
     assert len(pages.keys() & speeches.keys()) > 3
     for day in sorted(pages.keys() & speeches.keys()):
         words = set(re.findall("[a-z]+", speeches[day].lower()))
-        found = set(re.findall("[a-z]+", to_text(pages[day], main_content=False)[0].lower()))
+        found = set(re.findall("[a-z]+", to_text(pages[day], main_content=False).text.lower()))
         assert len(words & found) >= 0.95 * len(words), day

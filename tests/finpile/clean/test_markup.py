@@ -1,0 +1,198 @@
+"""What a page may cost: the counts bound the parser's real tree, and above the bounds a page is read by a scan."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from resiliparse.parse.html import HTMLTree, traverse_dom
+
+from finpile.clean import _tag_kernels, markup
+from finpile.clean.html import to_text
+from finpile.clean.markup import TooComplex, measure, strip_markup
+
+NAMES = sorted(
+    {name for names in markup._NAMES.values() for name in names.split()} | {"div", "span", "x-y", "pre", "g"}
+)
+PIECES = st.one_of(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(["<{}>", "<{}/>", "<{} id=%d>", "</{}>", "</{}>"])).map(
+        lambda piece: piece[1].format(piece[0])
+    ),
+    st.sampled_from(["x", " ", "<", "<!--", "-->", "<![CDATA[", "]]>", '<p a="', "&amp;"]),
+)
+
+
+def tree_of(page: str) -> tuple[int, int]:
+    """Depth and number of nodes of the parser's own tree."""
+    depths: list[int] = []
+    traverse_dom(HTMLTree.parse(page).document, lambda context: depths.append(context.depth))
+    return max(depths), len(depths)
+
+
+@settings(max_examples=400)
+@given(st.lists(PIECES, min_size=1, max_size=7))
+def test_counts_bound_the_depth_and_the_nodes_of_the_parsed_tree(pieces: list[str]) -> None:
+    """The peer is the parser: a table brings three elements that are not counted, each paragraph one."""
+    page = "".join("".join(pieces).replace("%d", str(number)) for number in range(50))
+    counts = measure(page)
+    if counts.num_unclear:
+        return
+    depth, num_nodes = tree_of(page)
+    assert depth <= 4 * counts.max_depth + 10
+    assert num_nodes <= 3 * (counts.num_nodes + counts.num_tags) + 10
+
+
+@pytest.mark.parametrize(
+    ("page", "depth"),
+    [
+        ("<div>" * 9 + "</div>" * 9, 9),
+        ("<p>" * 50, 0),
+        ("<ul>" + "<li>x" * 50 + "</ul>" + "<ul>" + "<li>x" * 50, 2),
+        ("<table>" + "<tr><td>x" * 50 + "</table><div></div>", 1),
+        ("<br><img><input><hr>" * 50, 0),
+        ("<script>'<div>'; <!-- <script></script> <div> --></script>" * 3, 0),
+        ("<!-- <div> --><title><div></title><style><div></style>" * 3, 0),
+        ('<svg><title>t</title><path/><path/></svg><a title="<div><div>">x</a>' * 3, 2),
+        ("<b>x</b>" * 50, 1),
+        ("<p><font size=1>x</p>" * 50, 50),
+    ],
+)
+def test_depth_counts_what_a_parser_has_open(page: str, depth: int) -> None:
+    assert measure(page).max_depth == depth
+
+
+def test_counts_of_a_small_page_are_those_counted_by_hand() -> None:
+    counts = measure('<div a b=1 c="2>">x<p>y</p></div>')
+    assert (counts.num_tags, counts.max_attributes, counts.attribute_steps) == (4, 3, 9)
+    assert counts.stack_steps == 1 + 2 + 2 + 2
+    assert counts.num_names == 5
+    assert counts.num_bytes == 33
+
+
+#: What took quadratic time on some parser or search: one unit, repeated.
+HOSTILE = {
+    "nested blocks": "<div>",
+    "nested lists": "<ul><li>",
+    "nested tables": "<table><tr><td>",
+    "nested unknown": "<x>",
+    "unmatched ends": "<x></zz>",
+    "nested links": "<a><div>",
+    "attributes": " a%d=1",
+    "unfinished meta": "<meta ",
+    "meta": "<meta name=date>",
+    "formatting": "<p><font size=%d>",
+    "options": "<option>x",
+    "names": "<n%d></n%d>",
+    "svg": "<g></zz>",
+    "comments": "<!--",
+    "less than": "<",
+    "scripts": "<script>",
+    "json": '<script type="application/ld+json">',
+    "time": "<time ",
+    "itemprop": "<a itemprop=datePublished",
+    "quotes": '<p a="',
+    "empty cells": "<td></td>",
+    "ends of scripts": "<script></x",
+}
+
+
+def hostile(name: str, size: int) -> str:
+    unit = HOSTILE[name]
+    prefix = {"attributes": "<div", "options": "<select>", "svg": "<svg>", "empty cells": "<table><tr>"}.get(name, "")
+    repeats = size // len(unit)
+    return prefix + "".join(unit.replace("%d", str(number)) for number in range(repeats))
+
+
+class Steps(np.ndarray):  # type: ignore[type-arg]
+    """Bytes that count how often one of them is read."""
+
+    reads = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        Steps.reads += 1
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_bytes_read_grow_no_faster_than_the_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels run as Python over bytes that count their reads: twice the page, at most twice the reads."""
+    from finpile.clean import _cost_kernels, _strip_kernels
+
+    for module in (_tag_kernels, _cost_kernels, _strip_kernels):
+        for key, value in list(vars(module).items()):
+            if hasattr(value, "py_func"):
+                monkeypatch.setattr(module, key, value.py_func)
+    keys, classes = markup._classes()
+
+    def reads(size: int) -> tuple[int, int]:
+        data = np.frombuffer(hostile(name, size).encode(), np.uint8).view(Steps)
+        Steps.reads = 0
+        with np.errstate(over="ignore"):
+            _cost_kernels.measure(data, keys, classes, 1 << 30)
+            measured, Steps.reads = Steps.reads, 0
+            _strip_kernels.strip_markup(data, keys, classes, np.uint64(1))
+        return measured, Steps.reads
+
+    for small, large in zip(reads(1000), reads(4000), strict=True):
+        assert large <= 4.5 * small + 200
+        assert large <= 30 * 4000
+
+
+@pytest.mark.parametrize("name", ["nested blocks", "nested links", "nested unknown"])
+def test_a_page_beyond_the_bound_of_the_main_content_is_read_whole(name: str) -> None:
+    page = to_text(hostile(name, 30_000 * len(HOSTILE[name])) + "deep", main_content=True)
+    assert page.text.strip() == "deep"
+    assert page.simplified is not None
+    assert " > " in page.simplified
+
+
+@pytest.mark.parametrize(
+    ("page", "named"),
+    [
+        ("<div " + " ".join(f"a{number}=1" for number in range(40_000)) + ">text", "pairs of attributes"),
+        ("".join(f"<p><font size={number}>" for number in range(3000)) + "text", "nodes"),
+        ("<select>" + "<option>x" * 20_000 + "</select>text", "pairs of options"),
+        ("".join(f"<n{number}></n{number}>" for number in range(20_000)) + "text", "names"),
+        ("<svg>" + "<g>" * 20_000 + "</zz>" * 20_000 + "text", "open elements"),
+        ("<p>x" * 1_100_000 + "<p>text", "tags"),
+    ],
+)
+def test_a_page_beyond_the_bounds_of_the_parser_is_stripped(page: str, named: str) -> None:
+    found = to_text(page, main_content=True)
+    assert found.text.rsplit("\n", 1)[-1].endswith("text")
+    assert found.simplified is not None
+    assert named in found.simplified
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ("<div>" * 1_000_000 + "deep", "65,537 elements inside each other > 65,536"),
+        ("<div " + "a " * 70_000 + ">x", "70,000 attributes in one tag > 65,536"),
+    ],
+)
+def test_a_page_beyond_all_bounds_is_too_complex(page: str, reason: str) -> None:
+    with pytest.raises(TooComplex, match=re.escape(reason)):
+        to_text(page, main_content=False)
+
+
+def test_stripped_text_holds_what_a_parser_shows() -> None:
+    page = (
+        "<title>Oil &amp; gas</title><style>p {}</style><div>Oil  rose\n on <b>Mon</b>day<p>by 5 &#37;"
+        "<table><tr><td>Brent<td>12.5</table><script>if (a < b) {}</script>"
+        "<!-- not this --><ul><li>one<li>two</ul>3 < 4</div>"
+    )
+    text, title = strip_markup(page)
+    assert title == "Oil & gas"
+    assert text == "Oil rose on Monday\n\nby 5 %\nBrent\t12.5\none\ntwo\n3 < 4"
+
+
+@given(st.text(alphabet=st.sampled_from("<>/=\"'&;!-divtableprscnx#0: \n\0é")) | st.text())
+def test_any_page_is_measured_and_stripped(page: str) -> None:
+    text, title = strip_markup(page)
+    assert (text + title).encode().decode() == text + title
+    assert measure(page).num_tags <= page.count("<")
