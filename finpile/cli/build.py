@@ -54,14 +54,14 @@ def build_command(
     console = Console(as_json)
     parsed = load(config, root)
     logging.getLogger().setLevel(logging.ERROR)
-    console.line(f"building {parsed.name} in {out}", style="bold")
     with heavy_imports():
         from finpile_pipelines.build import build
 
     display = Display(console)
     engine = make_engine(runner, workers, carrier, display)
+    listen = stage_lines(display, f"building {parsed.name} in {out}")
     with display:
-        manifest = build(parsed, out, engine, fresh=fresh, listen=stage_lines(display))
+        manifest = build(parsed, out, engine, fresh=fresh, listen=listen)
     _close(console, manifest, out, display.num_run)
 
 
@@ -78,11 +78,13 @@ def load(path: str, root: str | None) -> CorpusConfig:
     return dataclasses.replace(config, root=root if "://" in root else str(Path(root).resolve()))
 
 
-def stage_lines(display: Display) -> Callable[[StageEvent], None]:
-    """Shows the stages of a build."""
+def stage_lines(display: Display, title: str) -> Callable[[StageEvent], None]:
+    """Shows a build: the title once all checks have passed, then its stages."""
 
     def listen(event: StageEvent) -> None:
-        if event.state == "running":
+        if event.state == "accepted":
+            display.line(title, style="bold")
+        elif event.state == "running":
             display.begin(event.stage)
         elif event.record is not None:
             display.end(event.stage, _outcome(event, event.record))
@@ -91,10 +93,10 @@ def stage_lines(display: Display) -> Callable[[StageEvent], None]:
 
 
 def _outcome(event: StageEvent, record: StageRecord) -> str:
+    if not record.counts.get("asked", True):
+        return "not enabled"
     if event.state == "found":
         return "done before"
-    if not record.counts.get("asked", True):
-        return "not asked for"
     documents, size = _handled(record)
     rate = (
         f", {documents / record.wall_seconds:,.0f} documents/s, {quantity(size / record.wall_seconds, 'B')}/s"
@@ -112,12 +114,13 @@ def _handled(record: StageRecord) -> tuple[int, int]:
 
 def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
     """The closing table, what stands out, and where to look."""
-    from finpile.report.summary import source_rows
+    from finpile.report.summary import source_rows, total_row
 
     rows = source_rows(manifest)
-    columns = [name for name in rows[0] if name != "reasons" and (name in _ALWAYS or any(row[name] for row in rows))]
+    total = total_row(rows)
+    columns = [name for name in total if name in _ALWAYS or total[name]]
     titles = [name.replace("_", " ") for name in columns]
-    console.table("Documents", titles, [[row[name] for name in columns] for row in rows])
+    console.table("Documents", titles, [[row[name] for name in columns] for row in (*rows, total)], num_keys=2)
     for row in rows:
         for reason, count in sorted(row["reasons"].items()):
             if count > _CALLED_OUT * row["read"]:
@@ -130,7 +133,13 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
         console.line("all stages were done before; nothing to do (--fresh starts over)")
     console.line(f"report: {out.rstrip('/')}/reports/index.html")
     console.result(
-        {"out": out, "stages_run": num_run, "sources": rows, "report": f"{out.rstrip('/')}/reports/index.html"}
+        {
+            "out": out,
+            "stages_run": num_run,
+            "sources": rows,
+            "total": total,
+            "report": f"{out.rstrip('/')}/reports/index.html",
+        }
     )
 
 

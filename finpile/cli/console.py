@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
@@ -20,6 +21,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _PLAIN_EVERY_SECONDS = 5.0
 _PLAIN_WIDTH = 160
+#: Between the columns of a table.
+_GAP = 2
 
 
 class Console:
@@ -42,22 +45,22 @@ class Console:
         if not self.as_json:
             self._rich.print(Text.assemble(*((text, style or "") for text, style in parts)))
 
-    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A titled table; columns whose cells are all numbers are set flush right."""
+    def table(
+        self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], num_keys: int | None = None
+    ) -> None:
+        """A titled table; columns whose cells are all numbers are set flush right.
+
+        With `num_keys` a table that is wider than the terminal is printed as several, one below the other, each with
+        the first `num_keys` columns.
+        """
         if self.as_json:
             return
-        table = RichTable(box=None, pad_edge=False)
-        for index, column in enumerate(columns):
-            numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
-            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(_cell(value)) for value in row))
         self.line(title, style="bold")
-        if self.is_terminal:
-            self._rich.print(table)
-        else:
-            plain = RichConsole(file=sys.stdout, width=_PLAIN_WIDTH, highlight=False, markup=False, emoji=False)
-            plain.print(table)
+        console = self._rich
+        if not self.is_terminal:
+            console = RichConsole(file=sys.stdout, width=_PLAIN_WIDTH, highlight=False, markup=False, emoji=False)
+        for chosen in _that_fit(columns, rows, num_keys, console.width):
+            console.print(_rich_table([columns[at] for at in chosen], [[row[at] for at in chosen] for row in rows]))
 
     def result(self, value: dict[str, Any]) -> None:
         """The command's outcome as JSON where `--json` asked for it."""
@@ -127,6 +130,35 @@ def quantity(value: float, unit: str) -> str:
         value /= 1000
         index += 1
     return f"{value:.0f} B" if index == 0 else f"{value:.1f} {_UNITS[index]}"
+
+
+def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> RichTable:
+    table = RichTable(box=None, pad_edge=False)
+    for index, column in enumerate(columns):
+        numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(value)) for value in row))
+    return table
+
+
+def _that_fit(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], num_keys: int | None, width: int
+) -> Iterator[list[int]]:
+    """The columns of each table to print: all, or as many as fit into the width beside the first `num_keys`."""
+    if num_keys is None:
+        yield list(range(len(columns)))
+        return
+    widths = [
+        max([cell_len(column), *(cell_len(_cell(row[at])) for row in rows)]) + _GAP for at, column in enumerate(columns)
+    ]
+    chosen = keys = list(range(num_keys))
+    for at in range(num_keys, len(columns)):
+        if chosen != keys and sum(widths[each] for each in (*chosen, at)) - _GAP > width:
+            yield chosen
+            chosen = keys
+        chosen = [*chosen, at]
+    yield chosen
 
 
 def _is_number(value: Any) -> bool:

@@ -138,7 +138,6 @@ def dedup_command(
 
     found = find_inputs(inputs, out, text_field, timestamp_field)
     config = _corpus(found, dedup)
-    console.line(f"deduplicating {_told(found)} in {out}", style="bold")
     with heavy_imports():
         from finpile_pipelines.build import DEDUPLICATED, Sizes, build
 
@@ -151,7 +150,7 @@ def dedup_command(
             engine,
             fresh=fresh,
             sizes=Sizes(worker_bytes=_WORKER_BYTES),
-            listen=stage_lines(display),
+            listen=stage_lines(display, f"deduplicating {_told(found)} in {out}"),
             until=DEDUPLICATED,
         )
     _close(console, manifest, out, display.num_run, time.monotonic() - began)

@@ -103,7 +103,7 @@ def train_command(
     from finpile_pipelines.unigram.texts import find_files
 
     find_files(held_out)  # a mistake in their names shows before hours of training
-    display = Display(console)
+    display = Display(console, by_pipeline=True)
     engine = make_engine(runner, workers, carrier, display)
     console.line(f"training a tokenizer in {out}", style="bold")
     with display:

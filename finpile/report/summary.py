@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from finpile.split import TRAIN
 from finpile.tree import DEDUP_STAGES
+
+TOTAL = "TOTAL"
 
 #: Where the documents count that a stage removed; those of ingest are records that never became one.
 _COLUMNS = {"clean": "cleaned_out", **{stage: stage for stage in DEDUP_STAGES}}
@@ -15,7 +18,9 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One row for each source: documents read, removed by stage, kept on each side of the split.
 
     `read` counts every record found, readable or not, so `read = unreadable + cleaned_out + exact + near + substring +
-    overlap + contamination + train + held_out`. `reasons` has the removed documents by reason.
+    overlap + contamination + train + held_out`. `removed_bytes` are those of the removal ledger, spans cut from kept
+    documents included; `tokens` those of training documents, where the build has the stage `tokens`. `reasons` has the
+    removed documents by reason.
     """
     stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -26,7 +31,8 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             "source": ingested["source"],
             "read": ingested["documents"] + unreadable,
             "unreadable": unreadable,
-            **dict.fromkeys((*_COLUMNS.values(), "train", "held_out"), 0),
+            **dict.fromkeys((*_COLUMNS.values(), "train", "held_out", "removed_bytes"), 0),
+            **({"tokens": 0} if "tokens" in stages else {}),
             "reasons": {},
         }
     for part in stages["split"]["documents"]:
@@ -37,6 +43,16 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         for removed in part["removed"]:
             row = rows[(removed["dataset"], removed["source"])]
             row["reasons"][removed["reason"]] = row["reasons"].get(removed["reason"], 0) + removed["num_docs"]
+            row["removed_bytes"] += removed["num_bytes"]
             if part["stage"] in _COLUMNS:
                 row[_COLUMNS[part["stage"]]] += removed["num_docs"]
+    for part in stages.get("tokens", {}).get("statistics", ()):
+        counted = (group["num_tokens"] for group in part["groups"] if group["split"] == TRAIN)
+        rows[(part["dataset"], part["source"])]["tokens"] += sum(counted)
     return [rows[key] for key in sorted(rows)]
+
+
+def total_row(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of `source_rows`, by the name of TOTAL."""
+    counts = [name for name, value in rows[0].items() if isinstance(value, int)]
+    return {"dataset": TOTAL, "source": "", **{name: sum(row[name] for row in rows) for name in counts}}

@@ -69,11 +69,12 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class StageEvent:
-    """Told to the caller as a build goes on."""
+    """Passed to the caller's listener as a build goes on."""
 
     stage: str
     state: str
-    """`running`, `done` (now) or `found` (finished by an earlier run)."""
+    """`running`, `done` (now) or `found` (finished by an earlier run); `accepted`, of no stage, once the corpus file,
+    the inputs and the output folder are found good."""
     record: StageRecord | None = None
 
 
@@ -135,12 +136,14 @@ class _Build:
         config = self._config
         reading = [_without_cleaning(source) for source in config.sources]
         files = [[(file.locator, file.size_bytes, file.version) for file in some] for some in inputs]
+        cutting = substring.settings(config)
+        self._listen(StageEvent("", "accepted"))
         self._stage("ingest", [reading, files, self._sizes.shard_bytes], lambda: self._ingest(inputs))
         self._orders = ingest.decide_orders(config, self._records["ingest"].counts["evidence"])
         self._stage("clean", clean.settings(config), self._clean)
         self._stage("exact", [config.dedup.exact, config.dedup.exact_fold, config.dedup.scope], self._exact)
         self._stage("near", [to_dict(config.dedup.near)], self._near)
-        self._stage("substring", substring.settings(config), self._substring)
+        self._stage("substring", cutting, self._substring)
         heldout = to_dict(config.heldout)
         self._stage("overlap", [heldout if config.heldout.overlap else None], self._overlap)
         self._stage("contamination", contamination.settings(config, sets), lambda: self._contamination(sets))
@@ -229,12 +232,13 @@ class _Build:
         refs, folder = self._refs(), self._tree.work("split")
         engine = self._sized(self._text_bytes("clean"))
         num_decisions = sum(self._records[stage].counts["removed"] for stage in DEDUP_STAGES)
-        resolve.run_resolve(engine, refs, self._decided("split"), folder, num_decisions)
+        resolving, publishing = engine.parts(1, 9)
+        resolve.run_resolve(resolving, refs, self._decided("split"), folder, num_decisions)
         cleaned = self._records["clean"].counts["sources"]
         document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
         total = sum(document_bytes.values())
         parts = publish.plan_parts(document_bytes, self._ledger_bytes(total), self._sizes.part_bytes)
-        outcomes = publish.run(engine, self._config, refs, parts, self._tree, folder, self._cut_folder())
+        outcomes = publish.run(publishing, self._config, refs, parts, self._tree, folder, self._cut_folder())
         documents = [outcome for outcome in outcomes if "stage" not in outcome]
         if not documents:
             raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")

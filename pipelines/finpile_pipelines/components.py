@@ -67,7 +67,10 @@ class Components:
         number, edges = 0, self._pairs
         while True:
             stars = shards.join(rounds, f"{number:03d}")
-            num_changed = self._round(edges, stars)
+            engine = self._engine.part(
+                1 - 0.8**number, 1 - 0.8 ** (number + 1)
+            )  # nobody knows how many rounds it takes
+            num_changed = self._round(engine, edges, stars)
             if num_changed == 0:
                 num_documents = self._name_groups(stars)
                 shards.remove_tree(rounds)
@@ -85,7 +88,7 @@ class Components:
             write_partition(self._groups, partition, part)
         return int(groups.num_rows)
 
-    def _round(self, edges: str, stars: str) -> int:
+    def _round(self, engine: Engine, edges: str, stars: str) -> int:
         """Writes what a large star and a small star make of the edges; returns how many they moved."""
         partitions, url = self._partitions, shards.join(self._folder, "changed.json")
 
@@ -101,16 +104,17 @@ class Components:
             return _moved(starred)
 
         def construct(pipeline: beam.Pipeline) -> None:
-            by_end = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByEnd")
-            by_larger = ExchangeByPartition(self._engine.exchange_carrier, self._scratch, "ByLargerEnd")
-            ends = pipeline | Tasks(range(partitions)) | "Ends" >> beam.Map(send_both) | by_end
+            carrier, share = engine.exchange_carrier, 1 / (3 * partitions)
+            by_end = ExchangeByPartition(carrier, self._scratch, "ByEnd", share)
+            by_larger = ExchangeByPartition(carrier, self._scratch, "ByLargerEnd", share)
+            ends = pipeline | Tasks(range(partitions), 1 / 3) | "Ends" >> beam.Map(send_both) | by_end
             large = ends | "LargeStar" >> beam.Map(_large_star)
             sent = large | "Larger" >> beam.Map(send_larger) | by_larger
             small = sent | "SmallStar" >> beam.Map(_small_star)
             outcomes = (large | "LargeMoved" >> beam.Map(_moved), small | "Write" >> beam.Map(write))
             _ = outcomes | beam.Flatten() | Gather(url)
 
-        self._engine.run("near: components", construct)
+        engine.run("near: components", construct)
         return sum_outcomes(url, "changed")
 
     def _name_groups(self, stars: str) -> int:
@@ -130,7 +134,7 @@ class Components:
             received = pipeline | Tasks(range(partitions)) | "Stars" >> beam.Map(send) | exchange
             _ = received | "Write" >> beam.Map(write) | Gather(url)
 
-        self._engine.run("near: groups", construct)
+        self._engine.part(1, 1).run("near: groups", construct)
         return sum_outcomes(url, "documents")
 
 

@@ -80,8 +80,9 @@ def run_contamination(
     version = shards.file_record(folder, "items.parquet").checksum
     reader = Survivors(config, clean, tuple(found))
     search = _Search(config.decontaminate, reader, folder, version, num_partitions(len(refs)))
-    grams = search.run_find(engine, refs)
-    outcomes = search.run_decide(engine, refs)
+    finding, deciding = engine.parts(9, 1)
+    grams = search.run_find(finding, refs)
+    outcomes = search.run_decide(deciding, refs)
     return {
         "removed": sum(outcome["removed"] for outcome in outcomes),
         "grams_met": sum(outcome["met"] for outcome in grams),
@@ -109,8 +110,9 @@ class _Search:
         carrier, url = engine.exchange_carrier, shards.join(self.folder, "grams.json")
 
         def construct(pipeline: beam.Pipeline) -> None:
-            exchange = ExchangeByPartition(carrier, shards.join(self.folder, "scratch"), "CountsByGram")
-            met = pipeline | Tasks(refs) | "Find" >> beam.Map(self._find) | exchange
+            scratch, share = shards.join(self.folder, "scratch"), 0.1 / self.num_partitions
+            exchange = ExchangeByPartition(carrier, scratch, "CountsByGram", share)
+            met = pipeline | Tasks(refs, 0.9) | "Find" >> beam.Map(self._find) | exchange
             _ = met | "Count" >> beam.Map(self._count) | Gather(url)
 
         engine.run("contamination: find", construct)

@@ -22,6 +22,8 @@ from finpile_pipelines.survivors import scope_of
 
 _MIN_PARTITIONS = 2
 _MAX_PARTITIONS = 4096
+#: Of the stage's work; the rest is reading and hashing.
+_DECIDING = 0.2
 
 
 def num_partitions(num_shards: int) -> int:
@@ -74,8 +76,9 @@ def remove_equal(
         return decision_table(exact.find_duplicates(group[1], reason), stage)
 
     def construct(pipeline: beam.Pipeline) -> None:
-        exchange = ExchangeByPartition(carrier, scratch, "ByDigest")
-        decided = pipeline | Tasks(refs) | "Digest" >> beam.Map(send) | exchange | "Decide" >> beam.Map(decide)
+        exchange = ExchangeByPartition(carrier, scratch, "ByDigest", _DECIDING / partitions)
+        sent = pipeline | Tasks(refs, 1 - _DECIDING) | "Digest" >> beam.Map(send)
+        decided = sent | exchange | "Decide" >> beam.Map(decide)
         _ = decided | WriteDecisions(engine, folder) | Gather(shards.join(folder, "tasks.json"))
 
     engine.run(label, construct)

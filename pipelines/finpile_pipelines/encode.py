@@ -42,7 +42,8 @@ def run(
     """
     train_bytes = sum(file["text_bytes"] for file in files)
     partitions = max(1, -(-train_bytes // STREAM_BYTES))
-    lengths = _write_streams(engine, files, partitions, tree, folder)
+    encoding, writing = engine.parts(9, 1)
+    lengths = _write_streams(encoding, files, partitions, tree, folder)
     per_shard = max(1, SHARD_TOKENS // sequence_length)
     ranges = cut_points([length for _, length in lengths], sequence_length, per_shard)
     if not ranges:
@@ -51,7 +52,7 @@ def run(
             f"the training documents give {total} tokens, fewer than one sequence of {sequence_length}: "
             "lower tokens.sequence_length or add documents"
         )
-    written = _write_shards(engine, ranges, lengths, sequence_length, tree, folder)
+    written = _write_shards(writing, ranges, lengths, sequence_length, tree, folder)
     num_tokens = sum(length for _, length in lengths)
     return {
         "statistics": shards.read_json(shards.join(folder, "statistics.json")),
@@ -98,10 +99,11 @@ def _write_streams(
         return {"name": name, "length": len(stream)}
 
     def construct(pipeline: beam.Pipeline) -> None:
-        tasks = Tasks(file["path"] for file in files)
+        tasks = Tasks((file["path"] for file in files), 0.8, [file["text_bytes"] for file in files])
         encoded = pipeline | tasks | "Encode" >> beam.Map(encode_task, tree, partitions)
         ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.Map(_counts)
-        exchange = ExchangeByPartition(engine.exchange_carrier, shards.join(folder, "scratch"), "ByDigest")
+        scratch = shards.join(folder, "scratch")
+        exchange = ExchangeByPartition(engine.exchange_carrier, scratch, "ByDigest", 0.2 / partitions)
         _ = ids | exchange | "Stream" >> beam.Map(write) | Gather(shards.join(folder, "streams.json"))
         _ = counts | "GatherCounts" >> Gather(shards.join(folder, "statistics.json"))
 

@@ -12,7 +12,7 @@ workers share no disk.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from apache_beam.coders import Coder
 
 from finpile import shards
 from finpile_pipelines.coders import table_from_bytes, table_to_bytes
+from finpile_pipelines.shares import counted
 
 Carrier = Literal["files", "shuffle"]
 
@@ -80,23 +81,32 @@ class ExchangeByPartition(beam.PTransform):
     """`Parcels` in; `(partition, table)` out, a table's rows ordered by origin, then as they were sent.
 
     Several collections may send to the same partitions. (Flattened before, they would meet in the runner as tables.)
+    What follows on one partition is `share` of the pipeline's work.
     """
 
-    def __init__(self, carrier: Carrier, scratch: str, label: str) -> None:
+    def __init__(self, carrier: Carrier, scratch: str, label: str, share: float = 0.0) -> None:
         super().__init__(label)
         self._carrier = carrier
+        self._share = share
         self._scratch = shards.join(scratch, label)
 
     def expand(
         self, parcels: beam.PCollection[Parcels] | tuple[beam.PCollection[Parcels], ...]
     ) -> beam.PCollection[tuple[int, pa.Table]]:
         send: beam.DoFn = _SendFiles(self._scratch) if self._carrier == "files" else _SendBytes()
-        receive = _receive_files if self._carrier == "files" else _receive_bytes
+        receive: Receive = _receive_files if self._carrier == "files" else _receive_bytes
         senders = parcels if isinstance(parcels, tuple) else (parcels,)
         sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
         met = sent[0] if len(sent) == 1 else sent | beam.Flatten()
-        received = beam.Map(receive).with_output_types(tuple[int, pa.Table])
+        received = beam.FlatMap(_counted, receive, self._share).with_output_types(tuple[int, pa.Table])
         return met | "Group" >> beam.GroupByKey() | "Receive" >> received
+
+
+Receive = Callable[[tuple[int, Iterable[Any]]], tuple[int, pa.Table]]
+
+
+def _counted(group: tuple[int, Iterable[Any]], receive: Receive, share: float) -> Iterator[tuple[int, pa.Table]]:
+    yield from counted(share, map(receive, [group]))
 
 
 class _SendFiles(beam.DoFn):

@@ -8,6 +8,7 @@ imported and lives as long as the launcher (`finpile_pipelines.nursery`): a pipe
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -21,7 +22,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import apache_beam as beam
@@ -40,7 +41,8 @@ _STAND_IN = Path(__file__).with_name("stand_in.py")
 #: Name that Beam gives to the threads that wait for its worker processes.
 _BEAM_WORKER_THREAD = "run_worker"
 _POLL_SECONDS = 0.1
-_COUNTS = struct.Struct("<qq")
+#: Documents, bytes, and the share of the pipeline's work.
+_COUNTS = struct.Struct("<qqd")
 #: The last line of a traceback, and what Beam appends to a message.
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Died|Exit|Interrupt)\b")
 _WHILE = re.compile(r" \[while running '.*'\]\"?$")
@@ -55,6 +57,12 @@ class Progress:
     size_bytes: int
     memory_bytes: int
     """Resident memory of launcher and workers, now."""
+    share: float = 0.0
+    """Of the stage's work that is done, from 0 to 1."""
+    pass_share: float = 0.0
+    """Of the work of the pipeline that runs; a stage may need several."""
+    note: str = ""
+    """What a task does now; empty where tasks do not say."""
 
 
 Watch = Callable[[str, Progress], None]
@@ -101,40 +109,69 @@ def run(
                     "--workers if memory is short"
                 )
             if watch is not None:
-                watch(label, Progress(*board.read(), _memory_bytes()))
+                watch(label, board.progress())
             thread.join(_POLL_SECONDS)
+        if watch is not None and not failures:
+            watch(label, replace(board.progress(), share=1.0, pass_share=1.0))
     if failures:
         raise _explain(label, failures[0]) from failures[0]
 
 
-def report_progress(num_documents: int, size_bytes: int) -> None:
-    """Called by tasks: adds to this process's counts, which the launcher reads. Costs one small write."""
-    folder = os.environ.get(_BOARD_VARIABLE)
-    if folder is None:
-        return
+def report_progress(num_documents: int, size_bytes: int, share: float = 0.0) -> None:
+    """Called by tasks: adds to this process's counts, which the launcher reads. Costs one small write.
+
+    `share` is that of the pipeline's work; tasks leave it to `finpile_pipelines.shares`.
+    """
     with _LOCK:
         _DONE[0] += num_documents
         _DONE[1] += size_bytes
-        try:
-            Path(folder, str(os.getpid())).write_bytes(_COUNTS.pack(*_DONE))
-        except OSError:
-            return  # the run that asked for it is over
+        _DONE[2] += share
+        _post("", _COUNTS.pack(*_DONE))
+
+
+def report_note(note: str) -> None:
+    """Called by tasks: says in a few words what this process does now. Costs one small write."""
+    _post(_NOTE_SUFFIX, note.encode())
+
+
+def _post(suffix: str, content: bytes) -> None:
+    folder = os.environ.get(_BOARD_VARIABLE)
+    if folder is None:
+        return
+    with contextlib.suppress(OSError):  # the run that asked for it is over
+        Path(folder, f"{os.getpid()}{suffix}").write_bytes(content)
 
 
 _LOCK = threading.Lock()
-_DONE = [0, 0]
+_DONE = [0, 0, 0.0]
+_NOTE_SUFFIX = ".note"
 
 
 class _Board:
-    """The folder where worker processes post their counts."""
+    """The folder where worker processes post their counts and notes. A post that is being written is read as before."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
+        self._counts: dict[str, tuple[int, int, float]] = {}
+        self._note = ""
 
-    def read(self) -> tuple[int, int]:
-        posts = [path.read_bytes() for path in self._folder.glob("*")]
-        counts = [_COUNTS.unpack(post) for post in posts if len(post) == _COUNTS.size]
-        return sum(documents for documents, _ in counts), sum(size for _, size in counts)
+    def progress(self) -> Progress:
+        """Of the pipeline; its share is that of the stage where no other pipeline belongs to it."""
+        for path in self._folder.glob("*"):
+            if not path.suffix and len(post := path.read_bytes()) == _COUNTS.size:
+                self._counts[path.name] = _COUNTS.unpack(post)
+        notes = sorted(self._folder.glob(f"*{_NOTE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+        self._note = (notes[-1].read_text("utf-8", "replace") if notes else "") or self._note
+        counts = self._counts.values()
+        share = min(1.0, sum(share for _, _, share in counts))
+        return Progress(
+            num_documents=sum(documents for documents, _, _ in counts),
+            size_bytes=sum(size for _, size, _ in counts),
+            memory_bytes=_memory_bytes(),
+            share=share,
+            pass_share=share,
+            note=self._note,
+        )
 
 
 @contextmanager
@@ -142,7 +179,7 @@ def _board() -> Iterator[_Board]:
     with tempfile.TemporaryDirectory(prefix="finpile-progress-") as folder:
         os.environ[_BOARD_VARIABLE] = folder
         os.environ[LAUNCHER_VARIABLE] = str(os.getpid())
-        _DONE[:] = [0, 0]
+        _DONE[:] = [0, 0, 0.0]
         try:
             yield _Board(folder)
         finally:

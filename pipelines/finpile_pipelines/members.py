@@ -69,16 +69,17 @@ class Members:
     def _run_in_pipeline(self, engine: Engine, stage: str) -> None:
         carrier, scratch = engine.exchange_carrier, self._at("scratch")
 
-        def exchange(label: str) -> ExchangeByPartition:
-            return ExchangeByPartition(carrier, scratch, label)
+        def exchange(label: str, partitions: int) -> ExchangeByPartition:
+            return ExchangeByPartition(carrier, scratch, label, 0.2 / partitions)
 
         def construct(pipeline: beam.Pipeline) -> None:
-            sent = pipeline | "Shards" >> Tasks(self.shard_indices) | "Numbers" >> beam.Map(self._send_numbers)
-            found = sent | exchange("ByNumber") | "Members" >> beam.Map(self._send_members)
-            routed = pipeline | "Ranges" >> Tasks(range(self.num_ranges)) | "Pairs" >> beam.Map(self._send_pairs)
+            num_shards, num_ranges = len(self.shard_indices), self.num_ranges
+            sent = pipeline | "Shards" >> Tasks(self.shard_indices, 0.2) | "Numbers" >> beam.Map(self._send_numbers)
+            found = sent | exchange("ByNumber", num_ranges) | "Members" >> beam.Map(self._send_members)
+            routed = pipeline | "Ranges" >> Tasks(range(num_ranges), 0.2) | "Pairs" >> beam.Map(self._send_pairs)
             outcomes = (
-                found | exchange("MembersByShard") | "WriteMembers" >> beam.Map(self._write_members),
-                routed | exchange("PairsByGroup") | "WritePairs" >> beam.Map(self._write_pairs),
+                found | exchange("MembersByShard", num_shards) | "WriteMembers" >> beam.Map(self._write_members),
+                routed | exchange("PairsByGroup", num_ranges) | "WritePairs" >> beam.Map(self._write_pairs),
             )
             _ = outcomes | beam.Flatten() | Gather(self._at("members.json"))
 

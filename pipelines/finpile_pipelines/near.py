@@ -33,6 +33,8 @@ from finpile_pipelines.shardrefs import ShardRef
 from finpile_pipelines.survivors import Survivors
 
 _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
+#: Of the stage's work: keys and pairs, connected groups, their members, comparing texts.
+_WORKS = (0.6, 0.05, 0.05, 0.3)
 _LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
 
 
@@ -104,16 +106,17 @@ class NearStage:
 
     def run(self, edges_in_memory: int = EDGES_IN_MEMORY) -> dict[str, int]:
         """Takes all steps; returns counts."""
-        counts = self.pair()
+        pairing, joining, gathering, deciding = self._engine.parts(*_WORKS)
+        counts = self.pair(pairing)
         num_pairs = counts["candidate_pairs"]
-        components = Components(self._engine, self._folder, self._partitions)
+        components = Components(joining, self._folder, self._partitions)
         counts["grouped_documents"] = components.run(num_pairs, edges_in_memory)
-        self._members.run(self._engine, self._comparison.stage, in_memory=num_pairs <= edges_in_memory)
-        counts |= self.decide()
+        self._members.run(gathering, self._comparison.stage, in_memory=num_pairs <= edges_in_memory)
+        counts |= self.decide(deciding)
         shards.remove_tree(self._at("scratch"))
         return counts
 
-    def pair(self) -> dict[str, int]:
+    def pair(self, engine: Engine) -> dict[str, int]:
         """Writes where a shard's documents stand, and the candidate pairs of each range of numbers; returns counts."""
         near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("pairs.json")
         places, pairs = self._at("places"), self._at("pairs")
@@ -136,16 +139,16 @@ class NearStage:
             return {"partition": received[0], "pairs": distinct.num_rows}
 
         def construct(pipeline: beam.Pipeline) -> None:
-            buckets = pipeline | Tasks(self._refs) | "Keys" >> beam.Map(send) | self._exchange("ByBandKey")
+            buckets = pipeline | Tasks(self._refs, 0.7) | "Keys" >> beam.Map(send) | self._exchange("ByBandKey", 0.2)
             paired = buckets | "Pairs" >> beam.Map(pair)
-            sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber")
+            sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber", 0.1)
             outcomes = (sent | "Distinct" >> beam.Map(write), paired | "Large" >> beam.Map(_num_large))
             _ = outcomes | beam.Flatten() | Gather(url)
 
-        self._engine.run(f"{self._comparison.stage}: keys", construct)
+        engine.run(f"{self._comparison.stage}: keys", construct)
         return {"candidate_pairs": sum_outcomes(url, "pairs"), "large_buckets": sum_outcomes(url, "large_buckets")}
 
-    def decide(self) -> dict[str, int]:
+    def decide(self, engine: Engine) -> dict[str, int]:
         """Brings each group's texts together and writes the decisions by shard; returns counts."""
         near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("tasks.json")
         members = self._members
@@ -160,19 +163,20 @@ class NearStage:
             return decision_table(decisions, comparison.stage), {"partition": received[0], **counts}
 
         def construct(pipeline: beam.Pipeline) -> None:
-            grouped = pipeline | Tasks(self._refs) | "Texts" >> beam.Map(send) | self._exchange("ByGroup")
+            grouped = pipeline | Tasks(self._refs, 0.3) | "Texts" >> beam.Map(send) | self._exchange("ByGroup", 0.7)
             resolved = grouped | "Resolve" >> beam.Map(resolve)
             decided, counted = resolved | "Decisions" >> beam.Map(_decisions), resolved | "Counts" >> beam.Map(_counts)
             _ = (decided | WriteDecisions(self._engine, self._folder), counted) | beam.Flatten() | Gather(url)
 
-        self._engine.run(f"{self._comparison.stage}: verify", construct)
+        engine.run(f"{self._comparison.stage}: verify", construct)
         return {name: sum_outcomes(url, name) for name in ("compared_pairs", "verified_pairs", "removed")}
 
     def _at(self, name: str) -> str:
         return shards.join(self._folder, name)
 
-    def _exchange(self, label: str) -> ExchangeByPartition:
-        return ExchangeByPartition(self._engine.exchange_carrier, self._at("scratch"), label)
+    def _exchange(self, label: str, share: float) -> ExchangeByPartition:
+        carrier, scratch = self._engine.exchange_carrier, self._at("scratch")
+        return ExchangeByPartition(carrier, scratch, label, share / self._partitions)
 
 
 def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[pa.Table, pa.Table]:

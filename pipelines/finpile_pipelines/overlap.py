@@ -48,11 +48,12 @@ def run_overlap(
         return dict(NOT_ASKED)
     windows, near = result_folders(folder)
     reader = Survivors(config, clean, tuple(found))
-    num_shared = _Windows(config, overlap, tuple(refs), reader, windows).run(engine)
+    by_windows, by_keys = engine.parts(1, 1) if overlap.near is not None else engine.parts(1, 0)
+    num_shared = _Windows(config, overlap, tuple(refs), reader, windows).run(by_windows)
     num_near = 0
     if overlap.near is not None:
         left = Survivors(config, clean, (*found, windows))
-        num_near = NearStage(engine, overlap.near, refs, _Sides(left, config.heldout), near).run()["removed"]
+        num_near = NearStage(by_keys, overlap.near, refs, _Sides(left, config.heldout), near).run()["removed"]
     return {"removed": num_shared + num_near, "shared_text": num_shared, "near_duplicates": num_near}
 
 
@@ -73,16 +74,17 @@ class _Windows:
 
     def run(self, engine: Engine) -> int:
         """Writes decisions; returns how many."""
+        asking, matching, deciding = engine.parts(4, 4, 2)
         steps = ("minimizers", self._send_minimizers), ("shared", _on_both_sides)
-        there_and_back(engine, self.refs, self.folder, "overlap: minimizers", *steps)
+        there_and_back(asking, self.refs, self.folder, "overlap: minimizers", *steps)
         steps = ("contexts", self._send_contexts), ("matches", self._match)
-        there_and_back(engine, self.refs, self.folder, "overlap: contexts", *steps)
+        there_and_back(matching, self.refs, self.folder, "overlap: contexts", *steps)
 
         def construct(pipeline: beam.Pipeline) -> None:
             outcomes = pipeline | Tasks(self.refs) | "Decide" >> beam.Map(self._decide)
             _ = outcomes | Gather(shards.join(self.folder, "decided.json"))
 
-        engine.run("overlap: decide", construct)
+        deciding.run("overlap: decide", construct)
         return sum(outcome["removed"] for outcome in shards.read_json(shards.join(self.folder, "decided.json")))
 
     def _send_minimizers(self, ref: ShardRef) -> Parcels:

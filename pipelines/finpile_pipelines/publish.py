@@ -119,17 +119,17 @@ def run(
 
     def construct(pipeline: beam.Pipeline) -> None:
         carrier, scratch = engine.exchange_carrier, shards.join(folder, "scratch")
-        applied = pipeline | Tasks(refs) | "Apply" >> beam.Map(apply)
-        earlier = pipeline | "LedgerFiles" >> Tasks(ledger_files) | "Forward" >> beam.Map(forward)
+        applied = pipeline | Tasks(refs, 0.4) | "Apply" >> beam.Map(apply)
+        earlier = pipeline | "LedgerFiles" >> Tasks(ledger_files, 0.05) | "Forward" >> beam.Map(forward)
         documents = (
             applied
             | "Documents" >> beam.Map(_documents)
-            | ExchangeByPartition(carrier, scratch, "DocumentsByPart")
+            | ExchangeByPartition(carrier, scratch, "DocumentsByPart", 0.5 / max(1, len(document_parts)))
             | "WriteDocuments" >> beam.Map(write_documents)
         )
         ledger = (
             (applied | "Ledger" >> beam.Map(_ledger), earlier)
-            | ExchangeByPartition(carrier, scratch, "LedgerByPart")
+            | ExchangeByPartition(carrier, scratch, "LedgerByPart", 0.05 / max(1, len(ledger_parts)))
             | "WriteLedger" >> beam.Map(write_ledger)
         )
         _ = (documents, ledger) | "All" >> beam.Flatten() | Gather(results)

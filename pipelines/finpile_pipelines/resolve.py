@@ -83,13 +83,14 @@ def _resolve_in_pipeline(engine: Engine, indices: Sequence[int], found: Sequence
         return group[0], _redirected(group[1], _decided_on(group[0], found))
 
     def construct(pipeline: beam.Pipeline) -> None:
-        waiting = pipeline | Tasks(indices) | "Decided" >> beam.Map(decided)
+        share = 1 / (1 + MOST_REDIRECTS)
+        waiting = pipeline | Tasks(indices, share) | "Decided" >> beam.Map(decided)
         final: tuple[beam.PCollection[pa.Table], ...] = ()
         for number in range(MOST_REDIRECTS):
             parts = (
                 waiting
                 | f"ByKept{number}" >> beam.Map(_meeting_parcels)
-                | ExchangeByPartition(carrier, scratch, f"ByMiddle{number}")
+                | ExchangeByPartition(carrier, scratch, f"ByMiddle{number}", share / max(1, len(indices)))
                 | f"Redirect{number}" >> beam.Map(redirect)
             )
             final = (*final, parts | f"Final{number}" >> beam.Map(_final))

@@ -48,11 +48,12 @@ def there_and_back(
         return {"origin": str(group[0]), "size_bytes": group[1].nbytes, "tallied": tallied}
 
     def construct(pipeline: beam.Pipeline) -> None:
-        sent = pipeline | Tasks(refs) | "Send" >> beam.Map(send)
+        sent = pipeline | Tasks(refs, 0.6) | "Send" >> beam.Map(send)
         _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(shards.join(folder, f"{there}.json"))
-        answered = sent | ExchangeByPartition(carrier, scratch, f"{there.title()}ByHash") | "Answer" >> beam.Map(reply)
-        returned = answered | ExchangeByPartition(carrier, scratch, f"{back.title()}ByShard")
-        _ = returned | "Write" >> beam.Map(write) | Gather(shards.join(folder, f"{back}.json"))
+        asked = ExchangeByPartition(carrier, scratch, f"{there.title()}ByHash", 0.3 / num_partitions(len(refs)))
+        returned = ExchangeByPartition(carrier, scratch, f"{back.title()}ByShard", 0.1 / max(1, len(refs)))
+        answered = sent | asked | "Answer" >> beam.Map(reply) | returned
+        _ = answered | "Write" >> beam.Map(write) | Gather(shards.join(folder, f"{back}.json"))
 
     engine.run(label, construct)
     shards.remove_tree(scratch)

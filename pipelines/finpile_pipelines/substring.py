@@ -68,13 +68,15 @@ def run_substring(
     if substring is None:
         return {**NOT_ASKED, "rounds": 0}
     alphabet = open_alphabet(substring, config.root)
+    cutting, comparing = engine.parts(19, 1)
     text_bytes = exchanged = 0
     rounds: list[Mapping[str, int]] = []
     while True:
         before = _round_folder(folder, len(rounds)) if rounds else None
         reader = Survivors(config, clean, (*found, before) if before else tuple(found))
         here = _round_folder(folder, len(rounds) + 1)
-        counts = _Round(substring, alphabet, tuple(refs), reader, before, here, len(rounds) + 1).run(engine)
+        part = cutting.part(*_work_of_round(len(rounds), substring.rounds))
+        counts = _Round(substring, alphabet, tuple(refs), reader, before, here, len(rounds) + 1).run(part)
         text_bytes = text_bytes or counts["text_bytes"]
         exchanged += counts["exchanged_bytes"]
         if counts["cut_bytes"] == 0 or len(rounds) == substring.rounds:
@@ -85,7 +87,7 @@ def run_substring(
     duplicates = 0
     if rounds:
         left = Survivors(config, clean, (*found, _round_folder(folder, len(rounds))))
-        duplicates = remove_equal_remains(engine, config, refs, left, _left_folder(folder))
+        duplicates = remove_equal_remains(comparing, config, refs, left, _left_folder(folder))
     return {
         "rounds": len(rounds),
         "removed": emptied + too_short + duplicates,
@@ -107,6 +109,16 @@ def span_folder(folder: str, counts: Mapping[str, Any]) -> str:
 def decision_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
     """Where the decisions of a stage with these counts are."""
     return [_round_folder(folder, counts["rounds"]), _left_folder(folder)]
+
+
+def _work_of_round(number: int, asked: int | str) -> tuple[float, float]:
+    """Where the work of a round (numbered from 0) begins and ends in that of the stage; the last only measures.
+
+    Of rounds to a fixpoint each takes half of what is left, since nobody knows how many there will be.
+    """
+    if isinstance(asked, int):
+        return number / (asked + 1), (number + 1) / (asked + 1)
+    return 1 - 0.5**number, 1 - 0.5 ** (number + 1)
 
 
 def _round_folder(folder: str, number: int) -> str:
@@ -131,9 +143,10 @@ class _Round:
     number: int
 
     def run(self, engine: Engine) -> dict[str, int]:
-        known = self._share(engine)
-        self._match(engine, known)
-        outcomes = self._cut(engine, known)
+        asking, matching, cutting = engine.parts(4, 4, 2)
+        known = self._share(asking)
+        self._match(matching, known)
+        outcomes = self._cut(cutting, known)
         steps = ["contexts", "matches", *(step for names in zip(*map(_names, known), strict=True) for step in names)]
         return {
             **{name: sum(outcome[name] for outcome in outcomes) for name in _COUNTED},
@@ -146,7 +159,9 @@ class _Round:
         Returns the sizes of the pieces whose keys were written, largest first.
         """
         known: tuple[int, ...] = (substrings.WHOLE,)
-        while self._share_next(engine, known) and known[-1] > substrings.SLICES[-1]:
+        while self._share_next(engine.part(1 - 0.2 ** (len(known) - 1), 1 - 0.2 ** len(known)), known):
+            if known[-1] <= substrings.SLICES[-1]:
+                break
             known = (*known, known[-1] // 2)
         return known
 

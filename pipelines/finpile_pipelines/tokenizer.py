@@ -32,6 +32,8 @@ from finpile_pipelines.unigram.whole_text import refit, train_globally
 #: What the training tells of itself.
 TRAINING_FILE = "training.json"
 OUTPUTS = (*FILES, MERGED_MODEL, TRAINING_FILE)
+#: Of the work of each mode: counting, the first model, EM on all text.
+_WORKS = {"split-merge": (3, 17, 0), "refit": (3, 12, 5), "global": (3, 17, 0)}
 _ALGORITHMS = {
     "split-merge": "unigram, split and merge",
     "refit": "unigram, split and merge, then EM on all text",
@@ -76,8 +78,10 @@ def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig,
         domain_bytes[row_of(file["path"])] += file["text_bytes"]
     if not chosen:
         raise RunError("no documents are left to train a tokenizer on: see the reasons in removed/")
-    paths = sorted(shards.join(tree.root, file["path"]) for file in chosen)
-    return TrainingTexts(tuple(map(PublishedFile, paths)), plan_domains(domain_bytes, config.chunks))
+    sizes = {shards.join(tree.root, file["path"]): file["text_bytes"] for file in chosen}
+    paths = sorted(sizes)
+    domains = plan_domains(domain_bytes, config.chunks)
+    return TrainingTexts(tuple(map(PublishedFile, paths)), domains, tuple(sizes[path] for path in paths))
 
 
 def train(run: TrainingRun, texts: TrainingTexts) -> Training:
@@ -86,13 +90,16 @@ def train(run: TrainingRun, texts: TrainingTexts) -> Training:
     Raises: RunError where there is no text.
     """
     config = run.config
-    chunks = count_texts(run, texts)
+    counting, modelling, refitting = run.parts(*_WORKS[config.mode])
+    chunks = count_texts(counting, texts)
     if not chunks:
         raise RunError("no training document is left to train a tokenizer on: all of them are held out or removed")
-    merged, told = _train_globally(run, chunks) if config.mode == "global" else _split_and_merge(run, texts, chunks)
+    first_model = _train_globally if config.mode == "global" else _split_and_merge
+    merged, told = first_model(modelling, texts, chunks)
     model = merged
     if config.mode == "refit":
-        model = refit(run, partition_counts(run, chunks), merged)
+        partitioning, fitting = refitting.parts(1, 9)
+        model = refit(fitting, partition_counts(partitioning, chunks), merged)
         told["objective"] = list(model.objective)
     vocabulary = prune_to(model, config.vocab_size)
     about = {
@@ -117,11 +124,16 @@ def write_training(training: Training, url: str) -> None:
 def _split_and_merge(
     run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]
 ) -> tuple[UnigramModel, dict[str, Any]]:
-    models = train_chunks(run, chunks)
+    training, merging = run.parts(19, 1)
+    models = train_chunks(training, chunks)
     told = {"chunk_vocab_size": run.config.chunk_vocab_size, "chunks": [model.to_json() for model in models]}
-    return merge_chunks(run, texts, chunks), told
+    return merge_chunks(merging, texts, chunks), told
 
 
-def _train_globally(run: TrainingRun, chunks: Sequence[Chunk]) -> tuple[UnigramModel, dict[str, Any]]:
-    model = train_globally(run, partition_counts(run, chunks))
+def _train_globally(
+    run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]
+) -> tuple[UnigramModel, dict[str, Any]]:
+    del texts
+    partitioning, fitting = run.parts(1, 19)
+    model = train_globally(fitting, partition_counts(partitioning, chunks))
     return model, {"objective": list(model.objective), "chunks": [chunk.to_json() for chunk in chunks]}

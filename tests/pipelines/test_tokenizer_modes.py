@@ -330,7 +330,7 @@ def test_expectation_maximisation_by_plain_ratios_never_worsens(run_of: Callable
     run, partitions = run_of(20_000)
     state = find_all_seeds(run, partitions, seed_size=300)
     write_lattices(run, partitions, state.pieces)
-    text = PartitionedText(run, partitions, state.pieces)
+    text = PartitionedText(run, partitions, state.pieces, lambda state: 4 - state.num_updates)
     objective = []
     for _ in range(4):
         expected = text.expectation(state)

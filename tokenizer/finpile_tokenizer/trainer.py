@@ -112,6 +112,15 @@ class UnigramTrainer:
             return self.seed_size
         return min(max(SEED_SIZE, SEEDS_PER_PIECE * max(sizes)), MOST_SEEDS)
 
+    def steps_left(self, state: TrainingState) -> int:
+        """Updates and prunings from this state to a model of `vocab_size`, for the progress of a training."""
+        num_steps, num_pieces = NUM_SUB_ITERATIONS - state.num_updates, state.num_pieces
+        wanted = int(HEADROOM * self.vocab_size)
+        while num_pieces > wanted:
+            num_pieces = max(wanted, int(SHRINKING_FACTOR * num_pieces))
+            num_steps += 1 + NUM_SUB_ITERATIONS
+        return num_steps
+
     def _begin(self, counts: PretokenCounts, sizes: Sequence[int]) -> tuple[InMemoryText, TrainingState]:
         _check(counts, sizes)
         seeds = find_seeds(

@@ -19,6 +19,7 @@ from finpile_pipelines.dedup import digest_bits
 from finpile_pipelines.engine import Tasks
 from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
 from finpile_pipelines.local import report_progress
+from finpile_pipelines.shares import report_part
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.texts import Domain, Label, TextFile, TrainingTexts
 
@@ -55,7 +56,7 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
     labels = {
         domain.first_chunk + index: domain.label for domain in texts.domains for index in range(domain.num_chunks)
     }
-    folder = run.folder
+    folder, sizes = run.folder, texts.sizes or (0,) * len(texts.files)
 
     def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
         number, table = group
@@ -70,8 +71,9 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
         }
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByChunk")
-        counted = pipeline | Tasks(enumerate(texts.files)) | "Count" >> beam.FlatMap(_count_file, domains)
+        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByChunk", 0.2 / len(labels))
+        tasks = Tasks(enumerate(zip(texts.files, sizes, strict=True)), 0.8, sizes)
+        counted = pipeline | tasks | "Count" >> beam.FlatMap(_count_file, domains)
         return counted | exchange | "Write" >> beam.Map(write)
 
     rows = run.step("count", construct, lambda rows: f"{len(rows)} chunks")
@@ -118,9 +120,10 @@ def own_array(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return numbers
 
 
-def _count_file(task: tuple[int, TextFile], domains: Mapping[Label, Domain]) -> Iterator[Parcels]:
+def _count_file(task: tuple[int, tuple[TextFile, int]], domains: Mapping[Label, Domain]) -> Iterator[Parcels]:
     """The pretoken counts of one file's texts, for each chunk that they belong to, block by block."""
-    number, file = task
+    number, (file, size_bytes) = task
+    done = 0
     for block, (label, arrays) in enumerate(_blocks(file)):
         if label not in domains:
             continue
@@ -130,6 +133,8 @@ def _count_file(task: tuple[int, TextFile], domains: Mapping[Label, Domain]) -> 
         parts = split_by_partition(table, chunk)
         counts = {name: counts_table(count_pretokens(part["text"])) for name, part in parts.items()}
         report_progress(table.num_rows, table["text"].nbytes)
+        done += table["text"].nbytes
+        report_part(done / max(size_bytes, done))
         yield Parcels(f"{number:06d}-{block:06d}", {name: part for name, part in counts.items() if part.num_rows})
 
 

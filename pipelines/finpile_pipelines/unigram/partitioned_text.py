@@ -7,7 +7,7 @@ many partitions, files or workers there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import apache_beam as beam
@@ -51,7 +51,8 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
         return {"number": partition.number}
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        return pipeline | Tasks(partitions) | "Lattices" >> beam.Map(find)
+        tasks = Tasks(partitions, sizes=[partition.num_bytes for partition in partitions])
+        return pipeline | tasks | "Lattices" >> beam.Map(find)
 
     narrow.step("lattices", construct, lambda rows: f"{len(pieces):,} pieces")
 
@@ -74,13 +75,22 @@ def _lattices_url(folder: str, number: int) -> str:
 class PartitionedText:
     """A text whose lattices stand on disk, in partitions: a `finpile_tokenizer.training_text.TrainingText`.
 
-    Each answer is one pipeline: a state goes to the workers as a file, and sums come back as one.
+    Each answer is one pipeline: a state goes to the workers as a file, and sums come back as one. `steps_left` is how
+    many answers the training needs from a state on, for the progress that is shown.
     """
 
-    def __init__(self, run: TrainingRun, partitions: Sequence[Partition], pieces: pa.LargeBinaryArray) -> None:
+    def __init__(
+        self,
+        run: TrainingRun,
+        partitions: Sequence[Partition],
+        pieces: pa.LargeBinaryArray,
+        steps_left: Callable[[TrainingState], int],
+    ) -> None:
         self.num_bytes = sum(partition.num_bytes for partition in partitions)
         self._run = run
         self._partitions = tuple(partitions)
+        self._steps_left = steps_left
+        self._num_steps = 0
         self._numbers = np.arange(len(pieces))
         self._lattices, self._places = _own_lattices(pieces)
         shards.write_parquet(run.url("links.parquet"), pa.table({"link": self._lattices.links}))
@@ -105,15 +115,22 @@ class PartitionedText:
         run.listen(StepEvent(question, "running"))
         shards.write_parquet(state_url, pa.table({"number": state.numbers, "log_prob": state.log_probs}))
         narrow, num_threads = run.narrowed(len(self._partitions))
+        engine = narrow.engine.part(*self._work_of_step(state))
         answer = _Answering(question, run.folder, state_url, scale_for(self.num_bytes), num_threads)
 
         def construct(pipeline: beam.Pipeline) -> None:
-            answers = pipeline | Tasks(self._partitions) | "Answer" >> beam.ParDo(answer)
+            tasks = Tasks(self._partitions, sizes=[partition.num_bytes for partition in self._partitions])
+            answers = pipeline | tasks | "Answer" >> beam.ParDo(answer)
             _ = answers | beam.CombineGlobally(AddAnswers()) | "Write" >> beam.Map(_write_sum, sum_url)
 
-        narrow.engine.run(f"tokenizer: {question}", construct)
+        engine.run(f"tokenizer: {question}", construct)
         table = shards.read_parquet(sum_url)
         return own_array(table["count"]), float(table.schema.metadata[_LOG_LIKELIHOOD])
+
+    def _work_of_step(self, state: TrainingState) -> tuple[float, float]:
+        left = max(1, self._steps_left(state))
+        self._num_steps = self._num_steps or left
+        return 1 - left / self._num_steps, 1 - (left - 1) / self._num_steps
 
 
 _LOG_LIKELIHOOD = b"log_likelihood"

@@ -56,8 +56,9 @@ def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partitio
         return {"number": group[0], "num_bytes": counts.num_bytes}
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByPretoken")
-        return pipeline | Tasks(chunks) | "Send" >> beam.Map(send) | exchange | "Write" >> beam.Map(write)
+        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByPretoken", 0.5 / total)
+        tasks = Tasks(chunks, 0.5, [chunk.num_bytes for chunk in chunks])
+        return pipeline | tasks | "Send" >> beam.Map(send) | exchange | "Write" >> beam.Map(write)
 
     rows = run.step("partition", construct, lambda rows: f"{len(rows)} partitions")
     return sorted((Partition(**row) for row in rows), key=lambda partition: partition.number)

@@ -46,6 +46,10 @@ class TrainingRun:
         """A path below the run's folder."""
         return shards.join(self.folder, *names)
 
+    def parts(self, *works: float) -> list[TrainingRun]:
+        """The run for each of a sequence of steps, by their work: see `Engine.parts`."""
+        return [replace(self, engine=engine) for engine in self.engine.parts(*works)]
+
     def step(
         self,
         name: str,

@@ -50,8 +50,9 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
         return {"group": group[0], "strings": best.num_rows, "score": _score_at(best, -(-seed_size // num_groups))}
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByPiece")
-        return pipeline | Tasks(partitions) | "Find" >> beam.Map(send) | exchange | "Add" >> beam.Map(add)
+        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByPiece", 0.1 / num_groups)
+        tasks = Tasks(partitions, 0.9, [partition.num_bytes for partition in partitions])
+        return pipeline | tasks | "Find" >> beam.Map(send) | exchange | "Add" >> beam.Map(add)
 
     rows = narrow.step("seeds", construct, lambda rows: f"{sum(row['strings'] for row in rows):,} candidates")
     # Each group has its share of the seeds wanted at or above its score; so all seeds are at or above the least score.

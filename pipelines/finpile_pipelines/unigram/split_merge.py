@@ -11,13 +11,18 @@ from typing import Any, TypeAlias
 
 import apache_beam as beam
 from finpile_tokenizer import UnigramModel, UnigramTrainer, merge
+from finpile_tokenizer.training_state import TrainingState
 
 from finpile import shards
 from finpile_pipelines.engine import Tasks
 from finpile_pipelines.local import report_progress
+from finpile_pipelines.shares import report_part
 from finpile_pipelines.unigram.counting import Chunk, chunk_url, read_counts
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.texts import TrainingTexts
+
+#: Steps that take about as long as finding the seeds.
+_SEED_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +49,48 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
 
     def train(chunk: Chunk) -> dict[str, Any]:
         url = _model_url(folder, chunk.number)
+        progress = _ChunkProgress(trainer, chunk)
         if not shards.exists(url):
-            write_model(url, trainer.train(read_counts(chunk_url(folder, chunk.number))))
-        report_progress(0, chunk.num_bytes)
+            write_model(url, trainer.train(read_counts(chunk_url(folder, chunk.number)), listen=progress.passed))
+        progress.reach(1.0)
         model = read_model(url)
         return {"number": chunk.number, "pieces": len(model.pieces), "objective": model.objective}
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
         largest_first = sorted(chunks, key=lambda chunk: -chunk.num_bytes)
-        return pipeline | Tasks(largest_first) | "Train" >> beam.Map(train)
+        tasks = Tasks(largest_first, sizes=[chunk.num_bytes for chunk in largest_first])
+        return pipeline | tasks | "Train" >> beam.Map(train)
 
     rows = narrow.step("train", construct, lambda rows: f"{len(rows)} models")
     found = {row["number"]: row for row in rows}
     return [
         ChunkModel(chunk, found[chunk.number]["pieces"], tuple(found[chunk.number]["objective"])) for chunk in chunks
     ]
+
+
+class _ChunkProgress:
+    """Reports how far the training of one chunk is: its steps are known but for what finding the seeds takes."""
+
+    def __init__(self, trainer: UnigramTrainer, chunk: Chunk) -> None:
+        self._trainer = trainer
+        self._chunk = chunk
+        self._steps = 0
+        self._num_bytes = 0
+        report_part(0.0, f"chunk {chunk.number}: seeds")
+
+    def passed(self, state: TrainingState) -> None:
+        """After a step."""
+        left = self._trainer.steps_left(state)
+        self._steps = self._steps or left + 1 + _SEED_STEPS
+        step = f"update {state.num_updates}" if state.num_updates else "pruning"
+        self.reach(1 - left / self._steps, f"chunk {self._chunk.number}: {step}, {state.num_pieces:,} pieces")
+
+    def reach(self, share: float, note: str = "") -> None:
+        """That share of the chunk's training is done."""
+        num_bytes = max(self._num_bytes, int(share * self._chunk.num_bytes))
+        report_progress(0, num_bytes - self._num_bytes)
+        self._num_bytes = num_bytes
+        report_part(share, note)
 
 
 def merge_chunks(run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]) -> UnigramModel:
@@ -71,7 +103,7 @@ def merge_chunks(run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]
     merged_url = run.url("merged.parquet")
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        by_domain = pipeline | Tasks((part[0], part) for part in parts) | beam.CombinePerKey(MergeModels())
+        by_domain = pipeline | Tasks(((part[0], part) for part in parts), share=0.1) | beam.CombinePerKey(MergeModels())
         of_all = by_domain | beam.Map(lambda domain: (merged_url, domain[1]))
         merged = of_all | beam.CombineGlobally(MergeModels()).without_defaults()
         return merged | beam.Map(lambda url: {"pieces": len(read_model(url).pieces)})

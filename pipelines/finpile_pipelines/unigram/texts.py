@@ -88,6 +88,8 @@ class TrainingTexts:
 
     files: tuple[TextFile, ...]
     domains: tuple[Domain, ...]
+    sizes: tuple[int, ...] = ()
+    """Text bytes of each file, for the progress that is shown; none where they are not known."""
 
 
 def plan_domains(domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"]) -> tuple[Domain, ...]:
@@ -150,7 +152,11 @@ def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[Training
         domain_bytes[row["dataset"], row["source"]] += row["bytes"]
     if not +domain_bytes:
         raise InputError(f"the {len(files)} files named hold no text to train on: name files with text")
-    return TrainingTexts(tuple(files), plan_domains(+domain_bytes, run.config.chunks)), rows
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        sizes[row["file"]] += row["bytes"]
+    domains = plan_domains(+domain_bytes, run.config.chunks)
+    return TrainingTexts(tuple(files), domains, tuple(sizes[file.url] for file in files)), rows
 
 
 def _measure_file(file: TextFile) -> Iterator[dict[str, Any]]:

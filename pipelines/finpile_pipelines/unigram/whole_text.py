@@ -38,9 +38,10 @@ def train_globally(run: TrainingRun, partitions: Sequence[Partition]) -> Unigram
     """The model that `UnigramTrainer` learns from all text, of `vocab_size` pieces."""
     config = run.config
     trainer = UnigramTrainer(vocab_size=config.vocab_size, max_piece_bytes=config.max_piece_bytes)
-    first = find_all_seeds(run, partitions, seed_size=trainer.num_seeds([config.vocab_size]))
-    write_lattices(run, partitions, first.pieces)
-    text = PartitionedText(run, partitions, first.pieces)
+    seeding, preparing, fitting = run.parts(3, 1, 16)
+    first = find_all_seeds(seeding, partitions, seed_size=trainer.num_seeds([config.vocab_size]))
+    write_lattices(preparing, partitions, first.pieces)
+    text = PartitionedText(fitting, partitions, first.pieces, trainer.steps_left)
     steps = _Steps(run, "global")
     (model,) = trainer.models_along(text, steps.resume(first), [config.vocab_size], steps.passed)
     return model
@@ -52,8 +53,9 @@ def refit(run: TrainingRun, partitions: Sequence[Partition], merged: UnigramMode
     It begins with 1.1 times `vocab_size` pieces, all bytes that occur among them, and keeps those that are used.
     """
     first, num_models = _most_probable(merged, int(HEADROOM * run.config.vocab_size))
-    write_lattices(run, partitions, first.pieces)
-    text = PartitionedText(run, partitions, first.pieces)
+    preparing, fitting = run.parts(1, NUM_REFIT_UPDATES)
+    write_lattices(preparing, partitions, first.pieces)
+    text = PartitionedText(fitting, partitions, first.pieces, lambda state: NUM_REFIT_UPDATES - state.num_updates)
     steps = _Steps(run, "refit")
     state = steps.resume(first)
     while state.num_updates < NUM_REFIT_UPDATES:
