@@ -22,7 +22,7 @@ from finpile import __version__
 from finpile.cli.main import finpile
 from finpile.cli.tokenizer import tokenizer_group
 from finpile.config import CorpusConfig
-from finpile.report.summary import source_rows
+from finpile.report.summary import source_rows, total_row
 from finpile.shards import read_json
 from finpile.strict_yaml import settings
 
@@ -138,13 +138,16 @@ def test_shown_output_must_match() -> None:
 
 
 def test_readme_shows_what_the_sample_build_counts(sample_build: Path) -> None:
-    columns = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out")
+    names = ("dataset", "source")
+    counts = ("read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out", "removed_bytes", "tokens")
     rows = source_rows(read_json(str(sample_build / "manifest.json")))
-    counted = {tuple(str(row[name]) for name in columns) for row in rows}
+    counted = [(*(row[name] for name in names), *(f"{row[name]:,}" for name in counts)) for row in rows]
+    total = total_row(rows)
+    counted.append((total["dataset"], *(f"{total[name]:,}" for name in counts)))
     lines = [
-        tuple(re.split(r"\s{2,}", line.strip())) for line in README.splitlines() if re.search(r"(\s+\d+){7}$", line)
+        tuple(re.split(r"\s{2,}", line.strip())) for line in README.splitlines() if re.search(r"(\s+[\d,]+){9}$", line)
     ]
-    assert set(lines) == counted
+    assert lines == counted
 
 
 def test_readme_shows_table_1_of_the_sample_build(sample_build: Path) -> None:

@@ -31,12 +31,16 @@ Item = RawDocument | Removal
 
 
 def read_file(
-    file: InputFile, source: SourceConfig, keep: Callable[[Account], None] = lambda account: None
+    file: InputFile,
+    source: SourceConfig,
+    keep: Callable[[Account], None] = lambda account: None,
+    reached: Callable[[int], None] = lambda position: None,
 ) -> Iterator[Item]:
     """The documents of one file, decompressed and walked where its name says so, and a row for all that is none.
 
     Locators: `path` for a file that is one document, `path#offset` or `path#ordinal` for a record of it,
-    `path!member` for a file in an archive. `keep` is given the account of the file, and of each file in an archive.
+    `path!member` for a file in an archive. `keep` is given the account of the file, and of each file in an archive. After
+    each item `reached` is given the position in the file, in bytes as it is stored (compressed).
 
     Raises: RunError where memory does not suffice.
     """
@@ -44,7 +48,10 @@ def read_file(
     books = Books(source.dataset, source.name, file.locator, stored_bytes=file.size_bytes)
     try:
         with fs.open(path, "rb") as stream:
-            yield from _Input(path, books, source, keep).read(stream)
+            for item in _Input(path, books, source, keep).read(stream):
+                yield item
+                if not stream.closed:
+                    reached(stream.tell())
     except OSError as error:
         row = removal(source, file.locator, "unreadable_file", f"cannot be opened: {error.strerror or error}")
         books.count(row)

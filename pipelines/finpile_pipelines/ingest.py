@@ -27,6 +27,7 @@ from finpile.tree import INPUTS_PART, Tree
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.shardrefs import SHARD_BYTES, add_counts, count_reasons, shard_url
+from finpile_pipelines.shares import report_part
 
 _REPORT_EVERY = 128
 
@@ -39,6 +40,11 @@ class IngestTask:
     entry: int
     source: SourceConfig
     files: tuple[InputFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the files as they are stored (compressed)."""
+        return sum(file.size_bytes for file in self.files)
 
 
 def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
@@ -98,7 +104,7 @@ def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -
         "source": task.source.name,
         "entry": task.entry,
         "files": len(task.files),
-        "input_bytes": sum(file.size_bytes for file in task.files),
+        "input_bytes": task.size_bytes,
         "documents": writer.num_documents,
         "text_bytes": writer.text_bytes,
         "removed": count_reasons(removals),
@@ -141,7 +147,12 @@ def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: i
     results = shards.join(folder, "tasks.json")
 
     def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(tasks) | Ingest(folder, shard_bytes) | Gather(results)
+        _ = (
+            pipeline
+            | Tasks(tasks, sizes=[task.size_bytes for task in tasks])
+            | Ingest(folder, shard_bytes)
+            | Gather(results)
+        )
 
     engine.run("ingest", construct)
     outcomes = shards.read_json(results)
@@ -178,8 +189,14 @@ def _evidence_by_entry(outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, 
 
 
 def _read_all(task: IngestTask, accounts: _Accounts) -> Iterator[Any]:
+    total, before = max(1, task.size_bytes), 0
+
+    def reached(position: int) -> None:
+        report_part((before + position) / total)
+
     for file in task.files:
-        yield from read_file(file, task.source, accounts.add)
+        yield from read_file(file, task.source, accounts.add, reached)
+        before += file.size_bytes
 
 
 class _Accounts:

@@ -10,7 +10,7 @@ process holds a shard, or a partition of an exchange, about as large; and all te
 what looks alike in the corpus.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -30,9 +30,12 @@ from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, s
 from finpile_pipelines.local import report_progress
 from finpile_pipelines.members import PLACE_SCHEMA, Members
 from finpile_pipelines.shardrefs import ShardRef
+from finpile_pipelines.shares import report_part
 from finpile_pipelines.survivors import Survivors
 
 _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
+#: A table is cut into so many pieces at most, of so many rows at least.
+_PIECES, _PIECE_ROWS = 32, 64
 #: Of the stage's work: keys and pairs, connected groups, their members, comparing texts.
 _WORKS = (0.6, 0.05, 0.05, 0.3)
 _LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
@@ -182,7 +185,7 @@ class NearStage:
 def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[pa.Table, pa.Table]:
     """One row (key, doc) for each band of each document that has words; and where each document stands."""
     keyed, rows = [_KEY_SCHEMA.empty_table()], [PLACE_SCHEMA.empty_table()]
-    for table in comparison.read(ref):
+    for table in _pieces(comparison.read(ref)):
         of_bands = part_by_numbers(minhash.band_keys(table, near), table, near)
         keys = minhash.keys_in_scope(of_bands, comparison.key_scope(ref)).ravel()
         docs = np.repeat(table["number"].to_numpy(), near.bands)
@@ -191,6 +194,19 @@ def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[
         rows.append(table.select(PLACE_SCHEMA.names).cast(PLACE_SCHEMA))
         report_progress(table.num_rows, table["text"].nbytes)
     return pa.concat_tables(keyed), pa.concat_tables(rows)
+
+
+def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The tables in pieces of rows: thousands of hashes a shingle take seconds a table, and each piece is progress."""
+    whole = list(tables)
+    num_rows, done = sum(table.num_rows for table in whole), 0
+    for table in whole:
+        size = max(_PIECE_ROWS, -(-table.num_rows // _PIECES))
+        for first in range(0, table.num_rows, size):
+            piece = table.slice(first, size)
+            yield piece
+            done += piece.num_rows
+            report_part(done / num_rows)
 
 
 def _num_large(paired: tuple[int, pa.Table]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from typing import TypeVar
 from finpile_pipelines.local import report_note, report_progress
 
 Element = TypeVar("Element")
+#: Of a task.
+_LEAST_PART = 0.01
 
 
 @dataclass(slots=True)
@@ -56,10 +58,13 @@ def counted(share: float, elements: Iterable[Element]) -> Iterator[Element]:
 
 
 def report_part(part: float, note: str = "") -> None:
-    """Called inside a task: the part of it that is done, 0 to 1, and in a few words what it does now."""
+    """Called inside a task, often: the part of it that is done, 0 to 1, and in a few words what it does now.
+
+    Parts below a hundredth of the task wait for the next call, so that a call costs nothing.
+    """
     task = _CURRENT.task
     if note:
         report_note(note)
-    if task is not None and task.share * part > task.reported:
-        reported, task.reported = task.reported, min(task.share, task.share * part)
+    if task is not None and task.share * (min(1.0, part) - _LEAST_PART) >= task.reported:
+        reported, task.reported = task.reported, task.share * min(1.0, part)
         report_progress(0, 0, task.reported - reported)

@@ -120,3 +120,24 @@ def test_quantity_is_for_people(value: float, unit: str, expected: str) -> None:
 def test_paths_in_a_result_are_json(capsys: Capture) -> None:
     Console(as_json=True).result({"out": Path("a/b")})
     assert json.loads(capsys.readouterr().out) == {"out": "a/b"}
+
+
+WIDE = ["dataset", "source", *(f"column {number}" for number in range(12))]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 300])
+def test_wide_table_is_cut_into_tables_that_fit(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Each has the first columns, and all together have all cells, none of them folded."""
+    stream = terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [[f"set {row}", "News", *(1000 * row + at for at in range(12))] for row in range(3)]
+    Console().table("Documents", WIDE, rows, num_keys=2)
+    lines = [line.rstrip() for line in ESCAPES.sub("", stream.getvalue()).splitlines()]
+    assert max(map(len, lines)) <= columns
+    parts = [lines[at : at + 4] for at in range(1, len(lines), 4)]
+    assert (len(parts) == 1) == (columns == 300)
+    for number, row in enumerate(rows, 1):
+        cells = [re.split(r"\s{2,}", part[number]) for part in parts]
+        assert all(some[:2] == row[:2] for some in cells)
+        assert [int(cell.replace(",", "")) for some in cells for cell in some[2:]] == row[2:]
+    assert [name for part in parts for name in re.split(r"\s{2,}", part[0])[2:]] == WIDE[2:]

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
-from finpile.report.summary import source_rows
+from finpile.report.summary import source_rows, total_row
 
 EXPECTED = Path(__file__).resolve().parents[3] / "data_samples" / "expected.json"
 
@@ -44,6 +46,22 @@ def test_rows_stand_in_the_order_of_their_names(manifest: dict[str, Any]) -> Non
     assert names == sorted(names)
 
 
+def test_total_is_the_sum_of_every_column_and_bytes_are_those_of_the_ledger(
+    manifest: dict[str, Any], sample_build: Path
+) -> None:
+    rows = source_rows(manifest)
+    total = total_row(rows)
+    assert total["dataset"] == "TOTAL"
+    assert total.keys() == rows[0].keys() - {"reasons"}
+    for name, value in total.items():
+        if isinstance(value, int):
+            assert value == sum(row[name] for row in rows) > 0 or name in ("substring", "overlap", "contamination")
+    removed = pq.read_table(sample_build / "removed", columns=["removed_text"])
+    assert total["removed_bytes"] == pc.sum(pc.binary_length(removed["removed_text"])).as_py()
+    statistics = json.loads((sample_build / "reports" / "statistics.json").read_text())
+    assert total["tokens"] == sum(row["num_tokens"] for row in statistics["sources"])
+
+
 def stage(name: str, **counts: Any) -> dict[str, Any]:
     return {"stage": name, "counts": counts}
 
@@ -62,11 +80,17 @@ def test_parts_and_entries_of_one_source_are_summed() -> None:
         {"stage": "contamination", "removed": [{**removed, "reason": "evaluation_overlap", "num_docs": 5}]},
     ]
     documents = [{**news, "documents": 4, "heldout": 1}, {**news, "documents": 2, "heldout": 2}]
+    groups = [
+        {"split": "train", "year": 2021, "num_tokens": 9},
+        {"split": "heldout", "year": 2022, "num_tokens": 100},
+        {"split": "train", "year": None, "num_tokens": 5},
+    ]
     found = source_rows(
         {
             "stages": [
                 stage("ingest", sources=[{**news, "documents": 18, "removed": {"no_text": 2}}]),
                 stage("split", documents=documents, ledger=ledger),
+                stage("tokens", statistics=[{**news, "groups": groups[:2]}, {**news, "groups": groups[2:]}]),
             ]
         }
     )
@@ -83,6 +107,8 @@ def test_parts_and_entries_of_one_source_are_summed() -> None:
             "contamination": 5,
             "train": 3,
             "held_out": 3,
+            "removed_bytes": 72,
+            "tokens": 14,
             "reasons": {
                 "no_text": 2,
                 "c4_policy": 0,
