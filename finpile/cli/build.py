@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from finpile.config import CorpusConfig
     from finpile.shards import StageRecord
 
-_CALLED_OUT = 0.5
 #: Columns that the closing table has in any case; the others where a source has a count.
 _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out")
 
@@ -115,19 +114,15 @@ def _handled(record: StageRecord) -> tuple[int, int]:
 def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
     """The closing table, what stands out, and where to look."""
     from finpile.report.summary import source_rows, total_row
+    from finpile.report.warnings import build_warnings
 
     rows = source_rows(manifest)
     total = total_row(rows)
     columns = [name for name in total if name in _ALWAYS or total[name]]
     titles = [name.replace("_", " ") for name in columns]
     console.table("Documents", titles, [[row[name] for name in columns] for row in (*rows, total)], num_keys=2)
-    for row in rows:
-        for reason, count in sorted(row["reasons"].items()):
-            if count > _CALLED_OUT * row["read"]:
-                console.line(
-                    f"warning: {row['source']} lost {count} of {row['read']} documents to {reason}", style="yellow"
-                )
-    for warning in _unchecked_sets(manifest):
+    warnings = build_warnings(manifest)
+    for warning in warnings:
         console.line(f"warning: {warning}", style="yellow")
     if num_run == 0:
         console.line("all stages were done before; nothing to do (--fresh starts over)")
@@ -138,18 +133,7 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
             "stages_run": num_run,
             "sources": rows,
             "total": total,
+            "warnings": warnings,
             "report": f"{out.rstrip('/')}/reports/index.html",
         }
     )
-
-
-def _unchecked_sets(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Evaluation sets that were as good as not there."""
-    counts = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "contamination")
-    for one in counts.get("sets", ()):
-        if one["items_not_checkable"] == one["items"]:
-            least = manifest["config"]["decontaminate"]["min_words"]
-            yield (
-                f"no item of evaluation set {one['set']} could be looked for: all its texts have fewer than {least} "
-                "words (see `fields` and `min_words`)"
-            )

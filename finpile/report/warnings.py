@@ -1,0 +1,52 @@
+"""What a build warns of: the same sentences on the closing screen and at the top of the page.
+
+Each kind of warning is a function over the stages' counts; `build_warnings` calls them in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from finpile.report.summary import source_rows
+
+#: Part of a source's documents which, removed for one reason, is a warning.
+_CALLED_OUT = 0.5
+
+
+def build_warnings(manifest: Mapping[str, Any]) -> list[str]:
+    """All warnings of a build, from its manifest: `config`, and `stages` with their counts."""
+    counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    return [
+        *_lost_to_one_reason(manifest),
+        *_unchecked_sets(manifest, counts),
+        *_small_vocabulary(counts),
+    ]
+
+
+def _lost_to_one_reason(manifest: Mapping[str, Any]) -> Iterator[str]:
+    for row in source_rows(manifest):
+        for reason, count in sorted(row["reasons"].items()):
+            if count > _CALLED_OUT * row["read"]:
+                yield f"{row['source']} lost {count} of {row['read']} documents to {reason}"
+
+
+def _unchecked_sets(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
+    """Evaluation sets of which no item could be looked for."""
+    for one in counts.get("contamination", {}).get("sets", ()):
+        if one["items_not_checkable"] == one["items"]:
+            least = manifest["config"]["decontaminate"]["min_words"]
+            yield (
+                f"no item of evaluation set {one['set']} could be looked for: all its texts have fewer than {least} "
+                "words (see `fields` and `min_words`)"
+            )
+
+
+def _small_vocabulary(counts: Mapping[str, Any]) -> Iterator[str]:
+    training = counts.get("tokenizer", {})
+    found, asked = training.get("vocab_size", 0), training.get("vocab_size_asked_for", 0)
+    if found < asked:
+        yield (
+            f"the vocabulary has {found:,} entries, not the {asked:,} of `tokenizer.vocab_size`: the training text has "
+            "no more pieces; add text, or ask for fewer"
+        )

@@ -1,0 +1,47 @@
+"""What a build warns of, on its closing screen and on its page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from finpile.report.warnings import build_warnings
+
+NEWS = {"dataset": "D", "source": "News"}
+
+
+def manifest(gone: int, **stages: dict[str, Any]) -> dict[str, Any]:
+    """A build of one source of ten documents, of which `gone` were too short."""
+    removed = [{**NEWS, "reason": "too_short", "num_docs": gone, "num_spans": 0, "num_bytes": 9}]
+    counts = {
+        "ingest": {"sources": [{**NEWS, "documents": 10, "removed": {}}]},
+        "split": {
+            "documents": [{**NEWS, "documents": 10 - gone, "heldout": 0}],
+            "ledger": [{"stage": "clean", "removed": removed}],
+        },
+        **stages,
+    }
+    config = {"decontaminate": {"min_words": 8}}
+    return {"config": config, "stages": [{"stage": name, "counts": row} for name, row in counts.items()]}
+
+
+@pytest.mark.parametrize(("gone", "warns"), [(0, False), (5, False), (6, True), (10, True)])
+def test_source_that_lost_more_than_half_of_its_documents_to_one_reason(gone: int, warns: bool) -> None:
+    expected = [f"News lost {gone} of 10 documents to too_short"] if warns else []
+    assert build_warnings(manifest(gone)) == expected
+
+
+def test_evaluation_set_of_which_nothing_can_be_looked_for() -> None:
+    sets = [{"set": "Short", "items": 2, "items_not_checkable": 2}, {"set": "B", "items": 2, "items_not_checkable": 1}]
+    (warning,) = build_warnings(manifest(0, contamination={"sets": sets}))
+    assert "evaluation set Short " in warning
+    assert "fewer than 8 words" in warning
+
+
+@pytest.mark.parametrize(("found", "warns"), [(400, False), (399, True)])
+def test_vocabulary_that_the_text_cannot_feed(found: int, warns: bool) -> None:
+    counts = {"vocab_size": found, "vocab_size_asked_for": 400}
+    warnings = build_warnings(manifest(0, tokenizer=counts))
+    assert bool(warnings) == warns
+    assert all("399 entries, not the 400" in warning for warning in warnings)
