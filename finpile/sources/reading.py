@@ -39,8 +39,8 @@ def read_file(
     """The documents of one file, decompressed and walked where its name says so, and a row for all that is none.
 
     Locators: `path` for a file that is one document, `path#offset` or `path#ordinal` for a record of it,
-    `path!member` for a file in an archive. `keep` is given the account of the file, and of each file in an archive. After
-    each item `reached` is given the position in the file, in bytes as it is stored (compressed).
+    `path!member` for a file in an archive. `keep` is given the account of the file, and of each file in an archive.
+    After each item `reached` is given the position in the file, in bytes as it is stored (compressed).
 
     Raises: RunError where memory does not suffice.
     """

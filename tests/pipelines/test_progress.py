@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import json
 import random
+import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import date
@@ -13,6 +16,7 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines import shares
 from finpile_pipelines.build import build
@@ -25,7 +29,9 @@ from finpile_tokenizer import UnigramTrainer, count_pretokens
 from finpile_tokenizer.training_state import TrainingState
 
 from finpile import shards
-from finpile.config import load_config
+from finpile.config import SourceConfig, load_config
+from finpile.sources.base import list_inputs
+from finpile.sources.reading import read_file
 from finpile.tree import STAGES
 
 _NEAR = {"bands": 32, "rows": 8, "numbers": "any"}
@@ -230,3 +236,32 @@ def test_training_of_one_chunk_reports_each_of_its_steps(monkeypatch: pytest.Mon
     assert len(parts) == len(states) + 1 > 10
     assert sum(sizes) == counts.num_bytes
     assert max(sizes) < counts.num_bytes / 2
+
+
+# --- ingest ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "parquet", "zip"])
+def test_one_large_file_is_read_in_parts_of_its_stored_size(kind: str, tmp_path: Path) -> None:
+    """A task may be one file of many gigabytes: its share grows with the position in the file."""
+    rng = random.Random(5)
+    texts = ["".join(rng.choices("abcdefgh ", k=3000)) for _ in range(400)]
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    path = tmp_path / f"a.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for part in range(4):
+                archive.writestr(f"{part}.jsonl", lines)
+    elif kind == "parquet":
+        pq.write_table(pa.table({"text": texts}), path, row_group_size=50)
+    else:
+        path.write_bytes(gzip.compress(lines) if kind.endswith("gz") else lines)
+    source = SourceConfig(name="S", dataset="D", format="parquet" if kind == "parquet" else "jsonl", paths=(path.name,))
+    (file,) = list_inputs(source, str(tmp_path))
+    positions: list[int] = []
+    documents = list(read_file(file, source, reached=positions.append))
+    assert len(documents) >= 400
+    assert positions == sorted(positions)
+    assert len(set(positions)) >= 4
+    assert 0 < positions[0] < file.size_bytes / 2
+    assert positions[-1] <= file.size_bytes
