@@ -36,7 +36,7 @@ from finpile.tree import STAGES
 
 _NEAR = {"bands": 32, "rows": 8, "numbers": "any"}
 _DEDUP = {"exact": True, "near": _NEAR, "substring": {"min_length": 20, "rounds": 2}}
-_HELDOUT = {"after": date(2022, 7, 31), "overlap": {"min_length": 40, "near": _NEAR}}
+_HELDOUT = {"after": date(2022, 7, 31), "undated": "train", "overlap": {"min_length": 40, "near": _NEAR}}
 
 
 @pytest.fixture
