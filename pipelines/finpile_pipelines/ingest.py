@@ -25,7 +25,7 @@ from finpile.sources.reading import read_file
 from finpile.timestamps import Order
 from finpile.tree import INPUTS_PART, Tree
 from finpile_pipelines.engine import Engine, Gather, Tasks
-from finpile_pipelines.local import report_progress
+from finpile_pipelines.local import report_progress, report_reading
 from finpile_pipelines.shardrefs import SHARD_BYTES, add_counts, count_reasons, shard_url
 from finpile_pipelines.shares import report_part
 
@@ -195,6 +195,7 @@ def _read_all(task: IngestTask, accounts: _Accounts) -> Iterator[Any]:
         report_part((before + position) / total)
 
     for file in task.files:
+        report_reading(file.locator)
         yield from read_file(file, task.source, accounts.add, reached)
         before += file.size_bytes
 

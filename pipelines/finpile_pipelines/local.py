@@ -102,11 +102,13 @@ def run(
         thread.start()
         while thread.is_alive():
             if fallen:
+                inputs = ", ".join(board.read_by_the_dead())
+                moment = f" while it read {inputs}" if inputs else ""
                 _kill(_workers())
                 raise WorkerDied(
-                    f"stage {label}: a worker process ended before its work was done ({fallen[0]}): it was killed, or "
-                    "ran out of memory. Run the same command again to go on from the last finished stage; use fewer "
-                    "--workers if memory is short"
+                    f"stage {label}: a worker process ended before its work was done ({fallen[0]}){moment}: it was "
+                    "killed, or ran out of memory. Run the same command again to go on from the last finished stage; "
+                    "use fewer --workers, or lower `limits`, if memory is short"
                 )
             if watch is not None:
                 watch(label, board.progress())
@@ -142,9 +144,14 @@ def _post(suffix: str, content: bytes) -> None:
         Path(folder, f"{os.getpid()}{suffix}").write_bytes(content)
 
 
+def report_reading(locator: str) -> None:
+    """Called by tasks before they read an input: where the process dies, the launcher names it."""
+    _post(_READING_SUFFIX, locator.encode())
+
+
 _LOCK = threading.Lock()
 _DONE = [0, 0, 0.0]
-_NOTE_SUFFIX = ".note"
+_NOTE_SUFFIX, _READING_SUFFIX = ".note", ".reading"
 
 
 class _Board:
@@ -172,6 +179,11 @@ class _Board:
             pass_share=share,
             note=self._note,
         )
+
+    def read_by_the_dead(self) -> list[str]:
+        """The inputs that workers were reading which have ended."""
+        posts = [path for path in self._folder.glob(f"*{_READING_SUFFIX}") if not _is_alive(int(path.stem))]
+        return sorted(post.read_text("utf-8", "replace") for post in posts)
 
 
 @contextmanager
@@ -286,6 +298,13 @@ def _kill(processes: Iterable[psutil.Process]) -> None:
             process.kill()
         except psutil.Error:
             continue
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _memory_bytes() -> int:

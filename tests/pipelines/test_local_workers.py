@@ -96,6 +96,18 @@ def test_lost_worker_ends_the_run_and_leaves_no_process(
     assert eventually(lambda: not members(process.pid))
 
 
+def test_the_input_that_a_dead_worker_was_reading_is_named(start_python: StartPython, tmp_path: Path) -> None:
+    deed = """
+from types import SimpleNamespace as Made
+from finpile_pipelines import ingest
+ingest.read_file = lambda *arguments: __import__('os').abort()
+task = Made(source=None, files=[Made(locator="news/2.jsonl.gz"), Made(locator="news/3.jsonl.gz")])
+list(ingest._read_all(task, Made(add=None)))
+"""
+    _, out, _ = run_deed(start_python, deed, tmp_path)
+    assert out.startswith("WorkerDied") and " while it read news/2.jsonl.gz: " in out
+
+
 def test_worker_killed_under_the_command_is_one_message_and_exit_code_1(
     start_python: StartPython,
     members: Members,
