@@ -160,6 +160,10 @@ class Books:
     removed_bytes: int = 0
     claimed: int = 0
     """Every byte before this one is accounted for."""
+    gaps: dict[str, int] = field(default_factory=dict)
+    """Rows at gaps, by locator."""
+    size: int = 0
+    """Decompressed bytes, once all of them are read."""
 
     def gap(self, start: int, end: int) -> int:
         """Bytes that a claim of `start:end` leaves out behind the last one.
@@ -172,8 +176,11 @@ class Books:
 
     def take(self, end: int, item: RawDocument | Removal | str | None) -> None:
         """Counts the bytes up to `end` as a document's, a row's, structure of that kind, or (None) as content."""
-        num_bytes = max(0, end - self.claimed)
-        self.claimed = max(self.claimed, end)
+        self.add(max(0, end - self.claimed), item)
+
+    def add(self, num_bytes: int, item: RawDocument | Removal | str | None) -> None:
+        """Counts the next bytes; negative for the holes of a sparse member, which the archive does not store."""
+        self.claimed += num_bytes
         if isinstance(item, str):
             if item not in STRUCTURE:
                 raise ValueError(f"{item!r} is no kind of structure; known: {', '.join(STRUCTURE)}")
@@ -190,6 +197,11 @@ class Books:
         self.removals += 1
         self.removed_bytes += len(row.removed_text)
 
+    def place_gap(self, locator: str) -> str:
+        """The locator of a gap's row; of several at one place, all but the first with a count behind it."""
+        self.gaps[locator] = self.gaps.get(locator, 0) + 1
+        return locator if self.gaps[locator] == 1 else f"{locator}~{self.gaps[locator]}"
+
     def pass_on(self, num_bytes: int) -> None:
         """Counts bytes of a member, whose own account says what became of them."""
         self.member_bytes += num_bytes
@@ -200,15 +212,15 @@ class Books:
         self.ledger_bytes += max(0, end - self.claimed)
         self.claimed = max(self.claimed, end)
 
-    def close(self, decompressed_bytes: int) -> Account:
-        """The account of an input of that size."""
+    def close(self) -> Account:
+        """The account of the input."""
         return Account(
             dataset=self.dataset,
             source=self.source,
             locator=self.locator,
             archive=self.archive,
             stored_bytes=self.stored_bytes,
-            decompressed_bytes=decompressed_bytes,
+            decompressed_bytes=self.size,
             record_bytes=self.record_bytes,
             ledger_bytes=self.ledger_bytes,
             member_bytes=self.member_bytes,

@@ -58,7 +58,7 @@ def read_file(
         yield row
     except MemoryError as error:
         raise RunError(f"memory ran out while {file.locator} was read (source {source.name!r}): {error}") from error
-    keep(books.close(books.claimed))
+    keep(books.close())
 
 
 def read_stream(
@@ -75,8 +75,11 @@ def read_stream(
     books = Books(source.dataset, source.name, locator)
     is_ready = getattr(reader, "SEEKS", False) or isinstance(stream, ByteStream)
     ready = stream if is_ready else ByteStream(blocks_of(stream, locator), locator, source.limits)
-    yield from _Records(ready, books, source).read(reader)
-    keep(books.close(books.claimed))
+    try:
+        yield from _Records(ready, books, source).read(reader)
+    finally:
+        books.size = _size(ready) if ready.seekable() else ready.tell()
+        keep(books.close())
 
 
 # --- a file, and the files in it
@@ -106,13 +109,14 @@ class _Input:
                 decompress(blocks_of(stream, books.locator), codec, books.locator, self.source.limits)
             )
         records = _Records(stream, books, self.source)
+        size = _size(stream) if stream.seekable() else None  # an archive's walk may close the stream
         try:
             if _is_empty(stream):
                 row = removal(self.source, books.locator, "empty_file")
                 books.take(0, row)
                 yield row
             elif kind:
-                yield from self._archive(kind, stream)
+                yield from self._archive(kind, stream, size)
             else:
                 yield from records.read(reader)
         except BrokenStream as broken:
@@ -120,34 +124,41 @@ class _Input:
                 books.leave(stream.tell())
                 raise
             yield records.broken(broken)
+        except (MemoryError, OSError):
+            raise
+        except Exception as error:  # whatever the walk of an archive raises
+            yield records.broken(BrokenStream("corrupt_archive", books.locator, _named(error)))
+        finally:
+            books.size = stream.tell() if size is None else size
 
     def _stream(self, blocks: Iterator[Block]) -> ByteStream:
         return ByteStream(blocks, self.books.locator, self.source.limits)
 
-    def _archive(self, kind: str, stream: Any) -> Iterator[Item]:
+    def _archive(self, kind: str, stream: Any, size: int | None) -> Iterator[Item]:
         """A .tar's bytes are those of its members, gaps and structure; a .zip's own are all structure."""
         books = self.books
         num_matching = 0
         passed_over: list[str] = []
-        if stream.seekable():  # a .zip: its walk closes it
-            books.take(_size(stream), "archive")
+        if size is not None:  # a .zip
+            books.take(size, "archive")
         for item in walk(kind, stream, books.locator, self.source.limits):
             if isinstance(item, archives.Structure):
-                books.take(books.claimed + item.num_bytes, "archive")
+                books.add(item.num_bytes, "archive")
             elif isinstance(item, Gap):
-                row = removal(self.source, item.locator, item.reason, item.detail, item.head)
+                where = books.place_gap(item.locator)
+                row = removal(self.source, where, item.reason, item.detail, item.head)
                 if kind == ".zip":
                     books.count(row)
                     books.skipped_bytes += item.num_bytes
                 else:
-                    books.take(books.claimed + item.num_bytes, row)
+                    books.add(item.num_bytes, row)
                 yield row
             elif not _matches(item.path, self.source.members):
                 passed_over += [item.path] if len(passed_over) < _NUM_NAMES_SHOWN else []
                 if kind == ".tar":
                     blocks = _Counted(item.blocks)
                     yield from self._finish(blocks, item.locator, books)
-                    books.take(books.claimed + blocks.num_bytes, "unwanted_member")
+                    books.add(blocks.num_bytes, "unwanted_member")
             else:
                 num_matching += 1
                 yield from self._member(item, kind == ".tar")
@@ -157,8 +168,10 @@ class _Input:
             row = removal(self.source, books.locator, "no_members", detail)
             books.count(row)
             yield row
-        if not stream.closed:
+        if size is None and kind == ".zip":
             books.take(_size(stream), "archive")
+        elif size is None:
+            yield from _Records(stream, books, self.source).rest(detail="behind the last member")
 
     def _member(self, member: Member, is_counted: bool) -> Iterator[Item]:
         books = Books(self.books.dataset, self.books.source, member.locator, self.books.locator)
@@ -174,7 +187,7 @@ class _Input:
             books.stored_bytes = blocks.num_bytes
             if is_counted:
                 self.books.pass_on(blocks.num_bytes)
-            self.keep(books.close(books.claimed))
+            self.keep(books.close())
 
     def _finish(self, blocks: _Counted, locator: str, books: Books) -> Iterator[Removal]:
         """Reads what nothing has read, of a member that is passed over, or behind its compressed data.
@@ -183,7 +196,8 @@ class _Input:
         """
         for block in blocks:
             if isinstance(block, BrokenStream):
-                row = removal(self.source, f"{locator}#{blocks.num_bytes}/gap", block.reason, block.detail)
+                where = books.place_gap(f"{locator}#{blocks.num_bytes}/gap")
+                row = removal(self.source, where, block.reason, block.detail)
                 books.count(row)
                 books.skipped_bytes += block.skipped_bytes
                 yield row
@@ -240,7 +254,6 @@ class _Records:
         self._stream = stream
         self._books = books
         self._source = source
-        self._last_gap = (-1, 0)
 
     def read(self, reader: Reader) -> Iterator[Item]:
         """Raises: BrokenStream of the stream, where nothing more can be read of it."""
@@ -249,12 +262,12 @@ class _Records:
             try:
                 for claim in reader.read(self._stream, self._books.locator, self._source):
                     yield from self._settled(claim)
-                yield from self._rest()
+                yield from self.rest()
                 return
             except BrokenStream as broken:
                 if not broken.can_resume:
                     raise
-                yield self.broken(broken, self._gap())
+                yield self.broken(broken, self._books.place_gap(f"{self._books.locator}#{self._stream.tell()}/gap"))
                 self._stream.resume()
             except MemoryError:
                 raise
@@ -262,15 +275,8 @@ class _Records:
                 if isinstance(self._stream, ByteStream) and self._stream.tell() > start:
                     yield self._lost(self._stream.tell(), "reader_error", _named(error))
                     continue  # the reader finds the next record from there
-                yield from self._rest("reader_error", _named(error))
+                yield from self.rest("reader_error", _named(error))
                 return
-
-    def _gap(self) -> str:
-        """A locator for the next gap; several may follow each other without a byte between them."""
-        position = self._stream.tell()
-        before, count = self._last_gap
-        self._last_gap = (position, count + 1 if position == before else 1)
-        return f"{self._books.locator}#{position}/gap" + (f"-{count + 1}" if position == before else "")
 
     def broken(self, broken: BrokenStream, locator: str | None = None) -> Removal:
         """The row of a stream that breaks off, for all that was read and not claimed."""
@@ -310,7 +316,7 @@ class _Records:
             item = replace(item, removed_text=record.raw)
         return item
 
-    def _rest(self, reason: str = "unclaimed_bytes", detail: str = "behind the last record") -> Iterator[Item]:
+    def rest(self, reason: str = "unclaimed_bytes", detail: str = "behind the last record") -> Iterator[Item]:
         """A row for what lies behind the last claim, where something does; the stream is then at its end."""
         size = _size(self._stream)
         if self._books.claimed < size or reason != "unclaimed_bytes":
