@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
+from finpile import bounds
 from finpile.errors import ConfigError
 from finpile.limits import LimitsConfig
-from finpile.strict_yaml import PLACE, Place, load_yaml, nearest, settings
+from finpile.strict_yaml import PLACE, Place, load_yaml, settings
 from finpile.timestamps import date_format
 
 FORMATS = ("jsonl", "parquet", "text", "edgar", "warc", "sgml")
 FILTERS = ("c4",)
+_WINDOW_REASON = "the symbols around a repeated window are compared in memory, up to twice its length"
+_DOCUMENTS_REASON = "a larger number bounds nothing"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +34,7 @@ class CleanConfig:
 
     def __post_init__(self) -> None:
         for name in self.filters:
-            _one_of("filters", name, FILTERS)
+            bounds.one_of("filters", name, FILTERS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +74,7 @@ class SourceConfig:
         for key in ("name", "dataset"):
             if not getattr(self, key).strip():
                 raise ConfigError(f"{key} of a source is empty: it names a row, or a group of rows, of Table 1")
-        _one_of("format", self.format, FORMATS)
+        bounds.one_of("format", self.format, FORMATS)
         if not self.paths:
             raise ConfigError(f"source {self.name!r} has no paths: name at least one file or pattern")
         if self.fields and self.format not in ("jsonl", "parquet"):
@@ -83,7 +86,7 @@ class SourceConfig:
                 )
             date_format(self.date_format)
         for key in self.fields:
-            _one_of("fields", key, ("text", "timestamp", "title", "url", "license"))
+            bounds.one_of("fields", key, ("text", "timestamp", "title", "url", "license"))
         for name in self.encoding:
             try:
                 "".encode(name)
@@ -115,7 +118,7 @@ class NearConfig:
     @classmethod
     def named(cls, name: str) -> NearConfig:
         """`paper`: Lee et al.'s setting; `fast`: 256 hashes, which finds almost every pair from J = .7 on."""
-        _one_of("near", name, _NEAR_PRESETS)
+        bounds.one_of("near", name, _NEAR_PRESETS)
         bands, rows = _NEAR_PRESETS[name]
         return cls(bands=bands, rows=rows)
 
@@ -125,8 +128,12 @@ class NearConfig:
         return tuple(_NEAR_PRESETS)
 
     def __post_init__(self) -> None:
-        for name in ("ngram", "bands", "rows"):
-            _at_least(f"near.{name}", getattr(self, name), 1)
+        why = "each shingle of a text is hashed word by word"
+        bounds.within("near.ngram", self.ngram, 1, bounds.MAX_SHINGLE_WORDS, why)
+        why = "every shingle of every document is hashed as often as bands x rows, and each band is a key of 8 bytes"
+        bounds.within("near.bands", self.bands, 1, bounds.MAX_HASHES, why)
+        bounds.within("near.rows", self.rows, 1, bounds.MAX_HASHES, why)
+        bounds.within("near.bands x near.rows", self.bands * self.rows, 1, bounds.MAX_HASHES, why)
         if not 0 < self.edit_similarity <= 1:
             raise ConfigError(f"near.edit_similarity is {self.edit_similarity}: expected 0 < value <= 1, such as 0.8")
 
@@ -155,10 +162,12 @@ class SubstringConfig:
     """A document of which cuts leave fewer characters, white space around them not counted, goes as a whole."""
 
     def __post_init__(self) -> None:
-        _at_least("substring.min_length", self.min_length, 2)
-        _at_least("substring.min_chars", self.min_chars, 0)
+        bounds.within("substring.min_length", self.min_length, 2, bounds.MAX_WINDOW, _WINDOW_REASON)
+        why = "it bounds what is left of a document, and few have more"
+        bounds.within("substring.min_chars", self.min_chars, 0, bounds.MAX_WINDOW, why)
         if self.rounds != "fixpoint":
-            _at_least("substring.rounds", self.rounds, 1)
+            why = "each round reads all text; `fixpoint` ends by itself"
+            bounds.within("substring.rounds", self.rounds, 1, bounds.MAX_ROUNDS, why)
         if (self.unit == "tokens") != (self.tokenizer is not None):
             raise ConfigError(
                 "substring: `unit: tokens` and `tokenizer: FOLDER` belong together: name a tokenizer for tokens, none "
@@ -199,8 +208,8 @@ class OverlapConfig:
     """A held-out document goes that is a near duplicate of a training document; null: that is not looked for."""
 
     def __post_init__(self) -> None:
-        _at_least("overlap.min_length", self.min_length, 2)
-        _at_least("overlap.max_documents", self.max_documents, 1)
+        bounds.within("overlap.min_length", self.min_length, 2, bounds.MAX_WINDOW, _WINDOW_REASON)
+        bounds.within("overlap.max_documents", self.max_documents, 1, bounds.MAX_DOCUMENTS, _DOCUMENTS_REASON)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,7 +237,7 @@ class EvalSetConfig:
             if not getattr(self, key):
                 raise ConfigError(f"{key} of evaluation set {self.name!r} is empty: a set has a name, files and fields")
         if self.min_coverage is not None:
-            _part(f"min_coverage of evaluation set {self.name!r}", self.min_coverage)
+            bounds.part(f"min_coverage of evaluation set {self.name!r}", self.min_coverage)
 
 
 #: No gram of an evaluation item has more words.
@@ -266,8 +275,8 @@ class DecontaminateConfig:
             raise ConfigError(
                 f"decontaminate.min_words is {self.min_words}: expected 1 to ngram, which is {self.ngram}"
             )
-        _at_least("decontaminate.max_documents", self.max_documents, 1)
-        _part("decontaminate.min_coverage", self.min_coverage)
+        bounds.within("decontaminate.max_documents", self.max_documents, 1, bounds.MAX_DOCUMENTS, _DOCUMENTS_REASON)
+        bounds.part("decontaminate.min_coverage", self.min_coverage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -314,10 +323,12 @@ class TokenizerConfig:
     """Datasets (The Pile, in the paper); all where empty."""
 
     def __post_init__(self) -> None:
-        _at_least("tokenizer.vocab_size", self.vocab_size, 258)
-        _at_least("tokenizer.chunk_vocab_size", self.chunk_vocab_size, 258)
+        why = "each entry takes memory in the tokenizer and a row of a model's embedding"
+        bounds.within("tokenizer.vocab_size", self.vocab_size, 258, bounds.MAX_ENTRIES, why)
+        bounds.within("tokenizer.chunk_vocab_size", self.chunk_vocab_size, 258, bounds.MAX_ENTRIES, why)
         if self.chunks != "auto":
-            _at_least("tokenizer.chunks", self.chunks, 1)
+            why = "each chunk of a domain is a training and a file of its own"
+            bounds.within("tokenizer.chunks", self.chunks, 1, bounds.MAX_CHUNKS, why)
         if not 2 <= self.max_piece_bytes <= 254:
             raise ConfigError(f"tokenizer.max_piece_bytes is {self.max_piece_bytes}: expected 2 to 254")
 
@@ -330,7 +341,8 @@ class TokensConfig:
     """Tokens of one training sequence."""
 
     def __post_init__(self) -> None:
-        _at_least("tokens.sequence_length", self.sequence_length, 2)
+        why = "a sequence is one row, which a reader holds in memory"
+        bounds.within("tokens.sequence_length", self.sequence_length, 2, bounds.MAX_SEQUENCE, why)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -368,7 +380,7 @@ class CorpusConfig:
         object.__setattr__(self, "sources", bounded)  # so that a source, alone, says all of how it is read
         known = sorted({source.dataset for source in self.sources})
         for name in self.tokenizer.train_on:
-            _one_of("tokenizer.train_on", name, known)
+            bounds.one_of("tokenizer.train_on", name, known)
 
 
 def load_config(path: str | Path) -> CorpusConfig:
@@ -390,18 +402,3 @@ def to_dict(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: to_dict(entry) for key, entry in value.items()}
     return value.isoformat() if isinstance(value, date) else value
-
-
-def _one_of(what: str, value: str, choices: Iterable[str]) -> None:
-    if value not in choices:
-        raise ConfigError(f"{what}: {value!r} is not known{nearest(value, choices)}")
-
-
-def _at_least(what: str, value: int, least: int) -> None:
-    if value < least:
-        raise ConfigError(f"{what} is {value}: expected at least {least}")
-
-
-def _part(what: str, value: float) -> None:
-    if not 0 < value <= 1:
-        raise ConfigError(f"{what} is {value}: expected 0 < value <= 1, such as 0.3")

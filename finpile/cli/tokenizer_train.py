@@ -15,6 +15,7 @@ from finpile.cli.display import Display
 from finpile.cli.engine import BeamOptionsLast, engine_options, make_engine
 from finpile.cli.paths import PathOrUrl
 from finpile.config import TokenizerConfig
+from finpile.report.vocabulary import shortfall
 
 if TYPE_CHECKING:
     from finpile_pipelines.tokenizer_folder import TrainedFolder
@@ -193,13 +194,9 @@ def _chunk_sums(chunks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _warnings(trained: TrainedFolder) -> Iterable[str]:
-    about = trained.about
-    missing = about["vocab_size_asked_for"] - about["vocab_size"]
-    if missing:
-        remedy = "name more text, or ask for fewer (--vocab-size)"
-        if about["mode"] != "global":
-            remedy += ", or give the chunks more (--chunk-vocab-size, --chunks)"
-        yield f"the vocabulary has {about['vocab_size']:,} entries, {missing:,} fewer than asked for: {remedy}"
+    short = shortfall(trained.about, size="--vocab-size", chunk_settings="--chunk-vocab-size or --chunks")
+    if short:
+        yield short
     for domain in trained.domains:
         if not domain["bytes"]:
             yield f"the domain {domain['dataset']}/{domain['source']} holds no text and was left out"

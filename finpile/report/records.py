@@ -125,8 +125,10 @@ def _day(text: str | None) -> date | None:
 
 def _details(records: Mapping[str, StageRecord]) -> tuple[tuple[str, str], ...]:
     training, tokens = records["tokenizer"].counts, records["tokens"].counts
+    found, requested = training["vocab_size"], training["vocab_size_asked_for"]
+    entries = f"{found:,} entries" if found >= requested else f"{found:,} of {requested:,} entries requested"
     return (
-        ("Vocabulary", f"{training['vocab_size']:,} entries, from {training['chunks']:,} chunk models"),
+        ("Vocabulary", f"{entries}, from {training['chunks']:,} chunk models"),
         ("Training sequences", f"{tokens['sequences']:,}; {tokens['tokens_left_over']:,} tokens left over"),
         ("Tokenizer", training["checksum"]),
     )

@@ -14,6 +14,8 @@ from finpile.report.figures import Cell
 from finpile.report.table import Row, RowKind, Table
 
 _FORMAT_VERSION = 1
+#: What makes a spreadsheet take a cell for a formula; the last four are the wide forms of the first.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _TEX_SPECIAL = {
@@ -55,15 +57,32 @@ def to_json(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """One line a row, exact values; `kind` tells totals from rows, `group` is the dataset (where there are groups)."""
+    """One line a row, exact values; `kind` tells totals from rows, `group` is the dataset (where there are groups).
+
+    A text that a spreadsheet would run as a formula has an apostrophe before it.
+    """
     grouped = any(row.group for row in table.rows)
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["kind", *(["group"] if grouped else []), *(column.key for column in table.columns)])
+    lines = [_csv_line(["kind", *(["group"] if grouped else []), *(column.key for column in table.columns)])]
     for row in table.rows:
         values = ["" if cell.value is None else cell.value for cell in row.cells]
-        writer.writerow([row.kind.value, *([row.group] if grouped else []), *values])
-    return stream.getvalue()
+        texts = map(_not_a_formula, [*([row.group] if grouped else []), *values])
+        lines.append(_csv_line([row.kind.value, *texts]))
+    return "".join(lines)
+
+
+def _csv_line(values: list[int | float | str]) -> str:
+    """One line, which ends in a line feed; the writer quotes the signs of its own line ends, so it has both."""
+    stream, end = io.StringIO(), "\r\n"
+    csv.writer(stream, lineterminator=end).writerow(values)
+    return stream.getvalue().removesuffix(end) + "\n"
+
+
+def _not_a_formula(value: int | float | str) -> int | float | str:
+    """Numbers are themselves, negative ones too.
+
+    Source: OWASP, CSV Injection.
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def to_markdown(table: Table) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from finpile.report.summary import source_rows
+from finpile.report.vocabulary import shortfall
 
 #: Part of a source's documents which, removed for one reason, is a warning.
 _CALLED_OUT = 0.5
@@ -43,10 +44,7 @@ def _unchecked_sets(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> I
 
 
 def _small_vocabulary(counts: Mapping[str, Any]) -> Iterator[str]:
-    training = counts.get("tokenizer", {})
-    found, asked = training.get("vocab_size", 0), training.get("vocab_size_asked_for", 0)
-    if found < asked:
-        yield (
-            f"the vocabulary has {found:,} entries, not the {asked:,} of `tokenizer.vocab_size`: the training text has "
-            "no more pieces; add text, or ask for fewer"
-        )
+    chunk_settings = "`tokenizer.chunk_vocab_size` or `tokenizer.chunks`"
+    if "tokenizer" in counts:
+        warning = shortfall(counts["tokenizer"], size="`tokenizer.vocab_size`", chunk_settings=chunk_settings)
+        yield from [warning] if warning else []

@@ -316,6 +316,30 @@ BAD_VALUES = [
     (SMALL + "tokenizer: {max_piece_bytes: 255}\n", 8, 8, "255: expected 2 to 254"),
     (SMALL + "tokens: {sequence_length: 1}\n", 8, 8, "tokens.sequence_length is 1: expected at least 2"),
     (SMALL + "tokenizer: {train_on: [Finpile]}\n", 8, 1, "did you mean `FinPile`?"),
+    (SMALL + "dedup: {near: {bands: 1e9}}\n", 8, 8, "'1e9': expected a whole number"),
+    (SMALL + "dedup: {near: {bands: 1000000000}}\n", 8, 8, "bands is 1,000,000,000: expected at most 65,536, because"),
+    (SMALL + "dedup: {near: {rows: 65537}}\n", 8, 8, "near.rows is 65,537: expected at most 65,536, because"),
+    (SMALL + "dedup: {near: {bands: 512, rows: 129}}\n", 8, 8, "near.bands x near.rows is 66,048: expected at most"),
+    (SMALL + "dedup: {near: {ngram: 2000}}\n", 8, 8, "near.ngram is 2,000: expected at most 1,024, because"),
+    (SMALL + "dedup: {substring: {min_length: 9999999}}\n", 8, 8, "substring.min_length is 9,999,999: expected at"),
+    (SMALL + "dedup: {substring: {min_chars: -1}}\n", 8, 8, "substring.min_chars is -1: expected at least 0"),
+    (SMALL + "dedup: {substring: {min_chars: 9999999}}\n", 8, 8, "substring.min_chars is 9,999,999: expected at"),
+    (SMALL + "dedup: {substring: {rounds: 9999}}\n", 8, 8, "substring.rounds is 9,999: expected at most 1,000"),
+    (SMALL + "tokenizer: {vocab_size: 99999999}\n", 8, 8, "tokenizer.vocab_size is 99,999,999: expected at most"),
+    (SMALL + "tokenizer: {chunks: 99999999}\n", 8, 8, "tokenizer.chunks is 99,999,999: expected at most 65,536"),
+    (SMALL + "tokens: {sequence_length: 99999999}\n", 8, 8, "tokens.sequence_length is 99,999,999: expected at most"),
+    (
+        SMALL + "heldout: {after: 2022-07-31, undated: train, overlap: {min_length: 9999999}}\n",
+        8,
+        8,
+        "overlap.min_length is 9,999,999: expected at most 1,048,576",
+    ),
+    (
+        SMALL + "heldout: {after: 2022-07-31, undated: train, overlap: {max_documents: 9999999999}}\n",
+        8,
+        8,
+        "overlap.max_documents is 9,999,999,999: expected at most 2,147,483,647",
+    ),
 ]
 
 
@@ -330,6 +354,9 @@ def test_value_out_of_bounds_names_bound_or_remedy(
 
 BOUNDS = [
     "dedup: {near: {ngram: 1, bands: 1, rows: 1, edit_similarity: 1}}\n",
+    "dedup: {near: {ngram: 1024, bands: 512, rows: 128}}\n",
+    "dedup: {substring: {min_length: 1048576, min_chars: 1048576, rounds: 1000}}\n",
+    "dedup: {substring: {min_length: 2, min_chars: 0, rounds: 1}}\n",
     "tokenizer: {vocab_size: 258, chunk_vocab_size: 258, chunks: 1, max_piece_bytes: 2, train_on: [FinPile]}\n",
     "tokenizer: {max_piece_bytes: 254}\n",
     "tokens: {sequence_length: 2}\n",

@@ -184,3 +184,18 @@ def test_changed_setting_runs_the_stages_that_it_touches_and_says_which(
     assert changed == {".work", "manifest.json", "reports"}
     assert json.loads(after["manifest.json"])["config"]["report"] == {"private": ["C4"]}
     assert run("verify", finished).code == 0
+
+
+# --- what it warns of ------------------------------------------------------------------------------------------------
+
+
+def test_vocabulary_that_the_text_cannot_fill_is_told(run: Run, corpus: Path, tmp_path: Path) -> None:
+    corpus.write_text(corpus.read_text() + "tokenizer: {vocab_size: 2000}\ntokens: {sequence_length: 4}\n")
+    found = run("build", corpus, "-o", tmp_path / "out", "--workers", 1)
+    about = json.loads((tmp_path / "out" / "tokenizer" / "training.json").read_text())
+    size = about["vocab_size"]
+    assert (about["vocab_size_asked_for"], size < 2000) == (2000, True)
+    (warning,) = (line for line in found.out.splitlines() if "entries requested" in line)
+    assert warning.startswith(f"warning: the vocabulary has {size:,} of the 2,000 entries requested")
+    assert f"lower `tokenizer.vocab_size` to {size}" in warning
+    assert f"{size:,} of 2,000 entries requested" in (tmp_path / "out" / "reports" / "index.html").read_text()

@@ -18,6 +18,7 @@ from finpile.config import NearConfig
 from finpile.errors import InputError
 from finpile.report.chart import year_chart
 from finpile.report.evaluation import EvalSetFacts, evaluation_table
+from finpile.report.figures import Cell
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts, build_page, removal_table
 from finpile.report.near import JACCARDS, NearFacts, near_table
@@ -30,7 +31,7 @@ from finpile.report.statistics import (
     load_statistics,
     save_statistics,
 )
-from finpile.report.table import RowKind, Table
+from finpile.report.table import Column, Row, RowKind, Table
 from finpile.report.table1 import table1
 from finpile.report.table2 import documents_by_year, table2, year_labels
 
@@ -144,6 +145,25 @@ def test_csv_and_json_hold_the_exact_values(table: Table) -> None:
     width = len(table.columns)
     assert [row[-width:] for row in rows[1:]] == [["" if v is None else str(v) for v in line] for line in values]
     assert [list(row["values"].values()) for row in json.loads(to_json(table))["rows"]] == values
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", '=HYPERLINK("http://x","y")']
+
+
+@given(st.lists(st.one_of(st.sampled_from(FORMULAS), st.text(), st.integers(), st.none()), min_size=1, max_size=4))
+def test_no_text_of_a_csv_is_a_formula(values: list[str | int | None]) -> None:
+    """Of groups nor cells; numbers are as they are, and other texts too."""
+    columns = tuple(Column(key=f"c{number}", title="Column") for number in range(len(values)))
+    cells = tuple(Cell("shown", value) for value in values)
+    row = Row(kind=RowKind.PLAIN, cells=cells, group="=cmd|'/C calc'!A0")
+    table = Table(name="t", title="T", caption="C", columns=columns, rows=(row,))
+    (_, found) = csv.reader(io.StringIO(to_csv(table), newline=""))
+    assert found[1] == "'=cmd|'/C calc'!A0"
+    for text, value in zip(found[2:], values, strict=True):
+        if isinstance(value, str) and value[:1] in tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"):
+            assert text == f"'{value}"
+        else:
+            assert text == ("" if value is None else str(value))
 
 
 @pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)

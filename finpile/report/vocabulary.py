@@ -1,0 +1,20 @@
+"""What a build or a training says of a vocabulary that the text could not fill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def shortfall(training: Mapping[str, Any], *, size: str, chunk_settings: str) -> str | None:
+    """A warning where `training.json` has fewer entries than were requested; None where it has all.
+
+    `size` and `chunk_settings` are what the caller calls the settings that the remedy names.
+    """
+    found, requested = training["vocab_size"], training["vocab_size_asked_for"]
+    if found >= requested:
+        return None
+    remedy = f"add text or lower {size} to {found}"
+    if training["mode"] != "global":
+        remedy += f", or raise {chunk_settings}"
+    return f"the vocabulary has {found:,} of the {requested:,} entries requested, the text gives no more: {remedy}"
