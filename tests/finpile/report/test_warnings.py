@@ -41,7 +41,7 @@ def test_evaluation_set_of_which_nothing_can_be_looked_for() -> None:
 
 @pytest.mark.parametrize(("found", "warns"), [(400, False), (399, True)])
 def test_vocabulary_that_the_text_cannot_feed(found: int, warns: bool) -> None:
-    counts = {"vocab_size": found, "vocab_size_asked_for": 400}
+    counts = {"vocab_size": found, "vocab_size_asked_for": 400, "mode": "split-merge"}
     warnings = build_warnings(manifest(0, tokenizer=counts))
     assert bool(warnings) == warns
-    assert all("399 entries, not the 400" in warning for warning in warnings)
+    assert all("399 of the 400 entries requested" in warning for warning in warnings)
