@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
+import itertools
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -242,3 +245,82 @@ def test_a_batch_that_nothing_is_done_to_comes_out_as_document_by_document(docum
     assert len(by_rows.removals) == len(whole.removals) + 1
     assert whole.digest_before_filters == by_rows.digest_before_filters
     assert whole.num_bytes_before_filters == by_rows.num_bytes_before_filters
+
+
+@pytest.mark.parametrize("text", ["\u200b\ufeff\u00ad\u2060", "\u3164\u115f \n", "<p>&#8203;&shy;</p>"])
+@pytest.mark.parametrize("normalise", [True, False])
+def test_a_text_of_invisible_signs_is_empty(text: str, normalise: bool) -> None:
+    found = clean(RawDocument(locator="a", text=text, media_type=HTML if "<" in text else PLAIN), normalise=normalise)
+    (removal,) = found.removals
+    assert (removal.reason, removal.removed_text) == ("empty_text", text.encode())
+    by_batch = clean(RawDocument(locator="a", text="\u200b"), html="never", normalise=False)
+    assert [removal.reason for removal in by_batch.removals] == ["empty_text"]
+
+
+def broken(error: BaseException) -> Any:
+    def step(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return step
+
+
+STEPS = {
+    "the parser": "finpile.clean.clean.to_text",
+    "the normal form": "finpile.clean.clean.normalise",
+    "a filter": "finpile.clean.c4.apply",
+    "what a filter leaves": "finpile.clean.clean.without",
+    "the date in the page": "finpile.clean.dating.read_html",
+    "the date in the URL": "finpile.timestamps.from_url",
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("error", [RecursionError("deep"), ValueError("bad"), OverflowError("far"), KeyError("k")])
+def test_what_one_document_raises_is_a_row_and_the_others_are_cleaned(
+    step: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failing step fails for one text alone; digest and counts are those of the other documents."""
+    documents = [RawDocument(locator=name, text=f"<p>{PAGE}</p>", media_type=HTML) for name in "abc"]
+    healthy = clean(documents[0], documents[2], filters=("c4",))
+    module, _, name = STEPS[step].rpartition(".")
+    real, calls = getattr(importlib.import_module(module), name), itertools.count()
+
+    def failing(*values: Any, **settings: Any) -> Any:
+        if next(calls) == 1:
+            raise error
+        return real(*values, **settings)
+
+    monkeypatch.setattr(STEPS[step], failing)
+    found = clean(*documents, filters=("c4",))
+    failed = [removal for removal in found.removals if removal.reason == "cleaning_error"]
+    assert [(removal.start, removal.removed_text) for removal in failed] == [(None, documents[1].text.encode())]
+    assert failed[0].detail.startswith(type(error).__name__)
+    assert [removal for removal in found.removals if removal.reason != "cleaning_error"] == healthy.removals
+    assert found.batch.equals(healthy.batch)
+    assert found.digest_before_filters == healthy.digest_before_filters
+    assert found.num_bytes_before_filters == healthy.num_bytes_before_filters
+    assert found.num_documents_before_filters == 2
+
+
+def test_only_memory_and_the_configuration_stop_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("finpile.clean.clean.normalise", broken(MemoryError()))
+    with pytest.raises(MemoryError, match=re.escape("archive.tar!page.htm")):
+        clean(RawDocument(locator="archive.tar!page.htm", text=PAGE))
+    monkeypatch.setattr("finpile.clean.clean.normalise", broken(ConfigError("date_pattern")))
+    with pytest.raises(ConfigError, match="date_pattern"):
+        clean(RawDocument(locator="a", text=PAGE))
+
+
+def test_a_page_above_a_bound_is_simplified_or_removed_with_its_counts() -> None:
+    for depth, count in ((8_000, "open elements over all bytes"), (30_000, "open elements over all tags")):
+        found = clean(RawDocument(locator="a", text="<div>" * depth + PAGE, media_type=HTML), format="warc")
+        (removal,) = found.removals
+        assert (removal.reason, removal.start, removal.end) == ("simplified_html", 0, 0)
+        assert count in removal.detail
+        assert found.batch["text"].to_pylist() == [PAGE]
+    deeper = RawDocument(locator="deeper", text="<div>" * 1_000_000 + PAGE, media_type=HTML)
+    marks = RawDocument(locator="marks", text="a" + "\u0300\u0316" * 500 + PAGE)
+    rows = [
+        (removal.locator, removal.reason, removal.start) for removal in clean(deeper, marks, format="warc").removals
+    ]
+    assert rows == [("deeper", "too_complex", None), ("marks", "too_complex", None)]

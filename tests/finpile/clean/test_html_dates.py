@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from finpile.clean.html_dates import from_html
+from finpile.clean.html_dates import _META, _tags, from_html, read_html
+from finpile.clean.markup import measure
 
 
 def utc(*parts: int) -> datetime:
@@ -34,3 +39,56 @@ def test_the_best_date_that_a_page_states_is_found(html: str) -> None:
 @pytest.mark.parametrize("html", ["", "<time>2021-03-15</time>", '<meta name="revised" content="2021-03-15">', "<meta"])
 def test_a_page_without_a_publication_date_has_none(html: str) -> None:
     assert from_html(html) is None
+
+
+JSON_LD = '<script type="application/ld+json">{}</script>'
+
+
+@pytest.mark.parametrize("depth", [10, 400, 900, 5_000, 200_000])
+def test_json_ld_is_read_at_any_depth(depth: int) -> None:
+    """Nested deeper than the JSON parser goes, it is read by pattern."""
+    block = '{"a": ' * depth + '{"datePublished": "2021-03-15"}' + "}" * depth
+    assert from_html(JSON_LD.replace("{}", block)) == utc(2021, 3, 15)
+
+
+def test_only_so_many_values_are_tried() -> None:
+    unreadable = '{"datePublished": "soon, or a bit later"},' * 2_000
+    page = JSON_LD.replace("{}", f'[{unreadable} {{"datePublished": "2021-03-15"}}]')
+    assert from_html(page) is None
+    assert from_html(page.replace(unreadable, unreadable[: len(unreadable) // 4])) == utc(2021, 3, 15)
+
+
+TAGS = st.lists(
+    st.sampled_from(["<meta ", "<META", "<meta>", ">", "<", "name=date ", 'content="2021-03-15"', "x" * 1500, "é"]),
+    max_size=12,
+).map("".join)
+
+
+@given(TAGS)
+def test_tags_are_those_of_the_pattern_that_defines_them(page: str) -> None:
+    expected = [match[1] for match in re.finditer(r"<meta\b([^>]{1,2000})>", page, re.IGNORECASE)]
+    assert [tag for tag, _ in _tags(page, _META, len(page))] == expected
+
+
+@given(TAGS)
+def test_counts_of_the_page_spare_work_and_change_no_date(page: str) -> None:
+    assert read_html(page, measure(page)) == read_html(page)
+
+
+class Page(str):
+    """A page that counts the characters that searches for one character pass."""
+
+    passed = 0
+
+    def find(self, *values: Any) -> int:
+        found = super().find(*values)
+        self.passed += (found if found >= 0 else len(self)) - values[1]
+        return found
+
+
+@pytest.mark.parametrize("unit", ["<meta ", "<meta", "<meta name=date ", "<meta><meta "])
+@pytest.mark.parametrize("end", ["", ">"])
+def test_unfinished_tags_are_searched_for_their_end_once(unit: str, end: str) -> None:
+    page = Page(unit * 5_000 + end)
+    list(_tags(page, _META, len(page)))
+    assert page.passed <= len(page)

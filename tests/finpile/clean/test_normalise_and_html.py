@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tarfile
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from zstandard import ZstdDecompressor
 
+from finpile.clean import _text_kernels
 from finpile.clean.html import to_text
-from finpile.clean.markup import strip_markup
-from finpile.clean.normalise import normalise
+from finpile.clean.markup import TooComplex, strip_markup
+from finpile.clean.normalise import MAX_MARKS, _is_mark, normalise
 
 SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 TEXT = st.text(alphabet=st.sampled_from("ab \t\n\r\v\f\0\x1b\x7f\u00a0\u2003e\u0301\u00e9\u212b.")) | st.text()
@@ -57,6 +60,28 @@ def test_nothing_but_white_space_and_controls_goes(text: str) -> None:
 )
 def test_examples_of_the_normal_form(text: str, expected: str) -> None:
     assert normalise(text) == expected
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "\u0300", "\u0316", "\u20d0", "\U0001e94a", "\u00e9", "\u65e5", "\U0001f600"]),
+        max_size=40,
+    )
+)
+def test_the_longest_run_of_marks_is_that_of_unicodedata(signs: list[str]) -> None:
+    text = "".join(signs)
+    runs = [
+        len(list(run)) for is_mark, run in itertools.groupby(text, lambda s: unicodedata.combining(s) > 0) if is_mark
+    ]
+    found = _text_kernels.most_marks_in_a_row(np.frombuffer(text.encode(), np.uint8), _is_mark())
+    assert found == max(runs, default=0)
+
+
+def test_marks_in_a_row_are_bounded() -> None:
+    """NFC sorts them by insertion: a million would take hours."""
+    assert normalise("a" + "\u0316\u0300" * (MAX_MARKS // 2)) == "\u00e0" + "\u0316" * 128 + "\u0300" * 127
+    with pytest.raises(TooComplex, match="1,000,000 combining marks in a row > 256"):
+        normalise("a" + "\u0300\u0316" * 500_000)
 
 
 PAGE = (
