@@ -10,6 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 _DIGEST_BYTES = 16
 _MODULUS = 1 << (8 * _DIGEST_BYTES)
 
@@ -25,6 +28,19 @@ def multiset_digest(ids: Iterable[str], texts: Iterable[str | bytes | memoryview
         document.update(text.encode() if isinstance(text, str) else text)
         total += int.from_bytes(document.digest())
     return total % _MODULUS
+
+
+def metadata_digest(documents: pa.Table) -> int:
+    """The same sum over documents and all of their columns but the text, which may be in any order."""
+    parts: list[pa.Array | pa.Scalar] = []
+    for name in sorted(set(documents.column_names) - {"id", "text"}):
+        values = documents[name]
+        if pa.types.is_timestamp(values.type):  # Parquet has no seconds
+            values = values.cast(pa.timestamp("s", "UTC"))
+        values = values.cast(pa.string())
+        parts += [f"{name} ", pc.fill_null(pc.cast(pc.binary_length(values), pa.string()), "null"), " ", values]
+    joined = pc.binary_join_element_wise(*parts, "", null_handling="replace", null_replacement="")
+    return multiset_digest(documents["id"].to_pylist(), joined.to_pylist())
 
 
 def add(*digests: int) -> int:

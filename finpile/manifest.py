@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from finpile import shards
 from finpile.errors import InputError
 from finpile.tree import STAGES, Tree
+
+#: The manifest's key for the fingerprint of all its other keys.
+CHECKSUM = "checksum"
+
+
+def checksum_of(manifest: Mapping[str, Any]) -> str:
+    """What a manifest's checksum must be. It shows edits by hand, not those of someone who knows how it is made."""
+    return shards.fingerprint({key: value for key, value in manifest.items() if key != CHECKSUM})
+
+
+def write_manifest(tree: Tree, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes the manifest with its checksum, and returns it."""
+    sealed = {**manifest, CHECKSUM: checksum_of(manifest)}
+    shards.write_json(tree.manifest, sealed)
+    return sealed
 
 
 def load_manifest(tree: Tree, *, through: str = "split") -> dict[str, Any]:

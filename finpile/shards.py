@@ -98,6 +98,13 @@ def list_files(url: str) -> list[str]:
     return sorted(path for path in found if not path.endswith(_TEMPORARY))
 
 
+def list_folder(url: str) -> list[str]:
+    """The names of the files and folders in a folder, sorted; temporary files left out."""
+    fs, root = url_to_fs(url)
+    names = (path.rstrip("/").rsplit("/", 1)[-1] for path in fs.ls(root, detail=False))
+    return sorted(name for name in names if not name.endswith(_TEMPORARY))
+
+
 def remove_tree(url: str) -> None:
     """Removes a folder and all below it; no error where there is none."""
     fs, path = url_to_fs(url)

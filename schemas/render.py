@@ -38,6 +38,7 @@ from finpile.dedup import contamination, exact, substrings, verify
 from finpile.document import DOCUMENT_FOLDERS, DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, RAW_SCHEMA
 from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
+from finpile.manifest import CHECKSUM
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
 from finpile.report.statistics import CorpusStatistics, SourceStatistics, YearStatistics
@@ -202,6 +203,7 @@ def _manifest() -> dict[str, Any]:
         "python": {"type": "string"},
         "packages": {"type": "object", "additionalProperties": {"type": "string"}},
         "stages": {**stages, "description": f"In this order, up to {DEDUPLICATED} at least: {', '.join(STAGES)}."},
+        CHECKSUM: {**_HEX, "description": "Fingerprint of all other keys and their values."},
     }
     title = "manifest.json: what a build did, written last"
     return {"$schema": _DIALECT, "title": title, "version": MANIFEST_VERSION, **_object(properties), "$defs": defs}

@@ -10,6 +10,7 @@ from typing import Any
 from finpile import shards
 from finpile.config import NearConfig, ReportConfig
 from finpile.dedup import s_curve
+from finpile.manifest import write_manifest
 from finpile.report.evaluation import EvalSetFacts
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
@@ -134,22 +135,28 @@ def _details(records: Mapping[str, StageRecord]) -> tuple[tuple[str, str], ...]:
     )
 
 
+def write_from_manifest(tree: Tree, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
+    """Writes `reports/` below `tree` from the manifest of any build, with Table 3 where there is a `comparison`."""
+    config = manifest["config"]
+    records = {stage["stage"]: StageRecord.from_json(stage) for stage in manifest["stages"]}
+    report = ReportConfig(private=tuple(config["report"]["private"]))
+    near = NearConfig(**config["dedup"]["near"]) if config["dedup"]["near"] else None
+    return write(tree, manifest["name"], report, records, _day(config["heldout"]["after"]), near, comparison)
+
+
 def rewrite(tree: Tree, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:
     """Writes the reports of a finished build again, with Table 3 where there is a `comparison`; returns the files.
 
     The manifest is brought up to date with them.
     """
-    config = manifest["config"]
-    records = {stage["stage"]: StageRecord.from_json(stage) for stage in manifest["stages"]}
-    report = ReportConfig(private=tuple(config["report"]["private"]))
     shards.remove_tree(tree.manifest)
     shards.remove_tree(tree.reports)
-    near = NearConfig(**config["dedup"]["near"]) if config["dedup"]["near"] else None
-    files = write(tree, manifest["name"], report, records, _day(config["heldout"]["after"]), near, comparison)
-    record = replace(records["reports"], files=report_files(tree))
+    files = write_from_manifest(tree, manifest, comparison)
+    records = [StageRecord.from_json(stage) for stage in manifest["stages"]]
+    record = replace(next(record for record in records if record.stage == "reports"), files=report_files(tree))
     shards.save_stage(tree.work("reports"), record)
     stages = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
-    shards.write_json(tree.manifest, {**manifest, "stages": stages})
+    write_manifest(tree, {**manifest, "stages": stages})
     return files
 
 

@@ -18,6 +18,9 @@ from finpile.sources.decoding import UTF8, Undecodable, decode, has_surrogates, 
 #: Fields of a document that a record may give, each under its own name unless `fields` says otherwise.
 TARGETS = ("text", "timestamp", "title", "url", "license")
 
+#: Formats whose records may give those fields.
+RECORD_FORMATS = ("jsonl", "parquet")
+
 _SIMPLE = (str, int, float)
 
 

@@ -9,7 +9,7 @@ Its schema metadata say which vocabulary the ids belong to. `uint16` holds vocab
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -144,6 +144,10 @@ class TokenStore:
         for row, index in enumerate(indices):
             out[row] = self[int(index)]
         return out
+
+    def shards(self) -> Iterator[Ids]:
+        """The ids of each shard, [N, sequence_length], in the order of the shards' names."""
+        return (self._shard(index) for index in range(len(self._urls)))
 
     @property
     def vocab_size(self) -> int:

@@ -15,6 +15,8 @@ from finpile.tree import Tree
 
 #: What a tokenizer is loaded from; beside these stand larger files that nothing but its maker reads.
 FILES = (TOKENIZER_FILE, CONFIG_FILE, VOCABULARY_FILE)
+#: What the training tells of itself.
+TRAINING_FILE = "training.json"
 
 
 def save_tokenizer(tokenizer: UnigramTokenizer, url: str) -> None:

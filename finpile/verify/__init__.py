@@ -7,26 +7,51 @@ group is a new module and its entry in `GROUPS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import pyarrow as pa
+from finpile_tokenizer import TokenizerError
+
+from finpile.errors import FinpileError
 from finpile.manifest import load_manifest
 from finpile.tree import Tree
-from finpile.verify import distinct, files, inputs, texts
+from finpile.verify import (
+    counts,
+    distinct,
+    files,
+    inputs,
+    licenses,
+    record,
+    reports,
+    texts,
+    tokenizer,
+    tokens,
+)
 from finpile.verify.law import Advance, Law
+
+_Group = Callable[[Tree, Mapping[str, Any], Advance], list[Law]]
 
 __all__ = ["GROUPS", "Law", "verify"]
 
 #: The groups of laws after that of the files, in the order of their report.
-GROUPS: tuple[Callable[[Tree, Mapping[str, Any], Advance], list[Law]], ...] = (
+GROUPS: tuple[_Group, ...] = (
+    record.laws,
     inputs.laws,
     texts.laws,
     distinct.laws,
+    counts.laws,
+    licenses.laws,
+    tokenizer.laws,
+    tokens.laws,
+    reports.laws,
 )
+#: What reading files raises that a build did not write.
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException, FinpileError, TokenizerError)
 
 
-def verify(out: str, advance: Advance = lambda size_bytes: None) -> list[Law]:
-    """Checks every law of the tree `out`; `advance` receives the bytes read.
+def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iterable[_Group] = GROUPS) -> list[Law]:
+    """Checks the laws of files of the tree `out`, then those of the `groups`; `advance` receives the bytes read.
 
     Raises: InputError where `out` holds no finished build.
     """
@@ -35,4 +60,13 @@ def verify(out: str, advance: Advance = lambda size_bytes: None) -> list[Law]:
     found = files.laws(tree, manifest, advance)
     if not all(law.holds for law in found):
         return found  # the rest would read files that are known to be wrong
-    return found + [law for group in GROUPS for law in group(tree, manifest, advance)]
+    return found + [law for group in groups for law in _checked(group, tree, manifest, advance)]
+
+
+def _checked(group: _Group, tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+    """The laws of a group; one broken law where what it reads is no longer what a build writes."""
+    try:
+        return group(tree, manifest, advance)
+    except _UNREADABLE as error:
+        name = f"{group.__module__.rsplit('.', 1)[-1]}: what is read has the form that a build writes"
+        return [Law(name, False, f"{type(error).__name__}: {error}")]

@@ -9,7 +9,8 @@ from finpile import shards
 from finpile.tree import Tree
 from finpile.verify.law import Advance, Law, law
 
-_PUBLISHED = ("inputs", "documents", "removed", "tokenizer", "tokens", "reports")
+#: What else is in OUT; what stages hand to each other may be deleted.
+_OTHER = ("manifest.json", ".work")
 
 
 def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
@@ -24,7 +25,11 @@ def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]
         advance(found.size_bytes)
         if found.checksum != expected["checksum"]:
             wrong.append(f"{path} is altered")
-    for folder in _PUBLISHED:
-        names = (f"{folder}/{name}" for name in shards.list_files(shards.join(tree.root, folder)))
-        wrong += [f"{name} is not of this build" for name in names if name not in recorded]
+    folders = {path.split("/")[0] for path in recorded}
+    for name in shards.list_folder(tree.root):
+        if name in folders:
+            names = [f"{name}/{path}" for path in shards.list_files(shards.join(tree.root, name))]
+            wrong += [f"{path} is not of this build" for path in names if path not in recorded]
+        elif name not in _OTHER:
+            wrong.append(f"{name} is not of this build")
     return [law("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")]

@@ -23,6 +23,7 @@ import psutil
 from finpile import __version__, shards
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.errors import ConfigError, RunError
+from finpile.manifest import write_manifest
 from finpile.report import records as reports
 from finpile.shards import FileRecord, StageRecord, fingerprint
 from finpile.sources.base import InputFile
@@ -331,8 +332,7 @@ class _Build:
             "packages": {name: version(name) for name in _PACKAGES},
             "stages": [self._records[stage].to_json() for stage in self._stages],
         }
-        shards.write_json(self._tree.manifest, manifest)
-        return manifest
+        return write_manifest(self._tree, manifest)
 
 
 #: Packages whose kernels the tasks of a stage run.

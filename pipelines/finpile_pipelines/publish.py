@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from finpile import shards
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
-from finpile.digest import add, multiset_digest, to_hex
+from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, text_arrays, text_views
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
 from finpile.split import HELDOUT, assign_split
@@ -238,6 +238,7 @@ def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
         "heldout": heldout,
         "text_bytes": pc.sum(pc.binary_length(table["text"])).as_py(),
         "digest": to_hex(add(*map(_digest, table.to_batches()))),
+        "metadata_digest": to_hex(metadata_digest(rows.drop_columns(["digest"]))),
     }
 
 

@@ -19,7 +19,7 @@ from finpile_tokenizer import UnigramModel, UnigramTokenizer, Vocabulary, prune_
 from finpile import shards
 from finpile.config import TokenizerConfig
 from finpile.errors import RunError
-from finpile.tokens.tokenizer_files import FILES, save_tokenizer
+from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer
 from finpile.tree import MERGED_MODEL, Tree, row_of
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.unigram.counting import Chunk, count_texts
@@ -29,8 +29,6 @@ from finpile_pipelines.unigram.split_merge import merge_chunks, train_chunks, wr
 from finpile_pipelines.unigram.texts import Label, PublishedFile, TrainingTexts, plan_domains
 from finpile_pipelines.unigram.whole_text import refit, train_globally
 
-#: What the training tells of itself.
-TRAINING_FILE = "training.json"
 OUTPUTS = (*FILES, MERGED_MODEL, TRAINING_FILE)
 #: Of the work of each mode: counting, the first model, EM on all text.
 _WORKS = {"split-merge": (3, 17, 0), "refit": (3, 12, 5), "global": (3, 17, 0)}

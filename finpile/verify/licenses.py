@@ -1,0 +1,43 @@
+"""Laws of licences: a document has that of its source's entry in the corpus file, or, in records, its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import shards
+from finpile.sources.records import RECORD_FORMATS
+from finpile.tree import Tree, row_of
+from finpile.verify.law import Advance, Law, law
+
+
+def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+    """Reads the licences of all documents."""
+    entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for source in manifest["config"]["sources"]:
+        entries.setdefault((source["dataset"], source["name"]), []).append(source)
+    wrong, num_documents = [], 0
+    for name in shards.list_files(tree.documents):
+        table = shards.read_parquet(shards.join(tree.documents, name), ["id", "license"])
+        num_documents += table.num_rows
+        wrong += [f"{document} has another licence" for document in _wrong(table, entries.get(row_of(name), []))]
+    return [law("licences are those of the corpus file, or of the record", wrong, f"{num_documents:,} documents")]
+
+
+def _wrong(documents: pa.Table, entries: list[Mapping[str, Any]]) -> list[str]:
+    """The ids of documents whose licence no entry of their source gives.
+
+    A record may have any licence of its own, which only its input tells; it has none only where its entry has none.
+    """
+    given = {entry["license"] for entry in entries}
+    values = documents["license"]
+    is_given = pc.is_in(values, pa.array(sorted(given - {None}), pa.string()))
+    if any(entry["format"] in RECORD_FORMATS for entry in entries):
+        is_given = pc.or_(is_given, pc.is_valid(values))
+    if None in given:
+        is_given = pc.or_(is_given, pc.is_null(values))
+    wrong: list[str] = documents["id"].filter(pc.invert(is_given)).to_pylist()
+    return wrong

@@ -1,0 +1,41 @@
+"""Laws of the manifest: it is as the build wrote it, and does not contradict itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from finpile.manifest import CHECKSUM, checksum_of
+from finpile.shards import fingerprint
+from finpile.tree import Tree
+from finpile.verify.law import Advance, Law, law
+
+
+def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+    """Reads the manifest alone."""
+    wrong = []
+    if manifest.get(CHECKSUM) != checksum_of(manifest):
+        wrong.append("manifest.json is altered: its checksum is another")
+    if manifest["name"] != manifest["config"]["name"]:
+        wrong.append(f"its name is {manifest['name']!r}, that of its corpus file {manifest['config']['name']!r}")
+    if manifest["config_hash"] != fingerprint(manifest["config"]):
+        wrong.append("config_hash is not that of the corpus file")
+    for stage in manifest["stages"]:
+        wrong += _files(stage, tree)
+    return [law("the manifest is as it was written", wrong, f"{len(manifest['stages'])} stages")]
+
+
+def _files(stage: Mapping[str, Any], tree: Tree) -> list[str]:
+    """Contradictions in the files of a stage."""
+    folders = [folder[len(tree.root) :].strip("/") for folder in tree.published(stage["stage"])]
+    paths = [file["path"] for file in stage["files"]]
+    wrong = [f"{path} is not a file of {stage['stage']}" for path in paths if path.split("/")[0] not in folders]
+    if stage["stage"] == "split":
+        counted = {entry["path"]: entry for name in ("documents", "ledger") for entry in stage["counts"][name]}
+        for file in stage["files"]:
+            entry = counted.pop(file["path"], {})
+            for name, other in (("size_bytes", "size_bytes"), ("checksum", "checksum"), ("num_rows", "rows")):
+                if file[name] != entry.get(other):
+                    wrong.append(f"{file['path']}: two values of {name}")
+        wrong += [f"{path} is counted and not listed" for path in counted]
+    return wrong

@@ -1,0 +1,41 @@
+"""Laws of reports: written again from the manifest's counts, they are the files on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from finpile import shards
+from finpile.report.records import write_from_manifest
+from finpile.tree import Tree
+from finpile.verify.law import Advance, Law, law
+
+#: The page, and the tables of a comparison of tokenizers, which only its texts and tokenizers give.
+_COMPARISON = ("table3", "index.html")
+
+
+def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+    """Writes the reports to a temporary folder and compares."""
+    if "reports" not in {stage["stage"] for stage in manifest["stages"]}:
+        return []
+    there = shards.list_files(tree.reports)
+    compared = any(name.startswith(_COMPARISON[0]) for name in there)
+    with tempfile.TemporaryDirectory() as folder:
+        again = Tree(folder)
+        write_from_manifest(again, manifest)
+        expected = {name: Path(again.reports, name).read_bytes() for name in shards.list_files(again.reports)}
+    wrong = [f"reports/{name} is missing" for name in sorted(expected.keys() - set(there))]
+    for name in there:
+        if compared and name.startswith(_COMPARISON):
+            continue
+        with fsspec.open(shards.join(tree.reports, name), "rb") as stream:
+            content = stream.read()
+        advance(len(content))
+        if expected.get(name) != content:
+            wrong.append(f"reports/{name} is not what the counts give")
+    counted = f"{len(there)} files" + (", but for the comparison of tokenizers" if compared else "")
+    return [law("reports = the counts of the manifest", wrong, counted)]

@@ -1,0 +1,94 @@
+"""Laws of the tokenizer's files: they agree with each other, with the corpus file and with the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+from finpile_tokenizer import UnigramModel, Vocabulary, prune_to
+from finpile_tokenizer.export import (
+    CONFIG_FILE,
+    TOKENIZER_FILE,
+    VOCABULARY_FILE,
+    tokenizer_config_json,
+    tokenizer_json,
+    vocabulary_table,
+)
+
+from finpile import shards
+from finpile.tokens.tokenizer_files import TRAINING_FILE, load_tokenizer, tokenizer_checksum
+from finpile.tree import MERGED_MODEL, Tree
+from finpile.verify.law import Advance, Law, law
+
+
+def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+    """Reads the tokenizer's files."""
+    stages = {stage["stage"]: stage for stage in manifest["stages"]}
+    if "tokenizer" not in stages:
+        return []
+    counts, config = stages["tokenizer"]["counts"], manifest["config"]["tokenizer"]
+    vocabulary = load_tokenizer(tree.tokenizer).vocabulary
+    training = shards.read_json(shards.join(tree.tokenizer, TRAINING_FILE))
+    wrong = _files(tree, vocabulary, _merged(tree), training)
+    wrong += _counts(tree, counts, config, vocabulary, training)
+    name = "tokenizer.json, vocabulary.parquet, merged.parquet, training.json and the manifest agree"
+    return [law(name, wrong, f"{vocabulary.vocab_size:,} entries")]
+
+
+def _merged(tree: Tree) -> UnigramModel:
+    return UnigramModel.from_table(shards.read_parquet(shards.join(tree.tokenizer, MERGED_MODEL)))
+
+
+def _files(tree: Tree, vocabulary: Vocabulary, merged: UnigramModel, training: Mapping[str, Any]) -> list[str]:
+    """Files that are not what the vocabulary, and the model before its cut, give."""
+    expected = {TOKENIZER_FILE: tokenizer_json(vocabulary), CONFIG_FILE: tokenizer_config_json()}
+    altered = [name for name, content in expected.items() if _read(tree, name) != content]
+    wrong = [f"{name} is not that of its vocabulary" for name in altered]
+    table: pa.Table = shards.read_parquet(shards.join(tree.tokenizer, VOCABULARY_FILE))
+    if not table.equals(vocabulary_table(vocabulary)):
+        wrong.append(f"{VOCABULARY_FILE} is not the vocabulary of {TOKENIZER_FILE}")
+    if training["mode"] != "refit":  # there the model is trained once more before it is cut
+        cut = prune_to(merged, training["vocab_size_asked_for"])
+        if tokenizer_json(cut) != expected[TOKENIZER_FILE]:
+            wrong.append(f"{MERGED_MODEL}, cut to {training['vocab_size_asked_for']:,} entries, is another vocabulary")
+        if len(merged.pieces) != training["pieces_before_pruning"]:
+            wrong.append(f"{MERGED_MODEL} has {len(merged.pieces):,} pieces")
+    return wrong
+
+
+def _counts(
+    tree: Tree,
+    counts: Mapping[str, Any],
+    config: Mapping[str, Any],
+    vocabulary: Vocabulary,
+    training: Mapping[str, Any],
+) -> list[str]:
+    """What training.json and the manifest say, against the files, the corpus file and each other."""
+    summed = {"chunks": len(training["chunks"]), "checksum": tokenizer_checksum(tree)}
+    again = {**{name: value for name, value in training.items() if name != "chunks"}, **summed}
+    wrong = [
+        f"{name} is {counts.get(name)} in the manifest, {value} in {TRAINING_FILE}"
+        for name, value in again.items()
+        if counts.get(name) != value
+    ]
+    wrong += [f"the manifest counts {name}, {TRAINING_FILE} does not" for name in sorted(counts.keys() - again.keys())]
+    known = {
+        "vocab_size": vocabulary.vocab_size,
+        "vocab_size_asked_for": config["vocab_size"],
+        "mode": config["mode"],
+        "max_piece_bytes": config["max_piece_bytes"],
+    }
+    wrong += [
+        f"{name} is {training[name]} in {TRAINING_FILE}, {value} is true"
+        for name, value in known.items()
+        if training[name] != value
+    ]
+    return wrong
+
+
+def _read(tree: Tree, name: str) -> bytes:
+    with fsspec.open(shards.join(tree.tokenizer, name), "rb") as stream:
+        content: bytes = stream.read()
+    return content
