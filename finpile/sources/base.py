@@ -38,7 +38,7 @@ REASONS = {
     "corrupt_archive": "an archive or a member of it whose headers or checksums are wrong",
     "no_members": "an archive in which no file matches the source's `members`",
     "no_record": "a file that holds nothing of its format",
-    "broken_json": "a line that is no JSON",
+    "broken_json": "a line that is no JSON, or is nested more than 100 deep",
     "not_an_object": "a line of JSON that is no object",
     "no_text": "a record without the text field, or with null in it",
     "wrong_type": "a record whose text is no string",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
@@ -18,6 +18,9 @@ from finpile.sources.streams import ByteStream, TooLarge
 
 #: NaN and Infinity are no JSON, yet common; they are read as null, which can be written again.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+
+#: Objects and lists in each other. Python's own limit depends on who calls, and so would the documents of a build.
+MAX_DEPTH = 100
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
@@ -48,10 +51,29 @@ def _record(line: bytes, locator: str, source: SourceConfig, keys: dict[str, str
     try:
         text, _ = decode(line, source.encoding or UTF8)
         record = _DECODER.decode(text)
+        if line.count(b"{") + line.count(b"[") > MAX_DEPTH and _is_deep(record):
+            raise RecursionError
     except Undecodable as error:
         return removal(source, locator, "undecodable", str(error), line)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        return removal(source, locator, "broken_json", f"nested more than {MAX_DEPTH} deep", line)
+    except ValueError as error:
         return removal(source, locator, "broken_json", str(error), line)
     if not isinstance(record, dict):
         return removal(source, locator, "not_an_object", f"a {type(record).__name__}", line)
     return to_document(record, locator, source, keys, line)
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value is nested more than `MAX_DEPTH` deep; without recursion."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            entry
+            for outer in level
+            for entry in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(entry, (dict, list))
+        ]
+        if not level:
+            return False
+    return True

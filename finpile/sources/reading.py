@@ -283,9 +283,10 @@ class _Records:
         unfinished = f"; {len(broken.partial)} bytes of an unfinished record" if broken.partial else ""
         skipped = f"; {broken.skipped_bytes} bytes skipped" if broken.skipped_bytes else ""
         detail = broken.detail + unfinished + skipped
-        row = removal(self._source, locator or broken.locator, broken.reason, detail, broken.partial)
+        held = broken.partial or self._recall(self._books.claimed, self._position())
+        row = removal(self._source, locator or broken.locator, broken.reason, detail, held)
         self._books.skipped_bytes += broken.skipped_bytes
-        self._books.take(0 if self._stream.closed else self._stream.tell(), row)
+        self._books.take(self._position(), row)
         return row
 
     def _settled(self, claim: Claim) -> Iterator[Item]:
@@ -329,13 +330,19 @@ class _Records:
         self._books.take(end, row)
         return row
 
+    def _position(self) -> int:
+        return self._books.claimed if self._stream.closed else self._stream.tell()
+
     def _recall(self, start: int, end: int) -> bytes:
-        """The bytes `start:end`, or those of them that can still be had."""
-        if not self._stream.seekable():
+        """The bytes `start:end`, or their beginning; none where they cannot be had once more."""
+        end = min(end, start + _KEPT_BYTES)
+        if isinstance(self._stream, ByteStream):
+            return self._stream.recall(start, end)
+        if self._stream.closed or not self._stream.seekable():
             return b""
         position = self._stream.tell()
         self._stream.seek(start)
-        data: bytes = self._stream.read(min(end - start, _KEPT_BYTES))
+        data: bytes = self._stream.read(end - start)
         self._stream.seek(position)
         return data
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
@@ -19,6 +20,8 @@ from finpile.limits import HEAD_BYTES, LimitsConfig
 
 #: Bytes that are read, or decoded, at once.
 BLOCK_BYTES = 1 << 16
+#: Of the bytes that were read last, a stream can return this many once more.
+RECALLED_BYTES = 1 << 20
 
 
 class BrokenStream(InputError):
@@ -92,6 +95,7 @@ class ByteStream(io.BufferedIOBase):
         self._at = 0  # next byte of `_block`
         self._before = 0  # bytes before `_block`
         self._broken: BrokenStream | None = None
+        self._recent: deque[tuple[int, bytes]] = deque()  # (offset of the first byte, block)
         self._frames: list[tuple[int, int]] = []  # (offset of the first byte, stored offset)
         self._keeps_frames = False
 
@@ -120,6 +124,13 @@ class ByteStream(io.BufferedIOBase):
         passed = bisect_right(self._frames, position, key=itemgetter(0))
         del self._frames[: passed - 1]
         return self._frames[0][1] if passed else position
+
+    def recall(self, start: int, end: int) -> bytes:
+        """The bytes `start:end`, read before, once more; none where the first of them is forgotten."""
+        if not self._recent or start < self._recent[0][0]:
+            return b""
+        parts = (block[max(0, start - first) : max(0, end - first)] for first, block in self._recent)
+        return b"".join(parts)
 
     def resume(self) -> None:
         """Lets reads continue behind the gap that was raised last.
@@ -238,7 +249,14 @@ class ByteStream(io.BufferedIOBase):
                 self._frames.append((self._before, item.stored_offset))
             else:
                 self._block = item
+                self._remember(item)
         return True
+
+    def _remember(self, block: bytes) -> None:
+        self._recent.append((self._before, block))
+        end = self._before + len(block)
+        while len(self._recent) > 1 and end - self._recent[1][0] >= RECALLED_BYTES:
+            self._recent.popleft()
 
 
 def _head(parts: list[bytes]) -> bytes:

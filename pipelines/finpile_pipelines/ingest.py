@@ -6,6 +6,7 @@ What became of each file's bytes is published as `inputs/`, so that `finpile ver
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,9 @@ from finpile_pipelines.shardrefs import SHARD_BYTES, add_counts, count_reasons, 
 from finpile_pipelines.shares import report_part
 
 _REPORT_EVERY = 128
+#: Rows of the ledger that a task holds before it writes them, and the bytes of their texts.
+_LEDGER_ROWS = 1 << 16
+_LEDGER_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +92,16 @@ def plan(
 def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -> dict[str, Any]:
     """Reads a task's files into `folder/documents` and `folder/removed`; returns what it did."""
     writer = _ShardWriter(task, folder, shard_bytes)
-    accounts = _Accounts()
-    removals: list[Removal] = []
+    accounts, ledger = _Accounts(), _LedgerWriter(task, folder)
     for item in _read_all(task, accounts):
         if isinstance(item, Removal):
-            removals.append(item)
+            ledger.append(item)
         else:
             writer.append(item)
     writer.close()
-    if removals:
-        shards.write_parquet(shards.join(folder, "removed", f"{task.index:06d}.parquet"), ledger_table(removals))
-    shards.write_parquet(_accounts_url(folder, task), accounts.table())
+    ledger.close()
+    with _writing(_accounts_url(folder, task)) as url:
+        shards.write_parquet(url, accounts.table())
     return {
         "dataset": task.source.dataset,
         "source": task.source.name,
@@ -107,8 +110,8 @@ def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -
         "input_bytes": task.size_bytes,
         "documents": writer.num_documents,
         "text_bytes": writer.text_bytes,
-        "removed": count_reasons(removals),
-        "removed_bytes": sum(len(removal.removed_text) for removal in removals),
+        "removed": ledger.reasons,
+        "removed_bytes": ledger.removed_bytes,
         **accounts.sums,
         "shards": writer.names,
         "evidence": writer.evidence.to_json(),
@@ -224,6 +227,48 @@ class _Accounts:
         self._accounts = []
 
 
+@contextmanager
+def _writing(url: str) -> Iterator[str]:
+    """Raises: RunError with the file that cannot be written; what cannot be read is a row of the ledger."""
+    try:
+        yield url
+    except OSError as error:
+        raise RunError(f"{url} cannot be written: {error.strerror or error}") from error
+
+
+class _LedgerWriter:
+    """Writes a task's rows of the ledger, a file as often as their texts have `_LEDGER_BYTES`."""
+
+    def __init__(self, task: IngestTask, folder: str) -> None:
+        self._task = task
+        self._folder = folder
+        self._rows: list[Removal] = []
+        self._held_bytes = 0
+        self._num_files = 0
+        self.reasons: dict[str, int] = {}
+        self.removed_bytes = 0
+
+    def append(self, row: Removal) -> None:
+        self._rows.append(row)
+        self._held_bytes += len(row.removed_text)
+        if self._held_bytes >= _LEDGER_BYTES or len(self._rows) >= _LEDGER_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        if self._rows:
+            self._flush()
+
+    def _flush(self) -> None:
+        name = f"{self._task.index:06d}-{self._num_files:04d}.parquet"
+        with _writing(shards.join(self._folder, "removed", name)) as url:
+            shards.write_parquet(url, ledger_table(self._rows))
+        for reason, count in count_reasons(self._rows).items():
+            self.reasons[reason] = self.reasons.get(reason, 0) + count
+        self.removed_bytes += self._held_bytes
+        self._num_files += 1
+        self._rows, self._held_bytes = [], 0
+
+
 class _ShardWriter:
     """Cuts a task's documents into shards of about `shard_bytes`, in reading order."""
 
@@ -256,7 +301,8 @@ class _ShardWriter:
 
     def _flush(self) -> None:
         name = f"{self._task.index:06d}-{len(self.names):04d}"
-        shards.write_ipc(shard_url(self._folder, name), RAW_SCHEMA, [self._builder.flush()])
+        with _writing(shard_url(self._folder, name)) as url:
+            shards.write_ipc(url, RAW_SCHEMA, [self._builder.flush()])
         self.names.append(name)
 
     def _report(self) -> None:

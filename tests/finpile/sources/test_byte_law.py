@@ -17,7 +17,7 @@ from finpile.config import SourceConfig, load_config
 from finpile.document import RawDocument
 from finpile.errors import RunError
 from finpile.ledger import Removal
-from finpile.sources import Account, list_inputs, read_file, read_stream, reading
+from finpile.sources import Account, jsonl, list_inputs, read_file, read_stream, reading
 from finpile.sources.accounting import Books, Claim, Lost, Record, Structure
 from finpile.sources.base import removal
 
@@ -178,6 +178,7 @@ def test_whatever_a_reader_does_on_one_record_is_one_row(fault: str, reason: str
     [row] = [item for item in items if isinstance(item, Removal)]
     assert [document.text for document in documents] == ["first\n", "third\n"]
     assert row.reason == reason and row.detail.startswith(detail) and row.locator.startswith("a#6")
+    assert row.removed_text == b"bad\n"
     assert accounts[0].balance() == 0 and accounts[0].ledger_bytes == 4
 
 
@@ -208,7 +209,24 @@ def test_no_value_of_one_record_ends_the_build(tmp_path: Path, line: bytes) -> N
     assert [document.text for document in documents if document.text != "x"] == ["whole", "whole"]
     assert len(documents) + len(rows) == 3 and account.balance() == 0
     for row in rows:
-        assert row.removed_text == line + b"\n" and "Error" in row.detail
+        assert row.removed_text == line + b"\n" and row.detail
+
+
+@pytest.mark.parametrize(("depth", "is_read"), [(99, True), (100, False)])
+def test_how_deep_a_record_may_be_nested_does_not_depend_on_who_reads_it(depth: int, is_read: bool) -> None:
+    """The object itself is one level."""
+    line = b'{"text": "x", "deep": ' + b"[" * depth + b"]" * depth + b"}\n"
+
+    def read_at(level: int) -> list[Item]:
+        if level:
+            return read_at(level - 1)
+        stream: Any = reading.ByteStream(iter([line]), "a")
+        return list(read_stream(jsonl, stream, "a", source()))
+
+    for level in (0, 200):
+        [item] = read_at(level)
+        assert isinstance(item, RawDocument) == is_read
+        assert is_read or (isinstance(item, Removal) and item.detail == "nested more than 100 deep")
 
 
 # --- the books

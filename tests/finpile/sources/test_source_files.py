@@ -502,6 +502,24 @@ def test_a_stream_reads_as_a_file_of_the_same_bytes(blocks: list[bytes], sizes: 
         assert oracle.getvalue()[oracle.tell() :].startswith(ours.peek())
 
 
+@given(st.lists(st.binary(max_size=5), max_size=20), st.integers(0, 60), st.integers(0, 60))
+def test_what_was_read_last_can_be_returned_once_more(blocks: list[bytes], start: int, length: int) -> None:
+    data = b"".join(blocks)
+    stream = ByteStream(iter(blocks))
+    stream.read()
+    assert stream.recall(start, start + length) == data[start : start + length]
+
+
+def test_a_stream_forgets_what_it_read_long_ago() -> None:
+    """Of a gigabyte it holds a megabyte or two; of what is forgotten it returns nothing, not a part."""
+    stream = ByteStream(iter([bytes([number]) * 50_000 for number in range(100)]))
+    while stream.read(1 << 16):
+        pass
+    assert stream.recall(0, 10) == b"" and stream.recall(3_800_000, 3_900_001) == b""
+    assert stream.recall(4_000_000, 4_000_003) == bytes([80]) * 3
+    assert sum(len(block) for _, block in stream._recent) <= 1 << 21
+
+
 @given(st.binary(min_size=1, max_size=60), st.data())
 def test_a_broken_stream_gives_every_byte_before_it_raises(data: bytes, draw: st.DataObject) -> None:
     def blocks() -> Iterator[bytes]:

@@ -1,0 +1,91 @@
+"""One ingest task: what it writes does not depend on how often, and what it cannot write is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from finpile_pipelines import ingest
+from finpile_pipelines.build import build
+from finpile_pipelines.engine import Engine
+
+from finpile import shards
+from finpile.config import CorpusConfig, SourceConfig, load_config
+from finpile.errors import RunError
+from finpile.ledger import LEDGER_SCHEMA
+from finpile.tree import INPUTS_PART, Tree
+from finpile.verify import verify
+
+NUM_LINES = 50
+
+
+def tasks(folder: Path, num_files: int = 1) -> list[ingest.IngestTask]:
+    for number in range(num_files):
+        lines = (b'{"text": "%d"}\n' % line if line % 2 else b"bad %d\n" % line for line in range(NUM_LINES))
+        (folder / f"{number}.jsonl").write_bytes(b"".join(lines))
+    source = SourceConfig(name="News", dataset="FinPile", format="jsonl", paths=("*.jsonl",))
+    config = CorpusConfig(name="c", sources=(source,), root=str(folder))
+    return ingest.plan(config, ingest.find_inputs(config), 1)
+
+
+def ledger(folder: Path) -> pa.Table:
+    files = shards.list_files(str(folder / "removed"))
+    rows = [shards.read_parquet(str(folder / "removed" / name)) for name in files]
+    return pa.concat_tables([LEDGER_SCHEMA.empty_table(), *rows]).sort_by("locator")
+
+
+@pytest.mark.parametrize("name", ["_LEDGER_BYTES", "_LEDGER_ROWS"])
+def test_the_ledger_does_not_depend_on_how_much_of_it_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    [task] = tasks(tmp_path)
+    whole = ingest.ingest_task(task, str(tmp_path / "whole"))
+    monkeypatch.setattr(ingest, name, 10)
+    parts = ingest.ingest_task(task, str(tmp_path / "parts"))
+    assert parts == whole and whole["removed"] == {"broken_json": NUM_LINES // 2}
+    assert ledger(tmp_path / "parts").equals(ledger(tmp_path / "whole"))
+    assert len(list((tmp_path / "parts" / "removed").iterdir())) >= 3
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    [task] = tasks(tmp_path)
+    (tmp_path / "out").write_text("a file where the folder should be")
+    with pytest.raises(RunError, match=r"out/.* cannot be written: "):
+        ingest.ingest_task(task, str(tmp_path / "out"))
+
+
+def test_accounts_do_not_depend_on_tasks_or_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = tasks(tmp_path, 23)
+    assert len(many) == 23
+    one = replace(many[0], files=tuple(file for task in many for file in task.files))
+    monkeypatch.setattr(shards, "ROW_GROUP_ROWS", 5)
+    for name, some in (("many", many), ("one", [one])):
+        for task in some:
+            ingest.ingest_task(task, str(tmp_path / name / "work"))
+        ingest.publish_accounts(some, str(tmp_path / name / "work"), Tree(str(tmp_path / name)))
+    assert (tmp_path / "many" / INPUTS_PART).read_bytes() == (tmp_path / "one" / INPUTS_PART).read_bytes()
+
+
+def test_records_that_no_reader_can_take_do_not_end_a_build(
+    tmp_path: Path, write_corpus: Callable[..., Path], records: list[dict[str, Any]]
+) -> None:
+    """Each of these lines ended a build of an earlier version, or left its bytes out."""
+    hostile = [
+        b'{"text": "a", "date": %s}' % (b"9" * 400),
+        b'{"text": "b", "date": "Fri, 31 Dec 9999 23:59:59 -0100"}',
+        b'{"text": "c", "x": ' + b"[" * 490 + b"]" * 490 + b"}",
+        b'{"text": "d", "x": ' + b"[" * 100_000 + b"}",
+    ]
+    lines = [json.dumps(row).encode() for row in records]
+    files = {"News.jsonl": b"\n".join([*lines[::2], *hostile]) + b"\n", "Web.jsonl": b"\n".join(lines[1::2])}
+    config = load_config(write_corpus(tmp_path / "corpus", files))
+    build(config, str(tmp_path / "out"), Engine(num_workers=1))
+    assert [law for law in verify(str(tmp_path / "out")) if not law.holds] == []
+    [file] = (tmp_path / "out" / "removed" / "stage=ingest").iterdir()
+    removed = [row["removed_text"] for row in shards.read_parquet(str(file)).to_pylist()]
+    assert {line + b"\n" for line in hostile[2:]} <= set(removed)
