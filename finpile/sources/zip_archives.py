@@ -33,6 +33,7 @@ from finpile.sources.zip_members import (
 _SPOOL_BYTES = 1 << 26
 _DIRECTORY_MARK, _END_MARK, _END_BYTES = b"PK\1\2", b"PK\5\6", 22  # 4.3.12, 4.3.16
 _MARKS = (LOCAL_MARK, _DIRECTORY_MARK, _END_MARK, DESCRIPTOR_MARK)
+_MAX_COUNT = 0xFFFF  # of members, and of bytes of the archive's comment
 _LONGEST_DESCRIPTOR = 24  # 4.3.9
 _NO_DIRECTORY = (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, LookupError)
 
@@ -84,7 +85,10 @@ class _Zip:
             yield from self._without_directory(failure, error)
             return
         found = [(info, self._entry(info)) for info in infos]
-        is_damaged = any(entry is None for _, entry in found)
+        count = self._count_at_end()
+        is_damaged = any(entry is None for _, entry in found) or len(infos) & _MAX_COUNT != count
+        if len(infos) & _MAX_COUNT != count:
+            yield self._gap(self._size, 0, f"the directory lists {len(infos)} members, and its end says {count}")
         position = 0
         for info, entry in found:
             if entry is None:
@@ -100,6 +104,13 @@ class _Zip:
             if entry is None and info.orig_filename not in self._names:
                 detail = f"{readable_name(info.filename)!r} has no header at byte {info.header_offset}"
                 yield self._gap(info.header_offset, info.compress_size, detail)
+
+    def _count_at_end(self) -> int:
+        """How many members the end of the directory says that there are, modulo 65,536."""
+        start = max(0, self._size - _END_BYTES - _MAX_COUNT)
+        tail = self._members.bytes_at(start, self._size - start)
+        place = tail.rfind(_END_MARK)
+        return int.from_bytes(tail[place + 10 : place + 12], "little") if place >= 0 else -1
 
     def _entry(self, info: zipfile.ZipInfo) -> Entry | None:
         """What is to be believed of a member; null where the directory does not lead to it."""

@@ -101,7 +101,7 @@ def test_the_input_that_a_dead_worker_was_reading_is_named(start_python: StartPy
 from types import SimpleNamespace as Made
 from finpile_pipelines import ingest
 ingest.read_file = lambda *arguments: __import__('os').abort()
-task = Made(source=None, files=[Made(locator="news/2.jsonl.gz"), Made(locator="news/3.jsonl.gz")])
+task = Made(source=None, size_bytes=2, files=[Made(locator="news/2.jsonl.gz"), Made(locator="news/3.jsonl.gz")])
 list(ingest._read_all(task, Made(add=None)))
 """
     _, out, _ = run_deed(start_python, deed, tmp_path)
