@@ -1,10 +1,8 @@
 """Records recovered from damaged containers: one bit is flipped at many places, and intact records are counted.
 
-    python benchmarks/damage.py [--places 500] [--seed 1] [--only NAME]
+    python benchmarks/damage.py [--places 500] [--seed 1] [--only NAME] [--results FOLDER]
 
-A container holds 400 records as JSON Lines, or 400 members of one record each. After one flipped bit, a record is
-intact where the flipped bit is none of its own compressed unit (member, frame, block): the place of the flip tells
-which records it may have taken. Recovered is a record that comes out of `read_file` with its text unchanged.
+What counts as intact, recovered and altered is said in the result file.
 """
 
 from __future__ import annotations
@@ -24,7 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lz4.frame
+import pyarrow as pa
+import pyarrow.parquet as pq
 import zstandard
+from report import Report, say, table
 
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
@@ -99,6 +100,42 @@ def zip_(records: list[str]) -> Container:
     return Container("zip", ".zip", "text", data.getvalue(), tuple(units))
 
 
+def warc(records: list[str], compress: Callable[[bytes], bytes] | None) -> Container:
+    """Texts extracted from web pages (WET), as Common Crawl has them: each record is compressed on its own."""
+    data, units = b"", []
+    for number, record in enumerate(records):
+        content = record.encode()
+        head = (
+            f"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://example.com/{number}\r\n"
+            f"WARC-Date: 2020-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:{number:032x}>\r\n"
+            f"Content-Type: text/plain\r\nContent-Length: {len(content)}\r\n\r\n"
+        )
+        stored = head.encode() + content + b"\r\n\r\n"
+        stored = compress(stored) if compress else stored
+        units.append((len(data), len(data) + len(stored), number, number + 1))
+        data += stored
+    name, suffix = ("warc.gz", ".warc.gz") if compress else ("warc", ".warc")
+    return Container(name, suffix, "warc", data, tuple(units))
+
+
+def parquet(records: list[str]) -> Container:
+    """Row groups of 20 records; the footer belongs to all of them."""
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.table({"text": records}), sink, row_group_size=UNIT_RECORDS, compression="zstd", write_page_checksum=True
+    )
+    meta = pq.ParquetFile(io.BytesIO(sink.getvalue())).metadata
+    units = []
+    for group in range(meta.num_row_groups):
+        chunk = meta.row_group(group).column(0)
+        start = chunk.dictionary_page_offset or chunk.data_page_offset
+        first = group * UNIT_RECORDS
+        units.append((start, start + chunk.total_compressed_size, first, first + UNIT_RECORDS))
+    data = sink.getvalue()
+    units.append((units[-1][1], len(data), 0, len(records)))
+    return Container("parquet", ".parquet", "parquet", data, tuple(units))
+
+
 def containers(records: list[str]) -> list[Container]:
     """All that are measured."""
 
@@ -122,6 +159,9 @@ def containers(records: list[str]) -> list[Container]:
         framed("lz4, frames", ".jsonl.lz4", records, UNIT_RECORDS, lz),
         tar(records),
         zip_(records),
+        warc(records, None),
+        warc(records, gz),
+        parquet(records),
     ]
 
 
@@ -133,6 +173,8 @@ class Outcome:
     """Records whose unit has no flipped bit."""
     num_recovered: int
     """Those of them that were read, unchanged."""
+    num_altered: int
+    """Documents that were read, of a text that is no record's."""
     num_rows: int
 
 
@@ -154,7 +196,16 @@ def measure(container: Container, records: list[str], places: int, seed: int = 1
                 if start <= at < end:
                     intact -= set(records[first:last])
             rows = sum(not isinstance(item, RawDocument) for item in found)
-            yield Outcome(len(intact), len(intact & read), rows)
+            yield Outcome(len(intact), len(intact & read), len(read - set(records)), rows)
+
+
+_ABOUT = (
+    "{places} damaged copies of each container of {records} records, one bit of each flipped. Intact are the records "
+    "of which no unit (compressed frame, archive member, row group, web record) holds the bit; recovered are those of "
+    "them that are read, unchanged. Altered in silence are documents of another text than any record's for which the "
+    "ledger has no row: of containers without checksums."
+)
+_HEAD = ["container", "entered again", "bytes", "intact", "recovered", "share", "altered in silence"]
 
 
 def main() -> None:
@@ -162,19 +213,24 @@ def main() -> None:
     parser.add_argument("--places", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results"))
     options = parser.parse_args()
     records = texts(options.seed)
-    print("| container | can be entered again | bytes | intact | recovered | | without a ledger row |")
-    print("|---|---|---:|---:|---:|---:|---:|")
+    rows = []
     for container in containers(records):
-        if options.only and options.only not in container.name:
+        if options.only not in container.name:
             continue
+        say(container.name)
         outcomes = list(measure(container, records, options.places, options.seed))
-        intact, recovered = sum(o.num_intact for o in outcomes), sum(o.num_recovered for o in outcomes)
-        silent = sum(o.num_rows == 0 for o in outcomes)
+        intact, recovered = sum(one.num_intact for one in outcomes), sum(one.num_recovered for one in outcomes)
+        altered = sum(one.num_altered for one in outcomes if not one.num_rows)
+        entered = "yes" if container.can_be_entered else "no"
         share = f"{recovered / intact:.2%}" if intact else "-"
-        print(f"| {container.name} | {'yes' if container.can_be_entered else 'no'} | {len(container.data):,} | "
-              f"{intact:,} | {recovered:,} | {share} | {silent} |", flush=True)  # fmt: skip
+        rows.append([container.name, entered, *(f"{n:,}" for n in (len(container.data), intact, recovered)), share,
+                     f"{altered:,}"])  # fmt: skip
+    packages = ["finpile", "zstandard", "lz4", "pyarrow"]
+    report = Report(options.results, "damage", "Records recovered from damaged containers", packages)
+    report.add(_ABOUT.format(places=options.places, records=len(records)), table(_HEAD, rows))
 
 
 if __name__ == "__main__":
