@@ -92,3 +92,11 @@ def test_unfinished_tags_are_searched_for_their_end_once(unit: str, end: str) ->
     page = Page(unit * 5_000 + end)
     list(_tags(page, _META, len(page)))
     assert page.passed <= len(page)
+
+
+def test_a_date_whose_order_is_open_is_passed_over_and_named() -> None:
+    """`2/10/2008` is no evidence; a later one is taken where there is one."""
+    open_date = '<meta name="date" content="2/10/2008">'
+    assert read_html(open_date) == (None, "2/10/2008")
+    assert read_html(open_date + '<time datetime="2008-10-02">') == (datetime(2008, 10, 2, tzinfo=UTC), None)
+    assert read_html('<meta name="date" content="23/10/2008">') == (datetime(2008, 10, 23, tzinfo=UTC), None)
