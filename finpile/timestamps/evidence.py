@@ -7,6 +7,7 @@ have a day of at most 12: no reading of the values could tell.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -22,7 +23,7 @@ class DateEvidence:
 
     counts: dict[tuple[Order, ...], int] = field(default_factory=dict)
     examples: dict[tuple[Order, ...], list[tuple[str, str]]] = field(default_factory=dict)
-    """(locator, value) of up to three records for each, those of the smallest locators."""
+    """(locator, value) of up to three records for each, the first by locator."""
 
     def add(self, locator: str, value: str) -> None:
         """Counts a value of the field."""
@@ -37,8 +38,8 @@ class DateEvidence:
     def _add(self, orders: tuple[Order, ...], count: int, examples: list[tuple[str, str]]) -> None:
         self.counts[orders] = self.counts.get(orders, 0) + count
         known = self.examples.setdefault(orders, [])
-        if len(known) < NUM_EXAMPLES or examples[0] < known[-1]:
-            self.examples[orders] = sorted([*known, *examples])[:NUM_EXAMPLES]
+        if len(known) < NUM_EXAMPLES or _in_order(examples[0]) < _in_order(known[-1]):
+            self.examples[orders] = sorted([*known, *examples], key=_in_order)[:NUM_EXAMPLES]
 
     @property
     def is_empty(self) -> bool:
@@ -78,3 +79,9 @@ class DateEvidence:
             found.counts[orders] = entry["count"]
             found.examples[orders] = [(locator, value) for locator, value in entry["examples"]]
         return found
+
+
+def _in_order(example: tuple[str, str]) -> list[tuple[str, int]]:
+    """Sorts locators as a person does: `a#45` before `a#135`."""
+    parts = re.findall(r"(\D*)(\d{1,18})", example[0] + "#0")
+    return [*((text, int(digits)) for text, digits in parts), (example[0], 0)]

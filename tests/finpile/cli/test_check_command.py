@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Callable
@@ -29,6 +30,8 @@ def test_sample_corpus_is_valid_and_counted(run: Run, sample_config: Path) -> No
     assert report["name"] == "sample"
     filings = [path for end in ("txt", "nc") for path in (SAMPLES / "filings").glob(f"*.{end}")]
     (row,) = (row for row in report["sources"] if row["source"] == "Filings")
+    first = row.pop("first_records")
+    assert (first["records"], first["unreadable"], first["undated"]) == (24, 4, 0)
     assert row == {
         "dataset": "FinPile",
         "source": "Filings",
@@ -51,7 +54,7 @@ def test_table_shows_every_source_in_plain_lines(run: Run, sample_config: Path) 
         ["FinPile", "News", "jsonl"],
         ["FinPile", "News", "sgml"],
     ]
-    assert len(lines) == 2 + 11 + 1
+    assert len(lines) == 2 + 11 + 1 + 11 + 1
     assert f"finpile build {sample_config} -o OUT" in found.out
 
 
@@ -146,5 +149,126 @@ def test_links_and_odd_names_are_found(run: Run, corpus: Path) -> None:
 def test_json_holds_nothing_else(run: Run, corpus: Path) -> None:
     found = run("check", corpus, "--json")
     size = (corpus.parent / "news" / "a.jsonl").stat().st_size
-    row = {"dataset": "FinPile", "source": "News", "format": "jsonl", "files": 1, "bytes": size}
+    first = {"records": 1, "unreadable": 0, "undated": 1, "bad_dates": 0, "date_order": None, "dates": []}
+    row = {"dataset": "FinPile", "source": "News", "format": "jsonl", "files": 1, "bytes": size, "first_records": first}
     assert json.loads(found.out) == {"name": "small", "sources": [row]}
+
+
+# --- the first records
+
+
+def with_records(corpus: Path, *records: object, setting: str = "fields: {timestamp: when}") -> Path:
+    """The corpus with these records in the place of its own, and one more line under its source."""
+    lines = (json.dumps(record) + "\n" for record in records)
+    (corpus.parent / "news" / "a.jsonl").write_text("".join(lines))
+    corpus.write_text(f"{corpus.read_text()}    {setting}\n")
+    return corpus
+
+
+def stories(*days: object) -> list[dict[str, object]]:
+    return [{"text": f"Oil rose {number} percent.", "when": day} for number, day in enumerate(days)]
+
+
+@pytest.mark.parametrize(
+    ("content", "looks"),
+    [
+        (b"PAR1" + bytes(40), "looks like Parquet: set `format: parquet`"),
+        (b"WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n", "looks like a WARC file: set `format: warc`"),
+        (b"<SEC-DOCUMENT>0001.txt", "looks like an EDGAR filing: set `format: edgar`"),
+        (b"<!DOCTYPE lewis SYSTEM 'x'>\n<REUTERS>", "looks like Reuters SGML: set `format: sgml`"),
+        (b"[\n{},\n{}]", "looks like a JSON array"),
+        (b'{\n  "text": 1\n}', "looks like one JSON object over several lines"),
+        (b"a\tb\tc\n1\t2\t3\n", "looks like a table with tabs"),
+        (b"Oil rose.\nGold fell.\n", "looks like plain text: set `format: text`"),
+        (b"%PDF-1.4", "looks like PDF"),
+        ("Öl".encode("latin-1") * 99, "looks like text of another encoding than UTF-8"),
+        (b"", "looks like an empty file"),
+    ],
+)
+def test_wrong_format_says_what_the_file_looks_like(run: Run, corpus: Path, content: bytes, looks: str) -> None:
+    (corpus.parent / "news" / "a.jsonl").write_bytes(content)
+    message = run("check", corpus).refusal()
+    assert message.startswith(f"{corpus}:5: source 'News': no document in the first ")
+    assert looks in message
+
+
+def test_compressed_file_of_another_format_is_looked_into(run: Run, corpus: Path) -> None:
+    (corpus.parent / "news" / "a.jsonl").unlink()
+    (corpus.parent / "news" / "b.jsonl.gz").write_bytes(gzip.compress(b"WARC/1.0\r\nWARC-Type: warcinfo\r\n\r\n"))
+    assert "looks like a WARC file" in run("check", replace(corpus, "*.jsonl", "*.gz")).refusal()
+
+
+def test_missing_text_field_lists_the_fields_there_are(run: Run, corpus: Path) -> None:
+    message = run("check", with_records(corpus, {"body": "Oil rose.", "id": 1}, {"title": "Oil"})).refusal()
+    assert message.startswith(f"{corpus}:7: ")
+    assert "none has the field `text`" in message
+    assert "fields there are: body, id, title" in message
+
+
+def test_field_that_no_record_has_names_its_line_and_the_nearest(run: Run, corpus: Path) -> None:
+    records = [{"text": "Oil rose.", "published": "2021-03-04"}] * 2
+    message = run("check", with_records(corpus, *records, setting="fields: {timestamp: publishd}")).refusal()
+    assert message.startswith(f"{corpus}:7: source 'News': no record has the field `publishd`")
+    assert message.endswith("a record has published, text; did you mean `published`?")
+
+
+def test_field_that_a_late_record_has_is_found(run: Run, corpus: Path) -> None:
+    """The first records are not all of them: before a field is refused all are read, and the screen says so."""
+    late = [*stories(*["2021-03-04"] * 300), {**stories("2021-03-05")[0], "headline": "Oil"}]
+    config = with_records(corpus, *late, setting="fields: {timestamp: when, title: headline}")
+    found = run("check", config)
+    assert found.code == 0
+    assert "all of them are read" in found.out
+
+
+def test_dates_whose_order_is_open_are_refused_with_three_examples(run: Run, corpus: Path) -> None:
+    message = run("check", with_records(corpus, *stories("2/10/2008", "3/10/2008", "4/10/2008", "5/10/2008"))).refusal()
+    assert message.startswith(f"{corpus}:7: source 'News': the order of day and month in `when` is not proven")
+    assert [f"'{day}/10/2008' in news/a.jsonl#" in message for day in (2, 3, 4, 5)] == [True, True, True, False]
+    assert "date_format: day-first" in message
+
+
+@pytest.mark.parametrize(("declared", "read"), [("day-first", "2008-10-02"), ('"%m/%d/%Y"', "2008-02-10")])
+def test_declared_order_is_shown_by_examples(run: Run, corpus: Path, declared: str, read: str) -> None:
+    config = with_records(
+        corpus, *stories("2/10/2008"), setting=f"fields: {{timestamp: when}}\n    date_format: {declared}"
+    )
+    assert f"dates: 2/10/2008 = {read}" in run("check", config).out
+
+
+def test_proof_beyond_the_first_records_is_looked_for_in_all(run: Run, corpus: Path) -> None:
+    config = with_records(corpus, *stories(*["2/10/2008"] * 300, "23/10/2008"))
+    found = run("check", config)
+    assert found.code == 0
+    assert "all of them are read" in found.out
+    (row,) = run("check", config, "--json").json()["sources"]
+    assert row["first_records"]["date_order"] == "day-first"
+    assert row["first_records"]["dates"][0]["read"] == "2008-10-02T00:00:00+00:00"
+
+
+def test_undated_and_unreadable_dates_are_called_out(run: Run, corpus: Path) -> None:
+    found = run("check", with_records(corpus, *stories("2021-03-04", None, "soon", "soon")))
+    assert "warning: 3 of 4 documents have no date" in found.out
+    assert "warning: 2 of 4 documents have a date that cannot be read" in found.out
+
+
+def test_peek_prints_the_first_records(run: Run, corpus: Path) -> None:
+    records = [{"text": "Oil rose. " * 50, "when": "2021-03-04", "title": "Oil"}, *stories(None, None)]
+    out = run("check", with_records(corpus, *records), "--peek", "2").out
+    assert "news/a.jsonl#0: 2021-03-04T00:00:00+00:00 (field), 'Oil'" in out
+    assert "Oil rose. Oil rose." in out
+    assert "no date" in out
+    assert "percent" in out
+    assert len([line for line in out.splitlines() if "news/a.jsonl#" in line]) == 2
+
+
+def test_line_is_that_of_the_entry_not_of_the_first_text_that_is_like_it(run: Run, corpus: Path) -> None:
+    """`absent.jsonl` stands in a remark, and in the entry before, as part of another name."""
+    text = corpus.read_text().replace("name: small", "name: small  # absent.jsonl is not news/absent.jsonl")
+    (corpus.parent / "news" / "not-news").mkdir()
+    (corpus.parent / "news" / "not-news" / "absent.jsonl").write_text('{"text": "x"}\n')
+    corpus.write_text(
+        text.replace("[news/*.jsonl]", "[news/not-news/absent.jsonl]")
+        + "  - name: Web\n    dataset: C4\n    format: jsonl\n    paths:\n      - news/a.jsonl\n      - absent.jsonl\n"
+    )
+    assert run("check", corpus).refusal().startswith(f"{corpus}:12: source 'Web': 'absent.jsonl'")
