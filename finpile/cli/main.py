@@ -17,7 +17,7 @@ from finpile.errors import FinpileError
 #: command -> (module, attribute, one line of help); the help stands here so that `--help` imports nothing.
 _COMMANDS = {
     "build": ("finpile.cli.build", "build_command", "Build a corpus: documents, tokenizer, token shards, reports."),
-    "check": ("finpile.cli.check", "check_command", "Validate a corpus file and find every input; run nothing."),
+    "check": ("finpile.cli.check", "check_command", "Validate a corpus file, find every input, read first records."),
     "dedup": ("finpile.cli.dedup", "dedup_command", "Remove duplicates from Parquet or JSON Lines, nothing else."),
     "report": ("finpile.cli.inspect", "report_command", "Write Tables 1 to 3 of a build again."),
     "verify": ("finpile.cli.inspect", "verify_command", "Check the laws of a build: nothing lost, nothing altered."),

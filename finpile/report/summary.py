@@ -19,8 +19,9 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     `read` counts every record found, readable or not, so `read = unreadable + cleaned_out + exact + near + substring +
     overlap + contamination + train + held_out`. `removed_bytes` are those of the removal ledger, spans cut from kept
-    documents included; `tokens` those of training documents, where the build has the stage `tokens`. `reasons` has the
-    removed documents by reason.
+    documents included; `tokens` those of training documents, where the build has the stage `tokens`. `undated` counts
+    the documents for which no date was found, whatever became of them, and `unreadable_dates` those that have a date
+    which could not be used. `reasons` has the removed documents by reason.
     """
     stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -33,8 +34,13 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             "unreadable": unreadable,
             **dict.fromkeys((*_COLUMNS.values(), "train", "held_out", "removed_bytes"), 0),
             **({"tokens": 0} if "tokens" in stages else {}),
+            "undated": 0,
+            "unreadable_dates": 0,
             "reasons": {},
         }
+    for cleaned in stages["clean"]["sources"]:
+        row = rows[(cleaned["dataset"], cleaned["source"])]
+        row.update({name: cleaned.get(name, 0) for name in ("undated", "unreadable_dates")})
     for part in stages["split"]["documents"]:
         row = rows[(part["dataset"], part["source"])]
         row["train"] += part["documents"] - part["heldout"]
