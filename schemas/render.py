@@ -41,7 +41,7 @@ from finpile.lm.train import TrainConfig
 from finpile.manifest import CHECKSUM
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
-from finpile.report.statistics import CorpusStatistics, SourceStatistics, YearStatistics
+from finpile.report.statistics import CorpusStatistics, DateStatistics, SourceStatistics, YearStatistics
 from finpile.report.table import RowKind, Table
 from finpile.shards import StageRecord
 from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
@@ -217,6 +217,7 @@ def _statistics() -> dict[str, Any]:
         "private": {"type": "array", "items": {"type": "string"}, "description": "Datasets of the company's own."},
         "sources": {"type": "array", "items": _json_type(SourceStatistics, defs)},
         "years": {"type": "array", "items": _json_type(YearStatistics, defs)},
+        "dates": {"type": "array", "items": _json_type(DateStatistics, defs)},
     }
     title = "reports/statistics.json: the counts behind Tables 1 and 2"
     return {"$schema": _DIALECT, "title": title, "version": version, **_object(properties), "$defs": defs}

@@ -140,12 +140,13 @@ def test_shown_output_must_match() -> None:
 def test_readme_shows_what_the_sample_build_counts(sample_build: Path) -> None:
     names = ("dataset", "source")
     counts = ("read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out", "removed_bytes", "tokens")
+    counts += ("undated", "unreadable_dates")
     rows = source_rows(read_json(str(sample_build / "manifest.json")))
     counted = [(*(row[name] for name in names), *(f"{row[name]:,}" for name in counts)) for row in rows]
     total = total_row(rows)
     counted.append((total["dataset"], *(f"{total[name]:,}" for name in counts)))
     lines = [
-        tuple(re.split(r"\s{2,}", line.strip())) for line in README.splitlines() if re.search(r"(\s+[\d,]+){9}$", line)
+        tuple(re.split(r"\s{2,}", line.strip())) for line in README.splitlines() if re.search(r"(\s+[\d,]+){11}$", line)
     ]
     assert lines == counted
 

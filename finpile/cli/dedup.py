@@ -56,6 +56,11 @@ def _number_or(word: str) -> Any:
 @click.option("--text-field", default="text", show_default=True, metavar="FIELD", help="Dots reach into objects.")
 @click.option("--timestamp-field", metavar="FIELD", help="Of two copies the older is kept.  [default: timestamp]")
 @click.option(
+    "--date-format",
+    metavar="ORDER",
+    help="day-first, month-first, year-first or a strptime pattern, where the timestamps do not prove it.",
+)
+@click.option(
     "--near",
     type=click.Choice([*NearConfig.choices(), "none"]),
     default="fast",
@@ -107,6 +112,7 @@ def dedup_command(
     out: str,
     text_field: str,
     timestamp_field: str | None,
+    date_format: str | None,
     near: str,
     exact_fold: Any,
     runner: Any,
@@ -136,7 +142,7 @@ def dedup_command(
     with heavy_imports():
         from finpile.cli.dedup_inputs import find_inputs
 
-    found = find_inputs(inputs, out, text_field, timestamp_field)
+    found = find_inputs(inputs, out, text_field, timestamp_field, date_format)
     config = _corpus(found, dedup)
     with heavy_imports():
         from finpile_pipelines.build import DEDUPLICATED, Sizes, build

@@ -39,7 +39,9 @@ class Inputs:
     sources: tuple[SourceConfig, ...]
 
 
-def find_inputs(arguments: Sequence[str], out: str, text_field: str, timestamp_field: str | None) -> Inputs:
+def find_inputs(
+    arguments: Sequence[str], out: str, text_field: str, timestamp_field: str | None, date_format: str | None = None
+) -> Inputs:
     """The sources that the arguments name; a file that two of them name belongs to the first.
 
     Each folder, pattern or build is a source for each format in it; files named one after the other are one. Nothing
@@ -62,6 +64,7 @@ def find_inputs(arguments: Sequence[str], out: str, text_field: str, timestamp_f
             format=kind,
             paths=tuple(path if "://" in path else posixpath.relpath(path, root) for path in paths),
             fields=fields,
+            date_format=date_format,
             clean=_UNTOUCHED,
         )
         for kind, paths in _grouped(places, out)

@@ -13,6 +13,7 @@ from importlib.resources import files
 from itertools import groupby
 
 from finpile.report.chart import year_chart
+from finpile.report.dates import dates_table
 from finpile.report.evaluation import EvalSetFacts, evaluation_table
 from finpile.report.figures import Cell, count, name, percent
 from finpile.report.near import NearFacts, near_table
@@ -64,6 +65,7 @@ def build_page(
             _balance(statistics, removals, facts),
             *shown,
             to_html(removal_table(removals, facts.num_read)) if removals else "<p>Nothing was removed.</p>",
+            *([to_html(dates_table(statistics.dates))] if statistics.dates else []),
             *([to_html(near_table(facts.near))] if facts.near else []),
             *([to_html(evaluation_table(facts.evaluation))] if facts.evaluation else []),
             _foot(facts),

@@ -11,6 +11,7 @@ from finpile import shards
 from finpile.config import NearConfig, ReportConfig
 from finpile.dedup import s_curve
 from finpile.manifest import write_manifest
+from finpile.report.dates import date_statistics
 from finpile.report.evaluation import EvalSetFacts
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
@@ -50,11 +51,17 @@ def write(
         evaluation=[EvalSetFacts(**counted) for counted in records["contamination"].counts.get("sets", ())],
         details=_details(records),
     )
-    return write_reports(tree.reports, corpus_statistics(groups, config.private), removals, facts)
+    statistics = corpus_statistics(groups, config.private, records["clean"].counts["sources"])
+    return write_reports(tree.reports, statistics, removals, facts)
 
 
-def corpus_statistics(groups: Iterable[Mapping[str, Any]], private: tuple[str, ...]) -> CorpusStatistics:
-    """Sums the counts of the training documents, as the encode stage made them, by source and by year."""
+def corpus_statistics(
+    groups: Iterable[Mapping[str, Any]], private: tuple[str, ...], cleaned: Iterable[Mapping[str, Any]] = ()
+) -> CorpusStatistics:
+    """Sums the counts of the training documents, as the encode stage made them, by source and by year.
+
+    `cleaned` is what the clean stage counted by source; dates are counted there.
+    """
     train = [group for group in groups if group["split"] == TRAIN]
     sources: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     years: dict[tuple[str, str, int | None], list[Mapping[str, Any]]] = {}
@@ -79,6 +86,7 @@ def corpus_statistics(groups: Iterable[Mapping[str, Any]], private: tuple[str, .
             )
             for (dataset, source, year), some in sorted(years.items(), key=lambda item: (*item[0][:2], item[0][2] or 0))
         ),
+        dates=date_statistics(cleaned),
         private=private,
     )
 

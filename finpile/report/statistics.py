@@ -48,6 +48,23 @@ class YearStatistics:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DateStatistics:
+    """What is known of the dates of one source's documents, of both splits, before duplicates are removed."""
+
+    dataset: str
+    source: str
+    num_docs: int
+    """Documents that the filters left."""
+    num_undated: int
+    """Documents for which no date was found."""
+    num_unreadable: int
+    """Documents with a date that could not be used: unreadable, ambiguous or implausible."""
+
+    def __post_init__(self) -> None:
+        _reject_negative(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CorpusStatistics:
     """Everything that Tables 1 and 2 are made of.
 
@@ -56,6 +73,7 @@ class CorpusStatistics:
 
     sources: tuple[SourceStatistics, ...]
     years: tuple[YearStatistics, ...] = ()
+    dates: tuple[DateStatistics, ...] = ()
     private: tuple[str, ...] = ("FinPile",)
     """Datasets of the company's own: first in Table 1, and the columns of Table 2."""
 
@@ -84,7 +102,9 @@ class CorpusStatistics:
             {**asdict(row), "first_day": _iso(row.first_day), "last_day": _iso(row.last_day)} for row in self.years
         ]
         sources = [asdict(row) for row in self.sources]
-        return {"version": _FORMAT_VERSION, "private": list(self.private), "sources": sources, "years": years}
+        dates = [asdict(row) for row in self.dates]
+        found = {"version": _FORMAT_VERSION, "private": list(self.private), "sources": sources, "years": years}
+        return {**found, "dates": dates}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> CorpusStatistics:
@@ -100,6 +120,7 @@ class CorpusStatistics:
             return cls(
                 sources=tuple(SourceStatistics(**row) for row in raw["sources"]),
                 years=tuple(YearStatistics(**_with_days(row)) for row in raw["years"]),
+                dates=tuple(DateStatistics(**row) for row in raw.get("dates", ())),
                 private=tuple(raw["private"]),
             )
         except (KeyError, TypeError) as error:

@@ -38,7 +38,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             "unreadable_dates": 0,
             "reasons": {},
         }
-    for cleaned in stages["clean"]["sources"]:
+    for cleaned in stages.get("clean", {}).get("sources", ()):
         row = rows[(cleaned["dataset"], cleaned["source"])]
         row.update({name: cleaned.get(name, 0) for name in ("undated", "unreadable_dates")})
     for part in stages["split"]["documents"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from finpile.report.dates import date_statistics, date_warnings
 from finpile.report.summary import source_rows
 from finpile.report.vocabulary import shortfall
 
@@ -22,6 +23,7 @@ def build_warnings(manifest: Mapping[str, Any]) -> list[str]:
         *_lost_to_one_reason(manifest),
         *_unchecked_sets(manifest, counts),
         *_small_vocabulary(counts),
+        *date_warnings(date_statistics(counts.get("clean", {}).get("sources", ()))),
     ]
 
 

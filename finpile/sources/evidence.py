@@ -68,7 +68,7 @@ class FieldEvidence:
             raise InputError(
                 f"{source.where.of('fields', key)}source {source.name!r}: the order of day and month in `{key}` is not "
                 f"proven: {self.dates.conflict()}. Declare it in this source: `date_format: day-first`, `month-first`, "
-                "`year-first`, or a strptime pattern such as `%d/%m/%Y`"
+                "`year-first`, or a strptime pattern such as `%d/%m/%Y` (`finpile dedup`: --date-format)"
             )
         return order
 

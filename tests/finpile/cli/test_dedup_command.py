@@ -286,6 +286,17 @@ def test_named_fields_are_read(run: Run, tmp_path: Path) -> None:
     assert (kept["text"], json.loads(kept["meta"])) == (STORY, {"text": "2020-01-01"})
 
 
+@pytest.mark.parametrize(("declared", "older"), [("day-first", "2/1/2008"), ("month-first", "1/2/2008")])
+def test_declared_dates_decide_which_copy_is_older(run: Run, tmp_path: Path, declared: str, older: str) -> None:
+    records = [json.dumps({"text": STORY, "timestamp": day, "id": day}) for day in ("1/2/2008", "2/1/2008")]
+    file = write_lines(tmp_path / "in.jsonl", records)
+    flags = ["-o", tmp_path / "out", "--near", "none", "--workers", 1]
+    if declared == "day-first":
+        assert "--date-format" in run("dedup", file, *flags).refusal()
+    assert run("dedup", file, *flags, "--date-format", declared).code == 0
+    assert kept_ids(tmp_path / "out") == [older]
+
+
 # --- refused ---------------------------------------------------------------------------------------------------------
 
 

@@ -89,6 +89,7 @@ def test_parts_and_entries_of_one_source_are_summed() -> None:
         {
             "stages": [
                 stage("ingest", sources=[{**news, "documents": 18, "removed": {"no_text": 2}}]),
+                stage("clean", sources=[{**news, "documents": 18, "undated": 7, "unreadable_dates": 2}]),
                 stage("split", documents=documents, ledger=ledger),
                 stage("tokens", statistics=[{**news, "groups": groups[:2]}, {**news, "groups": groups[2:]}]),
             ]
@@ -109,6 +110,8 @@ def test_parts_and_entries_of_one_source_are_summed() -> None:
             "held_out": 3,
             "removed_bytes": 72,
             "tokens": 14,
+            "undated": 7,
+            "unreadable_dates": 2,
             "reasons": {
                 "no_text": 2,
                 "c4_policy": 0,

@@ -1,0 +1,72 @@
+"""How many documents of each source have no date, or one that could not be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from finpile.report.figures import count, name, percent
+from finpile.report.statistics import DateStatistics
+from finpile.report.table import Column, Row, Table
+
+#: Share of a source's documents above which those without a usable date are called out.
+_CALLED_OUT = 0.05
+
+
+def date_statistics(cleaned: Iterable[Mapping[str, Any]]) -> tuple[DateStatistics, ...]:
+    """From what the clean stage counted by source: documents that its filters left, dated or not."""
+    return tuple(
+        DateStatistics(
+            dataset=row["dataset"],
+            source=row["source"],
+            num_docs=row["documents"] + row["removed"].get("undated", 0),
+            num_undated=row.get("undated", 0),
+            num_unreadable=row.get("unreadable_dates", 0),
+        )
+        for row in cleaned
+    )
+
+
+def date_warnings(rows: Sequence[DateStatistics]) -> list[str]:
+    """One sentence for each source in which many documents have no date, or a date that could not be used."""
+    found = []
+    for row in rows:
+        for number, what in (
+            (row.num_undated, "have no date (see `fields`, `date_format`, `heldout.undated`)"),
+            (row.num_unreadable, "have a date that could not be used (see the ledger, stage clean)"),
+        ):
+            if number > _CALLED_OUT * row.num_docs:
+                share = f"{number / row.num_docs:.1%}"
+                found.append(f"{row.dataset}/{row.source}: {number:,} of {row.num_docs:,} documents ({share}) {what}")
+    return found
+
+
+def dates_table(rows: Sequence[DateStatistics]) -> Table:
+    """One row for each source."""
+    return Table(
+        name="dates",
+        title="Dates",
+        caption="Documents after cleaning, before duplicates are removed. A date that could not be used is unreadable, "
+        "ambiguous or implausible; such a document may have got another from its page, its URL or its file's name.",
+        columns=(
+            Column(key="source", title="Source"),
+            Column(key="num_docs", title="Documents"),
+            Column(key="num_undated", title="Undated"),
+            Column(key="undated_percent", title="of documents"),
+            Column(key="num_unreadable", title="Not usable"),
+            Column(key="unreadable_percent", title="of documents"),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    name(f"{row.dataset}: {row.source}"),
+                    count(row.num_docs),
+                    count(row.num_undated),
+                    percent(row.num_undated, row.num_docs, 2),
+                    count(row.num_unreadable),
+                    percent(row.num_unreadable, row.num_docs, 2),
+                )
+            )
+            for row in rows
+        ),
+    )
