@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from finpile import shards
@@ -44,6 +44,36 @@ def load_manifest(tree: Tree, *, through: str = "split") -> dict[str, Any]:
     if through not in stages:
         raise InputError(f"{tree.root} was built without the stage {through}: run `finpile build` for it")
     return manifest
+
+
+def find_damage(tree: Tree, manifest: Mapping[str, Any], folders: Iterable[str], read: Iterable[str] = ()) -> list[str]:
+    """What is wrong with the files that the manifest lists below `folders`: missing, or of another size.
+
+    Of the files `read` (paths relative to the tree) the checksum is compared too.
+    """
+    folders, read = set(folders), set(read)
+    wrong = []
+    for file in (file for stage in manifest["stages"] for file in stage["files"]):
+        url, path = shards.join(tree.root, file["path"]), file["path"]
+        if path.split("/")[0] not in folders:
+            continue
+        if not shards.exists(url):
+            wrong.append(f"{path} is missing")
+        elif shards.size_of(url) != file["size_bytes"]:
+            wrong.append(f"{path} has {shards.size_of(url):,} bytes, expected {file['size_bytes']:,}")
+        elif path in read and shards.file_record(tree.root, path).checksum != file["checksum"]:
+            wrong.append(f"{path} is altered")
+    if manifest.get(CHECKSUM) != checksum_of(manifest):
+        wrong.append("manifest.json is altered")
+    return wrong
+
+
+def remedy(tree: Tree) -> str:
+    """What to do about a damaged tree."""
+    return (
+        f"`finpile verify {tree.root}` says what else is damaged; the build's command writes missing files again, "
+        "with --fresh all of them"
+    )
 
 
 def _damaged(tree: Tree) -> InputError:

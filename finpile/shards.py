@@ -89,6 +89,12 @@ def exists(url: str) -> bool:
     return bool(fs.exists(path))
 
 
+def size_of(url: str) -> int:
+    """The bytes of a file."""
+    fs, path = url_to_fs(url)
+    return int(fs.size(path))
+
+
 def list_files(url: str) -> list[str]:
     """All files under a folder, as sorted paths relative to it; temporary ones left out."""
     fs, root = url_to_fs(url)

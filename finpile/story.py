@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,11 +14,14 @@ from fsspec.core import url_to_fs
 
 from finpile import shards
 from finpile.document import DOCUMENT_FOLDERS
-from finpile.errors import InputError
+from finpile.errors import InputError, IntegrityError
 from finpile.ledger import LEDGER_FOLDERS
+from finpile.manifest import find_damage, load_manifest, remedy
 from finpile.tree import STAGES, Tree
 
 MIN_ID_DIGITS = 4
+#: What pyarrow calls the file of a row.
+_FILE = "__filename"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class Story:
     """Its rows of the ledger, in the order of the text."""
     copies: tuple[dict[str, Any], ...]
     """Ledger rows of documents that were removed as its duplicates."""
+    warnings: tuple[str, ...] = ()
+    """What is damaged of the files that were read, or that the manifest lists and that were not there to be read."""
 
 
 class Segment(NamedTuple):
@@ -77,8 +83,9 @@ def tell(out: str, prefix: str) -> Story:
     tree = Tree(out)
     if len(prefix) < MIN_ID_DIGITS:
         raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
-    documents = _find(tree.documents, DOCUMENT_FOLDERS, pc.starts_with(ds.field("id"), prefix))
-    removals = _find(tree.removed, LEDGER_FOLDERS, pc.starts_with(ds.field("id"), prefix))
+    files: set[str] = set()
+    documents = _find(tree, "documents", DOCUMENT_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
+    removals = _find(tree, "removed", LEDGER_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
     ids = sorted({row["id"] for row in (*documents, *removals)})
     if not ids:
         raise InputError(
@@ -86,16 +93,33 @@ def tell(out: str, prefix: str) -> Story:
         )
     if len(ids) > 1:
         raise InputError(f"{len(ids)} ids begin with {prefix!r}: {ids[0]}, {ids[1]}, ...: give more digits")
-    copies = _find(tree.removed, LEDGER_FOLDERS, ds.field("duplicate_of") == ids[0])
-    return Story(ids[0], documents[0] if documents else None, tuple(removals), tuple(copies))
+    copies = _find(tree, "removed", LEDGER_FOLDERS, ds.field("duplicate_of") == ids[0], files)
+    warnings = _warnings(tree, files)
+    return Story(ids[0], documents[0] if documents else None, tuple(removals), tuple(copies), tuple(warnings))
 
 
-def _find(folder: str, named: Sequence[str], condition: Any) -> list[dict[str, Any]]:
-    """Rows of the files below folders that hold the columns `named`."""
+def _warnings(tree: Tree, files: Iterable[str]) -> list[str]:
+    if not shards.exists(tree.manifest):
+        return ["manifest.json is missing: the build is not finished, or damaged"]
+    return find_damage(tree, load_manifest(tree), ("documents", "removed"), files)
+
+
+def _find(tree: Tree, name: str, named: Sequence[str], condition: Any, files: set[str]) -> list[dict[str, Any]]:
+    """Rows of the files below a folder whose folders hold the columns `named`; adds the rows' files to `files`.
+
+    Raises: IntegrityError where a file cannot be read.
+    """
+    folder = shards.join(tree.root, name)
     if not shards.list_files(folder):
         return []
     fs, path = url_to_fs(folder)
-    folders = ds.partitioning(pa.schema([(name, pa.string()) for name in named]), flavor="hive")
-    dataset = ds.dataset(path, filesystem=fs, format="parquet", partitioning=folders)
-    rows: list[dict[str, Any]] = dataset.to_table(filter=condition, use_threads=False).to_pylist()
+    folders = ds.partitioning(pa.schema([(column, pa.string()) for column in named]), flavor="hive")
+    try:
+        dataset = ds.dataset(path, filesystem=fs, format="parquet", partitioning=folders)
+        columns = [*dataset.schema.names, _FILE]
+        table = dataset.to_table(columns=columns, filter=condition, use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise IntegrityError(f"{folder} is damaged: {error}; {remedy(tree)}") from error
+    files.update(f"{name}/{os.path.relpath(file, path)}" for file in table[_FILE].unique().to_pylist())
+    rows: list[dict[str, Any]] = table.drop_columns([_FILE]).to_pylist()
     return sorted(rows, key=lambda row: (row["id"], row.get("start") or 0))

@@ -9,6 +9,7 @@ import click
 
 from finpile.cli.console import Console, json_option
 from finpile.cli.paths import PathOrUrl
+from finpile.errors import IntegrityError
 
 if TYPE_CHECKING:
     from finpile.report.table3 import Comparison
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _EXCERPT_CHARACTERS = 1200
 _CUT_CHARACTERS = 300
 _MOST_SEGMENTS = 40
+_MOST_DAMAGES = 3
 
 
 @click.command()
@@ -53,18 +55,24 @@ def verify_command(out: str, as_json: bool) -> None:
 def show_command(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa: A002
     """Tell a document's story: its origin, its text, what was cut from it and why.
 
-    ID is a document's id, or enough of its first digits.
+    ID is a document's id, or enough of its first digits. Exits 1 where files that it reads are missing or altered.
     """
+    from finpile.manifest import remedy
     from finpile.story import tell
+    from finpile.tree import Tree
 
     console = Console(as_json)
     story = tell(out, id)
-    if as_json:
-        console.result(
-            _plain({"id": story.id, "document": story.document, "removals": story.removals, "copies": story.copies})
-        )
-        return
-    _tell(console, story, full)
+    said = {"id": story.id, "document": story.document, "removals": story.removals, "copies": story.copies}
+    console.result(_plain({**said, "warnings": story.warnings}))
+    if not as_json:
+        _tell(console, story, full)
+        for warning in story.warnings:
+            click.echo(f"finpile: warning: {warning}", err=True)
+        if story.warnings:
+            click.echo(f"finpile: {remedy(Tree(out))}", err=True)
+    if story.warnings:
+        sys.exit(1)
 
 
 @click.command()
@@ -77,14 +85,16 @@ def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None
     """Write the reports of a build again: Tables 1 and 2 in Markdown, CSV, TeX, JSON, and the page.
 
     With --compare, Table 3 too: the build's training documents counted with each TOKENIZER (as for `finpile tokenizer
-    compare`) and with the build's own.
+    compare`) and with the build's own. Writes nothing where files of the build are missing or of another size.
     """
-    from finpile.manifest import load_manifest
+    from finpile.manifest import find_damage, load_manifest, remedy
     from finpile.tree import Tree
 
     console = Console(as_json)
     tree = Tree(out)
     manifest = load_manifest(tree, through="tokens")
+    if damage := find_damage(tree, manifest, ("documents", "removed", "tokenizer", "tokens")):
+        raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(tree)}")
     comparison = _compare(console, out, tree.tokenizer, tokenizers) if tokenizers else None
     from finpile.report.records import rewrite
 

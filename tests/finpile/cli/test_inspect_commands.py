@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from finpile import shards
@@ -220,3 +221,56 @@ def test_tables_come_in_every_form(copy_of_sample: Path) -> None:
     names = {path.name for path in (copy_of_sample / "reports").iterdir()}
     assert names >= {f"table{number}.{form}" for number in (1, 2) for form in ("md", "csv", "tex", "json")}
     assert "index.html" in names
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+
+def test_show_warns_of_a_missing_file(run: Run, copy_of_sample: Path, gone: Row) -> None:
+    (path,) = (copy_of_sample / "documents").glob("*/source=Web/*.parquet")
+    path.unlink()
+    found = run("show", copy_of_sample, gone["id"])
+    assert (found.code, found.out.splitlines()[0]) == (1, gone["id"])
+    assert f"warning: {path.relative_to(copy_of_sample)} is missing" in found.err
+    assert f"finpile verify {copy_of_sample}" in found.err
+    said = run("show", copy_of_sample, gone["id"], "--json")
+    assert (said.code, said.json()["warnings"]) == (1, [f"{path.relative_to(copy_of_sample)} is missing"])
+
+
+def test_show_warns_of_an_altered_file_that_it_reads(run: Run, copy_of_sample: Path, gone: Row) -> None:
+    """The same size, other bytes after the last row group: only the checksum tells."""
+    (path,) = (copy_of_sample / "documents").glob("*/source=News/*.parquet")
+    data, place = bytearray(path.read_bytes()), pq.read_metadata(path).row_group(0).column(5).dictionary_page_offset
+    data[place + 40] ^= 1  # in a column chunk; the pages before it are read
+    path.write_bytes(data)
+    found = run("show", copy_of_sample, gone["duplicate_of"])
+    assert found.code == 1
+    assert "is damaged" in found.err or "is altered" in found.err
+    assert "Traceback" not in found.err
+
+
+def test_show_warns_where_the_manifest_is_missing_or_altered(run: Run, copy_of_sample: Path, gone: Row) -> None:
+    manifest = copy_of_sample / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"name": "sample"', '"name": "simple"'))
+    assert "manifest.json is altered" in run("show", copy_of_sample, gone["id"]).err
+    manifest.unlink()
+    found = run("show", copy_of_sample, gone["id"])
+    assert found.code == 1
+    assert "manifest.json is missing" in found.err
+
+
+@pytest.mark.parametrize("name", ["documents", "removed", "tokenizer", "tokens"])
+def test_report_of_a_damaged_build_writes_nothing(run: Run, copy_of_sample: Path, name: str) -> None:
+    path = next(path for path in sorted((copy_of_sample / name).rglob("*")) if path.is_file())
+    path.write_bytes(path.read_bytes()[:-1])
+    before = {path: path.stat().st_mtime_ns for path in copy_of_sample.rglob("*")}
+    message = run("report", copy_of_sample).refusal(1)
+    assert str(path.relative_to(copy_of_sample)) in message
+    assert "finpile verify" in message
+    assert {path: path.stat().st_mtime_ns for path in copy_of_sample.rglob("*")} == before
+
+
+def test_report_of_an_altered_manifest_writes_nothing(run: Run, copy_of_sample: Path) -> None:
+    manifest = copy_of_sample / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"removed": 20', '"removed": 21', 1))
+    assert "manifest.json is altered" in run("report", copy_of_sample).refusal(1)
