@@ -6,6 +6,8 @@ Three rules make a run restartable at any moment and repeatable to the byte:
 2. a stage's files count only once its `StageRecord` is there, and the record is written last;
 3. names, row order, row groups and compression are functions of the content alone, never of workers or time.
 
+What lies below `.work/STAGE/` ends with a checksum, which every function here writes and checks (`finpile.seals`).
+
 All paths are fsspec URLs.
 """
 
@@ -17,16 +19,19 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from io import UnsupportedOperation
 from pathlib import PurePath
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from fsspec.core import url_to_fs
+
+from finpile.errors import IntegrityError
+from finpile.seals import Seal, SealingStream, find_damage, is_sealed, read_sealed, seals_of
 
 #: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
 ROW_GROUP_ROWS = 8192
@@ -34,6 +39,7 @@ _PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "stor
 _BLOCK_BYTES = 1 << 20
 _TEMPORARY = ".tmp"
 _DOMAIN = "finpile-stage-1"
+_RECORD, _STARTED = "stage.json", "started.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,13 +63,18 @@ class StageRecord:
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0
+    seals: tuple[Seal, ...] = ()
+    """Of the files that the stage left in its folder of `.work`; they are no part of the manifest."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """As in the manifest."""
+        return {name: value for name, value in asdict(self).items() if name != "seals"}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> StageRecord:
-        return cls(**{**raw, "files": tuple(FileRecord(**entry) for entry in raw["files"])})
+        files = tuple(FileRecord(**entry) for entry in raw["files"])
+        seals = tuple(Seal(**entry) for entry in raw.get("seals", ()))
+        return cls(**{**raw, "files": files, "seals": seals})
 
 
 def fingerprint(*parts: Any) -> str:
@@ -129,14 +140,22 @@ def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
     beside = f"{path}.{uuid.uuid4().hex[:8]}{_TEMPORARY}"
     try:
         with fs.open(beside, "wb") as stream:
-            yield stream
+            if is_sealed(url):
+                sealing = SealingStream(stream)
+                yield cast(IO[bytes], sealing)
+                sealing.seal()
+            else:
+                yield stream
             stream.flush()
             if durable:
                 _sync(stream)
         fs.mv(beside, path)
-    except BaseException:
-        if fs.exists(beside):
-            fs.rm(beside)
+    except BaseException as error:
+        with suppress(OSError):
+            if fs.exists(beside):
+                fs.rm(beside)
+        if isinstance(error, OSError) and error.errno and not error.filename:  # a full disk does not say which
+            raise OSError(error.errno, error.strerror, path) from error
         raise
 
 
@@ -155,9 +174,16 @@ def write_json(url: str, value: Any) -> None:
     write_bytes(url, (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode())
 
 
-def read_json(url: str) -> Any:
+def read_bytes(url: str) -> bytes:
+    """Raises: IntegrityError where a file of `.work` is damaged; so do all functions that read."""
+    if is_sealed(url):
+        return bytes(read_sealed(url).to_pybytes())
     with fsspec.open(url, "rb") as stream:
-        return json.load(stream)
+        return bytes(stream.read())
+
+
+def read_json(url: str) -> Any:
+    return json.loads(read_bytes(url))
 
 
 def write_parquet(url: str, table: pa.Table, *, durable: bool = True) -> None:
@@ -192,7 +218,7 @@ def write_parquet_rows(url: str, schema: pa.Schema, tables: Iterable[pa.Table]) 
 
 
 def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
-    with fsspec.open(url, "rb") as stream:
+    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else fsspec.open(url, "rb") as stream:
         # On this thread: one of Arrow's own may still be giving the stream's buffers back while Python shuts down.
         return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
 
@@ -212,7 +238,7 @@ def write_ipc(
 
 def read_ipc(url: str) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow IPC file, one at a time."""
-    with fsspec.open(url, "rb") as stream:
+    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else fsspec.open(url, "rb") as stream:
         reader = pa.ipc.open_file(stream)
         for index in range(reader.num_record_batches):
             yield reader.get_batch(index)
@@ -230,20 +256,58 @@ def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord
 
 
 def load_stage(folder: str) -> StageRecord | None:
-    """The record of a finished stage, or None where it never finished."""
-    url = join(folder, "stage.json")
-    return StageRecord.from_json(read_json(url)) if exists(url) else None
+    """The record of a finished stage, or None where it never finished, or where its record is damaged."""
+    url = join(folder, _RECORD)
+    if not exists(url):
+        return None
+    try:
+        return StageRecord.from_json(read_json(url))
+    except (IntegrityError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def save_stage(folder: str, record: StageRecord) -> None:
     """Marks a stage as finished. To be called after everything else it writes."""
-    write_json(join(folder, "stage.json"), record.to_json())
+    seals = [asdict(seal) for seal in record.seals]
+    write_json(join(folder, _RECORD), {**record.to_json(), "seals": seals})
 
 
 def is_done(folder: str, mark: str) -> bool:
     """Whether the stage finished with this fingerprint."""
     done = load_stage(folder)
     return done is not None and done.fingerprint == mark
+
+
+def find_stage_damage(root: str, folder: str, record: StageRecord) -> str | None:
+    """What is wrong with the files that a finished stage left in its folder and below `root`; None where nothing is.
+
+    All of them are read.
+    """
+    wrong = find_damage(folder, _own_files(folder), record.seals)
+    if wrong is not None:
+        return join(folder, wrong)
+    for expected in record.files:
+        if not exists(join(root, expected.path)):
+            return f"{join(root, expected.path)} is missing"
+        if file_record(root, expected.path).checksum != expected.checksum:
+            return f"{join(root, expected.path)} is damaged"
+    return None
+
+
+def find_missing(root: str, record: StageRecord) -> str | None:
+    """Which of the published files of a finished stage is missing or of another size; None where none is."""
+    for expected in record.files:
+        fs, path = url_to_fs(join(root, expected.path))
+        if not fs.exists(path):
+            return f"{join(root, expected.path)} is missing"
+        if fs.size(path) != expected.size_bytes:
+            return f"{join(root, expected.path)} is damaged"
+    return None
+
+
+def _own_files(folder: str) -> list[str]:
+    """The files of a stage, but for those that say that it began and ended."""
+    return [name for name in list_files(folder) if name not in (_RECORD, _STARTED) and is_sealed(join(folder, name))]
 
 
 def _remove_temporaries(url: str) -> None:
@@ -255,24 +319,34 @@ def _remove_temporaries(url: str) -> None:
                 fs.rm(path)
 
 
+def _began(folder: str, mark: str) -> bool:
+    """Whether a run with this fingerprint was interrupted here, and nothing of what it left is damaged."""
+    url = join(folder, _STARTED)
+    try:
+        return exists(url) and read_json(url) == mark and find_damage(folder, _own_files(folder)) is None
+    except (IntegrityError, ValueError):
+        return False
+
+
 def run_once(
     folder: str, mark: str, run: Callable[[], StageRecord], published: Sequence[str] = ()
 ) -> tuple[StageRecord, bool]:
     """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
 
     What an interrupted run with the same fingerprint left is kept, since names and bytes are the same again; what any
-    other run left, in `folder` and in the `published` folders, is removed first.
+    other run left, in `folder` and in the `published` folders, is removed first, and so is all where a file is damaged.
     """
     done = load_stage(folder)
     if done is not None and done.fingerprint == mark:
         return done, False
-    started = join(folder, "started.json")
-    if not exists(started) or read_json(started) != mark:
+    _remove_temporaries(folder)
+    if not _began(folder, mark):
         for stale in (folder, *published):
             remove_tree(stale)
-        write_json(started, mark)
-    for unfinished in (folder, *published):
+        write_json(join(folder, _STARTED), mark)
+    for unfinished in published:
         _remove_temporaries(unfinished)
     record = run()
+    record = replace(record, seals=seals_of(folder, _own_files(folder)))
     save_stage(folder, record)
     return record, True

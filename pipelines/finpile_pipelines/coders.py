@@ -9,19 +9,20 @@ are strings, so modules with such steps do not import `annotations` from the fut
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.coders import Coder
 
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+Compression = Literal["zstd", "lz4"]
 
 
-def table_to_bytes(table: pa.Table) -> bytes:
-    """A table as one zstd Arrow IPC stream."""
+def table_to_bytes(table: pa.Table, compression: Compression = "zstd") -> bytes:
+    """A table as one compressed Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 

@@ -2,7 +2,7 @@
 
 Two carriers, same bytes out:
 
-    files     each origin writes one scratch file with a batch for each partition; references travel
+    files     each origin writes one scratch file with a table for each partition; references travel
     shuffle   the tables themselves travel through the runner's GroupByKey, as Arrow IPC
 
 `files` suits the local runner, which keeps every shuffled byte several times in memory; `shuffle` suits engines whose
@@ -12,17 +12,19 @@ workers share no disk.
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import apache_beam as beam
-import fsspec
 import numpy as np
 import pyarrow as pa
 from apache_beam.coders import Coder
+from fsspec.core import url_to_fs
 
 from finpile import shards
+from finpile.errors import IntegrityError
 from finpile_pipelines.coders import table_from_bytes, table_to_bytes
 from finpile_pipelines.shares import counted
 
@@ -109,19 +111,42 @@ def _counted(group: tuple[int, Iterable[Any]], receive: Receive, share: float) -
     yield from counted(share, map(receive, [group]))
 
 
+@dataclass(frozen=True, slots=True)
+class _FilePart:
+    """A table in a scratch file: an Arrow IPC stream of its own, and the CRC-32 of its bytes."""
+
+    url: str
+    start: int
+    size_bytes: int
+    crc32: int
+
+    def read(self) -> pa.Table:
+        """Raises: IntegrityError where the bytes are not those that were written."""
+        fs, path = url_to_fs(self.url)
+        data = fs.cat_file(path, start=self.start, end=self.start + self.size_bytes)
+        if len(data) != self.size_bytes or zlib.crc32(data) != self.crc32:
+            raise IntegrityError(f"{self.url} is damaged: run the same command again")
+        return table_from_bytes(data)
+
+
 class _SendFiles(beam.DoFn):
     def __init__(self, scratch: str) -> None:
         self._scratch = scratch
 
-    def process(self, parcels: Parcels) -> Iterator[tuple[int, tuple[str, str, int]]]:
+    def process(self, parcels: Parcels) -> Iterator[tuple[int, tuple[str, _FilePart]]]:
         if not parcels.tables:
             return
         url = shards.join(self._scratch, f"{parcels.origin}.arrow")
-        partitions = sorted(parcels.tables)
-        schema = parcels.tables[partitions[0]].schema
-        shards.write_ipc(url, schema, (_one_batch(parcels.tables[name]) for name in partitions), durable=False)
-        for index, name in enumerate(partitions):
-            yield name, (parcels.origin, url, index)
+        parts: list[tuple[int, _FilePart]] = []
+        with shards.write_atomically(url, durable=False) as stream:
+            start = 0
+            for name, table in sorted(parcels.tables.items()):
+                data = table_to_bytes(table.combine_chunks(), "lz4")
+                stream.write(data)
+                parts.append((name, _FilePart(url, start, len(data), zlib.crc32(data))))
+                start += len(data)
+        for name, part in parts:
+            yield name, (parcels.origin, part)
 
 
 class _SendBytes(beam.DoFn):
@@ -130,22 +155,13 @@ class _SendBytes(beam.DoFn):
             yield name, (parcels.origin, table_to_bytes(table))
 
 
-def _receive_files(group: tuple[int, Iterable[tuple[str, str, int]]]) -> tuple[int, pa.Table]:
+def _receive_files(group: tuple[int, Iterable[tuple[str, _FilePart]]]) -> tuple[int, pa.Table]:
     partition, references = group
-    return partition, pa.Table.from_batches([_read_batch(url, index) for _, url, index in sorted(references)])
+    ordered = sorted(references, key=lambda item: item[0])
+    return partition, pa.concat_tables([part.read() for _, part in ordered])
 
 
 def _receive_bytes(group: tuple[int, Iterable[tuple[str, bytes]]]) -> tuple[int, pa.Table]:
     partition, sent = group
     ordered = sorted(sent, key=lambda item: item[0])
     return partition, pa.concat_tables([table_from_bytes(data) for _, data in ordered])
-
-
-def _read_batch(url: str, index: int) -> pa.RecordBatch:
-    with fsspec.open(url, "rb") as stream:
-        return pa.ipc.open_file(stream).get_batch(index)
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import fsspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -97,9 +96,9 @@ class _Steps:
         self._began = time.monotonic()
         if not shards.exists(self._url):
             return first
-        with tempfile.TemporaryDirectory() as folder, fsspec.open(self._url, "rb") as stream:
+        with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "state")
-            path.write_bytes(stream.read())
+            path.write_bytes(shards.read_bytes(self._url))
             state = load_state(path, self._mark, first)
         self._tell(state, "found")
         return replace(state, numbers=state.numbers.copy(), log_probs=state.log_probs.copy())  # see `own_array`
