@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from finpile import shards
+from finpile.build_state import read_state
 from finpile.errors import InputError
 from finpile.tree import STAGES, Tree
 
@@ -28,8 +29,15 @@ def write_manifest(tree: Tree, manifest: Mapping[str, Any]) -> dict[str, Any]:
 def load_manifest(tree: Tree, *, through: str = "split") -> dict[str, Any]:
     """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
 
-    Raises: InputError where there is none.
+    Raises: InputError where there is none, or where a build is changing what it lists.
     """
+    state = read_state(tree)
+    if state is not None and not state.is_whole:
+        name = f"the build {state.name!r}" if state.name else "a build"
+        raise InputError(
+            f"{tree.root} holds no finished build: {name} is running, or was interrupted; the command that began it "
+            f"ends it: finpile build CONFIG.yaml -o {tree.root}"
+        )
     if not shards.exists(tree.manifest):
         raise InputError(
             f"{tree.root} holds no finished build (no manifest.json): run `finpile build CONFIG.yaml -o {tree.root}`"

@@ -183,7 +183,11 @@ def read_bytes(url: str) -> bytes:
 
 
 def read_json(url: str) -> Any:
-    return json.loads(read_bytes(url))
+    """Raises: ValueError for what is no JSON."""
+    try:
+        return json.loads(read_bytes(url))
+    except RecursionError:
+        raise ValueError(f"{url} is JSON nested too deep") from None
 
 
 def write_parquet(url: str, table: pa.Table, *, durable: bool = True) -> None:

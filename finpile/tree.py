@@ -6,6 +6,7 @@ OUT/removed/stage=S/part-00000-of-00001.parquet
 OUT/inputs/part-00000-of-00001.parquet                    an account of each input's bytes
 OUT/tokenizer/  OUT/tokens/split=train/  OUT/reports/
 OUT/.work/STAGE/                                          what a stage hands to the next, and its record
+OUT/.work/build.json                                      whether the tree is what the manifest says
 """
 
 from __future__ import annotations
@@ -56,6 +57,11 @@ class Tree:
     @property
     def manifest(self) -> str:
         return shards.join(self.root, "manifest.json")
+
+    @property
+    def state(self) -> str:
+        """Says whether a build is at work on the tree (`finpile.build_state`)."""
+        return shards.join(self.root, ".work", "build.json")
 
     @property
     def documents(self) -> str:

@@ -317,9 +317,15 @@ class _Field:
         return not self.is_required and (self.nested is None or self.default is None)
 
 
+#: What a record has in memory and below `.work`, but not in the files that are described here.
+_NOT_WRITTEN = {("StageRecord", "seals")}
+
+
 def _fields(kind: type) -> Iterator[_Field]:
     hints, said = typing.get_type_hints(kind), _descriptions(kind)
     for entry in settings(kind):
+        if (kind.__name__, entry.name) in _NOT_WRITTEN:
+            continue
         default: Any = entry.default
         if entry.default_factory is not dataclasses.MISSING:
             default = entry.default_factory()

@@ -43,6 +43,7 @@ def build_command(
     workers: int | None,
     carrier: Any,
     fresh: bool,
+    replace: bool,
     as_json: bool,
 ) -> None:
     """Build a corpus: documents, tokenizer, token shards, reports.
@@ -60,7 +61,7 @@ def build_command(
     engine = make_engine(runner, workers, carrier, display)
     listen = stage_lines(display, f"building {parsed.name} in {out}")
     with display:
-        manifest = build(parsed, out, engine, fresh=fresh, listen=listen)
+        manifest = build(parsed, out, engine, fresh=fresh, replace=replace, listen=listen)
     _close(console, manifest, out, display.num_run)
 
 
@@ -85,6 +86,8 @@ def stage_lines(display: Display, title: str) -> Callable[[StageEvent], None]:
             display.line(title, style="bold")
         elif event.state == "running":
             display.begin(event.stage)
+        elif event.state == "damaged":
+            display.end(event.stage, f"runs again: {event.detail}")
         elif event.record is not None:
             display.end(event.stage, _outcome(event, event.record))
 

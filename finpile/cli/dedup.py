@@ -119,6 +119,7 @@ def dedup_command(
     workers: int | None,
     carrier: Any,
     fresh: bool,
+    replace: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -155,6 +156,7 @@ def dedup_command(
             out,
             engine,
             fresh=fresh,
+            replace=replace,
             sizes=Sizes(worker_bytes=_WORKER_BYTES),
             listen=stage_lines(display, f"deduplicating {_told(found)} in {out}"),
             until=DEDUPLICATED,

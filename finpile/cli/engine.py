@@ -42,7 +42,7 @@ class BeamOptionsLast(click.Command):
 
 
 def engine_options(command: Command) -> Command:
-    """Adds --runner, --workers, --carrier and --fresh, in this order."""
+    """Adds --runner, --workers, --carrier, --fresh and --replace, in this order."""
     options = (
         click.option(
             "--runner",
@@ -62,6 +62,7 @@ def engine_options(command: Command) -> Command:
             help="How exchanges travel.  [default: files on local]",
         ),
         click.option("--fresh", is_flag=True, help="Forget what an earlier run finished."),
+        click.option("--replace", is_flag=True, help="Overwrite what was made of something else."),
     )
     for option in reversed(options):
         command = option(command)

@@ -88,6 +88,7 @@ def train_command(
     workers: int | None,
     carrier: Any,
     fresh: bool,
+    replace: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -108,7 +109,9 @@ def train_command(
     engine = make_engine(runner, workers, carrier, display)
     console.line(f"training a tokenizer in {out}", style="bold")
     with display:
-        trained = train_folder(docs, out, config, engine, fresh=fresh, listen=_listener(console, display))
+        trained = train_folder(
+            docs, out, config, engine, fresh=fresh, replace=replace, listen=_listener(console, display)
+        )
         evaluated = evaluate_folder(held_out, out, engine) if held_out else []
     _close(console, trained, evaluated, out)
 

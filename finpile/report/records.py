@@ -8,8 +8,11 @@ from datetime import date
 from typing import Any
 
 from finpile import shards
+from finpile.build_state import BuildState, write_state
 from finpile.config import NearConfig, ReportConfig
 from finpile.dedup import s_curve
+from finpile.errors import ConfigError
+from finpile.lock import hold
 from finpile.manifest import write_manifest
 from finpile.report.dates import date_statistics
 from finpile.report.evaluation import EvalSetFacts
@@ -156,15 +159,24 @@ def rewrite(tree: Tree, manifest: dict[str, Any], comparison: Comparison | None 
     """Writes the reports of a finished build again, with Table 3 where there is a `comparison`; returns the files.
 
     The manifest is brought up to date with them.
+
+    Raises: ConfigError where a build is running in the tree, or it cannot be written.
     """
-    shards.remove_tree(tree.manifest)
-    shards.remove_tree(tree.reports)
-    files = write_from_manifest(tree, manifest, comparison)
-    records = [StageRecord.from_json(stage) for stage in manifest["stages"]]
-    record = replace(next(record for record in records if record.stage == "reports"), files=report_files(tree))
-    shards.save_stage(tree.work("reports"), record)
-    stages = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
-    write_manifest(tree, {**manifest, "stages": stages})
+    state = BuildState.of_config(manifest["config"], is_whole=False)
+    with hold(tree, "build") as is_writable:
+        if not is_writable:
+            raise ConfigError(
+                f"{tree.root}: its reports cannot be written there: copy it to a disk that can be written"
+            )
+        write_state(tree, state)
+        shards.remove_tree(tree.reports)
+        files = write_from_manifest(tree, manifest, comparison)
+        records = [StageRecord.from_json(stage) for stage in manifest["stages"]]
+        record = replace(next(record for record in records if record.stage == "reports"), files=report_files(tree))
+        shards.save_stage(tree.work("reports"), record)
+        stages = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
+        write_manifest(tree, {**manifest, "stages": stages})
+        write_state(tree, replace(state, is_whole=True))
     return files
 
 

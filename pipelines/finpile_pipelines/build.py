@@ -9,13 +9,13 @@ changed setting therefore re-runs the first stage that it touches and those afte
 
 from __future__ import annotations
 
+import json
 import platform
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -23,7 +23,8 @@ import psutil
 from finpile import __version__, shards
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.errors import ConfigError, RunError
-from finpile.manifest import write_manifest
+from finpile.lock import hold
+from finpile.manifest import CHECKSUM, checksum_of, write_manifest
 from finpile.report import records as reports
 from finpile.shards import FileRecord, StageRecord, fingerprint
 from finpile.sources.base import InputFile
@@ -47,7 +48,7 @@ from finpile_pipelines.contamination import EvaluationSets
 from finpile_pipelines.decisions import NOT_ASKED
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.local import Progress, preload, workers_cpu_seconds
-from finpile_pipelines.lock import hold
+from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
 from finpile_pipelines.shardrefs import SHARD_BYTES, ShardRef, shard_refs
 
 MANIFEST_VERSION = 1
@@ -74,9 +75,11 @@ class StageEvent:
 
     stage: str
     state: str
-    """`running`, `done` (now) or `found` (finished by an earlier run); `accepted`, of no stage, once the corpus file,
-    the inputs and the output folder are found good."""
+    """`running`, `done` (now), `found` (finished by an earlier run) or `damaged` (found, and to run again); `accepted`,
+    of no stage, once the corpus file, the inputs and the output folder are found good."""
     record: StageRecord | None = None
+    detail: str = ""
+    """What is damaged."""
 
 
 Listener = Callable[[StageEvent], None]
@@ -88,26 +91,39 @@ def build(
     engine: Engine,
     *,
     fresh: bool = False,
+    replace: bool = False,
     sizes: Sizes | None = None,
     listen: Listener = lambda event: None,
     until: str = STAGES[-1],
 ) -> dict[str, Any]:
     """Builds, or goes on building, the corpus in the folder `out`; returns the manifest, which lists the stages run.
 
-    `until` is the last stage to run: `split`, after which documents and ledger are published, or a later one.
+    `until` is the last stage to run: `split`, after which documents and ledger are published, or a later one. Another
+    build in `out` is overwritten only with `replace`.
 
     Raises: ConfigError or InputError before anything is written, RunError where a stage failed.
     """
     tree = Tree(out)
     inputs, sets = ingest.find_inputs(config), contamination.read_sets(config)
     stages = _stages_until(until)
-    _check_folder(tree)
-    if not fresh:
-        _check_later_stages(tree, stages)
-    with hold(tree, "build"):
+    check_kind(tree)
+    if not fresh and not replace:
+        check_later_stages(tree, stages)
+    with hold(tree, "build") as is_writable:
+        folder = OutFolder(tree, config, stages, replace=replace, is_writable=is_writable)
+        folder.check_name()
         if fresh:
-            _start_over(tree)
-        return _Build(config, tree, engine, sizes or Sizes(), listen, stages).run(inputs, sets)
+            folder.claim("--fresh runs every stage again")
+            forget_stages(tree)
+        return _Build(config, tree, folder, engine, sizes or Sizes(), listen, stages).run(inputs, sets)
+
+
+class _StageDamagedError(Exception):
+    """Files of a finished stage are missing or damaged, and the stage has to run again."""
+
+    def __init__(self, stage: str, what: str) -> None:
+        super().__init__(what)
+        self.stage = stage
 
 
 class _Build:
@@ -117,6 +133,7 @@ class _Build:
         self,
         config: CorpusConfig,
         tree: Tree,
+        folder: OutFolder,
         engine: Engine,
         sizes: Sizes,
         listen: Listener,
@@ -124,6 +141,7 @@ class _Build:
     ) -> None:
         self._config = config
         self._tree = tree
+        self._folder = folder
         self._sizes = sizes
         self._listen = listen
         self._stages = stages
@@ -132,13 +150,29 @@ class _Build:
         self._engine = replace(engine, watch=self._remember_peak)
         self._records: dict[str, StageRecord] = {}
         self._orders: list[Order | None] = []
+        self._reported: set[str] = set()
+        self._num_run = 0
+        self._is_accepted = self._are_checked = False
 
     def run(self, inputs: Sequence[Sequence[InputFile]], sets: EvaluationSets | None) -> dict[str, Any]:
+        while True:
+            try:
+                self._run_stages(inputs, sets)
+                return self._finish()
+            except _StageDamagedError as damage:
+                self._folder.claim(str(damage))
+                self._listen(StageEvent(damage.stage, "damaged", detail=str(damage)))
+                shards.remove_tree(self._tree.work(damage.stage))
+                self._records.clear()
+
+    def _run_stages(self, inputs: Sequence[Sequence[InputFile]], sets: EvaluationSets | None) -> None:
         config = self._config
         reading = [_without_cleaning(source) for source in config.sources]
         files = [[(file.locator, file.size_bytes, file.version) for file in some] for some in inputs]
         cutting = substring.settings(config)
-        self._listen(StageEvent("", "accepted"))
+        if not self._is_accepted:  # once, although the stages may be gone through again
+            self._is_accepted = True
+            self._listen(StageEvent("", "accepted"))
         self._stage("ingest", [reading, files, self._sizes.shard_bytes], lambda: self._ingest(inputs))
         self._orders = ingest.decide_orders(config, self._records["ingest"].counts["evidence"])
         self._stage("clean", clean.settings(config), self._clean)
@@ -152,7 +186,6 @@ class _Build:
         self._stage("tokenizer", [to_dict(config.tokenizer)], self._tokenizer)
         self._stage("tokens", [to_dict(config.tokens)], self._tokens)
         self._stage("reports", [config.name, to_dict(config.report)], self._reports)
-        return self._finish()
 
     def _stage(
         self, stage: str, settings: Any, work: Callable[[], tuple[Mapping[str, Any], Sequence[FileRecord]]]
@@ -180,11 +213,29 @@ class _Build:
                 peak_memory_bytes=self._peak,
             )
 
-        if not shards.is_done(self._tree.work(stage), mark):
-            shards.remove_tree(self._tree.manifest)  # from here on the tree is not what an old manifest says
+        self._prepare(stage, mark)
         record, ran = shards.run_once(self._tree.work(stage), mark, run, self._tree.published(stage))
         self._records[stage] = record
-        self._listen(StageEvent(stage, "done" if ran else "found", record))
+        self._num_run += ran
+        if ran or stage not in self._reported:
+            self._listen(StageEvent(stage, "done" if ran else "found", record))
+        self._reported.add(stage)
+
+    def _prepare(self, stage: str, mark: str) -> None:
+        """Checks what the stage left, or, where it is to run, what all stages before it left.
+
+        Raises: ConfigError where OUT may not be changed.
+        """
+        done = shards.load_stage(self._tree.work(stage))
+        if done is not None and done.fingerprint == mark:
+            if missing := shards.find_missing(self._tree.root, done):
+                raise _StageDamagedError(stage, missing)
+            return
+        self._folder.begin(stage)
+        for found, record in self._records.items() if not self._are_checked else ():
+            if damage := shards.find_stage_damage(self._tree.root, self._tree.work(found), record):
+                raise _StageDamagedError(found, damage)
+        self._are_checked = True
 
     def _ingest(self, inputs: Sequence[Sequence[InputFile]]) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         tasks = ingest.plan(self._config, inputs, self._sizes.shard_bytes)
@@ -318,9 +369,11 @@ class _Build:
             self._watch(label, progress)
 
     def _finish(self) -> dict[str, Any]:
-        if shards.exists(self._tree.manifest):
-            found: dict[str, Any] = shards.read_json(self._tree.manifest)
+        stages = json.loads(json.dumps([self._records[stage].to_json() for stage in self._stages]))
+        found = _read_manifest(self._tree)
+        if not self._num_run and not self._folder.is_open and found is not None and found["stages"] == stages:
             return found
+        self._folder.claim("its manifest has to be written")
         config = to_dict(self._config)
         manifest = {
             "version": MANIFEST_VERSION,
@@ -330,9 +383,11 @@ class _Build:
             "finpile": __version__,
             "python": platform.python_version(),
             "packages": {name: version(name) for name in _PACKAGES},
-            "stages": [self._records[stage].to_json() for stage in self._stages],
+            "stages": stages,
         }
-        return write_manifest(self._tree, manifest)
+        manifest = write_manifest(self._tree, manifest)
+        self._folder.end()
+        return manifest
 
 
 #: Packages whose kernels the tasks of a stage run.
@@ -363,17 +418,6 @@ def _cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime + workers_cpu_seconds()
 
 
-def _check_folder(tree: Tree) -> None:
-    """Refuses a folder that holds something else than a build."""
-    if "://" in tree.root or not Path(tree.root).exists():
-        return
-    if not Path(tree.root).is_dir():
-        raise ConfigError(f"-o {tree.root} is a file: name a folder")
-    names = {path.name for path in Path(tree.root).iterdir()}
-    if names and not names & {".work", "manifest.json"}:
-        raise ConfigError(f"-o {tree.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
-
-
 def _stages_until(last: str) -> tuple[str, ...]:
     least = STAGES.index(DEDUPLICATED)
     if last not in STAGES[least:]:
@@ -381,15 +425,11 @@ def _stages_until(last: str) -> tuple[str, ...]:
     return STAGES[: STAGES.index(last) + 1]
 
 
-def _check_later_stages(tree: Tree, stages: tuple[str, ...]) -> None:
-    """Refuses a folder whose build went further: what its later stages made would not fit the new documents."""
-    later = [folder for stage in STAGES[len(stages) :] for folder in tree.published(stage) if shards.exists(folder)]
-    if later:
-        raise ConfigError(f"-o {tree.root} holds a whole build ({later[0]}): name a new folder, or say --fresh")
-
-
-def _start_over(tree: Tree) -> None:
-    shards.remove_tree(tree.manifest)
-    for stage in STAGES:
-        for folder in (tree.work(stage), *tree.published(stage)):
-            shards.remove_tree(folder)
+def _read_manifest(tree: Tree) -> dict[str, Any] | None:
+    """The manifest; None where there is none, or it is damaged."""
+    try:
+        found = shards.read_json(tree.manifest)
+    except (FileNotFoundError, ValueError):
+        return None
+    is_whole = isinstance(found, dict) and "stages" in found and found.get(CHECKSUM) == checksum_of(found)
+    return found if is_whole else None

@@ -1,7 +1,8 @@
 """`finpile tokenizer train`: a tokenizer in a folder of its own, from any documents.
 
 While it is made, the folder holds `.work/training/`; afterwards only the record there, by which the same command finds
-that all is done. A change of texts or settings starts anew.
+that all is done. A change of settings starts anew, and so does, where that is allowed, a change of texts. The tokenizer
+that was there stays until the new one is whole.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from fsspec.core import url_to_fs
 
 from finpile import __version__, shards
 from finpile.config import TokenizerConfig, to_dict
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, IntegrityError
+from finpile.lock import hold
 from finpile.shards import StageRecord, fingerprint
 from finpile.split import HELDOUT
 from finpile.tree import Tree
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.local import preload
-from finpile_pipelines.lock import hold
 from finpile_pipelines.tokenizer import OUTPUTS, train, write_training
 from finpile_pipelines.unigram import held_out
 from finpile_pipelines.unigram.run import Listener, Outcomes, StepEvent, TrainingRun
@@ -53,28 +54,32 @@ def train_folder(
     engine: Engine,
     *,
     fresh: bool = False,
+    replace: bool = False,
     listen: Listener = lambda event: None,
 ) -> TrainedFolder:
     """Trains, or goes on training, a tokenizer on all texts of `docs`, into the folder `out`.
+
+    A tokenizer of other texts in `out` is overwritten only with `replace`.
 
     Raises: ConfigError or InputError for what cannot be meant or read, RunError where a step failed.
     """
     files = find_files(docs)
     tree = Tree(out)
     _check_folder(out)
-    with hold(tree, "training"):
+    with hold(tree, "training") as is_writable:
         work = tree.work(_STAGE)
-        published = [shards.join(out, name) for name in OUTPUTS]
-        if fresh or not all(map(shards.exists, published)):
-            shards.remove_tree(shards.join(work, "stage.json"))
-        if fresh:
-            shards.remove_tree(work)
         mark = f"{fingerprint(__version__, versions(files))} {fingerprint(__version__, to_dict(config))}"
+        is_whole = all(shards.exists(shards.join(out, name)) for name in OUTPUTS)
+        is_done = is_whole and not fresh and shards.is_done(work, mark)
+        if not is_done:
+            _check_change(out, work, mark, is_whole, replace, is_writable)
+            shards.remove_tree(work if fresh else shards.join(work, "stage.json"))
         _tell_of_change(work, mark, listen)
         trainer = _FolderTraining(files, out, config, engine, work, mark, listen)
-        record, ran = shards.run_once(work, mark, trainer.run, published)
-        for name in ("scratch", "out"):
-            shards.remove_tree(shards.join(work, name))
+        record, ran = shards.run_once(work, mark, trainer.run)
+        if is_writable:
+            for name in ("scratch", "out"):
+                shards.remove_tree(shards.join(work, name))
     about = shards.read_json(shards.join(out, "training.json"))
     return TrainedFolder(about=about, ran=ran, **record.counts)
 
@@ -138,11 +143,32 @@ def _found_in(rows: Outcomes) -> dict[str, Any]:
     return {"domains": domains, "empty_files": sorted(file for file, size in by_file.items() if not size)}
 
 
+def _mark_before(work: str) -> str | None:
+    """The fingerprints of the training that began here last; None where there was none, or it cannot be read."""
+    url = shards.join(work, "started.json")
+    try:
+        found = shards.read_json(url) if shards.exists(url) else None
+    except (IntegrityError, ValueError):
+        return None
+    return found if isinstance(found, str) and len(found.split()) == 2 else None
+
+
+def _check_change(out: str, work: str, mark: str, is_whole: bool, may_replace: bool, is_writable: bool) -> None:
+    """Raises: ConfigError where a finished tokenizer of other texts would be lost, or `out` cannot be written."""
+    if not is_writable:
+        raise ConfigError(f"-o {out}: cannot be written, and a training has to run: name a folder that can be written")
+    before = _mark_before(work)
+    if is_whole and before is not None and before.split()[0] != mark.split()[0] and not may_replace:
+        raise ConfigError(
+            f"-o {out} holds a tokenizer that was trained on other texts: name another folder, or say --replace to "
+            "overwrite it"
+        )
+
+
 def _tell_of_change(work: str, mark: str, listen: Listener) -> None:
     """Says why what an earlier training left is of no use."""
-    url = shards.join(work, "started.json")
-    before = shards.read_json(url) if shards.exists(url) else mark
-    if before == mark:
+    before = _mark_before(work)
+    if before is None or before == mark:
         return
     changed = [
         what for what, old, new in zip(("texts", "settings"), before.split(), mark.split(), strict=True) if old != new

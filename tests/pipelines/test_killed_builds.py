@@ -20,9 +20,10 @@ import pytest
 from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine
 
+from finpile.build_state import BuildState, read_state
 from finpile.config import load_config
 from finpile.errors import InputError
-from finpile.tree import STAGES
+from finpile.tree import STAGES, Tree
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -32,6 +33,8 @@ Members = Callable[[int], list[psutil.Process]]
 PATIENCE_SECONDS = 300
 #: Longest wait before the kill; most stages of these small builds last longer with two workers.
 MAX_DELAY_SECONDS = 1.0
+
+UNFINISHED = BuildState(name="", paths=(), is_whole=False)
 
 #: No stage of the small corpus has as many as 200 file operations, so most runs end one.
 MAX_KILLS = 40
@@ -228,9 +231,17 @@ def test_changed_build_killed_is_no_finished_build_and_ends_as_a_new_one(
         assert forks.build(out, 0) == 0
     finally:
         corpus.write_text(text)
-    for operation in (12, 20, 24, 28, 60, 100):
+    manifest, was_whole = (out / "manifest.json").read_bytes(), []
+    for operation in (4, 12, 20, 24, 28, 60, 100):
         assert forks.build(out, operation) == -signal.SIGKILL
-        if (out / "manifest.json").exists():  # then it was killed before it touched anything
+        assert (out / "manifest.json").read_bytes() == manifest  # of the build before, until the new one is whole
+        was_whole.append((read_state(Tree(str(out))) or UNFINISHED).is_whole)
+        if was_whole[-1]:  # then it was killed before it touched what is published
             assert [law for law in verify(str(out)) if not law.holds] == []
+        else:
+            assert_unfinished(out)
+    assert True in was_whole and False in was_whole
     assert forks.build(out, 0) == 0
+    assert (out / "manifest.json").read_bytes() != manifest
     assert_same(snapshot(out), snapshot(undisturbed))
+    assert [law for law in verify(str(out)) if not law.holds] == []

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finpile_pipelines.lock import hold
 
 from finpile.errors import ConfigError
+from finpile.lock import hold
 from finpile.tree import Tree
 
 NUM_CONTENDERS = 300
@@ -27,7 +27,7 @@ CONTENDER = """
 import os, sys
 from finpile.errors import ConfigError
 from finpile.tree import Tree
-from finpile_pipelines.lock import hold
+from finpile.lock import hold
 
 out, rounds = sys.argv[1], int(sys.argv[2])
 held = doubles = 0
@@ -50,7 +50,7 @@ print(held, doubles)
 HOLDER = """
 import sys, time
 from finpile.tree import Tree
-from finpile_pipelines.lock import hold
+from finpile.lock import hold
 
 with hold(Tree(sys.argv[1]), "build"):
     print("held", flush=True)

@@ -111,7 +111,6 @@ CHANGES = [
         marks=pytest.mark.slow,
     ),
     pytest.param("reports", with_setting(report={"private": []}), id="report", marks=pytest.mark.slow),
-    pytest.param("reports", with_setting(name="other"), id="name", marks=pytest.mark.slow),
 ]
 
 

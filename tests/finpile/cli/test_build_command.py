@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finpile_pipelines.lock import hold
 
+from finpile.lock import hold
 from finpile.tree import STAGES, Tree
 
 Run = Callable[..., Any]

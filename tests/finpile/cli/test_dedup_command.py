@@ -354,6 +354,20 @@ def test_folder_of_other_things_or_of_a_whole_build_is_left_alone(
     assert files_of(tmp_path / "thesis") == {"one.tex": b"x"}
 
 
+def test_what_was_made_of_other_inputs_is_left_alone_until_it_may_be_replaced(run: Run, tmp_path: Path) -> None:
+    """The files have the same names, in other folders."""
+    first, second = (write_texts(tmp_path / name / "in.jsonl", name, STORY) for name in ("first", "second"))
+    out = tmp_path / "out"
+    assert run("dedup", first, "-o", out, "--workers", 1).code == 0
+    before = files_of(out)
+    message = run("dedup", second, "-o", out, "--workers", 1).refusal()
+    assert f"made of other inputs ({first}" in message and "--replace" in message
+    assert files_of(out) == before
+    assert run("dedup", first, "-o", out, "--near", "none", "--workers", 1).code == 0  # a setting may change
+    assert run("dedup", second, "-o", out, "--workers", 1, "--replace").code == 0
+    assert {row["text"] for row in rows_of(out, "documents")} == {"second", STORY}
+
+
 # --- a build that ends early -----------------------------------------------------------------------------------------
 
 

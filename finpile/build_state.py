@@ -1,0 +1,54 @@
+"""Whether an output tree is what its manifest says, or a build is at work on it, or was interrupted.
+
+`OUT/.work/build.json` has the state `running` from the moment at which a build begins to change what is published until
+its manifest is written; the manifest of the build before stays all the while. A tree whose `.work` was deleted is
+finished where it has a manifest.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from finpile import shards
+from finpile.tree import Tree
+
+_RUNNING, _WHOLE = "running", "whole"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildState:
+    """The build that last wrote to a tree."""
+
+    name: str
+    """Of its corpus."""
+    paths: tuple[str, ...]
+    """Of its sources: absolute, or URLs, patterns as they were given."""
+    is_whole: bool
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, Any], *, is_whole: bool) -> BuildState:
+        """The state of a build of this config, which is JSON-able as in a manifest."""
+        root = str(config["root"])
+        paths = [path for source in config["sources"] for path in source["paths"]]
+        located = [path if "://" in path else posixpath.join(root, path) for path in paths]
+        return cls(name=config["name"], paths=tuple(located), is_whole=is_whole)
+
+
+def read_state(tree: Tree) -> BuildState | None:
+    """The state that a tree tells; None where it tells none. What cannot be read counts as running."""
+    if not shards.exists(tree.state):
+        return None
+    try:
+        raw = shards.read_json(tree.state)
+        name, paths = str(raw["name"]), tuple(map(str, raw["paths"]))
+        return BuildState(name=name, paths=paths, is_whole=raw["state"] == _WHOLE)
+    except (ValueError, KeyError, TypeError):
+        return BuildState(name="", paths=(), is_whole=False)
+
+
+def write_state(tree: Tree, state: BuildState) -> None:
+    word = _WHOLE if state.is_whole else _RUNNING
+    shards.write_json(tree.state, {"name": state.name, "paths": list(state.paths), "state": word})

@@ -1,0 +1,121 @@
+"""What a build finds in OUT, may overwrite, and says of OUT while it changes it.
+
+Decision: docs/decisions/0022-an-old-build-stays-until-the-new-one-is-whole.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from finpile import shards
+from finpile.build_state import BuildState, read_state, write_state
+from finpile.config import CorpusConfig, to_dict
+from finpile.errors import ConfigError
+from finpile.tree import STAGES, Tree
+
+
+def check_kind(tree: Tree) -> None:
+    """Raises: ConfigError for a folder that holds something else than a build."""
+    if "://" in tree.root or not Path(tree.root).exists():
+        return
+    if not Path(tree.root).is_dir():
+        raise ConfigError(f"-o {tree.root} is a file: name a folder")
+    names = {path.name for path in Path(tree.root).iterdir()}
+    if names and not names & {".work", "manifest.json"}:
+        raise ConfigError(f"-o {tree.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
+
+
+def check_later_stages(tree: Tree, stages: Sequence[str]) -> None:
+    """Raises: ConfigError for a build that ran more stages: what they made would not fit the new documents."""
+    later = [folder for stage in STAGES[len(stages) :] for folder in tree.published(stage) if shards.exists(folder)]
+    if later:
+        raise ConfigError(f"-o {tree.root} holds a whole build ({later[0]}): name a new folder, or say --replace")
+
+
+def forget_stages(tree: Tree) -> None:
+    """Has every stage run again. What is published stays until the stage that writes it begins."""
+    for stage in STAGES:
+        shards.remove_tree(tree.work(stage))
+
+
+class OutFolder:
+    """The output tree of one run over `stages`."""
+
+    def __init__(
+        self, tree: Tree, config: CorpusConfig, stages: Sequence[str], *, replace: bool, is_writable: bool
+    ) -> None:
+        self._tree = tree
+        self._stages = stages
+        self._may_replace = replace
+        self._is_writable = is_writable
+        self._state = BuildState.of_config(to_dict(config), is_whole=False)
+        self._is_ours = False
+        self._found = read_state(tree)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the manifest is to be written: a build changed what is published, now or before."""
+        return self._found is not None and not self._found.is_whole
+
+    def check_name(self) -> None:
+        """Raises: ConfigError where OUT holds a build of another name that is not to be replaced."""
+        before = None if self._may_replace else self._before()
+        if before is not None and before.name and before.name != self._state.name:
+            raise ConfigError(
+                f"-o {self._tree.root} holds the build {before.name!r}, not {self._state.name!r}: name another "
+                "folder, or say --replace to overwrite it"
+            )
+
+    def claim(self, why: str) -> None:
+        """To be called before anything is changed.
+
+        Raises: ConfigError where OUT cannot be written, or holds another build that is not to be replaced.
+        """
+        if not self._is_writable:
+            raise ConfigError(f"-o {self._tree.root}: cannot be written, and {why}: name a folder that can be written")
+        if not self._is_ours:
+            self._check_paths()
+        self._is_ours = True
+
+    def begin(self, stage: str) -> None:
+        """To be called before a stage runs."""
+        self.claim(f"stage {stage} has to run")
+        if self._tree.published(stage) or not shards.exists(self._tree.manifest):
+            self._write(is_whole=False)
+        if stage == self._stages[-1]:
+            for later in STAGES[len(self._stages) :]:
+                for folder in (*self._tree.published(later), self._tree.work(later)):
+                    shards.remove_tree(folder)
+
+    def end(self) -> None:
+        """To be called when the manifest is written."""
+        self._write(is_whole=True)
+
+    def _write(self, *, is_whole: bool) -> None:
+        state = replace(self._state, is_whole=is_whole)
+        if state != self._found:
+            write_state(self._tree, state)
+            self._found = state
+
+    def _check_paths(self) -> None:
+        """`finpile dedup` gives all that it makes the same name: there, other inputs make another build."""
+        before = None if self._may_replace or self._stages == STAGES else self._before()
+        if before is not None and before.paths and not set(before.paths) & set(self._state.paths):
+            raise ConfigError(
+                f"-o {self._tree.root} holds what was made of other inputs ({before.paths[0]}, ...): name another "
+                "folder, or say --replace to overwrite it"
+            )
+
+    def _before(self) -> BuildState | None:
+        """The build that OUT holds; None where there is none, or it cannot be known."""
+        if self._found is not None and (self.is_open or not shards.exists(self._tree.manifest)):
+            return self._found
+        return self._of_manifest() or self._found
+
+    def _of_manifest(self) -> BuildState | None:
+        try:
+            return BuildState.of_config(shards.read_json(self._tree.manifest)["config"], is_whole=True)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
