@@ -24,6 +24,10 @@ _THREE_NUMBERS = re.compile(
 )
 
 
+#: Nearly all dates; spares them the rest.
+_YEAR_FIRST = re.compile(r"\s*\d{4}")
+
+
 @dataclass(frozen=True, slots=True)
 class NumericDate:
     """A date of three numbers, before its order is known."""
@@ -73,6 +77,8 @@ def numeric_date(text: str) -> NumericDate | None:
 
 def is_order_open(text: str) -> bool:
     """Whether a text is a date of three numbers that another order may read otherwise."""
+    if _YEAR_FIRST.match(text):
+        return False
     found = numeric_date(text.strip())
     return found is not None and found.leaves_order_open
 
@@ -85,6 +91,8 @@ def possible_orders(text: str) -> tuple[Order, ...]:
     >>> possible_orders("2/10/2008"), possible_orders("23/10/2008"), possible_orders("2008-10-23")
     (('day-first', 'month-first'), ('day-first',), ())
     """
+    if _YEAR_FIRST.match(text):
+        return ()
     found = numeric_date(text.strip())
     if found is None or found.is_dotted or not found.leaves_order_open:
         return ()

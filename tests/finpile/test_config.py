@@ -25,6 +25,7 @@ from finpile.config import (
     to_dict,
 )
 from finpile.errors import ConfigError
+from finpile.strict_yaml import Place
 
 #: Seven lines; each case below adds its own, or changes one of these.
 SMALL = """\
@@ -309,6 +310,15 @@ BAD_VALUES = [
     (SMALL + "dedup: {near: {edit_similarity: 0}}\n", 8, 8, "0.0: expected 0 < value <= 1"),
     (SMALL + "dedup: {near: {edit_similarity: 1.01}}\n", 8, 8, "1.01: expected 0 < value <= 1"),
     (SMALL + "dedup: {near: {edit_similarity: .nan}}\n", 8, 8, "nan: expected 0 < value <= 1"),
+    (SMALL + "    date_format: dayfirst\n", 8, 3, "expected day-first, month-first, year-first, or a strptime pattern"),
+    (SMALL + '    date_format: "%d-%m"\n', 8, 3, "needs a year"),
+    (
+        SMALL.replace("jsonl\n", "sgml\n", 1).replace("    fields: {text: body}\n", "    date_format: day-first\n"),
+        7,
+        3,
+        "date_format belongs to jsonl and parquet, not to sgml",
+    ),
+    (SMALL + "heldout: {undated: drop}\n", 8, 8, "say from which day on with `after`"),
     (SMALL + "tokenizer: {vocab_size: 257}\n", 8, 8, "tokenizer.vocab_size is 257: expected at least 258"),
     (SMALL + "tokenizer: {chunk_vocab_size: 0}\n", 8, 8, "tokenizer.chunk_vocab_size is 0: expected at least 258"),
     (SMALL + "tokenizer: {chunks: 0}\n", 8, 8, "tokenizer.chunks is 0: expected at least 1"),
@@ -350,6 +360,28 @@ def test_value_out_of_bounds_names_bound_or_remedy(
     message = refusal(text)
     assert remedy in message
     assert int(message.split(":")[1]) in (line, holder)
+
+
+def test_split_without_a_choice_for_undated_documents_names_the_choices(refusal: Refusal) -> None:
+    """There is no default: a misspelt date field would train on everything, in silence."""
+    message = refusal(SMALL + "heldout:\n  after: 2022-07-31\n")
+    assert int(message.split(":")[1]) in (8, 9)
+    for choice in ("train", "drop", "heldout"):
+        assert f"`undated: {choice}`" in message
+
+
+def test_sources_know_their_lines(tmp_path: Path) -> None:
+    """Of two equal paths, each entry has its own line; a remark that is like them has none."""
+    text = SMALL.replace("name: small", "name: small  # news/*.jsonl") + (
+        "  - name: Web\n    dataset: C4\n    format: jsonl\n    paths:\n      - other.jsonl\n      - news/*.jsonl\n"
+    )
+    first, second = load(tmp_path, text).sources
+    file = tmp_path / "corpus.yaml"
+    assert first.where.of("paths", "news/*.jsonl") == f"{file}:6: "
+    assert second.where.of("paths", "news/*.jsonl") == f"{file}:13: "
+    assert (second.where.of("paths", "absent"), second.where.of("absent")) == (f"{file}:11: ", f"{file}:8: ")
+    assert dataclasses.replace(first, where=Place()) == first
+    assert "where" not in to_dict(first)
 
 
 BOUNDS = [
