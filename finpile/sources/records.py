@@ -22,6 +22,8 @@ TARGETS = ("text", "timestamp", "title", "url", "license")
 RECORD_FORMATS = ("jsonl", "parquet")
 
 _SIMPLE = (str, int, float)
+#: Characters of a date field that are kept: no date has as many.
+_MAX_WRITTEN = 1000
 
 
 def field_keys(source: SourceConfig) -> dict[str, str]:
@@ -132,7 +134,7 @@ def _written(value: Any) -> str | None:
         return None
     if isinstance(value, float) and value.is_integer():  # as other tables write it: 2022.0 is a year, 1.6e9 an epoch
         value = int(value)
-    return spell_surrogates(value) if isinstance(value, str) else str(value)
+    return spell_surrogates(value[:_MAX_WRITTEN]) if isinstance(value, str) else str(value)
 
 
 def _reading(value: Any, written: str | None) -> timestamps.Reading:

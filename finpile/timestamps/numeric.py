@@ -24,6 +24,7 @@ _THREE_NUMBERS = re.compile(
 )
 
 
+_MAX_LENGTH = 100
 #: Nearly all dates; spares them the rest.
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 
@@ -63,7 +64,7 @@ class NumericDate:
 
 def numeric_date(text: str) -> NumericDate | None:
     """The three numbers and the time of a text that has nothing else, but for a weekday; None for another text."""
-    match = _THREE_NUMBERS.match(text)
+    match = _THREE_NUMBERS.match(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         return None
     weekday, first, before, second, after, third, rest = match.groups()
