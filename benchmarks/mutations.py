@@ -1,6 +1,6 @@
 """Damaged files of every format: no byte may be unaccounted for, and nothing may be raised.
 
-    python benchmarks/mutations.py [--num 20000] [--seed 1] [--only NAME]
+    python benchmarks/mutations.py [--num 20000] [--seed 1] [--only NAME] [--results FOLDER]
 
 A small whole file of each format, plain, compressed and in archives, is damaged at random (bits flipped, bytes cut out,
 inserted, doubled, exchanged, the end cut off) and read by `read_file`. What must hold of each is in `problems`.
@@ -18,7 +18,6 @@ import random
 import sys
 import tarfile
 import tempfile
-import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ import lz4.frame
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
+from report import Report, say, table
 
 from finpile.config import SourceConfig
 from finpile.document import DocumentBuilder, RawDocument, document_id
@@ -347,6 +347,7 @@ class Result(NamedTuple):
     """With the number of the file."""
     reasons: Counter[str]
     """Rows of the ledger."""
+    num_documents: int
 
 
 def run(num: int, seed: int, only: str | None = None) -> Iterator[Result]:
@@ -354,6 +355,7 @@ def run(num: int, seed: int, only: str | None = None) -> Iterator[Result]:
     chosen = [whole for whole in wholes() if only in (None, whole.name)]
     for whole in chosen:
         wrong: list[tuple[int, str]] = []
+        num_documents = 0
         reasons: Counter[str] = Counter()
         each = -(-num // len(chosen))
         with tempfile.TemporaryDirectory() as folder:
@@ -362,7 +364,15 @@ def run(num: int, seed: int, only: str | None = None) -> Iterator[Result]:
                 found = read_damaged(whole, data, Path(folder))
                 wrong += [(number, problem) for problem in found.problems]
                 reasons.update(found.reasons)
-        yield Result(whole, each, wrong, reasons)
+                num_documents += found.num_documents
+        yield Result(whole, each, wrong, reasons, num_documents)
+
+
+_ABOUT = (
+    "Each file is read by `read_file`. A problem is: an exception; an account whose bytes are not those of records, "
+    "ledger, members and structure; documents, rows or bytes of rows that the accounts count otherwise; two items of "
+    "one id; bytes that a reader left out; a claim, of a file neither packed nor Parquet, that is not the file's bytes."
+)
 
 
 def main() -> int:
@@ -371,18 +381,24 @@ def main() -> int:
     parser.add_argument("--num", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only")
+    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results"))
     arguments = parser.parse_args()
-    start, num_wrong = time.perf_counter(), 0
-    print("| format | damaged files | problems | rows of the ledger |\n|---|---:|---:|---|")
-    for whole, each, wrong, reasons in run(arguments.num, arguments.seed, arguments.only):
-        num_wrong += len(wrong)
-        told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(5))
-        print(f"| {whole.name} | {each} | {len(wrong)} | {told} |", flush=True)
-        for number, problem in wrong[:5]:
-            print(f"    {number}: {problem}", file=sys.stderr)
-    print(f"\n{time.perf_counter() - start:.0f} s")
+    rows, total, num_wrong = [], 0, 0
+    for one in run(arguments.num, arguments.seed, arguments.only):
+        say(one.whole.name)
+        for number, problem in one.problems[:5]:
+            say(f"    {number}: {problem}")
+        named = ", ".join(f"{count:,} {reason}" for reason, count in one.reasons.most_common(4))
+        rows.append([one.whole.name, f"{one.num_files:,}", f"{len(one.problems)}", f"{one.num_documents:,}", named])
+        total, num_wrong = total + one.num_files, num_wrong + len(one.problems)
+    report = Report(
+        arguments.results, "mutations", "Damaged files of every format", ["finpile", "pyarrow", "zstandard"]
+    )
+    report.add(_ABOUT, f"{total:,} damaged files, {num_wrong} problems.", table(_HEAD, rows))
     return 1 if num_wrong else 0
 
+
+_HEAD = ["format", "damaged files", "problems", "documents", "rows of the ledger"]
 
 if __name__ == "__main__":
     sys.exit(main())

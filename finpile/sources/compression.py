@@ -180,6 +180,8 @@ class _Decompression:
 
     def _find_frame(self, start: int, defect: Exception | None) -> bool:
         """Moves to the next place that may begin a frame; `defect` is null for one where none did."""
+        if self._source.tell() == start:
+            self._source.seek(start + 1)  # else the search would find the same frame for ever
         here = self._source.tell()
         if isinstance(defect, WrongChecksum) and self._is_contiguous():
             return bool(self._source.peek())

@@ -338,7 +338,7 @@ class _Records:
         end = min(end, start + _KEPT_BYTES)
         if isinstance(self._stream, ByteStream):
             return self._stream.recall(start, end)
-        if self._stream.closed or not self._stream.seekable():
+        if end <= start or self._stream.closed or not self._stream.seekable():
             return b""
         position = self._stream.tell()
         self._stream.seek(start)

@@ -19,7 +19,8 @@ def mutations() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCHMARKS))
         yield import_module("mutations")
-    sys.modules.pop("mutations", None)
+    for name in ("mutations", "report"):
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture(scope="session")
