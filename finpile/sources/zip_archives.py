@@ -163,8 +163,11 @@ class _Zip:
                 blocks = self._content(entry)
                 if not entry.name.endswith("/"):
                     yield File(readable_name(entry.name), blocks)
-                for _ in blocks:  # what the consumer left unread
-                    pass
+                try:
+                    for _ in blocks:  # what the consumer left unread, or what a folder should not have
+                        pass
+                except MemberDefect as defect:
+                    yield self._gap(position, entry.end(self._size) - position, str(defect))
                 position = self._behind(entry, end)
                 continue
             place = self._next_header(position + 1, end)

@@ -105,6 +105,16 @@ def test_no_byte_of_a_damaged_file_is_unaccounted_for(number: int, tmp_path: Pat
             assert mutations.read_damaged(whole, data, tmp_path).problems == [], whole.name
 
 
+@pytest.mark.parametrize(("name", "number"), [("jsonl.gz", 531), ("zip", 430)])
+def test_damaged_files_that_were_once_not_read_to_their_end(
+    name: str, number: int, tmp_path: Path, mutations: Mutations
+) -> None:
+    """A cut gzip header was searched for and found again, for ever; a folder of a .zip that has content ended it."""
+    [whole] = [whole for whole in mutations.wholes() if whole.name == name]
+    data = mutations.mutate(whole.data, random.Random(f"1 {name} {number}"))
+    assert mutations.read_damaged(whole, data, tmp_path).problems == []
+
+
 def test_whole_files_of_the_mutations_are_read_without_a_row(tmp_path: Path, mutations: Mutations) -> None:
     """Else the damaged ones would show nothing."""
     for whole in mutations.wholes():
