@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.cli.console import Console, json_option, quantity
-from finpile.cli.display import Display
+from finpile.cli.display import Display, duration
 from finpile.cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
 from finpile.cli.paths import PathOrUrl
 
@@ -127,7 +127,9 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
     warnings = build_warnings(manifest)
     for warning in warnings:
         console.line(f"warning: {warning}", style="yellow")
-    if num_run == 0:
+    if num_run:
+        console.line(_run_facts(manifest))
+    else:
         console.line("all stages were done before; nothing to do (--fresh starts over)")
     console.line(f"report: {out.rstrip('/')}/reports/index.html")
     console.result(
@@ -140,3 +142,12 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
             "report": f"{out.rstrip('/')}/reports/index.html",
         }
     )
+
+
+def _run_facts(manifest: Mapping[str, Any]) -> str:
+    """What all stages took, those of earlier runs included."""
+    stages = manifest["stages"]
+    wall, cpu = (sum(stage[name] for stage in stages) for name in ("wall_seconds", "cpu_seconds"))
+    largest = max(stages, key=lambda stage: stage["peak_memory_bytes"])
+    memory = f"at most {quantity(largest['peak_memory_bytes'], 'B')} in memory ({largest['stage']})"
+    return f"stages: {duration(wall)}, {duration(cpu)} of CPU time, {memory}"

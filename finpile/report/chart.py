@@ -1,52 +1,61 @@
-"""Documents by year as an inline SVG: one stacked bar a year, no script, no font, no colour of its own.
+"""Documents by year as inline SVG: a stacked bar a year, and the same on a logarithmic axis; no script, no font.
 
-Colours are the classes `s0` ... `s5` of the page's style sheet; what a bar shows is also its tooltip, and stands in the
-table below the chart.
+A logarithmic bar cannot be stacked: there each year has one bar of all its documents and, before it, a narrow one for
+each source. Two radio buttons choose; where one year has many times the documents of the others, the logarithmic chart
+is shown first.
+
+Colours are the classes `s0` ... `s5` of the page's style sheet; a bar's figures are also its tooltip, and in the table
+below the chart.
 """
 
 from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import log10
+from statistics import median
 
-from finpile.report.statistics import CorpusStatistics
-from finpile.report.table2 import UNDATED, covered
+from finpile.report.statistics import YearStatistics
+from finpile.report.table2 import UNDATED
 
 #: Sources with a colour of their own; all smaller ones share the last.
 NUM_COLOURS = 6
 OTHER = "other sources"
-#: A gap of years is drawn as a gap, unless a stray date would stretch the axis beyond this.
-_MAX_AXIS_YEARS = 60
 _WIDTH, _HEIGHT = 960, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 8, 14, 34
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 18, 14, 34
 _BAR_SHARE = 0.72
 _MAX_BAR_WIDTH = 56.0
-_LABEL_WIDTH = 42
+#: Width of a year's label with the space around it, and of the place of undated documents, right of the years.
+_LABEL_WIDTH, _UNDATED_WIDTH = 42, 84
+_LABELLED_YEARS = (1, 2, 5, 10, 20, 50, 100)
 _NUM_GRID_LINES = 4
+#: A year of so many times the documents of the median year hides the others on a linear axis.
+_HIDING = 20
+#: Orders of magnitude below one document, so that one document is a bar.
+_BELOW_ONE = 0.3
+_LARGE = ((10**9, " bn"), (10**6, " M"))
 
-_Counts = Mapping[tuple[int | None, str], int]
 
-
-def year_chart(statistics: CorpusStatistics) -> str:
-    """The figure's HTML; empty where no document is known by year."""
+def year_chart(rows: Iterable[YearStatistics], name: str, title: str) -> str:
+    """The figure's HTML, with the id `name`; empty where no document is known by year."""
     counts: Counter[tuple[int | None, str]] = Counter()
-    for row in covered(statistics):
+    for row in rows:
         counts[row.year, row.source] += row.num_docs
     chart = _Chart.of(+counts)
     if not chart.years:
         return ""
+    first = "log" if chart.hides_years() else "linear"
+    name, title = html.escape(name), html.escape(title)
     return "\n".join(
         [
-            '<figure id="chart">',
-            "<figcaption><b>Documents by year.</b> Point at a bar for its figures.</figcaption>",
-            f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role=img aria-label="Documents by year">',
-            *_grid(chart.top),
-            *(chart.bar(index) for index in range(len(chart.years))),
-            "</svg>",
-            _legend(chart.names),
+            f'<figure id="{name}" class=years>',
+            f"<figcaption><b>{title}.</b> Point at a bar for its figures.</figcaption>",
+            *(_button(name, scale, scale == first) for scale in ("linear", "log")),
+            *_svg(f"{title}, linear", "linear", [*_linear_grid(chart.top), *chart.bars(chart.stack)]),
+            *_svg(f"{title}, logarithmic", "log", [*_log_grid(chart.decades), *chart.bars(chart.group)]),
+            legend(chart.names),
             "</figure>",
         ]
     )
@@ -54,34 +63,86 @@ def year_chart(statistics: CorpusStatistics) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """Documents by (year, source), the sources in the order of their colours, the years along the axis, its top."""
+    """Documents by (year, source), the sources in the order of their colours, the years along the axis."""
 
-    counts: _Counts
+    counts: Mapping[tuple[int | None, str], int]
     names: Sequence[str]
     years: Sequence[int | None]
-    top: int
 
     @classmethod
-    def of(cls, counts: _Counts) -> _Chart:
-        names = _ranked(counts)
-        folded = _folded(counts, names)
-        years = _axis(folded)
-        highest = max((sum(folded[year, name] for name in names) for year in years), default=0)
-        return cls(folded, names, years, _round_up(highest))
+    def of(cls, counts: Mapping[tuple[int | None, str], int]) -> _Chart:
+        names = ranked(counts)
+        folded: Counter[tuple[int | None, str]] = Counter()
+        for (year, source), num in counts.items():
+            folded[year, source if source in names else OTHER] += num
+        return cls(folded, names, _axis(folded))
 
-    def bar(self, index: int) -> str:
-        pitch = (_WIDTH - _LEFT - _RIGHT) / len(self.years)
-        middle = _LEFT + pitch * (index + 0.5)
-        year = self.years[index]
-        label = UNDATED if year is None else str(year)
+    @property
+    def top(self) -> int:
+        """The upper end of the linear axis."""
+        return _round_up(max(map(self.total, self.years)))
+
+    @property
+    def decades(self) -> int:
+        """Orders of magnitude of the logarithmic axis."""
+        return len(str(max(map(self.total, self.years)) - 1))
+
+    def total(self, year: int | None) -> int:
+        return sum(self.counts.get((year, name), 0) for name in self.names)
+
+    def hides_years(self) -> bool:
+        """Whether one year is so large that the others are not to be seen beside it."""
+        totals = [total for total in map(self.total, self.years) if total]
+        return max(totals) > _HIDING * median(totals)
+
+    def bars(self, draw: _Draw) -> Iterator[str]:
+        """Each year: a label where there is room for one, and what `draw` makes of its documents."""
+        dated = [year for year in self.years if year is not None]
+        right = _WIDTH - _RIGHT - (_UNDATED_WIDTH if len(dated) < len(self.years) else 0)
+        pitch = (right - _LEFT) / max(1, len(dated))
+        width = min(pitch * _BAR_SHARE, _MAX_BAR_WIDTH)
+        labelled = _labelled(dated, pitch)
+        for index, year in enumerate(dated):
+            yield self._bar(year, str(year), year in labelled, draw, _LEFT + pitch * (index + 0.5), width)
+        if len(dated) < len(self.years):
+            middle, width = _WIDTH - _RIGHT - _UNDATED_WIDTH / 2, min(width, _UNDATED_WIDTH * _BAR_SHARE)
+            yield self._bar(None, UNDATED, True, draw, middle, width)
+
+    def _bar(self, year: int | None, label: str, labelled: bool, draw: _Draw, middle: float, width: float) -> str:
         values = {name: self.counts.get((year, name), 0) for name in self.names}
-        stack = _stack(list(values.values()), middle, min(pitch * _BAR_SHARE, _MAX_BAR_WIDTH), self.top)
         text = f'<text x="{middle:.1f}" y="{_HEIGHT - _BOTTOM + 20}" text-anchor=middle>{label}</text>'
-        shown = text if index % ceil(_LABEL_WIDTH / pitch) == 0 or year is None else ""
-        return f"<g><title>{_tooltip(label, values)}</title>{stack}{shown}</g>"
+        drawn = draw(list(values.values()), middle - width / 2, width)
+        return f"<g><title>{_tooltip(label, values)}</title>{drawn}{text if labelled else ''}</g>"
+
+    def stack(self, values: Sequence[int], left: float, width: float) -> str:
+        """One bar above the other, from the largest source upwards."""
+        parts, below, top = [], 0, self.top
+        for colour, value in enumerate(values):
+            below += value
+            if value:
+                height = value / top * _PLOT_HEIGHT
+                parts.append(_rect(f"s{colour}", left, _y(below / top), width, height))
+        return "".join(parts)
+
+    def group(self, values: Sequence[int], left: float, width: float) -> str:
+        """A bar of all documents and, before it, one for each source, side by side."""
+        if not sum(values):
+            return ""
+        each = width / len(values)
+        drawn = [("all", sum(values), left, width)]
+        drawn += [(f"s{colour}", value, left + each * colour, each) for colour, value in enumerate(values) if value]
+        return "".join(self._log_bar(*bar) for bar in drawn)
+
+    def _log_bar(self, kind: str, value: int, left: float, width: float) -> str:
+        share = _log_share(value, self.decades)
+        return _rect(kind, left, _y(share), width, share * _PLOT_HEIGHT)
 
 
-def _ranked(counts: _Counts) -> list[str]:
+_Draw = Callable[[Sequence[int], float, float], str]
+_PLOT_HEIGHT = _HEIGHT - _TOP - _BOTTOM
+
+
+def ranked(counts: Mapping[tuple[int | None, str], int]) -> list[str]:
     """Sources by documents downwards, the smallest under one name where there are more than colours."""
     totals: Counter[str] = Counter()
     for (_, source), num in counts.items():
@@ -90,32 +151,34 @@ def _ranked(counts: _Counts) -> list[str]:
     return names if len(names) <= NUM_COLOURS else [*names[: NUM_COLOURS - 1], OTHER]
 
 
-def _folded(counts: _Counts, names: Sequence[str]) -> Counter[tuple[int | None, str]]:
-    folded: Counter[tuple[int | None, str]] = Counter()
-    for (year, source), num in counts.items():
-        folded[year, source if source in names else OTHER] += num
-    return folded
+def legend(names: Sequence[str]) -> str:
+    """The names of the colours."""
+    items = "".join(f"<li><i class=s{colour}></i>{html.escape(name)}</li>" for colour, name in enumerate(names))
+    return f"<ul class=legend>{items}</ul>"
 
 
-def _axis(counts: _Counts) -> list[int | None]:
-    present = sorted({year for year, _ in counts if year is not None})
-    years: list[int | None] = list(present)
-    if present and present[-1] - present[0] < _MAX_AXIS_YEARS:
-        years = list(range(present[0], present[-1] + 1))
+def _axis(counts: Mapping[tuple[int | None, str], int]) -> list[int | None]:
+    """All years from the first to the last: a gap of years is a gap. Readers drop dates out of 1900 to 2099."""
+    present = [year for year, _ in counts if year is not None]
+    years: list[int | None] = list(range(min(present), max(present) + 1)) if present else []
     return [*years, None] if any(year is None for year, _ in counts) else years
 
 
-def _stack(values: Sequence[int], middle: float, width: float, top: int) -> str:
-    parts, below = [], 0
-    for colour, value in enumerate(values):
-        below += value
-        if value:
-            height = value / top * (_HEIGHT - _TOP - _BOTTOM)
-            parts.append(
-                f'<rect class=s{colour} x="{middle - width / 2:.1f}" y="{_y(below, top):.1f}" '
-                f'width="{width:.1f}" height="{height:.1f}"/>'
-            )
-    return "".join(parts)
+def _labelled(years: Sequence[int], pitch: float) -> set[int]:
+    """The years with a label: round ones, as close as there is room; the first where none is round."""
+    step = next((step for step in _LABELLED_YEARS if step * pitch >= _LABEL_WIDTH), _LABELLED_YEARS[-1])
+    return {year for year in years if year % step == 0} or set(years[:1])
+
+
+def _button(name: str, scale: str, checked: bool) -> str:
+    label = "logarithmic" if scale == "log" else scale
+    on = " checked" if checked else ""
+    return f'<input type=radio name="{name}-scale" id="{name}-{scale}"{on}><label for="{name}-{scale}">{label}</label>'
+
+
+def _svg(label: str, scale: str, parts: Iterable[str]) -> list[str]:
+    head = f'<div class="scroll {scale}"><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role=img aria-label="{label}">'
+    return [head, *parts, "</svg></div>"]
 
 
 def _tooltip(label: str, values: Mapping[str, int]) -> str:
@@ -126,23 +189,47 @@ def _tooltip(label: str, values: Mapping[str, int]) -> str:
     return html.escape("\n".join(lines))
 
 
-def _grid(top: int) -> list[str]:
-    lines = []
+def _linear_grid(top: int) -> Iterator[str]:
     for step in range(_NUM_GRID_LINES + 1):
-        value = top * step // _NUM_GRID_LINES
-        y = _y(value, top)
-        lines.append(f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        lines.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor=end>{value:,}</text>')
-    return lines
+        yield _grid_line(top * step // _NUM_GRID_LINES, step / _NUM_GRID_LINES)
 
 
-def _legend(names: Sequence[str]) -> str:
-    items = "".join(f"<li><i class=s{colour}></i>{html.escape(name)}</li>" for colour, name in enumerate(names))
-    return f"<ul class=legend>{items}</ul>"
+def _log_grid(decades: int) -> Iterator[str]:
+    for exponent in range(decades + 1):
+        yield _grid_line(10**exponent, _log_share(10**exponent, decades))
 
 
-def _y(value: int, top: int) -> float:
-    return _HEIGHT - _BOTTOM - value / top * (_HEIGHT - _TOP - _BOTTOM)
+def _grid_line(value: int, share: float) -> str:
+    y = _y(share)
+    return (
+        f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor=end>{_axis_label(value)}</text>'
+    )
+
+
+def _axis_label(value: int) -> str:
+    """Short enough for the margin.
+
+    >>> _axis_label(4_000), _axis_label(1_200_000), _axis_label(80_000_000_000)
+    ('4,000', '1.2 M', '80 bn')
+    """
+    for unit, name in _LARGE:
+        if value >= unit:
+            return f"{value / unit:g}{name}"
+    return f"{value:,}"
+
+
+def _rect(kind: str, x: float, y: float, width: float, height: float) -> str:
+    return f'<rect class={kind} x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+
+
+def _y(share: float) -> float:
+    return _HEIGHT - _BOTTOM - share * _PLOT_HEIGHT
+
+
+def _log_share(value: int, decades: int) -> float:
+    """Where a positive value is on the logarithmic axis, 0 to 1."""
+    return (log10(value) + _BELOW_ONE) / (decades + _BELOW_ONE)
 
 
 def _round_up(value: int) -> int:

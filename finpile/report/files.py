@@ -1,6 +1,7 @@
 """The files of a report: every table in every format, and the page that shows them.
 
-reports/table1.{md,csv,tex,json}  table2.*  table2_documents.*  table3.*  statistics.json  index.html
+reports/table1.{md,csv,tex,json}  table2.*  table2_documents.*  table2_public.*  table3.*  removed.*
+    removed_by_source.*  statistics.json  index.html
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from finpile.report.html import BuildFacts, build_page
+from finpile.report.removed import removal_by_source_table, removal_table
 from finpile.report.render import FORMATS
 from finpile.report.statistics import CorpusStatistics, RemovalCount, save_statistics
 from finpile.report.table import Table
 from finpile.report.table1 import table1
-from finpile.report.table2 import documents_by_year, table2
+from finpile.report.table2 import documents_by_year, public_by_year, public_rows, table2
 from finpile.report.table3 import efficiency, table3
 from finpile.shards import join, write_bytes
 
@@ -21,18 +23,22 @@ def write_reports(
     folder: str, statistics: CorpusStatistics, removals: Iterable[RemovalCount], facts: BuildFacts
 ) -> list[str]:
     """Writes all reports of a build into `folder` (an fsspec URL); returns their URLs, the page last."""
+    removals = list(removals)
     tables = report_tables(statistics, facts)
-    written = [url for table in tables for url in write_table(folder, table)]
+    beside = [removal_table(removals, facts.num_read), removal_by_source_table(removals, facts.read_by_source)]
+    written = [url for table in (*tables, *beside) for url in write_table(folder, table)]
     counts = join(folder, "statistics.json")
     save_statistics(counts, statistics)
     page = join(folder, "index.html")
-    write_bytes(page, build_page(statistics, list(removals), facts, tables).encode())
+    write_bytes(page, build_page(statistics, removals, facts, tables).encode())
     return [*written, counts, page]
 
 
 def report_tables(statistics: CorpusStatistics, facts: BuildFacts) -> list[Table]:
-    """Tables 1 and 2 with the documents by year; Table 3 where tokenizers were compared."""
+    """Tables 1 and 2 with the documents by year, of public datasets too; Table 3 where tokenizers were compared."""
     tables = [table1(statistics), table2(statistics), documents_by_year(statistics)]
+    if public_rows(statistics):
+        tables.append(public_by_year(statistics))
     if facts.comparison is not None:
         tables += [table3(facts.comparison, ours=facts.comparison_has_ours), efficiency(facts.comparison)]
     return tables

@@ -7,19 +7,19 @@ held out, and shows Tables 1 to 3 with links to their files.
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
-from itertools import groupby
 
 from finpile.report.chart import year_chart
 from finpile.report.dates import dates_table
 from finpile.report.evaluation import EvalSetFacts, evaluation_table
-from finpile.report.figures import Cell, count, name, percent
 from finpile.report.near import NearFacts, near_table
+from finpile.report.removed import removal_bars, removal_by_source_table, removal_table
 from finpile.report.render import FORMATS, to_html
 from finpile.report.statistics import CorpusStatistics, RemovalCount
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.table import Table
+from finpile.report.table2 import covered, public_rows
 from finpile.report.table3 import Comparison
 
 
@@ -42,8 +42,12 @@ class BuildFacts:
     """Where near duplicates were looked for."""
     evaluation: Sequence[EvalSetFacts] = ()
     """Evaluation sets whose items were looked for."""
+    read_by_source: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Documents read of each (dataset, source)."""
+    warnings: tuple[str, ...] = ()
+    """What the reader should know before the figures."""
     details: tuple[tuple[str, str], ...] = ()
-    """More lines for the foot of the page: versions, fingerprint of the configuration."""
+    """More lines for the foot of the page: version, fingerprint of the settings."""
 
 
 def build_page(
@@ -61,10 +65,11 @@ def build_page(
             f"<style>{_style()}</style></head><body><main>",
             "<header><p class=kicker>FinPile corpus</p>",
             f"<h1>{html.escape(facts.name)}</h1>{_lead(statistics, facts)}</header>",
+            *(f"<p class=warning role=alert>{html.escape(warning)}</p>" for warning in facts.warnings),
             _tiles(statistics, removals, facts),
             _balance(statistics, removals, facts),
             *shown,
-            to_html(removal_table(removals, facts.num_read)) if removals else "<p>Nothing was removed.</p>",
+            *_removed(removals, facts),
             *([to_html(dates_table(statistics.dates))] if statistics.dates else []),
             *([to_html(near_table(facts.near))] if facts.near else []),
             *([to_html(evaluation_table(facts.evaluation))] if facts.evaluation else []),
@@ -75,42 +80,27 @@ def build_page(
     )
 
 
-def removal_table(removals: Sequence[RemovalCount], num_read: int) -> Table:
-    """What was taken out, by stage (in the order given) and reason, over all sources."""
-    order = {stage: at for at, stage in reversed(list(enumerate(row.stage for row in removals)))}
-    rows = sorted(removals, key=lambda row: (order[row.stage], row.reason))
-    lines: list[Row] = []
-    for stage, group in groupby(rows, key=lambda row: row.stage):
-        members = list(group)
-        lines.append(_removal_row(stage, members, num_read, total=True))
-        for reason, same in groupby(members, key=lambda row: row.reason):
-            lines.append(_removal_row(reason, list(same), num_read))
-    return Table(
-        name="removed",
-        title="Removed",
-        caption="By stage and reason. Spans were cut from kept documents. Every one is in the removal ledger.",
-        columns=(
-            Column(key="reason", title="Stage and reason"),
-            Column(key="num_docs", title="Documents"),
-            Column(key="doc_percent", title="of read"),
-            Column(key="num_spans", title="Spans"),
-            Column(key="num_bytes", title="Bytes"),
-        ),
-        rows=tuple(lines),
-    )
-
-
-def _removal_row(label: str, rows: Sequence[RemovalCount], num_read: int, total: bool = False) -> Row:
-    docs, spans, size = (sum(getattr(row, key) for row in rows) for key in ("num_docs", "num_spans", "num_bytes"))
-    cells: tuple[Cell, ...] = (name(label), count(docs), percent(docs, num_read, 2), count(spans), count(size))
-    return Row(cells=cells, kind=RowKind.TOTAL if total else RowKind.PLAIN, indent=not total, gap=total)
-
-
 def _sections(table: Table, statistics: CorpusStatistics) -> list[str]:
-    """A table with links to its files; the chart stands above the documents by year."""
+    """A table with links to its files; above documents by year, their chart."""
     links = " ".join(f'<a href="{html.escape(table.name)}.{suffix}">{suffix}</a>' for suffix in FORMATS)
-    chart = [year_chart(statistics)] if table.name == "table2_documents" else []
+    charted = _CHARTS.get(table.name)
+    chart = [year_chart(charted[0](statistics), *charted[1:])] if charted else []
     return [*chart, to_html(table), f"<p class=links>{links}</p>"]
+
+
+#: Tables below a chart of documents by year: the chart's rows, id and title.
+_CHARTS = {
+    "table2_documents": (covered, "chart", "Documents by year"),
+    "table2_public": (public_rows, "chart_public", "Documents of public datasets by year"),
+}
+
+
+def _removed(removals: Sequence[RemovalCount], facts: BuildFacts) -> list[str]:
+    if not removals:
+        return ["<p>Nothing was removed.</p>"]
+    bars = removal_bars(removals, facts.read_by_source)
+    tables = removal_table(removals, facts.num_read), removal_by_source_table(removals, facts.read_by_source)
+    return [bars, *map(to_html, tables)]
 
 
 def _lead(statistics: CorpusStatistics, facts: BuildFacts) -> str:
@@ -148,7 +138,8 @@ def _foot(facts: BuildFacts) -> str:
     lines = "".join(
         f"<div><dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd></div>" for key, value in facts.details
     )
-    return f"<footer><dl>{lines}</dl></footer>" if lines else ""
+    more = "Times, memory and versions of packages: <code>manifest.json</code>."
+    return f"<footer><dl>{lines}</dl><p>{more}</p></footer>" if lines else ""
 
 
 def _plural(number: int, what: str) -> str:

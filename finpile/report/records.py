@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from finpile import shards
+from finpile import __version__, shards
 from finpile.build_state import BuildState, write_state
-from finpile.config import NearConfig, ReportConfig
+from finpile.config import NearConfig
 from finpile.dedup import s_curve
 from finpile.errors import ConfigError
 from finpile.lock import hold
@@ -20,41 +20,45 @@ from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
 from finpile.report.near import JACCARDS, NearFacts
 from finpile.report.statistics import CorpusStatistics, RemovalCount, SourceStatistics, YearStatistics
+from finpile.report.summary import source_rows
 from finpile.report.table3 import Comparison
-from finpile.shards import StageRecord
+from finpile.report.warnings import build_warnings
+from finpile.shards import StageRecord, fingerprint
 from finpile.split import HELDOUT, TRAIN
 from finpile.tree import LEDGER_STAGES, Tree
 
 
-def write(
-    tree: Tree,
-    name: str,
-    config: ReportConfig,
-    records: Mapping[str, StageRecord],
-    heldout_after: date | None,
-    near: NearConfig | None,
-    comparison: Comparison | None = None,
-) -> list[str]:
-    """Writes `reports/` from the records of the stages before; returns the files."""
+def write_from_manifest(tree: Tree, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
+    """Writes `reports/` below `tree` from a build's manifest, with Table 3 where there is a `comparison`.
+
+    Of the manifest its `name`, `config` and `stages` up to `tokens` are read. What differs between two builds of the
+    same input (times, memory, workers, packages) is not: the same input gives the same reports. Returns the files.
+    """
+    config = manifest["config"]
+    counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
     groups = [
         {**group, "dataset": part["dataset"], "source": part["source"]}
-        for part in records["tokens"].counts["statistics"]
+        for part in counts["tokens"]["statistics"]
         for group in part["groups"]
     ]
-    removals = count_removals(records["split"].counts["ledger"])
-    num_read = sum(row["documents"] + sum(row["removed"].values()) for row in records["ingest"].counts["sources"])
+    removals = count_removals(counts["split"]["ledger"])
+    read = {(row["dataset"], row["source"]): row["read"] for row in source_rows(manifest)}
+    near = NearConfig(**config["dedup"]["near"]) if config["dedup"]["near"] else None
     facts = BuildFacts(
-        name=name,
-        num_read=num_read,
+        name=manifest["name"],
+        num_read=sum(read.values()),
+        read_by_source=read,
         num_heldout=sum(group["num_docs"] for group in groups if group["split"] == HELDOUT),
-        heldout_after=heldout_after.isoformat() if heldout_after else "",
+        heldout_after=config["heldout"]["after"] or "",
         comparison=comparison,
         comparison_has_ours=comparison is not None,
-        near=near_facts(near, records["near"].counts) if near else None,
-        evaluation=[EvalSetFacts(**counted) for counted in records["contamination"].counts.get("sets", ())],
-        details=_details(records),
+        near=near_facts(near, counts["near"]) if near else None,
+        evaluation=[EvalSetFacts(**counted) for counted in counts["contamination"].get("sets", ())],
+        warnings=tuple(build_warnings(manifest)),
+        details=_details(config, counts),
     )
-    statistics = corpus_statistics(groups, config.private, records["clean"].counts["sources"])
+    private = tuple(config["report"]["private"])
+    statistics = corpus_statistics(groups, private, counts["clean"]["sources"])
     return write_reports(tree.reports, statistics, removals, facts)
 
 
@@ -135,24 +139,20 @@ def _day(text: str | None) -> date | None:
     return date.fromisoformat(text) if text else None
 
 
-def _details(records: Mapping[str, StageRecord]) -> tuple[tuple[str, str], ...]:
-    training, tokens = records["tokenizer"].counts, records["tokens"].counts
+def _details(config: Mapping[str, Any], counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    training, tokens = counts["tokenizer"], counts["tokens"]
+    ingested = counts["ingest"]["sources"]
+    num_files, input_bytes = (sum(row[name] for row in ingested) for name in ("files", "input_bytes"))
     found, requested = training["vocab_size"], training["vocab_size_asked_for"]
     entries = f"{found:,} entries" if found >= requested else f"{found:,} of {requested:,} entries requested"
     return (
+        ("Input", f"{num_files:,} files of {input_bytes:,} bytes"),
         ("Vocabulary", f"{entries}, from {training['chunks']:,} chunk models"),
         ("Training sequences", f"{tokens['sequences']:,}; {tokens['tokens_left_over']:,} tokens left over"),
         ("Tokenizer", training["checksum"]),
+        ("Settings", fingerprint({name: value for name, value in config.items() if name != "root"})),
+        ("FinPile", __version__),
     )
-
-
-def write_from_manifest(tree: Tree, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
-    """Writes `reports/` below `tree` from the manifest of any build, with Table 3 where there is a `comparison`."""
-    config = manifest["config"]
-    records = {stage["stage"]: StageRecord.from_json(stage) for stage in manifest["stages"]}
-    report = ReportConfig(private=tuple(config["report"]["private"]))
-    near = NearConfig(**config["dedup"]["near"]) if config["dedup"]["near"] else None
-    return write(tree, manifest["name"], report, records, _day(config["heldout"]["after"]), near, comparison)
 
 
 def rewrite(tree: Tree, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:

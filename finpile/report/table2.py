@@ -24,18 +24,30 @@ _Source = tuple[str, str]
 
 def table2(statistics: CorpusStatistics) -> Table:
     """Tokens by year and source of the private datasets; of all datasets where none is private."""
-    return _by_year(statistics, "num_tokens", "tokens", "table2", "Table 2")
+    return _by_year(covered(statistics), "num_tokens", "tokens", "table2", "Table 2")
+
+
+def public_by_year(statistics: CorpusStatistics) -> Table:
+    """The documents by year of the datasets that `documents_by_year` leaves out; no rows where it leaves out none."""
+    title = "Documents of public datasets by year"
+    return _by_year(public_rows(statistics), "num_docs", "documents", "table2_public", title)
 
 
 def documents_by_year(statistics: CorpusStatistics) -> Table:
     """The companion of Table 2 in documents, always in units of one, to be held against the input files."""
-    return _by_year(statistics, "num_docs", "documents", "table2_documents", "Documents by year")
+    return _by_year(covered(statistics), "num_docs", "documents", "table2_documents", "Documents by year")
 
 
 def covered(statistics: CorpusStatistics) -> list[YearStatistics]:
     """The rows that Table 2 is made of."""
     private = [row for row in statistics.years if row.dataset in statistics.private]
     return private or list(statistics.years)
+
+
+def public_rows(statistics: CorpusStatistics) -> list[YearStatistics]:
+    """The rows that Table 2 leaves out: those of public datasets, where there are private ones."""
+    rows = [row for row in statistics.years if row.dataset not in statistics.private]
+    return rows if len(rows) < len(statistics.years) else []
 
 
 def year_labels(rows: Sequence[YearStatistics]) -> dict[int | None, str]:
@@ -56,8 +68,7 @@ def year_labels(rows: Sequence[YearStatistics]) -> dict[int | None, str]:
     return labels
 
 
-def _by_year(statistics: CorpusStatistics, field: str, what: str, table: str, title: str) -> Table:
-    rows = covered(statistics)
+def _by_year(rows: Sequence[YearStatistics], field: str, what: str, table: str, title: str) -> Table:
     cells: Counter[tuple[int | None, _Source]] = Counter()
     for row in rows:
         cells[row.year, (row.dataset, row.source)] += getattr(row, field)

@@ -311,9 +311,9 @@ class _Build:
         return counts, files
 
     def _reports(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        config = self._config
-        near_config = config.dedup.near
-        reports.write(self._tree, config.name, config.report, self._records, config.heldout.after, near_config)
+        stages = [record.to_json() for record in self._records.values()]
+        told = {"name": self._config.name, "config": to_dict(self._config), "stages": stages}
+        reports.write_from_manifest(self._tree, told)
         return {}, reports.report_files(self._tree)
 
     def _decided(self, stage: str) -> list[str]:

@@ -187,3 +187,4 @@ def test_nothing_is_wider_than_the_terminal(terminal_build: str) -> None:
     lines = ESCAPES.sub("", terminal_build).replace("\r", "\n").splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("TOTAL") for line in lines)
+    assert any(line.startswith("stages: ") and " of CPU time, at most " in line for line in lines)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from finpile.config import NearConfig
 from finpile.errors import InputError
-from finpile.report.chart import year_chart
 from finpile.report.evaluation import EvalSetFacts, evaluation_table
 from finpile.report.figures import Cell
 from finpile.report.files import write_reports
-from finpile.report.html import BuildFacts, build_page, removal_table
+from finpile.report.html import BuildFacts, build_page
 from finpile.report.near import JACCARDS, NearFacts, near_table
+from finpile.report.removed import removal_by_source_table, removal_table
 from finpile.report.render import to_csv, to_html, to_json, to_markdown, to_tex
 from finpile.report.statistics import (
     CorpusStatistics,
@@ -33,10 +33,10 @@ from finpile.report.statistics import (
 )
 from finpile.report.table import Column, Row, RowKind, Table
 from finpile.report.table1 import table1
-from finpile.report.table2 import documents_by_year, table2, year_labels
+from finpile.report.table2 import documents_by_year, public_by_year, table2, year_labels
 
 NASTY = 'A&B_50% #1 $x$ {y} ~^\\ <script>alert("1")</script> | `z` *w*, "q"\nnext'
-VOID = {"meta"}
+VOID = {"meta", "input"}
 
 
 def source(dataset: str, name: str, docs: int = 3, tokens: int = 40) -> SourceStatistics:
@@ -63,12 +63,16 @@ def statistics(nasty: str = NASTY) -> CorpusStatistics:
             year("News", 1987, 4, date(1987, 2, 26), date(1987, 10, 20)),
             year("News", 1990, 2, date(1990, 1, 3), date(1990, 12, 1)),
             year(nasty, None, 3),
+            YearStatistics(dataset="Wiki", source="Wiki", year=2001, num_docs=3, num_tokens=40),
+            YearStatistics(dataset="Web", source="Wiki", year=None, num_docs=3, num_tokens=40),
         ),
     )
 
 
 def facts(**changes: object) -> BuildFacts:
-    values = {"name": NASTY, "num_read": 19, "num_heldout": 2, "details": (("Version", NASTY),), **changes}
+    read = {("FinPile", "News"): 10}
+    values = {"name": NASTY, "num_read": 19, "num_heldout": 2, "details": (("Version", NASTY),), "read_by_source": read}
+    values |= changes
     return BuildFacts(**values)  # type: ignore[arg-type]
 
 
@@ -135,6 +139,7 @@ def parsed(markup: str) -> Balanced:
 
 def all_tables() -> list[Table]:
     tables = [table1(statistics()), table2(statistics()), documents_by_year(statistics())]
+    tables += [public_by_year(statistics()), removal_by_source_table(REMOVALS, {("FinPile", "News"): 10})]
     return [*tables, removal_table(REMOVALS, 19), near_table(NEAR), evaluation_table(EVALUATION)]
 
 
@@ -193,7 +198,7 @@ def test_html_shows_every_cell_and_runs_nothing(table: Table) -> None:
 def test_no_name_breaks_the_page(name: str) -> None:
     corpus = statistics(name + "!")  # never equal to another source
     page = parsed(build_page(corpus, REMOVALS, facts(name=name), [table1(corpus), documents_by_year(corpus)]))
-    assert page.tags.count("table") == 3
+    assert page.tags.count("table") == 4
     assert "script" not in page.tags
 
 
@@ -236,7 +241,8 @@ def test_reports_are_the_same_bytes_again(tmp_path: Path) -> None:
 
     first, second = written(tmp_path / "a"), written(tmp_path / "b")
     assert first == second
-    assert {"table1.tex", "table2.csv", "table2_documents.md", "statistics.json", "index.html"} <= set(first)
+    expected = {"table1.tex", "table2.csv", "table2_documents.md", "table2_public.md", "removed_by_source.csv"}
+    assert expected | {"statistics.json", "index.html"} <= set(first)
 
 
 def test_statistics_survive_their_file(tmp_path: Path) -> None:
@@ -259,7 +265,7 @@ def test_statistics_reject_twins_and_negative_counts() -> None:
 
 
 def test_years_name_their_months_only_where_they_are_cut() -> None:
-    rows = statistics().years
+    rows = statistics().years[:3]
     assert list(year_labels(rows).values()) == ["1987 [02-]", "1990", "undated"]
     assert list(year_labels(rows[:1]).values()) == ["1987 [02-10]"]
     whole = year("News", 1988, 1, date(1988, 1, 31), date(1988, 12, 1))
@@ -283,15 +289,20 @@ def test_a_private_dataset_of_one_source_of_its_name_is_one_row() -> None:
     assert [row.cells[0].text for row in table1(corpus).rows] == ["Notes", "TOTAL"]
 
 
-def test_chart_bars_are_as_high_as_their_documents() -> None:
-    parts = parsed(year_chart(statistics()))
-    heights = [
-        float(height) for height in re.findall(r'rect class=s\d [^>]* height="([\d.]+)"', year_chart(statistics()))
-    ]
-    assert len(heights) == 3
-    assert heights[0] / heights[1] == pytest.approx(4 / 2, abs=0.01)
-    assert heights[2] / heights[1] == pytest.approx(3 / 2, abs=0.01)
-    assert "1988: 0 documents" in parts.text
+def test_table2_and_its_public_companion_have_each_document_once() -> None:
+    private, public = documents_by_year(statistics()), public_by_year(statistics())
+    assert [row.cells[0].text for row in public.rows] == ["2001", "undated", "Total"]
+    assert [row.cells[-1].value for row in public.rows] == [3, 3, 6]
+    assert private.rows[-1].cells[-1].value == 9
+    alone = CorpusStatistics(sources=statistics().sources, years=statistics().years, private=())
+    assert not public_by_year(alone).rows[:-1], "where no dataset is private, Table 2 covers all"
+
+
+def test_warnings_come_before_all_figures() -> None:
+    page = build_page(statistics(), REMOVALS, facts(warnings=(NASTY, "second")), all_tables()[:3])
+    assert page.count("role=alert") == 2
+    assert page.index("<h1>") < page.index("role=alert") < page.index("second") < page.index("class=tiles")
+    assert NASTY in parsed(page).text
 
 
 def test_an_empty_corpus_still_has_tables_and_a_page(tmp_path: Path) -> None:
