@@ -35,7 +35,7 @@ _NUM_GRID_LINES = 4
 _HIDING = 20
 #: Orders of magnitude below one document, so that one document is a bar.
 _BELOW_ONE = 0.3
-_LARGE = ((10**9, " bn"), (10**6, " M"))
+_LARGE = ((10**12, " tn"), (10**9, " bn"), (10**6, " M"))
 
 
 def year_chart(rows: Iterable[YearStatistics], name: str, title: str) -> str:
