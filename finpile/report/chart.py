@@ -32,7 +32,7 @@ _LABEL_WIDTH, _UNDATED_WIDTH = 42, 84
 _LABELLED_YEARS = (1, 2, 5, 10, 20, 50, 100)
 _NUM_GRID_LINES = 4
 #: A year of so many times the documents of the median year hides the others on a linear axis.
-_HIDING = 20
+_HIDING = 10
 #: Orders of magnitude below one document, so that one document is a bar.
 _BELOW_ONE = 0.3
 _LARGE = ((10**12, " tn"), (10**9, " bn"), (10**6, " M"))
