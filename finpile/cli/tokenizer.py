@@ -1,8 +1,9 @@
-"""`finpile tokenizer`: train, sweep, compare, encode, decode."""
+"""`finpile tokenizer`: train, sweep, compare, export, encode, decode."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,16 +11,18 @@ import click
 from finpile.cli.console import Console, json_option
 from finpile.cli.main import LazyGroup
 from finpile.cli.paths import PathOrUrl
-from finpile.errors import InputError
+from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from finpile_tokenizer import UnigramTokenizer
+    from finpile_tokenizer.export import Special
 
 _COMMANDS = {
     "train": ("finpile.cli.tokenizer_train", "train_command", "Train a tokenizer on documents: split, train, merge."),
     "compare": ("finpile.cli.compare", "compare_command", "Count tokens with several tokenizers: Table 3."),
     "sweep": ("finpile.cli.sweep", "sweep_command", "Find the vocabulary size that encodes a text best."),
     "encode": ("finpile.cli.tokenizer", "encode_command", "Text on standard input to ids, a line a text."),
+    "export": ("finpile.cli.tokenizer", "export_command", "The files for transformers: pad token, longest sequence."),
     "decode": ("finpile.cli.tokenizer", "decode_command", "Ids on standard input back to text."),
 }
 
@@ -29,23 +32,73 @@ def tokenizer_group() -> None:
     """Train, compare and use tokenizers. `finpile build` trains one of its own."""
 
 
+_special_option = click.option(
+    "--special",
+    type=click.Choice(["text", "control"]),
+    help="What `<|endoftext|>` written in a text is: ordinary text, or the token that ends a document.",
+)
+
+
 @click.command()
 @click.argument("tokenizer", type=PathOrUrl())
+@_special_option
 @json_option
-def encode_command(tokenizer: str, as_json: bool) -> None:
+def encode_command(tokenizer: str, special: Special | None, as_json: bool) -> None:
     """Turn standard input into ids, one line of ids for each line of text.
 
     TOKENIZER is a folder that `finpile build` wrote, or its tokenizer.json. The line end is not a part of the text.
+    `--special` is `text` where not given; Hugging Face tokenizers do as `control`.
     """
     loaded = load_tokenizer(tokenizer)
     console = Console(as_json)
     lines = [line.rstrip(b"\n") for line in sys.stdin.buffer]
-    encoded = [loaded.encode(line) for line in lines]
+    encoded = [loaded.encode(line, special or "text") for line in lines]
     if as_json:
         console.result({"ids": encoded})
         return
     for ids in encoded:
         click.echo(" ".join(map(str, ids)))
+
+
+@click.command()
+@click.argument("tokenizer", type=PathOrUrl())
+@click.option("-o", "--output", required=True, type=PathOrUrl(), metavar="FOLDER", help="Local folder to write to.")
+@click.option(
+    "--pad-token", metavar="TEXT", help="`<|endoftext|>`, or a token of its own with the id after the vocabulary's."
+)
+@click.option("--model-max-length", type=click.IntRange(min=1), metavar="N", help="Tokens of the longest sequence.")
+@_special_option
+@json_option
+def export_command(
+    tokenizer: str,
+    output: str,
+    pad_token: str | None,
+    model_max_length: int | None,
+    special: Special | None,
+    as_json: bool,
+) -> None:
+    """Write a tokenizer for `AutoTokenizer.from_pretrained(FOLDER)`: tokenizer.json and tokenizer_config.json.
+
+    TOKENIZER is a folder that `finpile build` or `finpile tokenizer train` wrote. `--special` is `control` where not
+    given, the default of Hugging Face. A pad token of its own makes the vocabulary one entry larger than the model's.
+    """
+    from finpile_tokenizer import TokenizerError
+    from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, write_for_transformers
+
+    vocabulary = load_tokenizer(tokenizer).vocabulary
+    if Path(output, VOCABULARY_FILE).exists():
+        raise ConfigError(f"-o {output} holds a tokenizer of FinPile, which this would overwrite: name another folder")
+    try:
+        write_for_transformers(
+            output, vocabulary, pad_token=pad_token, model_max_length=model_max_length, special=special or "control"
+        )
+    except TokenizerError as error:
+        raise ConfigError(f"--pad-token: {error}") from error
+    console = Console(as_json)
+    files = [str(Path(output, name)) for name in (TOKENIZER_FILE, CONFIG_FILE)]
+    for file in files:
+        console.line(file)
+    console.result({"files": files})
 
 
 @click.command()

@@ -1,8 +1,8 @@
 """The tokenizer as files: `tokenizer.json` for HF tokenizers and transformers, and `vocabulary.parquet` for people.
 
 HF cannot take raw bytes: its pieces are strings, in which each byte is one character of GPT-2's byte alphabet. On
-every valid UTF-8 text its ids equal ours, but for one case: where the text itself spells `<|endoftext|>`, HF puts the
-special token, and `UnigramTokenizer` encodes it as the ordinary text it is.
+every valid UTF-8 text its ids equal ours. Where the text itself spells `<|endoftext|>`, that takes the same choice of
+`Special`: HF's default is `control`, `UnigramTokenizer`'s is `text`.
 All files are the same bytes for the same vocabulary.
 """
 
@@ -12,13 +12,13 @@ import io
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from finpile_tokenizer.errors import FormatError
+from finpile_tokenizer.errors import FormatError, TokenizerError
 from finpile_tokenizer.merge import NUM_BYTE_PIECES
 from finpile_tokenizer.pretokenizer import PRETOKEN_PATTERN
 from finpile_tokenizer.unigram import END_OF_TEXT, Vocabulary
@@ -26,6 +26,9 @@ from finpile_tokenizer.unigram import END_OF_TEXT, Vocabulary
 TOKENIZER_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
 VOCABULARY_FILE = "vocabulary.parquet"
+
+#: What `<|endoftext|>` written in a text is: ordinary `text`, or the `control` token that ends a document.
+Special = Literal["text", "control"]
 
 #: HF wants a score for the special token. No text reaches it: its bytes lie in three pretokens.
 _END_OF_TEXT_SCORE = 0.0
@@ -48,8 +51,11 @@ _TO_CHARACTERS = byte_alphabet()
 _TO_BYTES = {ord(character): byte for byte, character in _TO_CHARACTERS.items()}
 
 
-def tokenizer_json(vocabulary: Vocabulary) -> bytes:
-    """The content of `tokenizer.json`."""
+def tokenizer_json(vocabulary: Vocabulary, pad_token: str | None = None) -> bytes:
+    """The content of `tokenizer.json`. A pad token other than `<|endoftext|>` gets the id after the vocabulary's."""
+    added = [_special_token(vocabulary.eot_id, END_OF_TEXT)]
+    if pad_token not in (None, END_OF_TEXT):
+        added.append(_special_token(vocabulary.vocab_size, pad_token))
     names = (_as_characters(piece) for piece in vocabulary.pieces.to_pylist())
     scored = [[name, score] for name, score in zip(names, vocabulary.log_probs.tolist(), strict=True)]
     return _json_bytes(
@@ -57,7 +63,7 @@ def tokenizer_json(vocabulary: Vocabulary) -> bytes:
             "version": "1.0",
             "truncation": None,
             "padding": None,
-            "added_tokens": [_end_of_text_token(vocabulary.eot_id)],
+            "added_tokens": added,
             "normalizer": None,
             "pre_tokenizer": {"type": "Sequence", "pretokenizers": [_SPLIT, _BYTE_LEVEL]},
             "post_processor": None,
@@ -76,19 +82,27 @@ _SPLIT = {"type": "Split", "pattern": {"Regex": PRETOKEN_PATTERN}, "behavior": "
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
 
 
-def _end_of_text_token(eot_id: int) -> dict[str, Any]:
+def _special_token(token_id: int, content: str) -> dict[str, Any]:
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {"id": eot_id, "content": END_OF_TEXT, **plain, "special": True}
+    return {"id": token_id, "content": content, **plain, "special": True}
 
 
-def tokenizer_config_json() -> bytes:
+def tokenizer_config_json(
+    *, pad_token: str | None = None, model_max_length: int | None = None, special: Special = "control"
+) -> bytes:
     """The content of `tokenizer_config.json`, which tells transformers how to load `tokenizer.json`."""
+    asked = {
+        "pad_token": pad_token,
+        "model_max_length": model_max_length,
+        "split_special_tokens": True if special == "text" else None,
+    }
     return _json_bytes(
         {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "clean_up_tokenization_spaces": False,
             "bos_token": END_OF_TEXT,
             "eos_token": END_OF_TEXT,
+            **{key: value for key, value in asked.items() if value is not None},
         }
     )
 
@@ -124,6 +138,32 @@ def write_tokenizer(folder: str | Path, vocabulary: Vocabulary) -> None:
     _write_atomically(target / TOKENIZER_FILE, tokenizer_json(vocabulary))
 
 
+def write_for_transformers(
+    folder: str | Path,
+    vocabulary: Vocabulary,
+    *,
+    pad_token: str | None = None,
+    model_max_length: int | None = None,
+    special: Special = "control",
+) -> None:
+    """Writes `tokenizer.json` and `tokenizer_config.json` for `AutoTokenizer.from_pretrained` alone.
+
+    With a pad token of its own the vocabulary has one entry more than the model was trained with.
+
+    Raises:
+        TokenizerError: the pad token is empty, or spells a piece of the vocabulary.
+    """
+    if pad_token is not None and pad_token.encode() in {b"", *vocabulary.pieces.to_pylist()}:
+        raise TokenizerError(
+            f"pad token {pad_token!r} is empty or a piece of the vocabulary: choose another, <|pad|> say"
+        )
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    config = tokenizer_config_json(pad_token=pad_token, model_max_length=model_max_length, special=special)
+    _write_atomically(target / CONFIG_FILE, config)
+    _write_atomically(target / TOKENIZER_FILE, tokenizer_json(vocabulary, pad_token))
+
+
 def read_tokenizer(path: str | Path) -> Vocabulary:
     """The vocabulary of a folder that `write_tokenizer` wrote, or of its `tokenizer.json` alone.
 
@@ -156,7 +196,7 @@ def parse_tokenizer_json(content: bytes, name: str = TOKENIZER_FILE) -> Vocabula
         raise FormatError(f"{name} is no tokenizer of this package: {type(error).__name__} {error}") from error
     if kind != "Unigram" or pretokenizers != [_SPLIT, _BYTE_LEVEL] or parsed.get("normalizer") is not None:
         raise FormatError(f"{name} cuts or scores text by other rules: expected Unigram behind {PRETOKEN_PATTERN!r}")
-    if added != [_end_of_text_token(len(entries) - 1)] or entries[-1][0] != END_OF_TEXT:
+    if added != [_special_token(len(entries) - 1, END_OF_TEXT)] or entries[-1][0] != END_OF_TEXT:
         raise FormatError(f"{name}: expected {END_OF_TEXT} as the last id and the one added token")
     pieces = [_as_bytes(piece, name) for piece, _ in entries[:-1]]
     if pieces[:NUM_BYTE_PIECES] != [bytes([value]) for value in range(NUM_BYTE_PIECES)]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from finpile_tokenizer._buffers import Float64s, Int32s, Int64s, lengths_of
 from finpile_tokenizer.automaton import build_automaton
 from finpile_tokenizer.document_ranges import map_ranges
 from finpile_tokenizer.errors import TokenizerError
-from finpile_tokenizer.export import read_tokenizer, write_tokenizer
+from finpile_tokenizer.export import Special, read_tokenizer, write_tokenizer
 from finpile_tokenizer.offsets import Unit, offsets_of_ids
 from finpile_tokenizer.piece_index import PieceIndex, build_piece_index
 from finpile_tokenizer.unigram import END_OF_TEXT, Vocabulary
@@ -28,7 +28,7 @@ class UnigramTokenizer:
     """Encodes any byte string, and gives it back: `decode(encode(x)) == x`, invalid UTF-8 included.
 
     The ids are those of the most probable segmentation in which no piece crosses the edge of a pretoken. The text
-    `<|endoftext|>` is ordinary text here; the special token is written by whoever joins documents, as `eot_id`.
+    `<|endoftext|>` is ordinary text unless `encode` is told otherwise; whoever joins documents writes `eot_id`.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -47,13 +47,23 @@ class UnigramTokenizer:
         """The id of `<|endoftext|>`, the last one."""
         return self.vocabulary.eot_id
 
-    def encode(self, text: str | bytes) -> list[int]:
+    def encode(self, text: str | bytes, special: Special = "text") -> list[int]:
         """The ids of one text.
 
+        With `special="control"`, `<|endoftext|>` written in the text is `eot_id`, as in HF tokenizers; then a text can
+        end a document that it is only a part of.
+
         Raises:
-            TokenizerError: a str that is no Unicode text (it holds a lone surrogate).
+            TokenizerError: a str that is no Unicode text (it holds a lone surrogate), or another `special`.
         """
-        return self.encode_array(pa.array([_as_bytes(text)], pa.large_binary())).values.to_pylist()  # type: ignore[no-any-return]
+        if special not in get_args(Special):
+            raise TokenizerError(f"special is {special!r}: expected one of {', '.join(get_args(Special))}")
+        parts = [_as_bytes(text)] if special == "text" else _as_bytes(text).split(END_OF_TEXT.encode())
+        encoded = self.encode_array(pa.array(parts, pa.large_binary()))
+        ids = encoded.values.to_pylist()
+        for end in encoded.offsets.to_pylist()[-2:0:-1]:
+            ids.insert(end, self.eot_id)
+        return ids  # type: ignore[no-any-return]
 
     def encode_array(self, texts: pa.Array | pa.ChunkedArray, num_threads: int = 1) -> pa.LargeListArray:
         """The ids of each text, as large_list<int32>; the same for any number of threads.
