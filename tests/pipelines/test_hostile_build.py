@@ -1,0 +1,68 @@
+"""A build over inputs made to stop it ends, within bounded memory, and says what became of each of them."""
+
+from __future__ import annotations
+
+import collections
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Python, Beam, Arrow and Numba alone take 350 MB.
+MAX_RESIDENT_KIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def hostile_corpus() -> ModuleType:
+    """The generator, a script of the benchmarks."""
+    spec = importlib.util.spec_from_file_location("hostile_corpus", ROOT / "benchmarks" / "hostile_corpus.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows_of(out: Path, folder: str, columns: list[str]) -> list[dict[str, Any]]:
+    files = sorted((out / folder).rglob("*.parquet"))
+    return [row for file in files for row in pq.ParquetFile(file).read(columns).to_pylist()]
+
+
+@pytest.mark.parametrize("expanded_mib", [320, pytest.param(10 * 1024, marks=pytest.mark.slow)])
+def test_a_build_over_hostile_inputs_ends_with_a_row_for_each(
+    expanded_mib: int, hostile_corpus: ModuleType, tmp_path: Path, start_python: Callable[..., Any]
+) -> None:
+    hostile = hostile_corpus.write(tmp_path / "corpus", expanded_mib)
+    out = tmp_path / "out"
+    process = start_python("-m", "finpile.cli", "build", tmp_path / "corpus/corpus.yaml", "-o", out, "--workers", 1)
+    process.stdin.close()
+    messages = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, messages
+    assert "Traceback" not in messages
+    assert usage.ru_maxrss <= MAX_RESIDENT_KIB
+
+    found = collections.defaultdict(list)
+    for row in rows_of(out, "removed", ["locator", "reason"]):
+        found[row["locator"]].append(row["reason"])
+    kept = {row["locator"] for row in rows_of(out, "documents", ["locator"])}
+    for entry in hostile:
+        reasons = {reason for locator, rows in found.items() if entry.is_at(locator) for reason in rows}
+        assert reasons <= set(entry.reasons), entry
+        assert reasons or (any(map(entry.is_at, kept)) and "" in entry.reasons), entry
+    assert [locator for locator in found if not any(entry.is_at(locator) for entry in hostile)] == []
+
+    num_intact = collections.Counter(
+        locator.split("/")[0] for locator in kept if not any(entry.is_at(locator) for entry in hostile)
+    )
+    expected = dict.fromkeys(("archives", "columns", "filings", "stories", "texts"), hostile_corpus.NUM_INTACT)
+    expected |= {"archives": hostile_corpus.NUM_INTACT + 2, "lines": 3 * hostile_corpus.NUM_INTACT}
+    assert num_intact == {**expected, "web": hostile_corpus.NUM_INTACT + 1}
