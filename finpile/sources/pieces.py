@@ -106,7 +106,8 @@ class _Window:
     def raise_defect(self) -> None:
         """Raises: BrokenStream where the stream ended in it."""
         if self._broken is not None:
-            self._broken.partial = self._head or bytes(self._data)
+            is_bomb = self._broken.reason == "decompression_bomb"
+            self._broken.partial = self._head or bytes(self._data[: HEAD_BYTES if is_bomb else None])
             raise self._broken
 
     def _read(self) -> None:

@@ -27,7 +27,8 @@ RECALLED_BYTES = 1 << 20
 class BrokenStream(InputError):
     """The bytes end, or stop making sense, before their format says so; or they exceed a limit.
 
-    `partial` holds the bytes of the record that was being read; `locator` names the file or member with the defect.
+    `partial` holds the bytes of the record that was being read, of a decompression bomb its first 64 KiB; `locator`
+    names the file or member with the defect.
     """
 
     def __init__(
@@ -216,7 +217,7 @@ class ByteStream(io.BufferedIOBase):
                 if end:
                     break
         except BrokenStream as broken:
-            broken.partial = b"".join(parts)
+            broken.partial = _head(parts) if broken.reason == "decompression_bomb" else b"".join(parts)
             raise
         return TooLarge(parts[0], size) if is_large else b"".join(parts)
 
