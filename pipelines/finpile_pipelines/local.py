@@ -246,7 +246,7 @@ _NURSERY: list[tuple[subprocess.Popen[bytes], str]] = []
 
 def _nursery() -> str:
     """The address of this process's nursery, started where there is none that lives."""
-    if _NURSERY and _NURSERY[0][0].poll() is None:
+    if _NURSERY and _NURSERY[0][0].poll() is None and Path(_NURSERY[0][1]).exists():
         return _NURSERY[0][1]
     address = str(socket_folder() / "nursery")
     Path(address).unlink(missing_ok=True)  # that of a nursery which was killed

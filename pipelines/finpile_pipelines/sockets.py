@@ -74,7 +74,9 @@ def socket_folder() -> Path:
 
 def remove_socket_folder() -> None:
     """For an exit that runs no exit handlers."""
-    shutil.rmtree(socket_folder(), ignore_errors=True)
+    if _folder.cache_info().currsize:
+        shutil.rmtree(socket_folder(), ignore_errors=True)
+        _folder.cache_clear()
 
 
 @cache

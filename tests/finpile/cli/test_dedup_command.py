@@ -121,7 +121,7 @@ def test_own_fields_are_in_meta_and_locators_lead_to_the_lines(made: Path) -> No
 
 def test_tree_holds_documents_ledger_and_manifest_alone(made: Path) -> None:
     names = {path.name for path in (made / "out").iterdir()}
-    assert names == {".work", "documents", "manifest.json", "removed"}
+    assert names == {".work", "documents", "inputs", "manifest.json", "removed"}
     stages = [stage["stage"] for stage in read_json(str(made / "out" / "manifest.json"))["stages"]]
     assert stages == list(STAGES[: STAGES.index("split") + 1])
 
@@ -377,7 +377,7 @@ def test_build_goes_on_from_where_it_was_told_to_end(sample_config: Path, sample
     early = files_of(out, but="/.work/")
     whole = files_of(sample_build, but="/.work/")
     assert {name for name in early if name != "manifest.json"} == {
-        name for name in whole if name.startswith(("documents/", "removed/"))
+        name for name in whole if name.startswith(("documents/", "removed/", "inputs/"))
     }
     assert all(whole[name] == data for name, data in early.items() if name != "manifest.json")
     ran: list[str] = []
