@@ -27,7 +27,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from finpile_pipelines import overlap
-from finpile_pipelines.build import DEDUPLICATED, MANIFEST_VERSION
+from finpile_pipelines.build import DEDUPLICATED
+from finpile_pipelines.stages import MANIFEST_VERSION
 from finpile_tokenizer.export import vocabulary_table
 from finpile_tokenizer.unigram import UnigramModel, Vocabulary
 from meanings import DOCUMENT_MEANINGS, INPUT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS

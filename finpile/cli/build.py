@@ -14,7 +14,7 @@ from finpile.cli.engine import BeamOptionsLast, engine_options, heavy_imports, m
 from finpile.cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
-    from finpile_pipelines.build import StageEvent
+    from finpile_pipelines.stages import StageEvent
 
     from finpile.config import CorpusConfig
     from finpile.shards import StageRecord

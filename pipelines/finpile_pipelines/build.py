@@ -9,24 +9,16 @@ changed setting therefore re-runs the first stage that it touches and those afte
 
 from __future__ import annotations
 
-import json
-import platform
-import resource
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Any
 
-import psutil
-
-from finpile import __version__, shards
+from finpile import shards
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.errors import ConfigError, RunError
 from finpile.lock import hold
-from finpile.manifest import CHECKSUM, checksum_of, write_manifest
 from finpile.report import records as reports
-from finpile.shards import FileRecord, StageRecord, fingerprint
+from finpile.shards import FileRecord
 from finpile.sources.base import InputFile
 from finpile.timestamps import Order
 from finpile.tokens.tokenizer_files import tokenizer_checksum
@@ -47,16 +39,14 @@ from finpile_pipelines import (
 from finpile_pipelines.contamination import EvaluationSets
 from finpile_pipelines.decisions import NOT_ASKED
 from finpile_pipelines.engine import Engine
-from finpile_pipelines.local import Progress, preload, workers_cpu_seconds
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
 from finpile_pipelines.shardrefs import SHARD_BYTES, ShardRef, shard_refs
+from finpile_pipelines.stages import Listener, StageDamagedError, StageEvent, StageRunner
 
-MANIFEST_VERSION = 1
 #: Publishes documents and ledger: the earliest stage that a build may end with.
 DEDUPLICATED = "split"
 #: MinHash values of a text that take about as long as one reading of it.
 _LIGHT_HASHES = 256
-_PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "resiliparse", "zstandard", "rapidfuzz")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,22 +57,6 @@ class Sizes:
     part_bytes: int = publish.PART_BYTES
     worker_bytes: int = 0
     """Text that is worth one more local process where a stage does little to each byte; 0: processes, always."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageEvent:
-    """Passed to the caller's listener as a build goes on."""
-
-    stage: str
-    state: str
-    """`running`, `done` (now), `found` (finished by an earlier run) or `damaged` (found, and to run again); `accepted`,
-    of no stage, once the corpus file, the inputs and the output folder are found good."""
-    record: StageRecord | None = None
-    detail: str = ""
-    """What is damaged."""
-
-
-Listener = Callable[[StageEvent], None]
 
 
 def build(
@@ -118,14 +92,6 @@ def build(
         return _Build(config, tree, folder, engine, sizes or Sizes(), listen, stages).run(inputs, sets)
 
 
-class _StageDamagedError(Exception):
-    """Files of a finished stage are missing or damaged, and the stage has to run again."""
-
-    def __init__(self, stage: str, what: str) -> None:
-        super().__init__(what)
-        self.stage = stage
-
-
 class _Build:
     """One run over its stages."""
 
@@ -141,29 +107,21 @@ class _Build:
     ) -> None:
         self._config = config
         self._tree = tree
-        self._folder = folder
         self._sizes = sizes
         self._listen = listen
-        self._stages = stages
-        self._peak = 0
-        self._watch = engine.watch
-        self._engine = replace(engine, watch=self._remember_peak)
-        self._records: dict[str, StageRecord] = {}
+        self._runner = StageRunner(tree, folder, stages, listen, engine.watch)
+        self._engine = replace(engine, watch=self._runner.watch)
+        self._records = self._runner.records
         self._orders: list[Order | None] = []
-        self._reported: set[str] = set()
-        self._num_run = 0
-        self._is_accepted = self._are_checked = False
+        self._is_accepted = False
 
     def run(self, inputs: Sequence[Sequence[InputFile]], sets: EvaluationSets | None) -> dict[str, Any]:
         while True:
             try:
                 self._run_stages(inputs, sets)
-                return self._finish()
-            except _StageDamagedError as damage:
-                self._folder.claim(str(damage))
-                self._listen(StageEvent(damage.stage, "damaged", detail=str(damage)))
-                shards.remove_tree(self._tree.work(damage.stage))
-                self._records.clear()
+                return self._runner.finish(self._config)
+            except StageDamagedError as damage:
+                self._runner.forget(damage)
 
     def _run_stages(self, inputs: Sequence[Sequence[InputFile]], sets: EvaluationSets | None) -> None:
         config = self._config
@@ -173,69 +131,19 @@ class _Build:
         if not self._is_accepted:  # once, although the stages may be gone through again
             self._is_accepted = True
             self._listen(StageEvent("", "accepted"))
-        self._stage("ingest", [reading, files, self._sizes.shard_bytes], lambda: self._ingest(inputs))
+        self._runner.run("ingest", [reading, files, self._sizes.shard_bytes], lambda: self._ingest(inputs))
         self._orders = ingest.decide_orders(config, self._records["ingest"].counts["evidence"])
-        self._stage("clean", clean.settings(config), self._clean)
-        self._stage("exact", [config.dedup.exact, config.dedup.exact_fold, config.dedup.scope], self._exact)
-        self._stage("near", [to_dict(config.dedup.near)], self._near)
-        self._stage("substring", cutting, self._substring)
+        self._runner.run("clean", clean.settings(config), self._clean)
+        self._runner.run("exact", [config.dedup.exact, config.dedup.exact_fold, config.dedup.scope], self._exact)
+        self._runner.run("near", [to_dict(config.dedup.near)], self._near)
+        self._runner.run("substring", cutting, self._substring)
         heldout = to_dict(config.heldout)
-        self._stage("overlap", [heldout if config.heldout.overlap else None], self._overlap)
-        self._stage("contamination", contamination.settings(config, sets), lambda: self._contamination(sets))
-        self._stage("split", [heldout, self._sizes.part_bytes], self._split)
-        self._stage("tokenizer", [to_dict(config.tokenizer)], self._tokenizer)
-        self._stage("tokens", [to_dict(config.tokens)], self._tokens)
-        self._stage("reports", [config.name, to_dict(config.report)], self._reports)
-
-    def _stage(
-        self, stage: str, settings: Any, work: Callable[[], tuple[Mapping[str, Any], Sequence[FileRecord]]]
-    ) -> None:
-        if stage not in self._stages:
-            return
-        before = [self._records[name].fingerprint for name in STAGES[: STAGES.index(stage)][-1:]]
-        mark = fingerprint(__version__, stage, settings, before)
-
-        def run() -> StageRecord:
-            self._listen(StageEvent(stage, "running"))
-            if stage in _KERNELS and settings != [None]:
-                preload(_KERNELS[stage])
-            self._peak = psutil.Process().memory_info().rss
-            wall, cpu = time.monotonic(), _cpu_seconds()
-            counts, files = work()
-            shards.remove_tree(shards.join(self._tree.work(stage), "scratch"))
-            return StageRecord(
-                stage=stage,
-                fingerprint=mark,
-                files=tuple(sorted(files, key=lambda file: file.path)),
-                counts=counts,
-                wall_seconds=round(time.monotonic() - wall, 3),
-                cpu_seconds=round(_cpu_seconds() - cpu, 3),
-                peak_memory_bytes=self._peak,
-            )
-
-        self._prepare(stage, mark)
-        record, ran = shards.run_once(self._tree.work(stage), mark, run, self._tree.published(stage))
-        self._records[stage] = record
-        self._num_run += ran
-        if ran or stage not in self._reported:
-            self._listen(StageEvent(stage, "done" if ran else "found", record))
-        self._reported.add(stage)
-
-    def _prepare(self, stage: str, mark: str) -> None:
-        """Checks what the stage left, or, where it is to run, what all stages before it left.
-
-        Raises: ConfigError where OUT may not be changed.
-        """
-        done = shards.load_stage(self._tree.work(stage))
-        if done is not None and done.fingerprint == mark:
-            if missing := shards.find_missing(self._tree.root, done):
-                raise _StageDamagedError(stage, missing)
-            return
-        self._folder.begin(stage)
-        for found, record in self._records.items() if not self._are_checked else ():
-            if damage := shards.find_stage_damage(self._tree.root, self._tree.work(found), record):
-                raise _StageDamagedError(found, damage)
-        self._are_checked = True
+        self._runner.run("overlap", [heldout if config.heldout.overlap else None], self._overlap)
+        self._runner.run("contamination", contamination.settings(config, sets), lambda: self._contamination(sets))
+        self._runner.run("split", [heldout, self._sizes.part_bytes], self._split)
+        self._runner.run("tokenizer", [to_dict(config.tokenizer)], self._tokenizer)
+        self._runner.run("tokens", [to_dict(config.tokens)], self._tokens)
+        self._runner.run("reports", [config.name, to_dict(config.report)], self._reports)
 
     def _ingest(self, inputs: Sequence[Sequence[InputFile]]) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         tasks = ingest.plan(self._config, inputs, self._sizes.shard_bytes)
@@ -363,39 +271,6 @@ class _Build:
         (folder,) = self._tree.published(stage)
         return [shards.file_record(self._tree.root, f"{stage}/{name}") for name in shards.list_files(folder)]
 
-    def _remember_peak(self, label: str, progress: Progress) -> None:
-        self._peak = max(self._peak, progress.memory_bytes)
-        if self._watch is not None:
-            self._watch(label, progress)
-
-    def _finish(self) -> dict[str, Any]:
-        stages = json.loads(json.dumps([self._records[stage].to_json() for stage in self._stages]))
-        found = _read_manifest(self._tree)
-        if not self._num_run and not self._folder.is_open and found is not None and found["stages"] == stages:
-            return found
-        self._folder.claim("its manifest has to be written")
-        config = to_dict(self._config)
-        manifest = {
-            "version": MANIFEST_VERSION,
-            "name": self._config.name,
-            "config": config,
-            "config_hash": fingerprint(config),
-            "finpile": __version__,
-            "python": platform.python_version(),
-            "packages": {name: version(name) for name in _PACKAGES},
-            "stages": stages,
-        }
-        manifest = write_manifest(self._tree, manifest)
-        self._folder.end()
-        return manifest
-
-
-#: Packages whose kernels the tasks of a stage run.
-_KERNELS = {
-    **dict.fromkeys(("near", "substring", "overlap", "contamination"), "finpile.dedup"),
-    **dict.fromkeys(("tokenizer", "tokens"), "finpile_tokenizer"),
-}
-
 
 #: So many processes at most, and threads are as fast: kernels, Arrow and compression run without Python's lock.
 _THREADS_DO = 2
@@ -412,24 +287,8 @@ def _record(outcome: Mapping[str, Any]) -> FileRecord:
     )
 
 
-def _cpu_seconds() -> float:
-    """Of this process and the workers that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime + workers_cpu_seconds()
-
-
 def _stages_until(last: str) -> tuple[str, ...]:
     least = STAGES.index(DEDUPLICATED)
     if last not in STAGES[least:]:
         raise ConfigError(f"a build cannot end with {last!r}: expected one of {', '.join(STAGES[least:])}")
     return STAGES[: STAGES.index(last) + 1]
-
-
-def _read_manifest(tree: Tree) -> dict[str, Any] | None:
-    """The manifest; None where there is none, or it is damaged."""
-    try:
-        found = shards.read_json(tree.manifest)
-    except (FileNotFoundError, ValueError):
-        return None
-    is_whole = isinstance(found, dict) and "stages" in found and found.get(CHECKSUM) == checksum_of(found)
-    return found if is_whole else None

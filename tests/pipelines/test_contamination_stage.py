@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finpile_pipelines.build import Sizes, StageEvent, build
+from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.engine import Engine
+from finpile_pipelines.stages import StageEvent
 
 from finpile.config import (
     CorpusConfig,

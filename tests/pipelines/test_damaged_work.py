@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from finpile_pipelines.build import StageEvent, build
+from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine
 from finpile_pipelines.exchange import Parcels, _receive_files, _SendFiles
+from finpile_pipelines.stages import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import IntegrityError, RunError

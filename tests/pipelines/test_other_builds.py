@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from finpile_pipelines import build as build_module
-from finpile_pipelines.build import StageEvent, build
+from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine
+from finpile_pipelines.stages import StageEvent, StageRunner
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError, RunError
@@ -136,7 +137,7 @@ def test_build_interrupted_before_its_manifest_writes_it_next_time(
 ) -> None:
     before = (out / "manifest.json").read_bytes()
     with monkeypatch.context() as patch, pytest.raises(RunError):
-        patch.setattr(build_module._Build, "_finish", failing)
+        patch.setattr(StageRunner, "finish", failing)
         run(changed, out)
     assert (out / "manifest.json").read_bytes() == before
     assert run(changed, out) == []

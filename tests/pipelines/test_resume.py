@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finpile_pipelines.build import StageEvent, build
+from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine
+from finpile_pipelines.stages import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
