@@ -84,7 +84,8 @@ def test_counts_that_the_tree_contradicts_are_found(copy_of_sample: Path, column
         find(rows, ".sgm")[column] += 1
 
     edit_accounts(copy_of_sample, change)
-    assert broken(copy_of_sample).keys() == {SUMS}
+    found = broken(copy_of_sample)
+    assert SUMS in found and BYTES not in found
 
 
 def test_bytes_moved_from_the_ledger_to_structure_are_found(copy_of_sample: Path) -> None:
