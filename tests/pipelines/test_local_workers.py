@@ -17,12 +17,10 @@ import pytest
 from apache_beam.runners.worker.statesampler import DEFAULT_SAMPLING_PERIOD_MS, StateSampler
 from apache_beam.utils.counters import CounterFactory
 from finpile_pipelines import local
-from finpile_pipelines.build import build
 from finpile_pipelines.engine import Engine, Gather, Tasks
 from finpile_pipelines.local import Progress
 
 from finpile import shards
-from finpile.config import load_config
 from finpile.errors import FinpileError, InputError, RunError
 
 PATIENCE_SECONDS = 120
@@ -293,22 +291,28 @@ def test_workers_cpu_seconds_grow_by_what_tasks_use(tmp_path: Path) -> None:
     assert local.workers_cpu_seconds() - before > 0.5
 
 
+LIMITED = """
+import resource, sys
+from finpile.cli.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+main()
+"""
+
+
 @pytest.mark.parametrize("num_workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_failed_stage_is_one_message_of_the_command(
     num_workers: int, start_python: StartPython, write_corpus: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """A shard between two stages is overwritten, and the later stage is made to run again."""
-    out = tmp_path / "out"
-    build(load_config(write_corpus(tmp_path)), str(out), Engine())
-    for shard in (out / ".work" / "ingest" / "documents").iterdir():
-        shard.write_bytes(b"no Arrow at all")
-    (out / ".work" / "clean" / "stage.json").unlink()
-    command = ["-m", "finpile.cli", "build", tmp_path / "corpus.yaml", "-o", out, "--workers", num_workers]
+    """No file may grow beyond 2 kB, as on a disk that is full: the shards of ingest cannot be written."""
+    arguments = ["build", write_corpus(tmp_path), "-o", tmp_path / "out", "--workers", num_workers]
+    command = ["-c", LIMITED, *arguments]
     process = start_python(*command)
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1
     (message,) = (line for line in err.splitlines() if line.startswith("finpile: "))
-    assert message.startswith("finpile: stage clean failed: ")
+    assert message.startswith("finpile: stage ingest failed: ")
+    assert "File too large" in message
+    assert str(tmp_path / "out" / ".work" / "ingest" / "documents") in message
     assert "Traceback" not in err
 
 
