@@ -68,17 +68,27 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
 @click.option(
     "--on", "build", required=True, type=PathOrUrl(), metavar="OUT", help="The build whose held-out documents are read."
 )
-@click.option("--max-documents", type=click.IntRange(min=1), help="Of each source; all where not given.")
+@click.option(
+    "--limit",
+    "--max-documents",
+    "max_documents",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Documents of each source, those of smallest id; all where not given.",
+)
 @click.option(
     "--window", type=click.IntRange(min=2), help="Tokens read at once; the training sequence's where not given."
 )
 @json_option
 def evaluate_command(run: str, build: str, max_documents: int | None, window: int | None, as_json: bool) -> None:
-    """Held-out bits per byte, by source, of the model trained in the folder RUN."""
+    """Held-out bits per byte, by source, of the model trained in the folder RUN.
+
+    Says beforehand how many documents and tokens that takes, and about how long here.
+    """
     require_torch()
     from finpile import shards
     from finpile.lm.checkpoint import FILE_NAME, load_checkpoint, restore_model
-    from finpile.lm.evaluate import Scorer, evaluate
+    from finpile.lm.evaluate import Scorer, evaluate, evaluation_cost
 
     console = Console(as_json)
     checkpoint = load_checkpoint(run)
@@ -87,7 +97,13 @@ def evaluate_command(run: str, build: str, max_documents: int | None, window: in
     meta = checkpoint.meta
     window = window or meta.sequence_length
     scorer = Scorer(restore_model(checkpoint), load_tokenizer(build, meta), eot_id=meta.eot_id, window=window)
-    with console.progress("evaluating", unit="B") as advance:
+    cost = evaluation_cost(scorer, build, max_documents=max_documents)
+    if cost.num_documents and not as_json:
+        console.line(
+            f"{cost.num_documents:,} documents, {cost.num_tokens:,} tokens to score, {cost.num_read:,} with context: "
+            f"about {scorer.measure_seconds(cost):,.0f} s here (--limit N takes N documents of each source)"
+        )
+    with console.progress("evaluating", total=cost.num_bytes, unit="B") as advance:
         scores = evaluate(scorer, build, max_documents=max_documents, on_bytes=advance)
     report: dict[str, Any] = {
         "step": checkpoint.step,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -107,6 +108,19 @@ def cut_windows(ids: Ids, eot_id: int, size: int) -> Iterator[Window]:
         yield Window(inputs[start:end], ids[start:end], size - stride if start else 0)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What an evaluation is to do, counted before it begins."""
+
+    num_documents: int = 0
+    num_bytes: int = 0
+    """UTF-8 bytes of the texts."""
+    num_tokens: int = 0
+    """Tokens to be scored."""
+    num_read: int = 0
+    """Tokens that go through the model: those scored, and in later windows their context."""
+
+
 class Scorer:
     """Counts the bits that a model needs for texts."""
 
@@ -130,6 +144,22 @@ class Scorer:
             bits[chosen] = self._bits([windows[index] for index in chosen])
         num_bytes = pc.sum(pc.binary_length(texts)).as_py() or 0
         return Score(len(texts), num_bytes, sum(map(len, documents)), math.fsum(bits))
+
+    def cost(self, texts: pa.Array) -> Cost:
+        """What `score` would do; encodes the texts and runs no model."""
+        documents = self._encode(texts)
+        read = sum(len(window.inputs) for ids in documents for window in cut_windows(ids, self.eot_id, self.window))
+        num_bytes = pc.sum(pc.binary_length(texts)).as_py() or 0
+        return Cost(num_documents=len(texts), num_bytes=num_bytes, num_tokens=sum(map(len, documents)), num_read=read)
+
+    def measure_seconds(self, cost: Cost) -> float:
+        """About how long the scoring of `cost` takes here: one batch of full windows is timed, after one for warmth."""
+        ids = np.full(self.window, self.eot_id)
+        batch = [Window(ids, ids, 0)] * max(1, min(WINDOWS_PER_BATCH, cost.num_read // self.window))
+        self._bits(batch)
+        began = time.monotonic()
+        self._bits(batch)
+        return (time.monotonic() - began) * cost.num_read / (len(batch) * self.window)
 
     def _encode(self, texts: pa.Array) -> list[Ids]:
         """The ids of each text that is not empty."""
@@ -192,6 +222,16 @@ def evaluate(
             "before the newest documents"
         )
     return scores
+
+
+def evaluation_cost(scorer: Scorer, root: str, *, max_documents: int | None = None) -> Cost:
+    """What `evaluate` would do with the same arguments."""
+    costs = [
+        scorer.cost(texts)
+        for paths in document_files(root).values()
+        for texts in heldout_texts(root, paths, max_documents)
+    ]
+    return Cost(**{name: sum(getattr(cost, name) for cost in costs) for name in Cost.__slots__})
 
 
 def total(scores: dict[tuple[str, str], Score]) -> Score:

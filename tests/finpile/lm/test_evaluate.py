@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from finpile.document import PUBLISHED_SCHEMA
 from finpile.errors import ConfigError, InputError
-from finpile.lm.evaluate import Score, Scorer, cut_windows, evaluate, total
+from finpile.lm.evaluate import Score, Scorer, cut_windows, evaluate, evaluation_cost, total
 from finpile.lm.model import Decoder, ModelConfig
 from finpile.tree import document_part
 
@@ -175,3 +176,27 @@ def test_what_cannot_be_evaluated_is_named(tmp_path: Path) -> None:
         scorer(random_model(vocab_size=50), 8).score(texts("a"))
     with pytest.raises(ConfigError, match="window is 1"):
         scorer(uniform_model(), 1)
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+@pytest.mark.parametrize("window", [2, 8, 64])
+def test_cost_said_beforehand_is_what_is_then_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, window: int
+) -> None:
+    root = write_build(tmp_path, DOCUMENTS, 2)
+    counted = scorer(uniform_model(), window)
+    cost = evaluation_cost(counted, root, max_documents=limit)
+    num_read = 0
+    bits = Scorer._bits
+
+    def count(self: Scorer, windows: Any) -> Any:
+        nonlocal num_read
+        num_read += sum(len(entry.inputs) for entry in windows)
+        return bits(self, windows)
+
+    monkeypatch.setattr(Scorer, "_bits", count)
+    done = total(evaluate(counted, root, max_documents=limit))
+    for name in ("num_documents", "num_bytes", "num_tokens"):
+        assert getattr(cost, name) == getattr(done, name)
+    assert cost.num_read == num_read >= cost.num_tokens
+    assert counted.measure_seconds(cost) > 0

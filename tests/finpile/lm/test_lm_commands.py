@@ -69,7 +69,9 @@ def test_train_then_evaluate(build: Path) -> None:
     assert report["total"]["num_bytes"] == report["total"]["num_tokens"] == 3 * len(TEXT)
     assert report["total"]["bits_per_byte"] < 0.8 * math.log2(257)
     assert (report["step"], report["window"]) == (60, 32)
-    table = run(commands.evaluate_command, folder / "run", "--on", build, "--max-documents", 1)
+    table = run(commands.evaluate_command, folder / "run", "--on", build, "--limit", 1)
+    assert table.startswith("1 documents, ")
+    assert "tokens to score" in table.splitlines()[0]
     assert f"{report['total']['bits_per_byte']:.4f}" in table
 
 
