@@ -48,7 +48,7 @@ class SourceConfig:
     format: str
     """A module of `finpile.sources`: jsonl, parquet, text, edgar, warc, sgml."""
     paths: tuple[str, ...]
-    """Files or patterns: relative to `root`, or fsspec URLs. Archives (.tar[.gz|.zst], .zip) are walked."""
+    """Files or patterns: relative to `root`, or fsspec URLs. Archives (.tar[.gz|.zst|.lz4], .zip) are walked."""
     members: tuple[str, ...] = ()
     """Patterns that a file inside an archive must match; all files where empty."""
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -219,7 +219,7 @@ class EvalSetConfig:
     name: str
     """What the ledger calls it: `LAMBADA`, `ConvFinQA`, ..."""
     paths: tuple[str, ...]
-    """Files or patterns: .jsonl, .json or .parquet, also with .gz, .zst, .bz2 or .xz."""
+    """Files or patterns: .jsonl, .json or .parquet, also with .gz, .zst, .bz2, .xz or .lz4."""
     fields: tuple[str, ...]
     """The texts of an item: `passage`, `doc.pre_text`. Dots reach into objects, and into each object of a list."""
     records: str | None = None

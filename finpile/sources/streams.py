@@ -24,6 +24,10 @@ BLOCK_BYTES = 1 << 16
 RECALLED_BYTES = 1 << 20
 
 
+#: Reasons of what exceeds a limit: of its bytes only the head is kept.
+LIMIT_REASONS = ("too_large", "decompression_bomb")
+
+
 class BrokenStream(InputError):
     """The bytes end, or stop making sense, before their format says so; or they exceed a limit.
 
@@ -217,7 +221,7 @@ class ByteStream(io.BufferedIOBase):
                 if end:
                     break
         except BrokenStream as broken:
-            broken.partial = _head(parts) if broken.reason == "decompression_bomb" else b"".join(parts)
+            broken.partial = _head(parts) if broken.reason in LIMIT_REASONS else b"".join(parts)
             raise
         return TooLarge(parts[0], size) if is_large else b"".join(parts)
 

@@ -447,3 +447,23 @@ def test_configs_are_frozen_and_keyword_only(tmp_path: Path) -> None:
         found.name = "other"  # type: ignore[misc]
     with pytest.raises(TypeError):
         TokensConfig(512)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [("256 MiB", 256 << 20), ("1.5KiB", 1536), (2048, 2048), ("4096", 4096), ("1 GiB", 1 << 30)]
+)
+def test_limits_are_sizes_and_hold_for_sources_without_their_own(
+    tmp_path: Path, size: int | str, expected: int
+) -> None:
+    own = SMALL.replace("    paths", "    limits: {record: 9 KiB}\n    paths", 1) if "    paths" in SMALL else SMALL
+    (tmp_path / "corpus.yaml").write_text(own + f"limits: {{record: {size}}}\n")
+    config = load_config(tmp_path / "corpus.yaml")
+    assert config.limits.record_bytes == expected
+    for entry in config.sources:
+        assert entry.limits is not None
+        assert entry.limits.record_bytes in (expected, 9 << 10)
+
+
+@pytest.mark.parametrize("value", ["256 MB", "-1", "12 bytes", "1 KiB KiB", "5"])
+def test_a_size_that_is_none_is_refused_with_its_line(refusal: Refusal, value: str) -> None:
+    assert "limits.record is" in refusal(SMALL + f"limits: {{record: {value}}}\n")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fsspec
+import lz4.frame
 import pytest
 import zstandard
 from hypothesis import given
@@ -26,6 +27,7 @@ from finpile.config import SourceConfig
 from finpile.document import DocumentBuilder, RawDocument, document_id
 from finpile.errors import InputError
 from finpile.ledger import Removal, ledger_table
+from finpile.limits import LimitsConfig
 from finpile.sources import REASONS, BrokenStream, ByteStream, list_inputs, read_file, removal
 from finpile.sources.compression import decompress, split_codecs
 
@@ -34,6 +36,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".zst": zstandard.ZstdCompressor().compress,
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
+    ".lz4": lambda data: bytes(lz4.frame.compress(data, content_checksum=True)),
 }
 # Random words: every record costs compressed bytes, so that a cut in the middle loses some and leaves some.
 WORDS = random.Random(7)
@@ -274,6 +277,41 @@ def test_empty_files_are_rows(tmp_path: Path) -> None:
     assert [(row.locator, row.reason) for row in rows] == [
         (name, "empty_file") for name in ("a.jsonl", "b.jsonl.gz", "c.jsonl.zst", "d.tar!e.jsonl")
     ]
+
+
+# --- limits
+
+
+def test_a_line_above_the_limit_is_a_row_and_the_next_line_is_read(tmp_path: Path) -> None:
+    long_line = b'{"text": "%s"}\n' % (b"x" * 200_000)
+    for codec in ("", *COMPRESS):
+        data = LINES[0] + long_line + LINES[1]
+        (tmp_path / "a.jsonl").unlink(missing_ok=True)
+        name = f"a.jsonl{codec}"
+        (tmp_path / name).write_bytes(COMPRESS[codec](data) if codec else data)
+        documents, [row] = read(tmp_path, source("jsonl", (name,), limits=LimitsConfig(record="100 KiB")))
+        assert [document.text for document in documents] == TEXTS[:2]
+        assert (row.reason, row.locator) == ("too_large", f"{name}#{len(LINES[0])}")
+        assert f"{len(long_line)} bytes" in row.detail and row.removed_text == long_line[:65536]
+
+
+def test_a_document_above_the_limit_costs_only_itself(tmp_path: Path) -> None:
+    members = {"a.txt": b"1", "b.txt": b"x" * 200_000, "c.txt": b"3"}
+    for name, data in (("a.tar", tar_of(members)), ("a.zip", zip_of(members))):
+        (tmp_path / name).write_bytes(data)
+        documents, [row] = read(tmp_path, source("text", (name,), limits=LimitsConfig(record="100 KiB")))
+        assert [document.text for document in documents] == ["1", "3"]
+        assert (row.reason, row.locator) == ("too_large", f"{name}!b.txt") and "200000 bytes" in row.detail
+        assert len(row.removed_text) == 65536
+
+
+def test_a_bomb_gives_what_precedes_the_limit_and_one_row(tmp_path: Path) -> None:
+    for codec in COMPRESS:
+        (tmp_path / f"a.jsonl{codec}").write_bytes(COMPRESS[codec](LINES[0] + bytes(6 << 20) + LINES[1]))
+    documents, rows = read(tmp_path, source(limits=LimitsConfig(member="2 MiB", record="1 MiB")))
+    assert [document.text for document in documents] == [TEXTS[0]] * len(COMPRESS)
+    assert [row.reason for row in rows] == ["too_large"] * len(COMPRESS)
+    assert all(len(row.removed_text) <= 65536 and "compressed bytes are skipped" in row.detail for row in rows)
 
 
 # --- archives
