@@ -42,6 +42,7 @@ from finpile.clean._tag_kernels import (
     TREATMENT,
     U8,
     U64,
+    UNFINISHED,
     cdata_end,
     class_of,
     find,
@@ -101,6 +102,9 @@ def measure(data: U8, keys: U64, classes: I64, max_depth: int) -> Any:
             end = cdata_end(data, at)
         if kind not in (START, END):
             counts[NUM_NODES] += kind == OTHER
+            if kind == UNFINISHED:  # no tag, but its attributes are held in memory
+                counts[MAX_ATTRIBUTES] = max(counts[MAX_ATTRIBUTES], num_attributes)
+                counts[ATTRIBUTE_STEPS] += num_attributes * num_attributes
             at = end
             continue
         weight = 1 + depth + num_opened
