@@ -47,7 +47,7 @@ class BuildFacts:
     warnings: tuple[str, ...] = ()
     """What the reader should know before the figures."""
     details: tuple[tuple[str, str], ...] = ()
-    """More lines for the foot of the page: version, fingerprint of the settings."""
+    """More lines for the foot of the page: the input, the version."""
 
 
 def build_page(
@@ -138,7 +138,7 @@ def _foot(facts: BuildFacts) -> str:
     lines = "".join(
         f"<div><dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd></div>" for key, value in facts.details
     )
-    more = "Times, memory and versions of packages: <code>manifest.json</code>."
+    more = "Settings, times, memory and versions of packages: <code>manifest.json</code>."
     return f"<footer><dl>{lines}</dl><p>{more}</p></footer>" if lines else ""
 
 

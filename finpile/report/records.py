@@ -23,7 +23,7 @@ from finpile.report.statistics import CorpusStatistics, RemovalCount, SourceStat
 from finpile.report.summary import source_rows
 from finpile.report.table3 import Comparison
 from finpile.report.warnings import build_warnings
-from finpile.shards import StageRecord, fingerprint
+from finpile.shards import StageRecord
 from finpile.split import HELDOUT, TRAIN
 from finpile.tree import LEDGER_STAGES, Tree
 
@@ -55,7 +55,7 @@ def write_from_manifest(tree: Tree, manifest: Mapping[str, Any], comparison: Com
         near=near_facts(near, counts["near"]) if near else None,
         evaluation=[EvalSetFacts(**counted) for counted in counts["contamination"].get("sets", ())],
         warnings=tuple(build_warnings(manifest)),
-        details=_details(config, counts),
+        details=_details(counts),
     )
     private = tuple(config["report"]["private"])
     statistics = corpus_statistics(groups, private, counts["clean"]["sources"])
@@ -139,7 +139,7 @@ def _day(text: str | None) -> date | None:
     return date.fromisoformat(text) if text else None
 
 
-def _details(config: Mapping[str, Any], counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+def _details(counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
     training, tokens = counts["tokenizer"], counts["tokens"]
     ingested = counts["ingest"]["sources"]
     num_files, input_bytes = (sum(row[name] for row in ingested) for name in ("files", "input_bytes"))
@@ -150,7 +150,6 @@ def _details(config: Mapping[str, Any], counts: Mapping[str, Mapping[str, Any]])
         ("Vocabulary", f"{entries}, from {training['chunks']:,} chunk models"),
         ("Training sequences", f"{tokens['sequences']:,}; {tokens['tokens_left_over']:,} tokens left over"),
         ("Tokenizer", training["checksum"]),
-        ("Settings", fingerprint({name: value for name, value in config.items() if name != "root"})),
         ("FinPile", __version__),
     )
 

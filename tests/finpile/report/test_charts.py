@@ -203,7 +203,7 @@ def test_reports_say_nothing_that_differs_between_builds_of_the_same_input(sampl
         **manifest,
         "python": "9.9",
         "packages": {},
-        "config": {**manifest["config"], "root": "/elsewhere"},
+        "config": {**manifest["config"], "root": "/elsewhere", "sources": []},
         "config_hash": "0",
         "stages": [
             {**stage, "wall_seconds": 1e6, "cpu_seconds": 1e6, "peak_memory_bytes": 10**12}
