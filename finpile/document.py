@@ -99,14 +99,24 @@ class RawDocument:
 def check_storable(document: RawDocument) -> None:
     """Raises whatever hinders a document from becoming a row of `RAW_SCHEMA`: UnicodeError, TypeError, ..."""
     for text in (document.text, document.locator, document.url, document.title, document.license):
-        if text is not None:
+        if text is not None and not text.isascii():
             text.encode()
-    _meta(document).encode()
+    if not all(name.isascii() and _is_storable(value) for name, value in document.meta.items()):
+        _meta(document).encode()
     _utc(document.timestamp)
 
 
+def _is_storable(value: Any) -> bool:
+    """Whether a value is JSON that UTF-8 can write, as nearly all in `meta` are; not each that is not is a defect."""
+    return value is None or type(value) is int or (type(value) is str and value.isascii())
+
+
+#: One for all documents: to make one takes longer than to use it.
+_META = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
+
+
 def _meta(document: RawDocument) -> str:
-    return json.dumps(document.meta, sort_keys=True, ensure_ascii=False)
+    return _META.encode(document.meta)
 
 
 class DocumentBuilder:
@@ -130,7 +140,8 @@ class DocumentBuilder:
     def append(self, document: RawDocument) -> None:
         """Adds one document."""
         self._rows.append(document)
-        self.size_bytes += len(document.text.encode())
+        text = document.text
+        self.size_bytes += len(text) if text.isascii() else len(text.encode())
 
     def flush(self) -> pa.RecordBatch:
         """The documents collected so far as a batch of `RAW_SCHEMA`; the builder is empty afterwards."""
