@@ -38,6 +38,7 @@ from finpile.clean._tag_kernels import (
     SELECT,
     START,
     TABLE_PART,
+    TEXT,
     TIME,
     TREATMENT,
     U8,
@@ -101,7 +102,7 @@ def measure(data: U8, keys: U64, classes: I64, max_depth: int) -> Any:
                 break
             end = cdata_end(data, at)
         if kind not in (START, END):
-            counts[NUM_NODES] += kind == OTHER
+            counts[NUM_NODES] += kind in (OTHER, TEXT)
             if kind == UNFINISHED:  # no tag, but its attributes are held in memory
                 counts[MAX_ATTRIBUTES] = max(counts[MAX_ATTRIBUTES], num_attributes)
                 counts[ATTRIBUTE_STEPS] += num_attributes * num_attributes

@@ -64,5 +64,7 @@ def test_a_build_over_hostile_inputs_ends_with_a_row_for_each(
         locator.split("/")[0] for locator in kept if not any(entry.is_at(locator) for entry in hostile)
     )
     expected = dict.fromkeys(("archives", "columns", "filings", "stories", "texts"), hostile_corpus.NUM_INTACT)
-    expected |= {"archives": hostile_corpus.NUM_INTACT + 2, "lines": 3 * hostile_corpus.NUM_INTACT}
+    expected |= {"archives": hostile_corpus.NUM_INTACT + 2, "lines": 2 * hostile_corpus.NUM_INTACT}
     assert num_intact == {**expected, "web": hostile_corpus.NUM_INTACT + 1}
+    behind = [locator for locator in kept if locator.startswith("lines/line.jsonl.zst#")]
+    assert len(behind) == hostile_corpus.NUM_INTACT  # intact lines behind one that is too large
