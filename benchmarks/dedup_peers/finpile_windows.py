@@ -21,7 +21,7 @@ from finpile.dedup.substrings import find_repeats
 def main() -> None:
     """Finds the bytes in each round."""
     texts = pa.array(rounds.read_texts(sys.argv[1]), pa.large_string())
-    config = SubstringConfig(min_length=int(sys.argv[3]))
+    config = SubstringConfig(min_length=int(sys.argv[3]), snap="none")
     find_repeats(pa.array(["a" * config.min_length] * 2, pa.large_string()), config)  # compiles, or loads what was
     rounds.serve(lambda: find_repeats(texts, config), lambda spans: np.save(sys.argv[2], positions(texts, spans)))
 

@@ -4,8 +4,6 @@ A decision says of one row of one clean shard: gone, and for whose sake. A span 
 No stage rewrites documents: the next one reads the clean shards through what the stages before it decided.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import apache_beam as beam

@@ -45,7 +45,9 @@ def test_everything_stands_below_the_root(root: str) -> None:
 def test_each_published_folder_belongs_to_one_stage() -> None:
     tree = Tree("out")
     owned = [folder for stage in STAGES for folder in tree.published(stage)]
-    assert sorted(owned) == sorted((tree.documents, tree.removed, tree.tokenizer, tree.tokens, tree.reports))
+    assert sorted(owned) == sorted(
+        (tree.inputs, tree.documents, tree.removed, tree.tokenizer, tree.tokens, tree.reports)
+    )
     assert set(LEDGER_STAGES) < set(STAGES)
 
 

@@ -236,9 +236,9 @@ def test_command_shows_what_went_and_calls_out_a_set_that_cannot_be_checked(
     assert process.returncode == 0, err
     table = [" ".join(line.split()) for line in out.splitlines() if line.startswith(("dataset", "FinPile"))]
     assert table == [
-        "dataset source read unreadable cleaned out exact near contamination train held out",
-        "FinPile News 9 0 0 0 0 2 7 0",
-        "FinPile Web 8 0 0 1 0 1 6 0",
+        "dataset source read unreadable cleaned out exact near contamination train held out removed bytes tokens",
+        "FinPile News 9 0 0 0 0 2 7 0 2,512 1,897",
+        "FinPile Web 8 0 0 1 0 1 6 0 2,520 1,390",
     ]
     assert "warning: no item of evaluation set Short could be looked for: all its texts have fewer than 8 words" in out
     page = (tmp_path / "out" / "reports" / "index.html").read_text()

@@ -35,8 +35,8 @@ def test_tables_that_files_carry_are_never_encoded(
     config: CorpusConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Beam also encodes elements to estimate their size; it pickles them where it does not know their type."""
-    for module in (coders, exchange):
-        monkeypatch.setattr(module, "table_to_bytes", refuse)
+    monkeypatch.setattr(coders, "table_to_bytes", refuse)
+    monkeypatch.setattr(exchange.ParcelsCoder, "encode", refuse)
     for kind in (pa.Table, Parcels):
         monkeypatch.setitem(copyreg.dispatch_table, kind, refuse)
     manifest = build(config, str(tmp_path / "out"), Engine())

@@ -146,7 +146,7 @@ def test_a_small_source_is_cut_smaller_so_that_several_workers_have_some() -> No
 def joined(folder: Path) -> pa.Table:
     """Documents files end to end; the ledger, which is cut by id, in the order that each of its files has."""
     table = pa.concat_tables([pq.ParquetFile(path).read() for path in sorted(folder.iterdir())])
-    if "stage" not in table.column_names:
+    if "reason" not in table.column_names:
         return table.combine_chunks()
     order: Iterable[str] = ("dataset", "source", "locator", "id", "start", "end", "reason")
     return table.sort_by([(name, "ascending") for name in order]).combine_chunks()

@@ -241,7 +241,7 @@ def manifest_of(out: Path) -> dict[str, Any]:
 
 def test_manifest_names_every_published_file_with_its_checksum(sample_build: Path) -> None:
     recorded = {file["path"]: file for stage in manifest_of(sample_build)["stages"] for file in stage["files"]}
-    folders = ("documents", "removed", "tokenizer", "tokens", "reports")
+    folders = ("inputs", "documents", "removed", "tokenizer", "tokens", "reports")
     paths = [path for folder in folders for path in (sample_build / folder).rglob("*") if path.is_file()]
     assert {path.relative_to(sample_build).as_posix() for path in paths} == set(recorded)
     for path in paths:
