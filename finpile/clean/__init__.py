@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from finpile.clean.clean import REASONS, Cleaned, clean_batch, compile_kernels
+from finpile.clean.clean import REASONS, Cleaned, clean_batch, compile_kernels, needs_kernels
 from finpile.clean.rules import Rejection, Span
 
-__all__ = ["REASONS", "Cleaned", "Rejection", "Span", "clean_batch", "compile_kernels"]
+__all__ = ["REASONS", "Cleaned", "Rejection", "Span", "clean_batch", "compile_kernels", "needs_kernels"]

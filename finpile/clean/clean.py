@@ -105,6 +105,11 @@ def clean_batch(
     )
 
 
+def needs_kernels(source: SourceConfig) -> bool:
+    """Whether cleaning may run kernels: not where a source's texts stay byte for byte."""
+    return source.clean.normalise or source.clean.html != "never"
+
+
 def compile_kernels() -> None:
     """Compiles the kernels into the cache on disk, before workers would each do it."""
     measure("<p>x")

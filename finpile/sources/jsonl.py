@@ -51,7 +51,7 @@ def _record(line: bytes, locator: str, source: SourceConfig, keys: dict[str, str
     try:
         text, _ = decode(line, source.encoding or UTF8)
         record = _DECODER.decode(text)
-        if line.count(b"{") + line.count(b"[") > MAX_DEPTH and _is_deep(record):
+        if _is_deep(record):
             raise RecursionError
     except Undecodable as error:
         return removal(source, locator, "undecodable", str(error), line)

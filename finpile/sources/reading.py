@@ -24,6 +24,7 @@ from finpile.sources.compression import codec_of, decompress, split_codecs
 from finpile.sources.streams import BLOCK_BYTES, Block, BrokenStream, ByteStream, blocks_of
 
 _NUM_NAMES_SHOWN = 5
+_REPORT_EVERY = 32
 #: Of a span that no reader claims, the ledger holds at most this.
 _KEPT_BYTES = 1 << 20
 
@@ -40,7 +41,7 @@ def read_file(
 
     Locators: `path` for a file that is one document, `path#offset` or `path#ordinal` for a record of it,
     `path!member` for a file in an archive. `keep` is given the account of the file, and of each file in an archive.
-    After each item `reached` is given the position in the file, in bytes as it is stored (compressed).
+    Every 32 items `reached` is given the position in the file, in bytes as it is stored (compressed).
 
     Raises: RunError where memory does not suffice.
     """
@@ -48,9 +49,9 @@ def read_file(
     books = Books(source.dataset, source.name, file.locator, stored_bytes=file.size_bytes)
     try:
         with fs.open(path, "rb") as stream:
-            for item in _Input(path, books, source, keep).read(stream):
+            for number, item in enumerate(_Input(path, books, source, keep).read(stream)):
                 yield item
-                if not stream.closed:
+                if number % _REPORT_EVERY == 0 and not stream.closed:
                     reached(stream.tell())
     except OSError as error:
         row = removal(source, file.locator, "unreadable_file", f"cannot be opened: {error.strerror or error}")

@@ -7,7 +7,7 @@ import apache_beam as beam
 import pyarrow.compute as pc
 
 from finpile import shards
-from finpile.clean import Cleaned, clean_batch, compile_kernels
+from finpile.clean import Cleaned, clean_batch, compile_kernels, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import DOCUMENT_SCHEMA, text_views
@@ -88,7 +88,8 @@ def run(
     def construct(pipeline: beam.Pipeline) -> None:
         _ = pipeline | Tasks(refs) | Clean(config, orders, before, folder) | Gather(results)
 
-    compile_kernels()
+    if any(map(needs_kernels, config.sources)):
+        compile_kernels()
     engine.run("clean", construct)
     rows = add_counts(shards.read_json(results), ("dataset", "source"))
     for row in rows:
