@@ -95,7 +95,7 @@ def test_reuters_years_agree_with_the_story_headers(documents: list[dict[str, An
     assert len(dates) == REUTERS_STORIES
     for row in documents:
         if row["source"] == "News":
-            written = dates[row["locator"].rsplit("#", 1)[1]]
+            written = dates[json.loads(row["meta"])["newid"]]
             assert re.search(row["timestamp"].strftime("%-d-%b-%Y"), written, re.IGNORECASE), written
 
 
