@@ -254,7 +254,7 @@ def _nursery() -> str:
         listener.bind(address)
         listener.listen()
         number = listener.fileno()
-        command = [sys.executable, "-m", _NURSERY_MODULE, str(number)]
+        command = [sys.executable, "-m", _NURSERY_MODULE, str(number), str(os.getpid())]
         with _interrupts_blocked():
             _NURSERY[:] = [(subprocess.Popen(command, pass_fds=(number,)), address)]
     return address  # whoever connects waits until the nursery listens, or is told that it went

@@ -1,8 +1,9 @@
 """Forks the worker processes of the local runner, so that none of them imports Beam or loads kernels for itself.
 
-Run by `finpile_pipelines.local` as `python -m finpile_pipelines.nursery FD`, a listening socket. The runner starts its
-workers as commands: each runs `stand_in.py`, which sends its environment here, waits, and ends as the fork did. A fork
-whose stand-in is gone is killed; all are when the launcher is gone. One thread, and no gRPC before the fork.
+Run by `finpile_pipelines.local` as `python -m finpile_pipelines.nursery FD PID`: a listening socket, and the launcher's
+process. The runner starts its workers as commands: each runs `stand_in.py`, which sends its environment here, waits,
+and ends as the fork did. A fork whose stand-in is gone is killed; all are when the launcher is gone. One thread, and no
+gRPC before the fork.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _WATCH_SECONDS = 0.02
 def main() -> None:
     """Serves until the launcher is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the launcher, whose end is noticed here
-    launcher = os.getppid()
+    launcher = int(sys.argv[2])  # its parent is another process by now where the launcher was killed meanwhile
     logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         importlib.import_module("apache_beam.runners.worker.sdk_worker_main")

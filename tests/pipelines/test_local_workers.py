@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -265,6 +267,25 @@ nursery.kill()
 nursery.wait()
 print(first == second, parent() != first)
 """
+
+
+def test_nursery_whose_launcher_was_killed_before_it_began_ends(
+    start_python: StartPython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parent is another process by then; it held the output of the command open for ever."""
+    gone = start_python("-c", "")
+    gone.communicate(timeout=PATIENCE_SECONDS)
+    monkeypatch.chdir(tmp_path)  # a socket's path has 108 bytes at most
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("nursery")
+        listener.listen()
+        number = listener.fileno()
+        command = [sys.executable, "-m", "finpile_pipelines.nursery", str(number), str(gone.pid)]
+        with subprocess.Popen(command, pass_fds=(number,)) as nursery:
+            try:
+                assert nursery.wait(PATIENCE_SECONDS) == 0
+            finally:
+                nursery.kill()
 
 
 def test_pipelines_share_a_nursery_and_a_new_one_follows_one_that_was_killed(
