@@ -57,7 +57,7 @@ from finpile.clean._tag_kernels import (
  NUM_UNCLEAR, META_END, TIME_END) = range(12)  # fmt: skip
 _NUM_COUNTS = 12
 
-#: An end tag of a formatting element is looked for among so many of those opened last.
+#: How many of the formatting elements opened last are searched for the one that an end tag closes.
 _FORMATTING_WINDOW = 16
 #: The adoption agency runs 8 times, once per block above the formatting element; each may hide a paragraph.
 _BLOCKS_ADOPTED = 3

@@ -112,7 +112,7 @@ def _itemprop_tags(html: str) -> Iterator[str]:
 
 
 def _meta_values(html: str, end: int) -> list[str]:
-    """Contents of the <meta> tags that name a date, best name first, then as they stand in the page."""
+    """Contents of the <meta> tags that name a date, best name first, then in the order of the page."""
     found = []
     for tag, _ in _tags(html, _META, end):
         attributes = _attributes(tag)

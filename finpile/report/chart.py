@@ -31,7 +31,7 @@ _MAX_BAR_WIDTH = 56.0
 _LABEL_WIDTH, _UNDATED_WIDTH = 42, 84
 _LABELLED_YEARS = (1, 2, 5, 10, 20, 50, 100)
 _NUM_GRID_LINES = 4
-#: A year of so many times the documents of the median year hides the others on a linear axis.
+#: From this multiple of the median year's documents, a year hides the others on a linear axis.
 _HIDING = 10
 #: Orders of magnitude below one document, so that one document is a bar.
 _BELOW_ONE = 0.3

@@ -13,7 +13,7 @@ from finpile.report.statistics import RemovalCount
 from finpile.report.table import Column, Row, RowKind, Table
 
 OTHER = "other reasons"
-#: Widths of a bar's parts have so many decimals.
+#: Decimals of the widths of a bar's parts.
 _DIGITS = 3
 
 _Source = tuple[str, str]

@@ -46,7 +46,7 @@ class Record(NamedTuple):
     end: int
     locator: str
     raw: bytes
-    """The bytes `start:end`, which become the `removed_text` of a row; of an empty span, what stands for the record
+    """The bytes `start:end`, which become the `removed_text` of a row; of an empty span, what represents the record
     where `parse` raises."""
     parse: Callable[[], RawDocument | Removal]
     """Called once, at once; whatever it raises makes a row `reader_error` of this record alone."""
@@ -92,7 +92,7 @@ class Account:
     decompressed_bytes: int
     record_bytes: int
     ledger_bytes: int
-    """Bytes that only rows of the ledger stand for."""
+    """Bytes that only rows of the ledger represent."""
     member_bytes: int
     """Bytes of archive members that have accounts of their own."""
     structure: Mapping[str, int]
