@@ -9,6 +9,7 @@ FROM apache/beam_python3.11_sdk:${BEAM_VERSION} AS wheel
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY finpile finpile
+COPY cli/finpile_cli cli/finpile_cli
 COPY pipelines/finpile_pipelines pipelines/finpile_pipelines
 COPY tokenizer/finpile_tokenizer tokenizer/finpile_tokenizer
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .

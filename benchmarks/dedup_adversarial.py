@@ -128,7 +128,7 @@ def measure(name: str, scale: float, scratch: Path) -> list[str]:
     folder = scratch / name
     num_docs, num_bytes = _write(CASES[name][1](np.random.default_rng(20230330), scale), folder / "in")
     say(f"{name}: {num_docs} documents, {num_bytes / 1e6:.0f} MB")
-    command = ["-m", "finpile.cli", "dedup", folder / "in", "-o", folder / "out", "--near", "none"]
+    command = ["-m", "finpile_cli", "dedup", folder / "in", "-o", folder / "out", "--near", "none"]
     command += ["--substring", str(MIN_LENGTH), "--workers", str(NUM_WORKERS)]
     try:
         cost = run_tree([sys.executable, *command], scratch / "log.txt")

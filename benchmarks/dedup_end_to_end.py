@@ -40,7 +40,7 @@ class Tool:
 def finpile_command(*options: str) -> Callable[[Path, list[Path], Path], list[str | Path]]:
     """`finpile dedup` on two workers."""
     workers = ("--workers", str(NUM_WORKERS))
-    return lambda python, files, out: [python, "-m", "finpile.cli", "dedup", *files, "-o", out, *workers, *options]
+    return lambda python, files, out: [python, "-m", "finpile_cli", "dedup", *files, "-o", out, *workers, *options]
 
 
 def finpile_outcome(out: Path, mix: Mix) -> Outcome:

@@ -127,7 +127,7 @@ def build() -> Iterator[str]:
     """Seconds and peak memory of a whole build over the hostile corpus, bombs of 10 GiB in it."""
     with tempfile.TemporaryDirectory() as folder:
         hostile = hostile_corpus.write(Path(folder) / "corpus", 10 * 1024)
-        command = [sys.executable, "-m", "finpile.cli", "build", f"{folder}/corpus/corpus.yaml", "-o", f"{folder}/out"]
+        command = [sys.executable, "-m", "finpile_cli", "build", f"{folder}/corpus/corpus.yaml", "-o", f"{folder}/out"]
         start = time.perf_counter()
         code = subprocess.run([*command, "--workers", "1"], capture_output=True).returncode
         seconds = time.perf_counter() - start

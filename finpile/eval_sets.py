@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from finpile.config import EvalSetConfig, SourceConfig
-from finpile.dedup.contamination import ITEM_SCHEMA
+from finpile.dedup.contamination.evaluation_index import ITEM_SCHEMA
 from finpile.errors import InputError
 from finpile.sources.base import InputFile, list_inputs
 from finpile.sources.compression import decompress, split_codecs

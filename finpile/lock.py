@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from finpile.errors import ConfigError
-from finpile.tree import Tree
+from finpile.layout import Layout
 
 #: A file system that knows no locks, or whose lock service does not answer.
 _NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK}
@@ -27,7 +27,7 @@ _SAID_BYTES = 500
 
 
 @contextmanager
-def hold(tree: Tree, what: str) -> Iterator[bool]:
+def hold(tree: Layout, what: str) -> Iterator[bool]:
     """Holds the folder's lock; `what` names such runs in messages. Yields whether the folder can be written.
 
     Raises: ConfigError where another run holds it, or no folder can be made.

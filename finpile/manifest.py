@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from finpile import shards
+from finpile import stage_record, storage
 from finpile.build_state import read_state
 from finpile.errors import InputError
-from finpile.tree import STAGES, Tree
+from finpile.layout import (
+    STAGES,
+    Layout,
+)
 
 #: The manifest's key for the fingerprint of all its other keys.
 CHECKSUM = "checksum"
@@ -16,17 +19,17 @@ CHECKSUM = "checksum"
 
 def checksum_of(manifest: Mapping[str, Any]) -> str:
     """What a manifest's checksum must be. It shows edits by hand, not those of someone who knows how it is made."""
-    return shards.fingerprint({key: value for key, value in manifest.items() if key != CHECKSUM})
+    return stage_record.fingerprint({key: value for key, value in manifest.items() if key != CHECKSUM})
 
 
-def write_manifest(tree: Tree, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def write_manifest(tree: Layout, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Writes the manifest with its checksum, and returns it."""
     sealed = {**manifest, CHECKSUM: checksum_of(manifest)}
-    shards.write_json(tree.manifest, sealed)
+    storage.write_json(tree.manifest, sealed)
     return sealed
 
 
-def load_manifest(tree: Tree, *, through: str = "split") -> dict[str, Any]:
+def load_manifest(tree: Layout, *, through: str = "split") -> dict[str, Any]:
     """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
 
     Raises: InputError where there is none, or where a build is changing what it lists.
@@ -38,12 +41,12 @@ def load_manifest(tree: Tree, *, through: str = "split") -> dict[str, Any]:
             f"{tree.root} holds no finished build: {name} is running, or was interrupted; the command that began it "
             f"ends it: finpile build CONFIG.yaml -o {tree.root}"
         )
-    if not shards.exists(tree.manifest):
+    if not storage.exists(tree.manifest):
         raise InputError(
             f"{tree.root} holds no finished build (no manifest.json): run `finpile build CONFIG.yaml -o {tree.root}`"
         )
     try:
-        manifest: dict[str, Any] = shards.read_json(tree.manifest)
+        manifest: dict[str, Any] = storage.read_json(tree.manifest)
         stages = {stage["stage"] for stage in manifest["stages"]}
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(tree) from error
@@ -54,7 +57,9 @@ def load_manifest(tree: Tree, *, through: str = "split") -> dict[str, Any]:
     return manifest
 
 
-def find_damage(tree: Tree, manifest: Mapping[str, Any], folders: Iterable[str], read: Iterable[str] = ()) -> list[str]:
+def find_damage(
+    tree: Layout, manifest: Mapping[str, Any], folders: Iterable[str], read: Iterable[str] = ()
+) -> list[str]:
     """What is wrong with the files that the manifest lists below `folders`: missing, or of another size.
 
     Of the files `read` (paths relative to the tree) the checksum is compared too.
@@ -62,21 +67,21 @@ def find_damage(tree: Tree, manifest: Mapping[str, Any], folders: Iterable[str],
     folders, read = set(folders), set(read)
     wrong = []
     for file in (file for stage in manifest["stages"] for file in stage["files"]):
-        url, path = shards.join(tree.root, file["path"]), file["path"]
+        url, path = storage.join(tree.root, file["path"]), file["path"]
         if path.split("/")[0] not in folders:
             continue
-        if not shards.exists(url):
+        if not storage.exists(url):
             wrong.append(f"{path} is missing")
-        elif shards.size_of(url) != file["size_bytes"]:
-            wrong.append(f"{path} has {shards.size_of(url):,} bytes, expected {file['size_bytes']:,}")
-        elif path in read and shards.file_record(tree.root, path).checksum != file["checksum"]:
+        elif storage.size_of(url) != file["size_bytes"]:
+            wrong.append(f"{path} has {storage.size_of(url):,} bytes, expected {file['size_bytes']:,}")
+        elif path in read and stage_record.file_record(tree.root, path).checksum != file["checksum"]:
             wrong.append(f"{path} is altered")
     if manifest.get(CHECKSUM) != checksum_of(manifest):
         wrong.append("manifest.json is altered")
     return wrong
 
 
-def remedy(tree: Tree) -> str:
+def remedy(tree: Layout) -> str:
     """What to do about a damaged tree."""
     return (
         f"`finpile verify {tree.root}` says what else is damaged; the build's command writes missing files again, "
@@ -84,7 +89,7 @@ def remedy(tree: Tree) -> str:
     )
 
 
-def _damaged(tree: Tree) -> InputError:
+def _damaged(tree: Layout) -> InputError:
     return InputError(
         f"{tree.manifest} is damaged, or no manifest of a build: delete it and run the build's command again"
     )

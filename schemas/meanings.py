@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from finpile.document import TIMESTAMP_ORIGINS
+from finpile.layout import LEDGER_STAGES
 from finpile.split import HELDOUT, TRAIN
-from finpile.tree import LEDGER_STAGES
 
 DOCUMENT_MEANINGS = {
     "id": "32 hex digits: BLAKE2b-128 of source, a zero byte, locator",

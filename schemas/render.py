@@ -26,17 +26,24 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from finpile_pipelines import overlap
 from finpile_pipelines.build import DEDUPLICATED
-from finpile_pipelines.stages import MANIFEST_VERSION
+from finpile_pipelines.dedup import overlap
+from finpile_pipelines.stage_runner import MANIFEST_VERSION
 from finpile_tokenizer.export import vocabulary_table
 from finpile_tokenizer.unigram import UnigramModel, Vocabulary
 from meanings import DOCUMENT_MEANINGS, INPUT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
 
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import FILTERS, FORMATS, CorpusConfig, to_dict
-from finpile.dedup import contamination, exact, substrings, verify
+from finpile.dedup import exact
+from finpile.dedup.contamination import evaluation_index
+from finpile.dedup.near import verify
+from finpile.dedup.substring import repeats
 from finpile.document import DOCUMENT_FOLDERS, DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, RAW_SCHEMA
+from finpile.layout import (
+    LEDGER_STAGES,
+    STAGES,
+)
 from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
 from finpile.manifest import CHECKSUM
@@ -44,12 +51,11 @@ from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
 from finpile.report.statistics import CorpusStatistics, DateStatistics, SourceStatistics, YearStatistics
 from finpile.report.table import RowKind, Table
-from finpile.shards import StageRecord
 from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
+from finpile.stage_record import StageRecord
 from finpile.strict_yaml import settings
 from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
-from finpile.tree import LEDGER_STAGES, STAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -394,14 +400,14 @@ def _reasons() -> str:
     }
     others = {
         "substring": {
-            substrings.REASON: "a part of a text that stands elsewhere too; `duplicate_of` says in which document",
-            substrings.NOTHING_LEFT: "a text that stands elsewhere as a whole, piece by piece",
-            substrings.TOO_SHORT: "what cuts left of a text, where that is fewer characters than `min_chars`",
-            substrings.DUPLICATE: "a text, cut or not, that equals what cuts left of another one, which is kept",
+            repeats.REASON: "a part of a text that stands elsewhere too; `duplicate_of` says in which document",
+            repeats.NOTHING_LEFT: "a text that stands elsewhere as a whole, piece by piece",
+            repeats.TOO_SHORT: "what cuts left of a text, where that is fewer characters than `min_chars`",
+            repeats.DUPLICATE: "a text, cut or not, that equals what cuts left of another one, which is kept",
         },
         "overlap": {overlap.REASON: "a held-out text that a training text gives away; `duplicate_of` names that text"},
         "contamination": {
-            contamination.REASON: "a text that holds an item of an evaluation set; `detail` names the item, and how "
+            evaluation_index.REASON: "a text that holds an item of an evaluation set; `detail` names the item, and how "
             "much of it is there"
         },
     }

@@ -31,7 +31,7 @@ def sample_config() -> Path:
 def sample_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished one-worker build of data_samples. To be read only: `copy_of_sample` is for writing."""
     from finpile_pipelines.build import build  # Beam: seconds that a test of one function need not wait
-    from finpile_pipelines.engine import Engine
+    from finpile_pipelines.runner.engine import Engine
 
     out = tmp_path_factory.mktemp("sample") / "out"
     build(load_config(SAMPLE_CONFIG), str(out), Engine(num_workers=1))

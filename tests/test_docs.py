@@ -17,13 +17,13 @@ import click
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
+from finpile_cli.main import finpile
+from finpile_cli.tokenizer import tokenizer_group
 
 from finpile import __version__
-from finpile.cli.main import finpile
-from finpile.cli.tokenizer import tokenizer_group
 from finpile.config import CorpusConfig
 from finpile.report.summary import source_rows, total_row
-from finpile.shards import read_json
+from finpile.storage import read_json
 from finpile.strict_yaml import settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,7 +75,7 @@ def workplace(sample_build: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     shutil.copytree(sample_build, place / "out" / "sample")
     shim = place / "bin" / "finpile"
     shim.parent.mkdir()
-    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m finpile.cli "$@"\n')
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m finpile_cli "$@"\n')
     shim.chmod(0o755)
     return place
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from finpile import shards
+from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError
 
@@ -110,7 +110,7 @@ def test_batches_between_stages_have_the_promised_columns(sample_build: Path, st
         (column["name"], column["type"], column["nullable"]) for column in contract("documents")[form]["columns"]
     ]
     for file in files:
-        assert columns_on_disk(next(shards.read_ipc(str(file))).schema) == promised, file
+        assert columns_on_disk(next(storage.read_ipc(str(file))).schema) == promised, file
 
 
 def test_token_shards_have_the_promised_column_and_metadata(sample_build: Path) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import rounds
 
 from finpile.config import SubstringConfig
-from finpile.dedup.substrings import find_repeats
+from finpile.dedup.substring.repeats import find_repeats
 
 
 def main() -> None:

@@ -1,12 +1,9 @@
-"""Deduplication: which documents go, and for which copy. Pure functions; `finpile_pipelines.dedup` distributes them.
+"""Deduplication: which documents are removed, and of which copy. Pure functions, without Beam.
 
-exact.py       equal texts
-minhash.py     near duplicates: band keys, which similar documents share
-numbers.py     band keys parted by the numbers of a text
-clusters.py    pairs of documents that share a key, and the groups they make
-verify.py      pairs compared; one copy kept of each verified group
-substrings.py  text that stands elsewhere too, by minimizers, in steps that a cluster can take
-suffix_array.py  the same by a suffix array, in one process
+exact.py        equal texts
+near/           near duplicates: MinHash keys, candidate pairs, verified clusters
+substring/      repeated text inside documents, in steps that a cluster can take
+contamination/  documents that contain items of evaluation sets
 """
 
 from __future__ import annotations
@@ -14,12 +11,30 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from finpile.dedup import _pair_kernels, contamination, substrings
-from finpile.dedup.clusters import candidate_pairs, components
+from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.exact import document_digests, find_duplicates
-from finpile.dedup.minhash import FAST, NO_KEY, PAPER, band_keys, keys_in_scope, s_curve, signatures
-from finpile.dedup.substrings import find_repeats
-from finpile.dedup.verify import NearDuplicate, Resolution, find_near_duplicates, resolve_group
+from finpile.dedup.near import _pair_kernels
+from finpile.dedup.near.clusters import (
+    candidate_pairs,
+    components,
+)
+from finpile.dedup.near.minhash import (
+    FAST,
+    NO_KEY,
+    PAPER,
+    band_keys,
+    keys_in_scope,
+    s_curve,
+    signatures,
+)
+from finpile.dedup.near.verify import (
+    NearDuplicate,
+    Resolution,
+    find_near_duplicates,
+    resolve_group,
+)
+from finpile.dedup.substring import repeats
+from finpile.dedup.substring.repeats import find_repeats
 
 __all__ = [
     "FAST",
@@ -47,6 +62,6 @@ def compile_kernels() -> None:
     texts = pa.array(["oil rose and gold fell on monday", "Oil rose and gold fell on Monday", "½"])
     find_near_duplicates(texts, FAST)
     signatures(texts, FAST)
-    substrings.compile_kernels()
-    contamination.compile_kernels()
+    repeats.compile_kernels()
+    evaluation_index.compile_kernels()
     _pair_kernels.longest_increasing(np.arange(2))  # the one that only long documents need

@@ -37,7 +37,7 @@ ROW_SCHEMA = pa.schema(
 )
 
 #: One row for each document that goes, and the copy that is kept in its stead.
-DECISION_SCHEMA = pa.schema(
+REMOVAL_SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("shard", pa.int32(), nullable=False),
@@ -97,7 +97,7 @@ def find_duplicates(rows: pa.Table, reason: str = REASON) -> pa.Table:
         "reason": pa.repeat(reason, len(removed)),
         "detail": pa.array([f"one of {num} equal texts" for num in size[removed].tolist()], pa.string()),
     }
-    table = pa.table(decisions, schema=DECISION_SCHEMA)
+    table = pa.table(decisions, schema=REMOVAL_SCHEMA)
     return table.sort_by([("shard", "ascending"), ("row", "ascending")])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import fsspec
 import torch
 
-from finpile import shards
+from finpile import storage
 from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError
 from finpile.lm.model import Decoder, ModelConfig
@@ -60,7 +60,7 @@ def save_checkpoint(folder: str, checkpoint: Checkpoint) -> None:
     names = ("step", "meta", "settings", "model", "optimizer", "random")
     state = {"format": _FORMAT, **{name: getattr(checkpoint, name) for name in names}}
     state["meta"] = to_dict(checkpoint.meta)
-    with shards.write_atomically(shards.join(folder, FILE_NAME)) as stream:
+    with storage.write_atomically(storage.join(folder, FILE_NAME)) as stream:
         torch.save(state, stream)
 
 
@@ -69,8 +69,8 @@ def load_checkpoint(folder: str) -> Checkpoint | None:
 
     Raises: InputError where the file is no checkpoint of this version.
     """
-    url = shards.join(folder, FILE_NAME)
-    if not shards.exists(url):
+    url = storage.join(folder, FILE_NAME)
+    if not storage.exists(url):
         return None
     try:
         with fsspec.open(url, "rb") as stream:

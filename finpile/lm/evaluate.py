@@ -33,10 +33,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from finpile import shards
+from finpile import storage
 from finpile.errors import ConfigError, InputError
+from finpile.layout import (
+    Layout,
+    row_of,
+)
 from finpile.lm.model import Decoder
-from finpile.tree import Tree, row_of
 
 HELDOUT = "heldout"
 #: Windows that go through the model at once.
@@ -248,7 +251,7 @@ def document_files(root: str) -> dict[tuple[str, str], list[str]]:
     Raises: InputError where there are none.
     """
     found: dict[tuple[str, str], list[str]] = {}
-    for path in shards.list_files(Tree(root).documents):
+    for path in storage.list_files(Layout(root).documents):
         if path.endswith(".parquet"):
             found.setdefault(row_of(path), []).append(f"documents/{path}")
     if not found:
@@ -270,6 +273,6 @@ def heldout_texts(root: str, paths: Sequence[str], max_documents: int | None) ->
 
 def _heldout(root: str, paths: Sequence[str], columns: list[str]) -> Iterator[pa.RecordBatch]:
     for path in paths:
-        with fsspec.open(shards.join(root, path), "rb") as stream:
+        with fsspec.open(storage.join(root, path), "rb") as stream:
             for batch in pq.ParquetFile(stream).iter_batches(_DOCUMENTS_AT_ONCE, columns=[*columns, "split"]):
                 yield batch.filter(pc.equal(batch.column("split"), HELDOUT))

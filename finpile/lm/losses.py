@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from finpile import shards
+from finpile import storage
 
 LOG_NAME = "losses.jsonl"
 PLOT_NAME = "loss.png"
@@ -42,7 +42,7 @@ class LossLog:
     def __init__(self, folder: str, step: int) -> None:
         self.records = [record for record in read_log(folder) if record.step <= step]
         self._path = Path(folder) / LOG_NAME
-        shards.write_bytes(str(self._path), b"".join(map(_line, self.records)))
+        storage.write_bytes(str(self._path), b"".join(map(_line, self.records)))
         self._stream: IO[bytes] = self._path.open("ab", buffering=0)
 
     def append(self, record: LossRecord) -> None:
@@ -99,7 +99,7 @@ def plot(folder: str, records: Sequence[LossRecord], vocab_size: int) -> str:
     axes.axhline(math.log(vocab_size), color="C3", linestyle=":", label=f"ln {vocab_size:,}: knows nothing")
     axes.legend()
     path = str(Path(folder) / PLOT_NAME)
-    with shards.write_atomically(path) as stream:
+    with storage.write_atomically(path) as stream:
         figure.savefig(stream, format="png")
     return path
 

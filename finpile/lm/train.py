@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import torch
 
-from finpile import shards
+from finpile import storage
 from finpile.config import to_dict
 from finpile.errors import ConfigError, RunError
 from finpile.lm.checkpoint import (
@@ -222,8 +222,8 @@ class Trainer:
         self.optimizer = make_adamw(self.model, self.schedule)
         self.step = 0
         self._resume()
-        shards.write_json(
-            shards.join(config.out, "config.json"), {"train": to_dict(config), "resolved": self.settings()}
+        storage.write_json(
+            storage.join(config.out, "config.json"), {"train": to_dict(config), "resolved": self.settings()}
         )
 
     def take_step(self) -> LossRecord:

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import zstandard
 
 from finpile.errors import InputError
+from finpile.layout import row_of
 from finpile.split import TRAIN
-from finpile.tree import row_of
 
 #: Text of one yielded array; what all tokenizers see between two reads.
 BATCH_BYTES = 4 << 20

@@ -7,11 +7,19 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from finpile import __version__, shards
+from finpile import (
+    __version__,
+    stage_record,
+    storage,
+)
 from finpile.build_state import BuildState, write_state
 from finpile.config import NearConfig
 from finpile.dedup import s_curve
 from finpile.errors import ConfigError
+from finpile.layout import (
+    LEDGER_STAGES,
+    Layout,
+)
 from finpile.lock import hold
 from finpile.manifest import write_manifest
 from finpile.report.dates import date_statistics
@@ -23,12 +31,11 @@ from finpile.report.statistics import CorpusStatistics, RemovalCount, SourceStat
 from finpile.report.summary import source_rows
 from finpile.report.table3 import Comparison
 from finpile.report.warnings import build_warnings
-from finpile.shards import StageRecord
 from finpile.split import HELDOUT, TRAIN
-from finpile.tree import LEDGER_STAGES, Tree
+from finpile.stage_record import StageRecord
 
 
-def write_from_manifest(tree: Tree, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
+def write_from_manifest(tree: Layout, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
     """Writes `reports/` below `tree` from a build's manifest, with Table 3 where there is a `comparison`.
 
     Of the manifest its `name`, `config` and `stages` up to `tokens` are read. What differs between two builds of the
@@ -154,7 +161,7 @@ def _details(counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], 
     )
 
 
-def rewrite(tree: Tree, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:
+def rewrite(tree: Layout, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:
     """Writes the reports of a finished build again, with Table 3 where there is a `comparison`; returns the files.
 
     The manifest is brought up to date with them.
@@ -168,17 +175,17 @@ def rewrite(tree: Tree, manifest: dict[str, Any], comparison: Comparison | None 
                 f"{tree.root}: its reports cannot be written there: copy it to a disk that can be written"
             )
         write_state(tree, state)
-        shards.remove_tree(tree.reports)
+        storage.remove_tree(tree.reports)
         files = write_from_manifest(tree, manifest, comparison)
         records = [StageRecord.from_json(stage) for stage in manifest["stages"]]
         record = replace(next(record for record in records if record.stage == "reports"), files=report_files(tree))
-        shards.save_stage(tree.work("reports"), record)
+        stage_record.save_stage(tree.work("reports"), record)
         stages = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
         write_manifest(tree, {**manifest, "stages": stages})
         write_state(tree, replace(state, is_whole=True))
     return files
 
 
-def report_files(tree: Tree) -> tuple[shards.FileRecord, ...]:
+def report_files(tree: Layout) -> tuple[stage_record.FileRecord, ...]:
     """What `reports/` holds, for the record."""
-    return tuple(shards.file_record(tree.root, f"reports/{name}") for name in shards.list_files(tree.reports))
+    return tuple(stage_record.file_record(tree.root, f"reports/{name}") for name in storage.list_files(tree.reports))

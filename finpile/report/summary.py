@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from finpile.layout import DEDUP_STAGES
 from finpile.split import TRAIN
-from finpile.tree import DEDUP_STAGES
 
 TOTAL = "TOTAL"
 

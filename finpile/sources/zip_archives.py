@@ -25,8 +25,8 @@ from finpile.sources.zip_members import (
     LOCAL_BYTES,
     LOCAL_MARK,
     UTF8,
+    ClusterMembers,
     Entry,
-    Members,
 )
 
 #: An archive that cannot seek (a .zip inside a .tar) is kept in memory up to this size, else in a temporary file.
@@ -71,7 +71,7 @@ class _Zip:
     def __init__(self, file: BinaryIO, locator: str, limits: LimitsConfig) -> None:
         self._file = file
         self._locator = locator
-        self._members = Members(file, limits)
+        self._members = ClusterMembers(file, limits)
         self._size = self._members.size
         self._num_members = 0
         self._names: set[str] = set()  # of members found without the directory

@@ -64,7 +64,7 @@ class Entry:
         return size if self.stored_bytes is None else self.start + self.stored_bytes
 
 
-class Members:
+class ClusterMembers:
     """Reads local headers and the data behind them."""
 
     def __init__(self, file: BinaryIO, limits: LimitsConfig) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from finpile import shards
+from finpile import storage
 from finpile.errors import ConfigError, InputError
 
 SHARD_SUFFIX = ".arrow"
@@ -86,7 +86,7 @@ def write_token_shard(url: str, sequences: Ids, *, vocab_size: int, eot_id: int,
     schema = meta.schema(num_sequences)
     flat = pa.array(np.ascontiguousarray(sequences, dtype=meta.dtype).reshape(-1))
     column = pa.FixedSizeListArray.from_arrays(flat, type=schema.field("ids").type)
-    return shards.write_ipc(url, schema, [pa.record_batch([column], schema=schema)], compress=False)
+    return storage.write_ipc(url, schema, [pa.record_batch([column], schema=schema)], compress=False)
 
 
 class TokenStore:
@@ -112,9 +112,9 @@ class TokenStore:
 
         Raises: InputError where the folder is absent, holds no shard, or holds shards that do not belong together.
         """
-        urls = [shards.join(folder, path) for path in shards.list_files(folder) if path.endswith(SHARD_SUFFIX)]
+        urls = [storage.join(folder, path) for path in storage.list_files(folder) if path.endswith(SHARD_SUFFIX)]
         if not urls:
-            state = f"holds no {SHARD_SUFFIX} file" if shards.exists(folder) else "does not exist"
+            state = f"holds no {SHARD_SUFFIX} file" if storage.exists(folder) else "does not exist"
             raise InputError(f"{folder}: {state}; expected the token shards of a build, such as OUT/tokens/split=train")
         headers = [_read_header(url) for url in urls]
         first = headers[0][0]

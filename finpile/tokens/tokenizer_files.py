@@ -10,8 +10,8 @@ import fsspec
 from finpile_tokenizer import UnigramTokenizer
 from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE
 
-from finpile import shards
-from finpile.tree import Tree
+from finpile import storage
+from finpile.layout import Layout
 
 #: What a tokenizer is loaded from; beside these stand larger files that nothing but its maker reads.
 FILES = (TOKENIZER_FILE, CONFIG_FILE, VOCABULARY_FILE)
@@ -24,7 +24,7 @@ def save_tokenizer(tokenizer: UnigramTokenizer, url: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(folder)
         for name in FILES:
-            shards.write_bytes(shards.join(url, name), Path(folder, name).read_bytes())
+            storage.write_bytes(storage.join(url, name), Path(folder, name).read_bytes())
 
 
 def load_tokenizer(url: str) -> UnigramTokenizer:
@@ -33,12 +33,12 @@ def load_tokenizer(url: str) -> UnigramTokenizer:
         return UnigramTokenizer.load(url)
     with tempfile.TemporaryDirectory() as folder:
         for name in FILES:
-            with fsspec.open(shards.join(url, name), "rb") as stream:
+            with fsspec.open(storage.join(url, name), "rb") as stream:
                 Path(folder, name).write_bytes(stream.read())
         return UnigramTokenizer.load(folder)
 
 
-def tokenizer_checksum(tree: Tree) -> str:
+def tokenizer_checksum(tree: Layout) -> str:
     """BLAKE2b-128 of tokenizer.json: says which tokenizer the ids belong to."""
-    with fsspec.open(shards.join(tree.tokenizer, TOKENIZER_FILE), "rb") as stream:
+    with fsspec.open(storage.join(tree.tokenizer, TOKENIZER_FILE), "rb") as stream:
         return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()

@@ -14,8 +14,8 @@ import pyarrow as pa
 from finpile_tokenizer import TokenizerError
 
 from finpile.errors import FinpileError
+from finpile.layout import Layout
 from finpile.manifest import load_manifest
-from finpile.tree import Tree
 from finpile.verify import (
     counts,
     distinct,
@@ -28,45 +28,48 @@ from finpile.verify import (
     tokenizer,
     tokens,
 )
-from finpile.verify.law import Advance, Law
+from finpile.verify.check import (
+    Advance,
+    Check,
+)
 
-_Group = Callable[[Tree, Mapping[str, Any], Advance], list[Law]]
+_Group = Callable[[Layout, Mapping[str, Any], Advance], list[Check]]
 
 __all__ = ["GROUPS", "Law", "verify"]
 
 #: The groups of laws after that of the files, in the order of their report.
 GROUPS: tuple[_Group, ...] = (
-    record.laws,
-    inputs.laws,
-    texts.laws,
-    distinct.laws,
-    counts.laws,
-    licenses.laws,
-    tokenizer.laws,
-    tokens.laws,
-    reports.laws,
+    record.checks,
+    inputs.checks,
+    texts.checks,
+    distinct.checks,
+    counts.checks,
+    licenses.checks,
+    tokenizer.checks,
+    tokens.checks,
+    reports.checks,
 )
 #: What reading files raises that a build did not write.
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException, FinpileError, TokenizerError)
 
 
-def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iterable[_Group] = GROUPS) -> list[Law]:
+def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iterable[_Group] = GROUPS) -> list[Check]:
     """Checks the laws of files of the tree `out`, then those of the `groups`; `advance` receives the bytes read.
 
     Raises: InputError where `out` holds no finished build.
     """
-    tree = Tree(out)
+    tree = Layout(out)
     manifest = load_manifest(tree)
-    found = files.laws(tree, manifest, advance)
+    found = files.checks(tree, manifest, advance)
     if not all(law.holds for law in found):
         return found  # the rest would read files that are known to be wrong
     return found + [law for group in groups for law in _checked(group, tree, manifest, advance)]
 
 
-def _checked(group: _Group, tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def _checked(group: _Group, tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """The laws of a group; one broken law where what it reads is no longer what a build writes."""
     try:
         return group(tree, manifest, advance)
     except _UNREADABLE as error:
         name = f"{group.__module__.rsplit('.', 1)[-1]}: what is read has the form that a build writes"
-        return [Law(name, False, f"{type(error).__name__}: {error}")]
+        return [Check(name, False, f"{type(error).__name__}: {error}")]

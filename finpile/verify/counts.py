@@ -9,19 +9,28 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import shards
+from finpile import storage
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import text_views
+from finpile.layout import (
+    DEDUP_STAGES,
+    Layout,
+    read_published,
+    row_of,
+)
 from finpile.ledger import count_removed
 from finpile.split import HELDOUT
-from finpile.tree import DEDUP_STAGES, Tree, read_published, row_of
-from finpile.verify.law import Advance, Law, law
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 _Row = Mapping[str, Any]
 _Label = tuple[str, str]
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads documents and ledger once more; `advance` receives the bytes read."""
     stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
     documents = {path: _count_documents(tree, path, advance) for path in _paths(tree, "documents")}
@@ -33,12 +42,12 @@ def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]
     ]
 
 
-def _paths(tree: Tree, folder: str) -> list[str]:
-    return [f"{folder}/{name}" for name in shards.list_files(shards.join(tree.root, folder))]
+def _paths(tree: Layout, folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in storage.list_files(storage.join(tree.root, folder))]
 
 
-def _count_documents(tree: Tree, path: str, advance: Advance) -> dict[str, Any]:
-    table = read_published(shards.join(tree.root, path))
+def _count_documents(tree: Layout, path: str, advance: Advance) -> dict[str, Any]:
+    table = read_published(storage.join(tree.root, path))
     advance(table.nbytes)
     dataset, source = row_of(path)
     return {
@@ -53,8 +62,8 @@ def _count_documents(tree: Tree, path: str, advance: Advance) -> dict[str, Any]:
     }
 
 
-def _count_ledger(tree: Tree, path: str, advance: Advance) -> dict[str, Any]:
-    table = read_published(shards.join(tree.root, path))
+def _count_ledger(tree: Layout, path: str, advance: Advance) -> dict[str, Any]:
+    table = read_published(storage.join(tree.root, path))
     advance(table.nbytes)
     (stage,) = pc.unique(table["stage"]).to_pylist()
     return {"stage": stage, "rows": table.num_rows, "removed": count_removed(table)}
@@ -73,7 +82,7 @@ def _differ(recorded: Iterable[_Row], found: Mapping[str, _Row]) -> list[str]:
 
 def _stages_count_their_removals(
     stages: Mapping[str, _Row], documents: Mapping[str, _Row], ledger: Mapping[str, _Row]
-) -> Law:
+) -> Check:
     """What each stage says to have removed, and what clean left, by source."""
     found = _Removals(ledger.values())
     wrong = []

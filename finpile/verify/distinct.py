@@ -9,15 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import shards
+from finpile import storage
 from finpile.dedup import exact
-from finpile.tree import Tree, row_of
-from finpile.verify.law import Advance, Law, law
+from finpile.layout import (
+    Layout,
+    row_of,
+)
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 _NAME = "kept texts are distinct within the scope"
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Holds 16 bytes for each document of one scope. There is no such law where `dedup.exact` is off."""
     dedup = manifest["config"]["dedup"]
     if not dedup["exact"]:
@@ -38,17 +45,17 @@ def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]
     return [law(_NAME, wrong, f"{total:,} documents{equal}")]
 
 
-def _scopes(tree: Tree, scope: str) -> Iterator[list[str]]:
+def _scopes(tree: Layout, scope: str) -> Iterator[list[str]]:
     """The URLs of the documents of each scope."""
     found: dict[str, list[str]] = {}
-    for name in shards.list_files(tree.documents):
+    for name in storage.list_files(tree.documents):
         dataset = row_of(f"documents/{name}")[0] if scope == "dataset" else ""
-        found.setdefault(dataset, []).append(shards.join(tree.documents, name))
+        found.setdefault(dataset, []).append(storage.join(tree.documents, name))
     yield from found.values()
 
 
 def _tables(files: Iterable[str]) -> Iterator[pa.Table]:
-    return (shards.read_parquet(url, ["id", "text"]) for url in files)
+    return (storage.read_parquet(url, ["id", "text"]) for url in files)
 
 
 def _digests(table: pa.Table, fold: exact.Fold) -> bytes:

@@ -5,30 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from finpile import shards
-from finpile.tree import Tree
-from finpile.verify.law import Advance, Law, law
+from finpile import stage_record, storage
+from finpile.layout import Layout
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 #: What else is in OUT; what stages hand to each other may be deleted.
 _OTHER = ("manifest.json", ".work")
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads every recorded file; `advance` receives its bytes."""
     recorded = {file["path"]: file for stage in manifest["stages"] for file in stage["files"]}
     wrong = []
     for path, expected in sorted(recorded.items()):
-        if not shards.exists(shards.join(tree.root, path)):
+        if not storage.exists(storage.join(tree.root, path)):
             wrong.append(f"{path} is missing")
             continue
-        found = shards.file_record(tree.root, path)
+        found = stage_record.file_record(tree.root, path)
         advance(found.size_bytes)
         if found.checksum != expected["checksum"]:
             wrong.append(f"{path} is altered")
     folders = {path.split("/")[0] for path in recorded}
-    for name in shards.list_folder(tree.root):
+    for name in storage.list_folder(tree.root):
         if name in folders:
-            names = [f"{name}/{path}" for path in shards.list_files(shards.join(tree.root, name))]
+            names = [f"{name}/{path}" for path in storage.list_files(storage.join(tree.root, name))]
             wrong += [f"{path} is not of this build" for path in names if path not in recorded]
         elif name not in _OTHER:
             wrong.append(f"{name} is not of this build")

@@ -8,19 +8,27 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from finpile import shards
+from finpile import storage
+from finpile.layout import (
+    INPUTS_PART,
+    Layout,
+    read_published,
+)
 from finpile.sources.accounting import STRUCTURE, SUMS
-from finpile.tree import INPUTS_PART, Tree, read_published
-from finpile.verify.law import Advance, Law, law
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 _Source = tuple[str, str]
 #: Columns of an account whose sum over a source's inputs other files of the tree give too.
 _COUNTED = ("files", "input_bytes", "documents", "removals", "removed_bytes")
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the accounts, and the ledger's rows of the stage `ingest`; `advance` receives the bytes read."""
-    accounts = shards.read_parquet(shards.join(tree.root, INPUTS_PART))
+    accounts = storage.read_parquet(storage.join(tree.root, INPUTS_PART))
     advance(accounts.nbytes)
     rows = [{**row, "structure": dict(row["structure"])} for row in accounts.to_pylist()]
     counts = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "ingest")["sources"]
@@ -105,12 +113,12 @@ def _counts_differ(
     return wrong
 
 
-def _ledger(tree: Tree, advance: Advance) -> dict[_Source, tuple[int, int]]:
+def _ledger(tree: Layout, advance: Advance) -> dict[_Source, tuple[int, int]]:
     """Rows of the stage `ingest` for what became no document, and the bytes that they hold, by source."""
     found: dict[_Source, tuple[int, int]] = {}
-    for name in shards.list_files(shards.join(tree.removed, "stage=ingest")):
+    for name in storage.list_files(storage.join(tree.removed, "stage=ingest")):
         columns = ["dataset", "source", "start", "removed_text"]
-        table = read_published(shards.join(tree.removed, "stage=ingest", name), columns)
+        table = read_published(storage.join(tree.removed, "stage=ingest", name), columns)
         advance(table.nbytes)
         table = table.filter(pc.is_null(table["start"]))
         sizes = pc.binary_length(table["removed_text"]).to_pylist()

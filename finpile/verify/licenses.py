@@ -8,20 +8,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import shards
+from finpile import storage
+from finpile.layout import (
+    Layout,
+    row_of,
+)
 from finpile.sources.records import RECORD_FORMATS
-from finpile.tree import Tree, row_of
-from finpile.verify.law import Advance, Law, law
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the licences of all documents."""
     entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for source in manifest["config"]["sources"]:
         entries.setdefault((source["dataset"], source["name"]), []).append(source)
     wrong, num_documents = [], 0
-    for name in shards.list_files(tree.documents):
-        table = shards.read_parquet(shards.join(tree.documents, name), ["id", "license"])
+    for name in storage.list_files(tree.documents):
+        table = storage.read_parquet(storage.join(tree.documents, name), ["id", "license"])
         num_documents += table.num_rows
         wrong += [f"{document} has another licence" for document in _wrong(table, entries.get(row_of(name), []))]
     return [law("licences are those of the corpus file, or of the record", wrong, f"{num_documents:,} documents")]

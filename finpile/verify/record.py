@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from finpile.layout import Layout
 from finpile.manifest import CHECKSUM, checksum_of
-from finpile.shards import fingerprint
-from finpile.tree import Tree
-from finpile.verify.law import Advance, Law, law
+from finpile.stage_record import fingerprint
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the manifest alone."""
     wrong = []
     if manifest.get(CHECKSUM) != checksum_of(manifest):
@@ -25,7 +29,7 @@ def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]
     return [law("the manifest is as it was written", wrong, f"{len(manifest['stages'])} stages")]
 
 
-def _files(stage: Mapping[str, Any], tree: Tree) -> list[str]:
+def _files(stage: Mapping[str, Any], tree: Layout) -> list[str]:
     """Contradictions in the files of a stage."""
     folders = [folder[len(tree.root) :].strip("/") for folder in tree.published(stage["stage"])]
     paths = [file["path"] for file in stage["files"]]

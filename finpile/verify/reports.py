@@ -9,30 +9,34 @@ from typing import Any
 
 import fsspec
 
-from finpile import shards
+from finpile import storage
+from finpile.layout import Layout
 from finpile.report.records import write_from_manifest
-from finpile.tree import Tree
-from finpile.verify.law import Advance, Law, law
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 #: The page, and the tables of a comparison of tokenizers, which only its texts and tokenizers give.
 _COMPARISON = ("table3", "index.html")
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Writes the reports to a temporary folder and compares."""
     if "reports" not in {stage["stage"] for stage in manifest["stages"]}:
         return []
-    there = shards.list_files(tree.reports)
+    there = storage.list_files(tree.reports)
     compared = any(name.startswith(_COMPARISON[0]) for name in there)
     with tempfile.TemporaryDirectory() as folder:
-        again = Tree(folder)
+        again = Layout(folder)
         write_from_manifest(again, manifest)
-        expected = {name: Path(again.reports, name).read_bytes() for name in shards.list_files(again.reports)}
+        expected = {name: Path(again.reports, name).read_bytes() for name in storage.list_files(again.reports)}
     wrong = [f"reports/{name} is missing" for name in sorted(expected.keys() - set(there))]
     for name in there:
         if compared and name.startswith(_COMPARISON):
             continue
-        with fsspec.open(shards.join(tree.reports, name), "rb") as stream:
+        with fsspec.open(storage.join(tree.reports, name), "rb") as stream:
             content = stream.read()
         advance(len(content))
         if expected.get(name) != content:

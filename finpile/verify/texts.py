@@ -9,15 +9,25 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import shards
+from finpile import storage
 from finpile.clean.clean import BEFORE_FILTERS
-from finpile.dedup import substrings
+from finpile.dedup.substring import repeats
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
+from finpile.layout import (
+    COPY_STAGES,
+    DEDUP_STAGES,
+    STAGES,
+    Layout,
+    read_published,
+)
 from finpile.ledger import restore
 from finpile.split import HELDOUT, TRAIN, assign_split
-from finpile.tree import COPY_STAGES, DEDUP_STAGES, STAGES, Tree, read_published
-from finpile.verify.law import Advance, Law, law
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 #: The spans `(start, end, removed_text)` of each id.
 _Spans = dict[str, list[tuple[int, int, bytes]]]
@@ -26,11 +36,11 @@ _Spans = dict[str, list[tuple[int, int, bytes]]]
 _ONLY_COPIES = ("exact", "near")
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads documents and ledger once more; `advance` receives the bytes read."""
     audit = _Audit(tree, manifest)
     audit.read(advance)
-    return audit.laws()
+    return audit.checks()
 
 
 class _Copy(NamedTuple):
@@ -56,7 +66,7 @@ def _may_outlive(copy: _Copy, gone: str, has_kept: bool) -> bool:
 class _Audit:
     """One pass over the documents and two over the ledger, and what they must add up to."""
 
-    def __init__(self, tree: Tree, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, tree: Layout, manifest: Mapping[str, Any]) -> None:
         self._tree = tree
         self._stages = {stage["stage"]: stage for stage in manifest["stages"]}
         self._kept: dict[tuple[str, str], int] = {}
@@ -86,7 +96,7 @@ class _Audit:
             self._read_documents(table)
             advance(table.nbytes)
 
-    def laws(self) -> list[Law]:
+    def checks(self) -> list[Check]:
         return [
             self._nothing_is_lost(),
             self._text_is_restored(*DEDUP_STAGES, digest="digest", found=self._digests),
@@ -97,9 +107,9 @@ class _Audit:
         ]
 
     def _tables(self, folder: str) -> Iterator[pa.Table]:
-        root = shards.join(self._tree.root, folder)
-        for name in shards.list_files(root):
-            yield read_published(shards.join(root, name))
+        root = storage.join(self._tree.root, folder)
+        for name in storage.list_files(root):
+            yield read_published(storage.join(root, name))
 
     def _read_spans(self, table: pa.Table) -> None:
         """Keeps the spans of the ledger, and what every row claims to be a copy of."""
@@ -114,7 +124,7 @@ class _Audit:
             self._num_copies += 1
             copy = _Copy(row["id"], row["stage"], row["start"] is None, row["duplicate_offset"], row["removed_text"])
             self._wanted.setdefault(row["duplicate_of"], []).append(copy)
-        elif row["stage"] in _ONLY_COPIES or row["reason"] == substrings.DUPLICATE:
+        elif row["stage"] in _ONLY_COPIES or row["reason"] == repeats.DUPLICATE:
             self._wrong_copies.append(f"{row['id']} is a duplicate of nothing")
 
     def _read_whole(self, table: pa.Table) -> None:
@@ -166,7 +176,7 @@ class _Audit:
         self._num_heldout += pc.sum(pc.equal(expected, HELDOUT)).as_py() or 0
         self._wrong_split += [f"{name} is on the wrong side" for name in table["id"].filter(wrong).to_pylist()]
 
-    def _nothing_is_lost(self) -> Law:
+    def _nothing_is_lost(self) -> Check:
         wrong, total = [], 0
         for row in self._stages["ingest"]["counts"]["sources"]:
             source = (row["dataset"], row["source"])
@@ -177,7 +187,7 @@ class _Audit:
                 wrong.append(f"{'/'.join(source)}: {read} read, {kept} kept, {removed} removed")
         return law("documents read = kept + removed, for every source", wrong, f"{total:,} documents read")
 
-    def _text_is_restored(self, *stages: str, digest: str, found: Mapping[tuple[str, str], int]) -> Law:
+    def _text_is_restored(self, *stages: str, digest: str, found: Mapping[tuple[str, str], int]) -> Check:
         wrong = []
         rows = self._stages["clean"]["counts"]["sources"]
         for row in rows:
@@ -187,12 +197,12 @@ class _Audit:
         names = " and ".join([", ".join(stages[:-1]), stages[-1]] if len(stages) > 1 else stages)
         return law(f"kept text + ledger = the text before {names}, byte for byte", wrong, f"{len(rows)} sources")
 
-    def _duplicates_are_kept(self) -> Law:
+    def _duplicates_are_kept(self) -> Check:
         gone = [f"{copies[0].id} is for {kept}, which is not kept" for kept, copies in sorted(self._wanted.items())]
         return law(
             "every duplicate's kept copy is kept", [*gone, *self._wrong_copies], f"{self._num_copies:,} duplicates"
         )
 
-    def _heldout_is_later(self) -> Law:
+    def _heldout_is_later(self) -> Check:
         counted = f"{self._num_heldout:,} documents after {self._heldout_after or 'no day'}"
         return law("what is held out is later than all that is trained on", self._wrong_split, counted)

@@ -17,36 +17,43 @@ from finpile_tokenizer.export import (
     vocabulary_table,
 )
 
-from finpile import shards
+from finpile import storage
+from finpile.layout import (
+    MERGED_MODEL,
+    Layout,
+)
 from finpile.tokens.tokenizer_files import TRAINING_FILE, load_tokenizer, tokenizer_checksum
-from finpile.tree import MERGED_MODEL, Tree
-from finpile.verify.law import Advance, Law, law
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the tokenizer's files."""
     stages = {stage["stage"]: stage for stage in manifest["stages"]}
     if "tokenizer" not in stages:
         return []
     counts, config = stages["tokenizer"]["counts"], manifest["config"]["tokenizer"]
     vocabulary = load_tokenizer(tree.tokenizer).vocabulary
-    training = shards.read_json(shards.join(tree.tokenizer, TRAINING_FILE))
+    training = storage.read_json(storage.join(tree.tokenizer, TRAINING_FILE))
     wrong = _files(tree, vocabulary, _merged(tree), training)
     wrong += _counts(tree, counts, config, vocabulary, training)
     name = "tokenizer.json, vocabulary.parquet, merged.parquet, training.json and the manifest agree"
     return [law(name, wrong, f"{vocabulary.vocab_size:,} entries")]
 
 
-def _merged(tree: Tree) -> UnigramModel:
-    return UnigramModel.from_table(shards.read_parquet(shards.join(tree.tokenizer, MERGED_MODEL)))
+def _merged(tree: Layout) -> UnigramModel:
+    return UnigramModel.from_table(storage.read_parquet(storage.join(tree.tokenizer, MERGED_MODEL)))
 
 
-def _files(tree: Tree, vocabulary: Vocabulary, merged: UnigramModel, training: Mapping[str, Any]) -> list[str]:
+def _files(tree: Layout, vocabulary: Vocabulary, merged: UnigramModel, training: Mapping[str, Any]) -> list[str]:
     """Files that are not what the vocabulary, and the model before its cut, give."""
     expected = {TOKENIZER_FILE: tokenizer_json(vocabulary), CONFIG_FILE: tokenizer_config_json()}
     altered = [name for name, content in expected.items() if _read(tree, name) != content]
     wrong = [f"{name} is not that of its vocabulary" for name in altered]
-    table: pa.Table = shards.read_parquet(shards.join(tree.tokenizer, VOCABULARY_FILE))
+    table: pa.Table = storage.read_parquet(storage.join(tree.tokenizer, VOCABULARY_FILE))
     if not table.equals(vocabulary_table(vocabulary)):
         wrong.append(f"{VOCABULARY_FILE} is not the vocabulary of {TOKENIZER_FILE}")
     if training["mode"] != "refit":  # there the model is trained once more before it is cut
@@ -59,7 +66,7 @@ def _files(tree: Tree, vocabulary: Vocabulary, merged: UnigramModel, training: M
 
 
 def _counts(
-    tree: Tree,
+    tree: Layout,
     counts: Mapping[str, Any],
     config: Mapping[str, Any],
     vocabulary: Vocabulary,
@@ -88,7 +95,7 @@ def _counts(
     return wrong
 
 
-def _read(tree: Tree, name: str) -> bytes:
-    with fsspec.open(shards.join(tree.tokenizer, name), "rb") as stream:
+def _read(tree: Layout, name: str) -> bytes:
+    with fsspec.open(storage.join(tree.tokenizer, name), "rb") as stream:
         content: bytes = stream.read()
     return content

@@ -20,21 +20,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from finpile_tokenizer import UnigramTokenizer
 
-from finpile import shards
+from finpile import storage
 from finpile.document import text_digest, text_views
+from finpile.layout import (
+    Layout,
+    read_published,
+)
 from finpile.split import TRAIN
 from finpile.tokens.counts import count_documents
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
-from finpile.tree import Tree, read_published
-from finpile.verify.law import Advance, Law, law
+from finpile.verify.check import (
+    Advance,
+    Check,
+    law,
+)
 
 _Ids = npt.NDArray[np.int32]
 _COLUMNS = ("dataset", "source", "text", "timestamp", "split")
 _MODULUS = 1 << 128
 
 
-def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]:
+def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Encodes all documents again and reads all token shards; `advance` receives the bytes of text and of shards."""
     stages = {stage["stage"]: stage for stage in manifest["stages"]}
     if "tokens" not in stages:
@@ -42,8 +49,8 @@ def laws(tree: Tree, manifest: Mapping[str, Any], advance: Advance) -> list[Law]
     counts, length = stages["tokens"]["counts"], manifest["config"]["tokens"]["sequence_length"]
     tokenizer = load_tokenizer(tree.tokenizer)
     expected = _Expected(tokenizer, length)
-    for name in shards.list_files(tree.documents):
-        table = read_published(shards.join(tree.documents, name), _COLUMNS)
+    for name in storage.list_files(tree.documents):
+        table = read_published(storage.join(tree.documents, name), _COLUMNS)
         expected.add(table)
         advance(table["text"].nbytes)
     meta = TokenMeta(
@@ -103,7 +110,7 @@ class _Expected:
             self._last_tokens -= len(heapq.heappop(self._last)[2]) + 1
 
 
-def _are_counted(counts: Mapping[str, Any], expected: _Expected, length: int) -> Law:
+def _are_counted(counts: Mapping[str, Any], expected: _Expected, length: int) -> Check:
     found = {
         "stream_tokens": expected.num_tokens,
         "sequences": expected.num_tokens // length,
@@ -125,10 +132,10 @@ def _canonical(row: Mapping[str, Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-def _are_encoded(tree: Tree, meta: TokenMeta, expected: _Expected, advance: Advance) -> Law:
+def _are_encoded(tree: Layout, meta: TokenMeta, expected: _Expected, advance: Advance) -> Check:
     name = "token shards = training documents, encoded, in the order of their texts' digests"
-    folder = shards.join(tree.tokens, f"split={TRAIN}")
-    wrong = [f"tokens/{path} is no token shard" for path in shards.list_files(tree.tokens) if not _is_shard(path)]
+    folder = storage.join(tree.tokens, f"split={TRAIN}")
+    wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(tree.tokens) if not _is_shard(path)]
     store = TokenStore.open(folder)
     if store.meta != meta:
         wrong.append(f"the shards are of {store.meta}, the build of {meta}")

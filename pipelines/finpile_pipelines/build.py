@@ -13,35 +13,52 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from finpile import shards
+from finpile import stage_record, storage
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.errors import ConfigError, RunError
+from finpile.layout import (
+    DEDUP_STAGES,
+    LEDGER_STAGES,
+    STAGES,
+    Layout,
+)
 from finpile.lock import hold
 from finpile.report import records as reports
-from finpile.shards import FileRecord
 from finpile.sources.base import InputFile
+from finpile.stage_record import FileRecord
 from finpile.timestamps import Order
 from finpile.tokens.tokenizer_files import tokenizer_checksum
-from finpile.tree import DEDUP_STAGES, LEDGER_STAGES, STAGES, Tree
-from finpile_pipelines import (
+from finpile_pipelines import tokens
+from finpile_pipelines.corpus import (
     clean,
-    contamination,
-    dedup,
-    encode,
     ingest,
+    split,
+)
+from finpile_pipelines.dedup import (
+    contamination,
+    duplicate_chains,
+    exact,
     near,
     overlap,
-    publish,
-    resolve,
     substring,
-    tokenizer,
 )
-from finpile_pipelines.contamination import EvaluationSets
-from finpile_pipelines.decisions import NOT_ASKED
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.dedup.contamination import EvaluationSets
+from finpile_pipelines.dedup.removals import NOT_CONFIGURED
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
-from finpile_pipelines.shardrefs import SHARD_BYTES, ShardRef, shard_refs
-from finpile_pipelines.stages import Listener, StageDamagedError, StageEvent, StageRunner
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.local import preload
+from finpile_pipelines.shard_refs import (
+    SHARD_BYTES,
+    ShardRef,
+    shard_refs,
+)
+from finpile_pipelines.stage_runner import (
+    Listener,
+    StageDamagedError,
+    StageEvent,
+    StageRunner,
+)
+from finpile_pipelines.unigram import tokenizer
 
 #: Publishes documents and ledger: the earliest stage that a build may end with.
 DEDUPLICATED = "split"
@@ -54,7 +71,7 @@ class Sizes:
     """How work is cut. None of these shows in what is written, but for the number of published files."""
 
     shard_bytes: int = SHARD_BYTES
-    part_bytes: int = publish.PART_BYTES
+    part_bytes: int = split.PART_BYTES
     worker_bytes: int = 0
     """Text that is worth one more local process where a stage does little to each byte; 0: processes, always."""
 
@@ -77,7 +94,8 @@ def build(
 
     Raises: ConfigError or InputError before anything is written, RunError where a stage failed.
     """
-    tree = Tree(out)
+    preload(__name__)
+    tree = Layout(out)
     inputs, sets = ingest.find_inputs(config), contamination.read_sets(config)
     stages = _stages_until(until)
     check_kind(tree)
@@ -98,7 +116,7 @@ class _Build:
     def __init__(
         self,
         config: CorpusConfig,
-        tree: Tree,
+        tree: Layout,
         folder: OutFolder,
         engine: Engine,
         sizes: Sizes,
@@ -159,9 +177,9 @@ class _Build:
 
     def _exact(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         if not self._config.dedup.exact:
-            return dict(NOT_ASKED), ()
+            return dict(NOT_CONFIGURED), ()
         engine, folders = self._sized(self._text_bytes("clean")), map(self._tree.work, ("clean", "exact"))
-        return dedup.run_exact(engine, self._config, self._refs(), *folders), ()
+        return exact.run_exact(engine, self._config, self._refs(), *folders), ()
 
     def _near(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         clean_folder, folder = self._tree.work("clean"), self._tree.work("near")
@@ -191,14 +209,14 @@ class _Build:
     def _split(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         refs, folder = self._refs(), self._tree.work("split")
         engine = self._sized(self._text_bytes("clean"))
-        num_decisions = sum(self._records[stage].counts["removed"] for stage in DEDUP_STAGES)
+        num_removals = sum(self._records[stage].counts["removed"] for stage in DEDUP_STAGES)
         resolving, publishing = engine.parts(1, 9)
-        resolve.run_resolve(resolving, refs, self._decided("split"), folder, num_decisions)
+        duplicate_chains.run_resolve(resolving, refs, self._decided("split"), folder, num_removals)
         cleaned = self._records["clean"].counts["sources"]
         document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
         total = sum(document_bytes.values())
-        parts = publish.plan_parts(document_bytes, self._ledger_bytes(total), self._sizes.part_bytes)
-        outcomes = publish.run(publishing, self._config, refs, parts, self._tree, folder, self._cut_folder())
+        parts = split.plan_parts(document_bytes, self._ledger_bytes(total), self._sizes.part_bytes)
+        outcomes = split.run(publishing, self._config, refs, parts, self._tree, folder, self._cut_folder())
         documents = [outcome for outcome in outcomes if "stage" not in outcome]
         if not documents:
             raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
@@ -214,7 +232,7 @@ class _Build:
 
     def _tokens(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         length = self._config.tokens.sequence_length
-        counts = encode.run(self._engine, self._documents(), length, self._tree, self._tree.work("tokens"))
+        counts = tokens.run(self._engine, self._documents(), length, self._tree, self._tree.work("tokens"))
         files = [_record(outcome) for outcome in counts.pop("files")]
         return counts, files
 
@@ -229,7 +247,7 @@ class _Build:
         folders: list[str] = []
         for earlier in DEDUP_STAGES[: DEDUP_STAGES.index(stage) if stage in DEDUP_STAGES else None]:
             if earlier == "substring":
-                folders += substring.decision_folders(self._tree.work(earlier), self._records[earlier].counts)
+                folders += substring.removal_folders(self._tree.work(earlier), self._records[earlier].counts)
             elif earlier == "overlap":
                 folders += overlap.result_folders(self._tree.work(earlier))
             else:
@@ -254,7 +272,7 @@ class _Build:
         return replace(engine, num_workers=max(1, busy), threads=True)
 
     def _refs(self) -> list[ShardRef]:
-        return shard_refs(shards.read_json(shards.join(self._tree.work("ingest"), "tasks.json")))
+        return shard_refs(storage.read_json(storage.join(self._tree.work("ingest"), "tasks.json")))
 
     def _documents(self) -> list[Mapping[str, Any]]:
         return list(self._records["split"].counts["documents"])
@@ -269,7 +287,7 @@ class _Build:
 
     def _published(self, stage: str) -> list[FileRecord]:
         (folder,) = self._tree.published(stage)
-        return [shards.file_record(self._tree.root, f"{stage}/{name}") for name in shards.list_files(folder)]
+        return [stage_record.file_record(self._tree.root, f"{stage}/{name}") for name in storage.list_files(folder)]
 
 
 #: So many processes at most, and threads are as fast: kernels, Arrow and compression run without Python's lock.

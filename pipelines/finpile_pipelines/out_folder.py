@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from finpile import shards
+from finpile import storage
 from finpile.build_state import BuildState, read_state, write_state
 from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError
-from finpile.tree import STAGES, Tree
+from finpile.layout import (
+    STAGES,
+    Layout,
+)
 
 
-def check_kind(tree: Tree) -> None:
+def check_kind(tree: Layout) -> None:
     """Raises: ConfigError for a folder that holds something else than a build."""
     if "://" in tree.root or not Path(tree.root).exists():
         return
@@ -27,24 +30,24 @@ def check_kind(tree: Tree) -> None:
         raise ConfigError(f"-o {tree.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
 
 
-def check_later_stages(tree: Tree, stages: Sequence[str]) -> None:
+def check_later_stages(tree: Layout, stages: Sequence[str]) -> None:
     """Raises: ConfigError for a build that ran more stages: what they made would not fit the new documents."""
-    later = [folder for stage in STAGES[len(stages) :] for folder in tree.published(stage) if shards.exists(folder)]
+    later = [folder for stage in STAGES[len(stages) :] for folder in tree.published(stage) if storage.exists(folder)]
     if later:
         raise ConfigError(f"-o {tree.root} holds a whole build ({later[0]}): name a new folder, or say --replace")
 
 
-def forget_stages(tree: Tree) -> None:
+def forget_stages(tree: Layout) -> None:
     """Has every stage run again. What is published stays until the stage that writes it begins."""
     for stage in STAGES:
-        shards.remove_tree(tree.work(stage))
+        storage.remove_tree(tree.work(stage))
 
 
 class OutFolder:
     """The output tree of one run over `stages`."""
 
     def __init__(
-        self, tree: Tree, config: CorpusConfig, stages: Sequence[str], *, replace: bool, is_writable: bool
+        self, tree: Layout, config: CorpusConfig, stages: Sequence[str], *, replace: bool, is_writable: bool
     ) -> None:
         self._tree = tree
         self._stages = stages
@@ -82,12 +85,12 @@ class OutFolder:
     def begin(self, stage: str) -> None:
         """To be called before a stage runs."""
         self.claim(f"stage {stage} has to run")
-        if self._tree.published(stage) or not shards.exists(self._tree.manifest):
+        if self._tree.published(stage) or not storage.exists(self._tree.manifest):
             self._write(is_whole=False)
         if stage == self._stages[-1]:
             for later in STAGES[len(self._stages) :]:
                 for folder in (*self._tree.published(later), self._tree.work(later)):
-                    shards.remove_tree(folder)
+                    storage.remove_tree(folder)
 
     def end(self) -> None:
         """To be called when the manifest is written."""
@@ -110,12 +113,12 @@ class OutFolder:
 
     def _before(self) -> BuildState | None:
         """The build that OUT holds; None where there is none, or it cannot be known."""
-        if self._found is not None and (self.is_open or not shards.exists(self._tree.manifest)):
+        if self._found is not None and (self.is_open or not storage.exists(self._tree.manifest)):
             return self._found
         return self._of_manifest() or self._found
 
     def _of_manifest(self) -> BuildState | None:
         try:
-            return BuildState.of_config(shards.read_json(self._tree.manifest)["config"], is_whole=True)
+            return BuildState.of_config(storage.read_json(self._tree.manifest)["config"], is_whole=True)
         except (OSError, ValueError, KeyError, TypeError):
             return None

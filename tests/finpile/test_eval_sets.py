@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from finpile.config import EvalSetConfig
-from finpile.dedup.contamination import ITEM_SCHEMA
+from finpile.dedup.contamination.evaluation_index import ITEM_SCHEMA
 from finpile.errors import ConfigError, InputError
 from finpile.eval_sets import load_items
 

@@ -14,10 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from finpile import seals, shards
+from finpile import (
+    seals,
+    stage_record,
+    storage,
+)
 from finpile.errors import IntegrityError
+from finpile.layout import (
+    STAGES,
+    Layout,
+)
 from finpile.seals import SEAL_BYTES, SEALED_FOLDERS, Seal
-from finpile.tree import STAGES, Tree
 
 NUM_FLIPS = 300
 
@@ -30,7 +37,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     else:
         url = f"memory://{uuid.uuid4().hex}/.work/near"
         yield url
-        shards.remove_tree(url)
+        storage.remove_tree(url)
 
 
 def table(num_rows: int = 200) -> pa.Table:
@@ -40,19 +47,19 @@ def table(num_rows: int = 200) -> pa.Table:
 
 def write_one_of_each(folder: str) -> dict[str, Callable[[], Any]]:
     """How each file is read, by its name."""
-    urls = {name: shards.join(folder, name) for name in ("a.arrow", "b.arrow", "c.parquet", "d.json", "e")}
+    urls = {name: storage.join(folder, name) for name in ("a.arrow", "b.arrow", "c.parquet", "d.json", "e")}
     one = table()
-    shards.write_ipc(urls["a.arrow"], one.schema, one.to_batches(max_chunksize=90))
-    shards.write_ipc(urls["b.arrow"], one.schema, one.to_batches(), compress=False)
-    shards.write_parquet(urls["c.parquet"], one, durable=False)
-    shards.write_json(urls["d.json"], {"é": [1, 2.5, None]})
-    shards.write_bytes(urls["e"], b"")
+    storage.write_ipc(urls["a.arrow"], one.schema, one.to_batches(max_chunksize=90))
+    storage.write_ipc(urls["b.arrow"], one.schema, one.to_batches(), compress=False)
+    storage.write_parquet(urls["c.parquet"], one, durable=False)
+    storage.write_json(urls["d.json"], {"é": [1, 2.5, None]})
+    storage.write_bytes(urls["e"], b"")
     return {
-        "a.arrow": lambda: pa.Table.from_batches(shards.read_ipc(urls["a.arrow"])),
-        "b.arrow": lambda: pa.Table.from_batches(shards.read_ipc(urls["b.arrow"])),
-        "c.parquet": lambda: shards.read_parquet(urls["c.parquet"], ["text"]),
-        "d.json": lambda: shards.read_json(urls["d.json"]),
-        "e": lambda: shards.read_bytes(urls["e"]),
+        "a.arrow": lambda: pa.Table.from_batches(storage.read_ipc(urls["a.arrow"])),
+        "b.arrow": lambda: pa.Table.from_batches(storage.read_ipc(urls["b.arrow"])),
+        "c.parquet": lambda: storage.read_parquet(urls["c.parquet"], ["text"]),
+        "d.json": lambda: storage.read_json(urls["d.json"]),
+        "e": lambda: storage.read_bytes(urls["e"]),
     }
 
 
@@ -70,11 +77,11 @@ def overwrite(url: str, data: bytes) -> None:
 def test_folders_of_all_stages_are_sealed_and_nothing_else() -> None:
     assert set(SEALED_FOLDERS) == {*STAGES, "training"}
     for root in (".", "out", "/out", "gs://bucket/out", "/a/.work/b"):
-        tree = Tree(root)
-        assert all(seals.is_sealed(shards.join(tree.work(stage), "x/y.arrow")) for stage in SEALED_FOLDERS)
-        for plain in (tree.manifest, tree.state, tree.work("lock"), shards.join(tree.documents, "part-0.parquet")):
+        tree = Layout(root)
+        assert all(seals.is_sealed(storage.join(tree.work(stage), "x/y.arrow")) for stage in SEALED_FOLDERS)
+        for plain in (tree.manifest, tree.state, tree.work("lock"), storage.join(tree.documents, "part-0.parquet")):
             assert not seals.is_sealed(plain)
-        assert not seals.is_sealed(shards.join(tree.work("training"), "out", "tokenizer.json"))
+        assert not seals.is_sealed(storage.join(tree.work("training"), "out", "tokenizer.json"))
     assert not seals.is_sealed("/home/me/.work/corpora/out/documents/part.parquet")
 
 
@@ -88,10 +95,10 @@ def test_sealed_files_come_back(folder: str) -> None:
 def test_seal_is_the_checksum_of_the_bytes_before_it(folder: str, tmp_path: Path) -> None:
     write_one_of_each(folder)
     pq.write_table(table(), tmp_path / "plain.parquet")
-    for name in shards.list_files(folder):
-        data = content(shards.join(folder, name))
+    for name in storage.list_files(folder):
+        data = content(storage.join(folder, name))
         assert data[-SEAL_BYTES:] == b"\nFINPILE-CRC32 %08x\n" % zlib.crc32(data[:-SEAL_BYTES])
-    shards.write_parquet(str(tmp_path / "published.parquet"), table())
+    storage.write_parquet(str(tmp_path / "published.parquet"), table())
     assert pq.read_table(tmp_path / "published.parquet").equals(table())  # what is published has none
 
 
@@ -99,7 +106,7 @@ def test_seal_is_the_checksum_of_the_bytes_before_it(folder: str, tmp_path: Path
 def test_every_flipped_bit_is_noticed(name: str, tmp_path: Path) -> None:
     folder = str(tmp_path / ".work" / "near")
     read = write_one_of_each(folder)[name]
-    url = shards.join(folder, name)
+    url = storage.join(folder, name)
     whole = content(url)
     (seal,) = seals.seals_of(folder, [name])
     draw = random.Random(name)
@@ -120,7 +127,7 @@ def test_every_flipped_bit_is_noticed(name: str, tmp_path: Path) -> None:
 def test_cut_and_lengthened_files_are_noticed(folder: str) -> None:
     readers = write_one_of_each(folder)
     for name, read in readers.items():
-        url = shards.join(folder, name)
+        url = storage.join(folder, name)
         whole = content(url)
         for wrong in (b"", whole[:-1], whole[:-SEAL_BYTES], whole[1:], whole + b"\n", whole + whole, b"x" * 7):
             overwrite(url, wrong)
@@ -131,20 +138,20 @@ def test_cut_and_lengthened_files_are_noticed(folder: str) -> None:
 
 def test_record_notices_files_that_are_missing_more_or_of_another_run(folder: str) -> None:
     write_one_of_each(folder)
-    names = shards.list_files(folder)
+    names = storage.list_files(folder)
     record = seals.seals_of(folder, names)
     assert [seal.path for seal in record] == names
-    assert all(seal.size_bytes == len(content(shards.join(folder, seal.path))) for seal in record)
+    assert all(seal.size_bytes == len(content(storage.join(folder, seal.path))) for seal in record)
     assert seals.find_damage(folder, names, record) is None
     assert seals.find_damage(folder, names[1:], record) == "a.arrow is missing"
     assert seals.find_damage(folder, names, record[:-1]) == "e is not of this stage"
-    shards.write_bytes(shards.join(folder, "e"), b"whole, and of another run")
+    storage.write_bytes(storage.join(folder, "e"), b"whole, and of another run")
     assert seals.find_damage(folder, names) is None
     assert seals.find_damage(folder, names, record) == "e is damaged"
 
 
 def test_file_without_a_seal_has_no_place_in_a_record(folder: str) -> None:
-    overwrite(shards.join(folder, "raw"), b"written past finpile.shards, so without a checksum")
+    overwrite(storage.join(folder, "raw"), b"written past finpile.storage, so without a checksum")
     with pytest.raises(IntegrityError, match="raw is damaged"):
         seals.seals_of(folder, ["raw"])
 
@@ -153,46 +160,46 @@ def test_large_file_is_checked_block_by_block(tmp_path: Path) -> None:
     """Blocks end anywhere in the seal."""
     folder = str(tmp_path / ".work" / "near")
     for more in (-1, 0, 1, SEAL_BYTES - 1, SEAL_BYTES, SEAL_BYTES + 1):
-        shards.write_bytes(shards.join(folder, "x"), bytes((1 << 20) - SEAL_BYTES + more))
+        storage.write_bytes(storage.join(folder, "x"), bytes((1 << 20) - SEAL_BYTES + more))
         assert seals.find_damage(folder, ["x"]) is None
-        assert len(shards.read_bytes(shards.join(folder, "x"))) == (1 << 20) - SEAL_BYTES + more
+        assert len(storage.read_bytes(storage.join(folder, "x"))) == (1 << 20) - SEAL_BYTES + more
 
 
 def test_seal_survives_json() -> None:
-    record = shards.StageRecord(
+    record = stage_record.StageRecord(
         stage="near", fingerprint="f", files=(), seals=(Seal(path="a", size_bytes=1, crc32=2**32 - 1),)
     )
     assert "seals" not in record.to_json()
 
 
 def test_record_keeps_the_seals_of_what_the_stage_wrote(folder: str) -> None:
-    def work() -> shards.StageRecord:
+    def work() -> stage_record.StageRecord:
         write_one_of_each(folder)
-        return shards.StageRecord(stage="near", fingerprint="f", files=())
+        return stage_record.StageRecord(stage="near", fingerprint="f", files=())
 
-    record, _ = shards.run_once(folder, "f", work)
+    record, _ = stage_record.run_once(folder, "f", work)
     assert [seal.path for seal in record.seals] == ["a.arrow", "b.arrow", "c.parquet", "d.json", "e"]
-    assert shards.load_stage(folder) == record
-    assert shards.find_stage_damage("", folder, record) is None
+    assert stage_record.load_stage(folder) == record
+    assert stage_record.find_stage_damage("", folder, record) is None
 
 
 @pytest.mark.parametrize("name", ["d.json", "started.json"])
 def test_leftovers_of_an_interrupted_stage_are_removed_where_one_is_damaged(folder: str, name: str) -> None:
-    def fail() -> shards.StageRecord:
+    def fail() -> stage_record.StageRecord:
         write_one_of_each(folder)
         raise RuntimeError("the power went")
 
     with pytest.raises(RuntimeError):
-        shards.run_once(folder, "f", fail)
+        stage_record.run_once(folder, "f", fail)
     seen: list[list[str]] = []
 
-    def look() -> shards.StageRecord:
-        seen.append(shards.list_files(folder))
-        return shards.StageRecord(stage="near", fingerprint="f", files=())
+    def look() -> stage_record.StageRecord:
+        seen.append(storage.list_files(folder))
+        return stage_record.StageRecord(stage="near", fingerprint="f", files=())
 
-    url = shards.join(folder, name)
+    url = storage.join(folder, name)
     data = bytearray(content(url))
     data[3] ^= 4
     overwrite(url, bytes(data))
-    shards.run_once(folder, "f", look)
+    stage_record.run_once(folder, "f", look)
     assert seen == [["started.json"]]

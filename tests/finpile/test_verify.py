@@ -17,12 +17,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from finpile import shards
+from finpile import stage_record, storage
 from finpile.document import PUBLISHED_SCHEMA
 from finpile.errors import InputError, IntegrityError
+from finpile.layout import (
+    Layout,
+    read_published,
+)
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.manifest import CHECKSUM, checksum_of, load_manifest
-from finpile.tree import Tree, read_published
 from finpile.verify import distinct, inputs, texts, verify
 
 Row = dict[str, Any]
@@ -39,7 +42,7 @@ IDS = "every id is that of its source and locator, once"
 LATER = "what is held out is later than all that is trained on"
 
 
-_OF_TEXTS = (inputs.laws, texts.laws, distinct.laws)
+_OF_TEXTS = (inputs.checks, texts.checks, distinct.checks)
 
 
 def broken(out: Path) -> set[str]:
@@ -60,7 +63,7 @@ def edit(path: Path, schema: pa.Schema, change: Change) -> None:
     changed = change(after)
     after = after if changed is None else changed
     assert after != before, "the damage must change something"
-    shards.write_parquet(str(path), pa.Table.from_pylist(after, schema=schema))
+    storage.write_parquet(str(path), pa.Table.from_pylist(after, schema=schema))
 
 
 def _escape(value: Any) -> Row:
@@ -102,7 +105,7 @@ def mend_manifest(out: Path) -> None:
     def change(manifest: Row) -> None:
         for stage in manifest["stages"]:
             for file in stage["files"]:
-                found = shards.file_record(str(out), file["path"])
+                found = stage_record.file_record(str(out), file["path"])
                 file["size_bytes"], file["checksum"] = found.size_bytes, found.checksum
 
     edit_manifest(out, change)
@@ -121,9 +124,9 @@ def flip(text: bytes) -> bytes:
 
 
 def test_finished_build_keeps_every_law(sample_build: Path) -> None:
-    laws = verify(str(sample_build))
-    assert [law for law in laws if not law.holds] == []
-    assert {law.name for law in laws} >= {FILES, COUNTED, BEFORE_EXACT, BEFORE_CLEAN, COPIES, IDS, LATER, DISTINCT}
+    checks = verify(str(sample_build))
+    assert [law for law in checks if not law.holds] == []
+    assert {law.name for law in checks} >= {FILES, COUNTED, BEFORE_EXACT, BEFORE_CLEAN, COPIES, IDS, LATER, DISTINCT}
 
 
 def test_laws_say_what_they_counted(sample_build: Path) -> None:
@@ -449,7 +452,7 @@ def test_folder_without_a_manifest_is_no_build(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no finished build .+ run `finpile build CONFIG.yaml -o "):
         verify(str(tmp_path))
     with pytest.raises(InputError):
-        load_manifest(Tree(str(tmp_path / "absent")))
+        load_manifest(Layout(str(tmp_path / "absent")))
 
 
 MANIFESTS = {"cut": '{"version": 1, "sta', "empty": "", "of another kind": "[]", "without stages": '{"version": 1}'}

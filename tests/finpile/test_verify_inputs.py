@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from finpile import shards
+from finpile import stage_record, storage
 from finpile.config import load_config
+from finpile.layout import INPUTS_PART
 from finpile.sources import ACCOUNT_SCHEMA, list_inputs
-from finpile.tree import INPUTS_PART
 from finpile.verify import verify
 
 Row = dict[str, Any]
@@ -28,15 +28,15 @@ def broken(out: Path) -> dict[str, str]:
 def edit_accounts(out: Path, change: Callable[[list[Row]], list[Row] | None]) -> None:
     """Changes the accounts, and the manifest's checksum of them."""
     path = out / INPUTS_PART
-    rows = [{**row, "structure": dict(row["structure"])} for row in shards.read_parquet(str(path)).to_pylist()]
+    rows = [{**row, "structure": dict(row["structure"])} for row in storage.read_parquet(str(path)).to_pylist()]
     changed = change(rows)
     rows = rows if changed is None else changed
     table = [{**row, "structure": list(row["structure"].items())} for row in rows]
-    shards.write_parquet(str(path), pa.Table.from_pylist(table, schema=ACCOUNT_SCHEMA))
+    storage.write_parquet(str(path), pa.Table.from_pylist(table, schema=ACCOUNT_SCHEMA))
     manifest = json.loads((out / "manifest.json").read_text())
     for stage in manifest["stages"]:
         for file in stage["files"]:
-            found = shards.file_record(str(out), file["path"])
+            found = stage_record.file_record(str(out), file["path"])
             file["size_bytes"], file["checksum"] = found.size_bytes, found.checksum
     (out / "manifest.json").write_text(json.dumps(manifest))
 
@@ -47,7 +47,7 @@ def find(rows: list[Row], name: str) -> Row:
 
 def test_each_input_file_has_an_account_with_its_size(sample_build: Path, sample_config: Path) -> None:
     config = load_config(sample_config)
-    rows = shards.read_parquet(str(sample_build / INPUTS_PART)).to_pylist()
+    rows = storage.read_parquet(str(sample_build / INPUTS_PART)).to_pylist()
     found = {(row["source"], row["locator"]): row["stored_bytes"] for row in rows if row["archive"] is None}
     expected = {
         (source.name, file.locator): Path(file.url).stat().st_size
@@ -61,7 +61,7 @@ def test_each_input_file_has_an_account_with_its_size(sample_build: Path, sample
 def test_accounts_of_a_finished_build_hold(sample_build: Path) -> None:
     found = {law.name: law for law in verify(str(sample_build))}
     assert found[BYTES].holds and found[SUMS].holds
-    num_rows = shards.read_parquet(str(sample_build / INPUTS_PART)).num_rows
+    num_rows = storage.read_parquet(str(sample_build / INPUTS_PART)).num_rows
     assert found[BYTES].detail.endswith(f" bytes of {num_rows:,} inputs")
 
 

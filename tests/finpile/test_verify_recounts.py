@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from finpile_tokenizer import UnigramTokenizer
 
-from finpile import shards
+from finpile import stage_record, storage
 from finpile.manifest import CHECKSUM, checksum_of
-from finpile.shards import fingerprint
+from finpile.stage_record import fingerprint
 from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import verify
 
@@ -52,9 +52,11 @@ def mend(out: Path) -> None:
     """Makes every checksum, size and number of rows in the manifest that of the file on disk."""
 
     def change(stages: dict[str, Row]) -> None:
-        stages["tokenizer"]["counts"]["checksum"] = shards.file_record(str(out), "tokenizer/tokenizer.json").checksum
+        stages["tokenizer"]["counts"]["checksum"] = stage_record.file_record(
+            str(out), "tokenizer/tokenizer.json"
+        ).checksum
         for entry in entries(stages):
-            found = shards.file_record(str(out), entry["path"])
+            found = stage_record.file_record(str(out), entry["path"])
             entry["size_bytes"], entry["checksum"] = found.size_bytes, found.checksum
             rows = pq.read_metadata(out / entry["path"]).num_rows if entry["path"].endswith(".parquet") else None
             entry.update({key: rows for key in ("rows", "num_rows") if rows is not None and entry.get(key) is not None})
@@ -75,7 +77,7 @@ def rewrite_documents(out: Path, source: str, change: Callable[[pa.Table], pa.Ta
     before = pq.ParquetFile(path).read()
     after = change(before)
     assert not after.equals(before), "the damage must change something"
-    shards.write_parquet(str(path), after.cast(before.schema))
+    storage.write_parquet(str(path), after.cast(before.schema))
     mend(out)
 
 
@@ -155,11 +157,11 @@ EDITS: dict[str, tuple[Callable[[dict[str, Row]], object], set[str]]] = {
 
 @pytest.mark.parametrize(("change", "laws"), EDITS.values(), ids=EDITS.keys())
 def test_edit_of_the_manifest_is_found_by_what_it_counts(
-    copy_of_sample: Path, change: Callable[[dict[str, Row]], object], laws: set[str]
+    copy_of_sample: Path, change: Callable[[dict[str, Row]], object], checks: set[str]
 ) -> None:
     edit_manifest(copy_of_sample, change)
     found = broken(copy_of_sample)
-    assert all(any(name.startswith(law) for name in found) for law in laws), found
+    assert all(any(name.startswith(law) for name in found) for law in checks), found
 
 
 def test_any_edit_of_the_manifest_alone_breaks_its_checksum(copy_of_sample: Path) -> None:
@@ -274,7 +276,7 @@ TOKENIZER_EDITS: dict[str, Callable[[Path], object]] = {
 
 def rewrite_parquet(path: Path, name: str, value: float) -> None:
     table = pq.read_table(path, partitioning=None)
-    shards.write_parquet(str(path), with_first(table, name, value))
+    storage.write_parquet(str(path), with_first(table, name, value))
 
 
 @pytest.mark.parametrize("change", TOKENIZER_EDITS.values(), ids=TOKENIZER_EDITS.keys())

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from finpile_pipelines.build import Sizes, build
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.stages import StageEvent
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import (
     CorpusConfig,
@@ -23,7 +23,10 @@ from finpile.config import (
     load_config,
 )
 from finpile.errors import InputError
-from finpile.tree import STAGES, read_published
+from finpile.layout import (
+    STAGES,
+    read_published,
+)
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -147,7 +150,7 @@ def test_set_of_its_own_coverage_takes_less_or_more(write: WriteCorpus, tmp_path
 
 @pytest.mark.parametrize(
     "engine",
-    [Engine(carrier="shuffle"), pytest.param(Engine(num_workers=2), marks=pytest.mark.slow)],
+    [Engine(transport="shuffle"), pytest.param(Engine(num_workers=2), marks=pytest.mark.slow)],
     ids=["shuffle", "workers"],
 )
 def test_way_of_working_does_not_show(write: WriteCorpus, tmp_path: Path, snapshot: Snapshot, engine: Engine) -> None:
@@ -231,7 +234,7 @@ def test_command_shows_what_went_and_calls_out_a_set_that_cannot_be_checked(
     write: WriteCorpus, tmp_path: Path, start_python: Callable[..., subprocess.Popen[str]]
 ) -> None:
     config = write()
-    process = start_python("-m", "finpile.cli", "build", config, "-o", tmp_path / "out", "--workers", "1")
+    process = start_python("-m", "finpile_cli", "build", config, "-o", tmp_path / "out", "--workers", "1")
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, err
     table = [" ".join(line.split()) for line in out.splitlines() if line.startswith(("dataset", "FinPile"))]

@@ -11,13 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.exchange import Parcels, _receive_files, _SendFiles
-from finpile_pipelines.stages import StageEvent
+from finpile_pipelines.exchange.partition import (
+    PartitionedTables,
+    _receive_files,
+    _SendFiles,
+)
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import IntegrityError, RunError
-from finpile.tree import STAGES
+from finpile.layout import STAGES
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -130,7 +134,7 @@ def test_bit_that_flips_while_a_build_runs_ends_it_with_the_file_and_the_remedy(
 def test_every_flipped_bit_of_an_exchanged_file_is_noticed(tmp_path: Path) -> None:
     """These files live as long as one pipeline, and each of their readers reads a part."""
     tables = {name: pa.table({"n": list(range(name, name + 40)), "t": ["x"] * 40}) for name in (3, 5)}
-    sent: dict[int, Any] = dict(_SendFiles(str(tmp_path)).process(Parcels("a", tables)))
+    sent: dict[int, Any] = dict(_SendFiles(str(tmp_path)).process(PartitionedTables("a", tables)))
     assert {name: _receive_files((name, [part])) for name, part in sent.items()} == {
         name: (name, table) for name, table in tables.items()
     }

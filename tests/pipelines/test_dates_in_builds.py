@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import InputError

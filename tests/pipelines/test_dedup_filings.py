@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 import pytest
 import zstandard
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import CorpusConfig, NearConfig, SourceConfig
 from finpile.dedup import find_near_duplicates

@@ -10,10 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from finpile_pipelines import coders, exchange
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Carrier, Engine
-from finpile_pipelines.exchange import Parcels
+from finpile_pipelines.exchange import (
+    coders,
+    partition,
+)
+from finpile_pipelines.exchange.partition import PartitionedTables
+from finpile_pipelines.runner.engine import (
+    Engine,
+    Transport,
+)
 
 from finpile.config import CorpusConfig, load_config
 
@@ -36,8 +42,8 @@ def test_tables_that_files_carry_are_never_encoded(
 ) -> None:
     """Beam also encodes elements to estimate their size; it pickles them where it does not know their type."""
     monkeypatch.setattr(coders, "table_to_bytes", refuse)
-    monkeypatch.setattr(exchange.ParcelsCoder, "encode", refuse)
-    for kind in (pa.Table, Parcels):
+    monkeypatch.setattr(partition.PartitionedTablesCoder, "encode", refuse)
+    for kind in (pa.Table, PartitionedTables):
         monkeypatch.setitem(copyreg.dispatch_table, kind, refuse)
     manifest = build(config, str(tmp_path / "out"), Engine())
     counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
@@ -47,9 +53,9 @@ def test_tables_that_files_carry_are_never_encoded(
 
 @pytest.mark.parametrize("carrier", ["files", "shuffle"])
 def test_tables_are_never_pickled(
-    carrier: Carrier, config: CorpusConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    transport: Transport, config: CorpusConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A pickled slice carries its whole parent."""
-    for kind in (pa.Table, Parcels):
+    for kind in (pa.Table, PartitionedTables):
         monkeypatch.setitem(copyreg.dispatch_table, kind, refuse)
-    build(config, str(tmp_path / "out"), Engine(carrier=carrier))
+    build(config, str(tmp_path / "out"), Engine(transport=transport))

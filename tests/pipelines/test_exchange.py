@@ -11,13 +11,23 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_pipelines.coders import RecordBatchCoder, TableCoder
-from finpile_pipelines.engine import Engine, Gather, Tasks
-from finpile_pipelines.exchange import Carrier, ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile_pipelines.exchange.coders import (
+    RecordBatchCoder,
+    TableCoder,
+)
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    Transport,
+    by_range,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.runner.engine import Engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile import shards
+from finpile import storage
 
 SCHEMA = pa.schema([("key", pa.int64()), ("text", pa.large_string()), ("ids", pa.list_(pa.int32()))])
 ROWS = st.lists(
@@ -45,30 +55,30 @@ def origins() -> dict[str, list[dict[str, Any]]]:
     return {**sent, "s0": []}
 
 
-def exchanged(carrier: Carrier, order: list[str], folder: Path) -> list[dict[str, Any]]:
+def exchanged(transport: Transport, order: list[str], folder: Path) -> list[dict[str, Any]]:
     """The exchange's tables, as a pipeline gathers them; each origin's table is sent as a slice in two chunks."""
     sent = origins()
-    parcels = []
+    partitioned = []
     for origin in order:
         table = pa.concat_tables([table_of(sent[origin][:3]), table_of([*sent[origin][3:], *sent["s1"]])])
         table = table.slice(0, len(sent[origin]))
-        parcels.append(Parcels(origin, split_by_partition(table, table["key"].to_numpy())))
-    exchange = ExchangeByPartition(carrier, str(folder / "scratch"), "ByKey")
+        partitioned.append(PartitionedTables(origin, split_by_partition(table, table["key"].to_numpy())))
+    exchange = ExchangeByPartition(transport, str(folder / "scratch"), "ByKey")
 
     def construct(pipeline: beam.Pipeline) -> None:
-        received = pipeline | Tasks(parcels) | exchange
+        received = pipeline | Tasks(partitioned) | exchange
         described = received | beam.Map(lambda group: {"partition": group[0], "rows": group[1].to_pylist()})
         _ = described | Gather(str(folder / "out.json"))
 
     Engine().run("exchange", construct)
-    found: list[dict[str, Any]] = shards.read_json(str(folder / "out.json"))
+    found: list[dict[str, Any]] = storage.read_json(str(folder / "out.json"))
     return sorted(found, key=lambda group: group["partition"])
 
 
 @pytest.mark.parametrize("carrier", ["files", "shuffle"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_partition_holds_its_rows_by_origin_whatever_order_they_arrive_in(
-    carrier: Carrier, seed: int, tmp_path: Path
+    transport: Transport, seed: int, tmp_path: Path
 ) -> None:
     sent = origins()
     order = sorted(sent)
@@ -77,15 +87,15 @@ def test_partition_holds_its_rows_by_origin_whatever_order_they_arrive_in(
     for origin in sorted(sent):
         for row in sent[origin]:
             expected[row["key"]].append(row)
-    assert exchanged(carrier, order, tmp_path) == [
+    assert exchanged(transport, order, tmp_path) == [
         {"partition": key, "rows": rows} for key, rows in sorted(expected.items())
     ]
 
 
 @pytest.mark.parametrize("carrier", ["files", "shuffle"])
 @pytest.mark.parametrize("order", [[], ["s0"]], ids=["no origin", "an origin that sends nothing"])
-def test_exchange_of_nothing_is_nothing(carrier: Carrier, order: list[str], tmp_path: Path) -> None:
-    assert exchanged(carrier, order, tmp_path) == []
+def test_exchange_of_nothing_is_nothing(transport: Transport, order: list[str], tmp_path: Path) -> None:
+    assert exchanged(transport, order, tmp_path) == []
 
 
 @given(rows=ROWS, start=st.integers(0, 10), chunks=st.booleans())
@@ -128,10 +138,10 @@ def test_coders_give_a_slice_back(rows: list[dict[str, Any]], start: int, size: 
 @settings(max_examples=50)
 @given(rows=ROWS, origin=st.text())
 def test_parcels_come_back_from_their_coder(rows: list[dict[str, Any]], origin: str) -> None:
-    parcels = Parcels(origin, split_by_partition(table_of(rows), table_of(rows)["key"].to_numpy()))
-    coder = beam.coders.registry.get_coder(Parcels)
-    assert coder.decode(coder.encode(parcels)) == parcels
-    assert coder.estimate_size(parcels) == sum(table.nbytes for table in parcels.tables.values())
+    partitioned = PartitionedTables(origin, split_by_partition(table_of(rows), table_of(rows)["key"].to_numpy()))
+    coder = beam.coders.registry.get_coder(PartitionedTables)
+    assert coder.decode(coder.encode(partitioned)) == partitioned
+    assert coder.estimate_size(partitioned) == sum(table.nbytes for table in partitioned.tables.values())
 
 
 def test_encoded_slice_does_not_carry_its_parent() -> None:

@@ -53,7 +53,7 @@ def test_a_build_over_hostile_inputs_ends_with_a_row_for_each(
 ) -> None:
     hostile = hostile_corpus.write(tmp_path / "corpus", expanded_mib)
     out = tmp_path / "out"
-    process = start_python("-m", "finpile.cli", "build", tmp_path / "corpus/corpus.yaml", "-o", out, "--workers", 1)
+    process = start_python("-m", "finpile_cli", "build", tmp_path / "corpus/corpus.yaml", "-o", out, "--workers", 1)
     peak_kib = 0
     while process.poll() is None:
         peak_kib = max(peak_kib, high_water_kib(process.pid))

@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from finpile_pipelines import ingest
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.corpus import ingest
+from finpile_pipelines.runner.engine import Engine
 from hypothesis import given
 from hypothesis import strategies as st
 

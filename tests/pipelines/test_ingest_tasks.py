@@ -10,15 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from finpile_pipelines import ingest
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.corpus import ingest
+from finpile_pipelines.runner.engine import Engine
 
-from finpile import shards
+from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig, load_config
 from finpile.errors import RunError
+from finpile.layout import (
+    INPUTS_PART,
+    Layout,
+)
 from finpile.ledger import LEDGER_SCHEMA
-from finpile.tree import INPUTS_PART, Tree
 from finpile.verify import verify
 
 NUM_LINES = 50
@@ -34,8 +37,8 @@ def tasks(folder: Path, num_files: int = 1) -> list[ingest.IngestTask]:
 
 
 def ledger(folder: Path) -> pa.Table:
-    files = shards.list_files(str(folder / "removed"))
-    rows = [shards.read_parquet(str(folder / "removed" / name)) for name in files]
+    files = storage.list_files(str(folder / "removed"))
+    rows = [storage.read_parquet(str(folder / "removed" / name)) for name in files]
     return pa.concat_tables([LEDGER_SCHEMA.empty_table(), *rows]).sort_by("locator")
 
 
@@ -63,11 +66,11 @@ def test_accounts_do_not_depend_on_tasks_or_row_groups(tmp_path: Path, monkeypat
     many = tasks(tmp_path, 23)
     assert len(many) == 23
     one = replace(many[0], files=tuple(file for task in many for file in task.files))
-    monkeypatch.setattr(shards, "ROW_GROUP_ROWS", 5)
+    monkeypatch.setattr(storage, "ROW_GROUP_ROWS", 5)
     for name, some in (("many", many), ("one", [one])):
         for task in some:
             ingest.ingest_task(task, str(tmp_path / name / "work"))
-        ingest.publish_accounts(some, str(tmp_path / name / "work"), Tree(str(tmp_path / name)))
+        ingest.publish_accounts(some, str(tmp_path / name / "work"), Layout(str(tmp_path / name)))
     assert (tmp_path / "many" / INPUTS_PART).read_bytes() == (tmp_path / "one" / INPUTS_PART).read_bytes()
 
 
@@ -87,5 +90,5 @@ def test_records_that_no_reader_can_take_do_not_end_a_build(
     build(config, str(tmp_path / "out"), Engine(num_workers=1))
     assert [law for law in verify(str(tmp_path / "out")) if not law.holds] == []
     [file] = (tmp_path / "out" / "removed" / "stage=ingest").iterdir()
-    removed = [row["removed_text"] for row in shards.read_parquet(str(file)).to_pylist()]
+    removed = [row["removed_text"] for row in storage.read_parquet(str(file)).to_pylist()]
     assert {line + b"\n" for line in hostile[2:]} <= set(removed)

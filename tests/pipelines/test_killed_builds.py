@@ -18,18 +18,21 @@ from typing import Any
 import psutil
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 
 from finpile.build_state import BuildState, read_state
 from finpile.config import load_config
 from finpile.errors import InputError
-from finpile.tree import STAGES, Tree
+from finpile.layout import (
+    STAGES,
+    Layout,
+)
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 StartPython = Callable[..., subprocess.Popen[str]]
 Eventually = Callable[[Callable[[], Any]], Any]
-Members = Callable[[int], list[psutil.Process]]
+ClusterMembers = Callable[[int], list[psutil.Process]]
 PATIENCE_SECONDS = 300
 #: Longest wait before the kill; most stages of these small builds last longer with two workers.
 MAX_DELAY_SECONDS = 1.0
@@ -103,7 +106,7 @@ class Killer:
     def __init__(self, start: StartPython, eventually: Eventually, config: Path, out: Path) -> None:
         self._start = start
         self._eventually = eventually
-        self._command = ["-m", "finpile.cli", "build", config, "-o", out, "--workers", "2"]
+        self._command = ["-m", "finpile_cli", "build", config, "-o", out, "--workers", "2"]
         self._out = out
 
     def kill_in(self, stage: str, delay_seconds: float) -> bool:
@@ -235,7 +238,7 @@ def test_changed_build_killed_is_no_finished_build_and_ends_as_a_new_one(
     for operation in (4, 12, 20, 24, 28, 60, 100):
         assert forks.build(out, operation) == -signal.SIGKILL
         assert (out / "manifest.json").read_bytes() == manifest  # of the build before, until the new one is whole
-        was_whole.append((read_state(Tree(str(out))) or UNFINISHED).is_whole)
+        was_whole.append((read_state(Layout(str(out))) or UNFINISHED).is_whole)
         if was_whole[-1]:  # then it was killed before it touched what is published
             assert [law for law in verify(str(out)) if not law.holds] == []
         else:

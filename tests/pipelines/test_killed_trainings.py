@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.tokenizer import OUTPUTS
-from finpile_pipelines.tokenizer_folder import train_folder
+from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram.run import StepEvent
+from finpile_pipelines.unigram.tokenizer import OUTPUTS
+from finpile_pipelines.unigram.train_folder import train_folder
 
 from finpile.config import TokenizerConfig
 from finpile.report.documents import iter_texts
@@ -187,7 +187,7 @@ def test_killed_launcher_of_two_workers_leaves_what_goes_on(
 ) -> None:
     out = tmp_path / "out"
     settings = [word for key, value in SETTINGS.items() for word in (f"--{key.replace('_', '-')}", value)]
-    command = ["-m", "finpile.cli", "tokenizer", "train", docs, "-o", out, "--mode", mode, "--workers", 2, *settings]
+    command = ["-m", "finpile_cli", "tokenizer", "train", docs, "-o", out, "--mode", mode, "--workers", 2, *settings]
     process = start_python(*command)
     assert eventually(lambda: list((out / ".work" / "training" / "scratch").glob(name)) or process.poll() is not None)
     assert process.poll() is None, process.communicate()

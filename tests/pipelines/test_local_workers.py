@@ -18,16 +18,17 @@ import psutil
 import pytest
 from apache_beam.runners.worker.statesampler import DEFAULT_SAMPLING_PERIOD_MS, StateSampler
 from apache_beam.utils.counters import CounterFactory
-from finpile_pipelines import local
-from finpile_pipelines.engine import Engine, Gather, Tasks
-from finpile_pipelines.local import Progress
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import Progress
+from finpile_pipelines.runner import local
+from finpile_pipelines.runner.engine import Engine
 
-from finpile import shards
+from finpile import storage
 from finpile.errors import FinpileError, InputError, RunError
 
 PATIENCE_SECONDS = 120
 StartPython = Callable[..., subprocess.Popen[str]]
-Members = Callable[[int], list[psutil.Process]]
+ClusterMembers = Callable[[int], list[psutil.Process]]
 Eventually = Callable[[Callable[[], Any]], Any]
 
 #: Runs four tasks in two workers; the third does what it is told, in a worker. Prints the error's class and message.
@@ -85,7 +86,7 @@ def test_lost_worker_ends_the_run_and_leaves_no_process(
     deed: str,
     error: str | tuple[str, ...],
     start_python: StartPython,
-    members: Members,
+    members: ClusterMembers,
     eventually: Eventually,
     tmp_path: Path,
 ) -> None:
@@ -110,12 +111,12 @@ list(ingest._read_all(task, Made(add=None)))
 
 def test_worker_killed_under_the_command_is_one_message_and_exit_code_1(
     start_python: StartPython,
-    members: Members,
+    members: ClusterMembers,
     eventually: Eventually,
     write_corpus: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
-    command = ["-m", "finpile.cli", "build", write_corpus(tmp_path), "-o", tmp_path / "out", "--workers", "2"]
+    command = ["-m", "finpile_cli", "build", write_corpus(tmp_path), "-o", tmp_path / "out", "--workers", "2"]
     process = start_python(*command)
     workers = eventually(lambda: members(process.pid))
     workers[0].kill()
@@ -126,17 +127,17 @@ def test_worker_killed_under_the_command_is_one_message_and_exit_code_1(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(("num_others", "moment"), [(1, "nursery"), (3, "twice"), (3, "clean")])
+@pytest.mark.parametrize(("num_others", "moment"), [(1, "fork server"), (3, "twice"), (3, "clean")])
 def test_interrupted_command_says_so_in_one_line_and_leaves_no_process(
     num_others: int,
     moment: str,
     start_python: StartPython,
-    members: Members,
+    members: ClusterMembers,
     eventually: Eventually,
     write_corpus: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
-    command = ["-m", "finpile.cli", "build", write_corpus(tmp_path), "-o", tmp_path / "out", "--workers", "2"]
+    command = ["-m", "finpile_cli", "build", write_corpus(tmp_path), "-o", tmp_path / "out", "--workers", "2"]
     process = start_python(*command)
     assert eventually(lambda: len(members(process.pid)) >= num_others or process.poll() is not None)
     if moment == "clean":
@@ -154,7 +155,7 @@ def test_interrupted_command_says_so_in_one_line_and_leaves_no_process(
 
 
 def test_interrupted_launcher_does_not_wait_for_its_workers(
-    start_python: StartPython, members: Members, eventually: Eventually, tmp_path: Path
+    start_python: StartPython, members: ClusterMembers, eventually: Eventually, tmp_path: Path
 ) -> None:
     """Ctrl-C may reach it alone, and a task last for hours."""
     process = start_python("-c", SCRIPT, "import time; time.sleep(600)", tmp_path)
@@ -168,7 +169,7 @@ def test_interrupted_launcher_does_not_wait_for_its_workers(
 
 
 def test_killed_launcher_takes_its_workers_along_even_where_nobody_reaps_it(
-    start_python: StartPython, members: Members, eventually: Eventually, tmp_path: Path
+    start_python: StartPython, members: ClusterMembers, eventually: Eventually, tmp_path: Path
 ) -> None:
     process = start_python("-c", SCRIPT, "import time; time.sleep(600)", tmp_path)
     try:
@@ -194,7 +195,7 @@ def test_threads_of_one_process_work_at_once(eventually: Eventually, tmp_path: P
 
     Engine(num_workers=3, threads=True).run("meeting", construct)
     expected = [{"task": task, "met": True, "process": os.getpid()} for task in range(3)]
-    assert sorted(shards.read_json(str(tmp_path / "out.json")), key=lambda found: int(found["task"])) == expected
+    assert sorted(storage.read_json(str(tmp_path / "out.json")), key=lambda found: int(found["task"])) == expected
 
 
 def test_ends_of_bundles_wait_for_no_look_of_the_default_period(tmp_path: Path) -> None:
@@ -232,13 +233,13 @@ def test_failing_task_is_told_in_one_line_whatever_number_of_workers(
         assert "\n" not in str(error)
         if kind is KeyError:
             assert "KeyError" in str(error)  # whose own text is but the key
-    assert eventually(lambda: len(forked()) == 1)  # the nursery, which waits for the next pipeline
+    assert eventually(lambda: len(forked()) == 1)  # the fork_server, which waits for the next pipeline
 
 
 def forked() -> list[psutil.Process]:
-    """The nursery of this process, and its forks, which have its command line."""
+    """The fork_server of this process, and its forks, which have its command line."""
     living = [child for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
-    return [child for child in living if "finpile_pipelines.nursery" in child.cmdline()]
+    return [child for child in living if "finpile_pipelines.runner.fork_server" in child.cmdline()]
 
 
 #: Asks two pipelines for their workers' parent, kills that, and asks a third. Prints what they say.
@@ -260,16 +261,16 @@ def parent():
     return found
 
 first, second = parent(), parent()
-nursery = psutil.Process(first)
-while psutil.Process().children(recursive=True) != [nursery]:  # forks and their stand-ins end after the pipeline
+server = psutil.Process(first)
+while psutil.Process().children(recursive=True) != [server]:  # forks and their stand-ins end after the pipeline
     time.sleep(0.05)
-nursery.kill()
-nursery.wait()
+server.kill()
+server.wait()
 print(first == second, parent() != first)
 """
 
 
-def test_nursery_whose_launcher_was_killed_before_it_began_ends(
+def test_fork_server_whose_launcher_was_killed_before_it_began_ends(
     start_python: StartPython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its parent is another process by then; it held the output of the command open for ever."""
@@ -277,18 +278,18 @@ def test_nursery_whose_launcher_was_killed_before_it_began_ends(
     gone.communicate(timeout=PATIENCE_SECONDS)
     monkeypatch.chdir(tmp_path)  # a socket's path has 108 bytes at most
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind("nursery")
+        listener.bind("fork-server")
         listener.listen()
         number = listener.fileno()
-        command = [sys.executable, "-m", "finpile_pipelines.nursery", str(number), str(gone.pid)]
-        with subprocess.Popen(command, pass_fds=(number,)) as nursery:
+        command = [sys.executable, "-m", "finpile_pipelines.runner.fork_server", str(number), str(gone.pid)]
+        with subprocess.Popen(command, pass_fds=(number,)) as fork_server:
             try:
-                assert nursery.wait(PATIENCE_SECONDS) == 0
+                assert fork_server.wait(PATIENCE_SECONDS) == 0
             finally:
-                nursery.kill()
+                fork_server.kill()
 
 
-def test_pipelines_share_a_nursery_and_a_new_one_follows_one_that_was_killed(
+def test_pipelines_share_a_fork_server_and_a_new_one_follows_one_that_was_killed(
     start_python: StartPython, tmp_path: Path
 ) -> None:
     process = start_python("-c", NURSERY_SCRIPT, tmp_path)
@@ -355,7 +356,7 @@ def test_progress_reaches_the_watcher_while_tasks_run(num_workers: int, tmp_path
         import time
         from pathlib import Path
 
-        from finpile_pipelines.local import report_progress
+        from finpile_pipelines.progress import report_progress
 
         report_progress(task, 10 * task)
         waits = 0
@@ -369,6 +370,6 @@ def test_progress_reaches_the_watcher_while_tasks_run(num_workers: int, tmp_path
 
     Engine(num_workers=num_workers, watch=watch).run("counting", construct)
     assert Path(flag).exists()
-    assert [row["task"] for row in shards.read_json(str(tmp_path / "out.json"))] == [1, 2, 3]
+    assert [row["task"] for row in storage.read_json(str(tmp_path / "out.json"))] == [1, 2, 3]
     assert all(progress.memory_bytes > 0 for progress in seen)
     assert max(progress.num_documents for progress in seen) == 6

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from finpile.errors import ConfigError
+from finpile.layout import Layout
 from finpile.lock import hold
-from finpile.tree import Tree
 
 NUM_CONTENDERS = 300
 PATIENCE_SECONDS = 30
@@ -26,7 +26,7 @@ Eventually = Callable[[Callable[[], Any]], Any]
 CONTENDER = """
 import os, sys
 from finpile.errors import ConfigError
-from finpile.tree import Tree
+from finpile.layout import Layout
 from finpile.lock import hold
 
 out, rounds = sys.argv[1], int(sys.argv[2])
@@ -34,7 +34,7 @@ held = doubles = 0
 sys.stdin.readline()
 while held < rounds:
     try:
-        with hold(Tree(out), "build"):
+        with hold(Layout(out), "build"):
             held += 1
             try:
                 os.close(os.open(out + "/inside", os.O_CREAT | os.O_EXCL))
@@ -49,10 +49,10 @@ print(held, doubles)
 
 HOLDER = """
 import sys, time
-from finpile.tree import Tree
+from finpile.layout import Layout
 from finpile.lock import hold
 
-with hold(Tree(sys.argv[1]), "build"):
+with hold(Layout(sys.argv[1]), "build"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -68,7 +68,7 @@ def test_of_many_at_once_exactly_one_holds_the_lock(tmp_path: Path) -> None:
     def contend() -> None:
         begin.wait()
         try:
-            with hold(Tree(str(tmp_path)), "build"):
+            with hold(Layout(str(tmp_path)), "build"):
                 outcomes.append("held")
                 end.wait()
         except ConfigError:
@@ -101,14 +101,14 @@ def test_lock_of_a_killed_run_is_free_although_its_file_names_a_living_process(
     assert holder.stdout and holder.stdout.readline() == "held\n"
     with (
         pytest.raises(ConfigError, match=f"process {holder.pid} on {socket.gethostname()}"),
-        hold(Tree(str(tmp_path)), "build"),
+        hold(Layout(str(tmp_path)), "build"),
     ):
         pass
     os.kill(holder.pid, signal.SIGKILL)
     holder.communicate()
     lock = tmp_path / ".work" / "lock"
     lock.write_text(f"{socket.gethostname()} {os.getppid()}")  # the number was given to another process since
-    with hold(Tree(str(tmp_path)), "build"):
+    with hold(Layout(str(tmp_path)), "build"):
         assert lock.read_text() == f"{socket.gethostname()} {os.getpid()}"
     assert not lock.exists()
 
@@ -117,7 +117,7 @@ def test_lock_of_a_killed_run_is_free_although_its_file_names_a_living_process(
 def test_content_of_the_lock_decides_nothing(content: bytes, tmp_path: Path) -> None:
     (tmp_path / ".work").mkdir()
     (tmp_path / ".work" / "lock").write_bytes(content)
-    with hold(Tree(str(tmp_path)), "build"):
+    with hold(Layout(str(tmp_path)), "build"):
         pass
 
 
@@ -129,5 +129,5 @@ def test_lock_of_a_file_system_without_locks_is_not_held(monkeypatch: pytest.Mon
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", flock)
-    with hold(Tree(str(tmp_path)), "build"), hold(Tree(str(tmp_path)), "build"):
+    with hold(Layout(str(tmp_path)), "build"), hold(Layout(str(tmp_path)), "build"):
         pass

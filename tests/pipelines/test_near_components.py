@@ -11,15 +11,28 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from finpile_pipelines.components import EDGES_IN_MEMORY, Components, by_number, sum_outcomes, write_partition
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.exchange import Carrier, split_by_partition
-from finpile_pipelines.near import run_near
-from finpile_pipelines.shardrefs import ShardRef, shard_url
+from finpile_pipelines.dedup.connected_components import (
+    EDGES_IN_MEMORY,
+    ConnectedComponents,
+    by_number,
+    sum_outcomes,
+    write_partition,
+)
+from finpile_pipelines.dedup.near import run_near
+from finpile_pipelines.exchange.partition import (
+    Transport,
+    split_by_partition,
+)
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import (
+    ShardRef,
+    shard_url,
+)
 
-from finpile import shards
+from finpile import storage
 from finpile.config import CorpusConfig, DedupConfig, NearConfig, SourceConfig
-from finpile.dedup import clusters, components
+from finpile.dedup import components
+from finpile.dedup.near import clusters
 from finpile.document import DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
 
 _WORDS = [f"{first}{second}" for first in "abcdefgh" for second in "klmnopqrst"]
@@ -63,7 +76,7 @@ def write_shards(texts: list[str], num_shards: int, folder: str) -> list[ShardRe
             builder.append(RawDocument(locator=str(number), text=texts[number]))
         batch = builder.flush().select(DOCUMENT_SCHEMA.names)
         refs.append(ShardRef(index, 0, f"s{index:03d}"))
-        shards.write_ipc(shard_url(folder, refs[-1].name), DOCUMENT_SCHEMA, [batch.slice(0, 5), batch.slice(5)])
+        storage.write_ipc(shard_url(folder, refs[-1].name), DOCUMENT_SCHEMA, [batch.slice(0, 5), batch.slice(5)])
     return refs
 
 
@@ -72,11 +85,11 @@ def decide(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callab
     source = SourceConfig(name="News", dataset="FinPile", format="jsonl", paths=("x",))
     config = CorpusConfig(name="mini", sources=(source,), dedup=DedupConfig(near=_NEAR))
 
-    def run(carrier: Carrier, edges_in_memory: int, num_shards: int = 5) -> tuple[Path, dict[str, Any]]:
+    def run(transport: Transport, edges_in_memory: int, num_shards: int = 5) -> tuple[Path, dict[str, Any]]:
         folder = tmp_path_factory.mktemp("near")
         refs = write_shards(texts, num_shards, str(folder / "clean"))
         out = folder / "near"
-        engine = Engine(carrier=carrier)
+        engine = Engine(transport=transport)
         counts = run_near(engine, config, refs, str(folder / "clean"), (), str(out), edges_in_memory)
         return out, counts
 
@@ -98,11 +111,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("carrier", ["files", "shuffle"])
 def test_star_rounds_give_the_bytes_of_the_way_in_memory(
-    carrier: Carrier,
+    transport: Transport,
     decide: Callable[..., tuple[Path, dict[str, Any]]],
     in_memory: tuple[Path, dict[str, Any]],
 ) -> None:
-    folder, counts = decide(carrier, 0)
+    folder, counts = decide(transport, 0)
     assert (folder / "changed.json").exists()
     assert not (in_memory[0] / "changed.json").exists()  # else both went the same way
     assert counts == in_memory[1]
@@ -141,8 +154,8 @@ def test_counts_and_details_tell_of_large_buckets(in_memory: tuple[Path, dict[st
 
 @pytest.mark.parametrize("edges_in_memory", [0, EDGES_IN_MEMORY])
 def test_no_pairs_make_no_groups(edges_in_memory: int, tmp_path: Path) -> None:
-    assert Components(Engine(), str(tmp_path), 3).run(0, edges_in_memory) == 0
-    assert shards.list_files(str(tmp_path / "groups")) == []
+    assert ConnectedComponents(Engine(), str(tmp_path), 3).run(0, edges_in_memory) == 0
+    assert storage.list_files(str(tmp_path / "groups")) == []
 
 
 def test_rounds_over_exchanges_join_a_long_chain(tmp_path: Path) -> None:
@@ -153,7 +166,7 @@ def test_rounds_over_exchanges_join_a_long_chain(tmp_path: Path) -> None:
     pairs = pa.table(columns, schema=clusters.PAIR_SCHEMA)
     for partition, part in split_by_partition(pairs, by_number(pairs["a"].to_numpy(), 4)).items():
         write_partition(str(tmp_path / "pairs"), partition, part)
-    assert Components(Engine(), str(tmp_path), 4).run(len(ends), 0) == 300
+    assert ConnectedComponents(Engine(), str(tmp_path), 4).run(len(ends), 0) == 300
     found = [pq.ParquetFile(path).read() for path in sorted((tmp_path / "groups").iterdir())]
     assert len(found) == 4
     assert pa.concat_tables(found).equals(components(pairs))  # ranges in order make the whole in order

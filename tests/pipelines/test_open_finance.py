@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 from finpile_tokenizer import UnigramTokenizer
 from tokenizers import Tokenizer
 

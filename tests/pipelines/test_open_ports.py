@@ -11,10 +11,11 @@ import apache_beam as beam
 import psutil
 import pytest
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
-from finpile_pipelines.engine import Engine, Gather, Tasks
-from finpile_pipelines.local import Progress
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import Progress
+from finpile_pipelines.runner.engine import Engine
 
-from finpile import shards
+from finpile import storage
 from finpile.errors import RunError
 
 
@@ -57,7 +58,7 @@ def test_two_workers_listen_on_no_network_interface(tmp_path: Path) -> None:
         _ = pipeline | Tasks(range(4)) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
 
     Engine(num_workers=2, watch=watch).run("looking", construct)
-    told = shards.read_json(str(tmp_path / "out.json"))
+    told = storage.read_json(str(tmp_path / "out.json"))
     assert len({row["process"] for row in told} - {os.getpid()}) == 2
     assert [row["sockets"] for row in told] == [[]] * 4
     assert set().union(*seen) == set()
@@ -85,7 +86,7 @@ def test_every_server_that_beam_starts_is_among_those_replaced() -> None:
 
 
 def test_beam_that_binds_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from finpile_pipelines import sockets
+    from finpile_pipelines.runner import sockets
 
     sockets.serve_privately()
     server = worker_handlers.grpc.server(None)
@@ -99,7 +100,7 @@ def test_beam_that_binds_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_sockets_have_short_paths_whatever_the_temporary_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from finpile_pipelines import sockets
+    from finpile_pipelines.runner import sockets
 
     deep = tmp_path / ("long" * 30)
     deep.mkdir()

@@ -14,13 +14,19 @@ from typing import Any
 import pytest
 from finpile_pipelines import build as build_module
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.stages import StageEvent, StageRunner
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.stage_runner import (
+    StageEvent,
+    StageRunner,
+)
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError, RunError
+from finpile.layout import (
+    STAGES,
+    Layout,
+)
 from finpile.manifest import load_manifest
-from finpile.tree import STAGES, Tree
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -100,7 +106,7 @@ def test_unfinished_build_is_refused_to_another_one(
     with pytest.raises(ConfigError, match=r"holds the build 'mini'"):
         run(other, tmp_path / "out")
     with pytest.raises(InputError, match="no finished build: the build 'mini' is running, or was interrupted"):
-        load_manifest(Tree(str(tmp_path / "out")))
+        load_manifest(Layout(str(tmp_path / "out")))
     assert run(corpus, tmp_path / "out") == list(STAGES[1:])
 
 
@@ -162,7 +168,7 @@ def test_garbage_in_the_manifest_or_the_state_is_written_anew(
     assert run(corpus, out) == []
     assert snapshot(out) == before
     assert json.loads((out / "manifest.json").read_bytes()) == manifest
-    load_manifest(Tree(str(out)))
+    load_manifest(Layout(str(out)))
 
 
 @pytest.mark.parametrize("data", GARBAGE[:3], ids=lambda data: repr(data[:9]))

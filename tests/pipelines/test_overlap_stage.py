@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from finpile_pipelines.build import Sizes, build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.tree import read_published
+from finpile.layout import read_published
 from finpile.verify import verify
 
 WORDS = (
@@ -128,7 +128,7 @@ def test_ledger_names_the_training_document(built: tuple[Path, Path, dict[str, A
 @pytest.mark.parametrize(
     ("engine", "shard_bytes"),
     [
-        (Engine(carrier="shuffle"), 1 << 24),
+        (Engine(transport="shuffle"), 1 << 24),
         (Engine(), 1 << 11),
         (Engine(num_workers=2), 1 << 13),
         (Engine(num_workers=3, threads=True), 1 << 11),

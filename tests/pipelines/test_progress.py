@@ -18,21 +18,26 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from finpile_pipelines import shares
+from finpile_pipelines import progress
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine, Gather, Tasks
-from finpile_pipelines.local import Progress
-from finpile_pipelines.shares import counted, report_part, shares_of
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import (
+    Progress,
+    counted,
+    report_part,
+    shares_of,
+)
+from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram import split_merge
 from finpile_pipelines.unigram.counting import Chunk
 from finpile_tokenizer import UnigramTrainer, count_pretokens
 from finpile_tokenizer.training_state import TrainingState
 
-from finpile import shards
+from finpile import storage
 from finpile.config import SourceConfig, load_config
+from finpile.layout import STAGES
 from finpile.sources.base import list_inputs
 from finpile.sources.reading import read_file
-from finpile.tree import STAGES
 
 _NEAR = {"bands": 32, "rows": 8, "numbers": "any"}
 _DEDUP = {"exact": True, "near": _NEAR, "substring": {"min_length": 20, "rounds": 2}}
@@ -43,7 +48,7 @@ _HELDOUT = {"after": date(2022, 7, 31), "undated": "train", "overlap": {"min_len
 def reported(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The shares that tasks of this process report."""
     found: list[float] = []
-    monkeypatch.setattr(shares, "report_progress", lambda documents, size, share: found.append(share))
+    monkeypatch.setattr(progress, "report_progress", lambda documents, size, share: found.append(share))
     return found
 
 
@@ -116,7 +121,7 @@ def test_share_grows_task_by_task_from_all_workers(num_workers: int, tmp_path: P
     def work(folder: Path) -> dict[str, int]:
         import time
 
-        from finpile_pipelines.shares import report_part
+        from finpile_pipelines.progress import report_part
 
         report_part(0.5, "half of it")
         waits = 0
@@ -130,7 +135,7 @@ def test_share_grows_task_by_task_from_all_workers(num_workers: int, tmp_path: P
 
     url = str(tmp_path / "out.json")
     Engine(num_workers=num_workers, watch=watch).part(0.2, 0.6).run("counting", construct)
-    assert all(row["waits"] < 3000 for row in shards.read_json(url))
+    assert all(row["waits"] < 3000 for row in storage.read_json(url))
     assert all(before.pass_share <= after.pass_share for before, after in pairwise(seen))
     assert seen[-1].pass_share == 1.0
     assert all(progress.share == pytest.approx(0.2 + 0.4 * progress.pass_share) for progress in seen)
@@ -147,10 +152,10 @@ class Watched:
         self.seen: list[tuple[str, Progress]] = []
         self.sums: defaultdict[str, list[float]] = defaultdict(list)
         self._run = Engine.run
-        self._report = shares.report_progress
+        self._report = progress.report_progress
         self._running = ""
         monkeypatch.setattr(Engine, "run", lambda engine, label, construct: self._named(engine, label, construct))
-        monkeypatch.setattr(shares, "report_progress", self._add)
+        monkeypatch.setattr(progress, "report_progress", self._add)
 
     def watch(self, label: str, progress: Progress) -> None:
         self.seen.append((label, progress))

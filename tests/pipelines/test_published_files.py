@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from finpile_pipelines.build import StageEvent, build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.verify import verify

@@ -16,10 +16,13 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from finpile import shards
+from finpile import storage
 from finpile.document import PUBLISHED_SCHEMA
+from finpile.layout import (
+    document_part,
+    read_published,
+)
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
-from finpile.tree import document_part, read_published
 
 Rows = list[dict[str, Any]]
 
@@ -85,6 +88,6 @@ def test_no_name_of_a_source_breaks_a_reader(tmp_path: Path, reader: Callable[[P
     row |= {"timestamp_origin": "none", "num_copies": 1, "split": "train"}
     for name in names:
         url = str(tmp_path / "out" / document_part(name, name, 0, 1))
-        shards.write_parquet(url, pa.Table.from_pylist([row], schema=PUBLISHED_SCHEMA))
+        storage.write_parquet(url, pa.Table.from_pylist([row], schema=PUBLISHED_SCHEMA))
     found = reader(tmp_path / "out" / "documents")
     assert sorted((str(row["dataset"]), str(row["source"])) for row in found) == sorted(zip(names, names, strict=True))

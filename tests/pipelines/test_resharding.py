@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import zstandard
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
-from finpile.tree import read_published
+from finpile.layout import read_published
 from finpile.verify import verify
 
 Record = dict[str, Any]

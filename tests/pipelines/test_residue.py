@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 from finpile_pipelines.build import Sizes, build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import RunError
+from finpile.history import tell
+from finpile.layout import read_published
 from finpile.ledger import restore
 from finpile.report.summary import source_rows
-from finpile.story import tell
-from finpile.tree import read_published
 from finpile.verify import verify
 
 Record = dict[str, Any]
@@ -171,7 +171,7 @@ def test_min_chars_is_the_least_that_stays(
 @pytest.mark.parametrize(
     ("shard_bytes", "engine"),
     [
-        (100, Engine(carrier="shuffle", num_workers=3, threads=True)),
+        (100, Engine(transport="shuffle", num_workers=3, threads=True)),
         pytest.param(150, Engine(), marks=pytest.mark.slow),
         pytest.param(100, Engine(num_workers=2), marks=pytest.mark.slow),
     ],

@@ -7,13 +7,24 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from finpile_pipelines.decisions import DECISION_SCHEMA, read_decisions, write_decisions
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.exchange import Carrier, split_by_partition
-from finpile_pipelines.resolve import MOST_REDIRECTS, read_copies, run_resolve
-from finpile_pipelines.shardrefs import ShardRef
+from finpile_pipelines.dedup.duplicate_chains import (
+    MOST_REDIRECTS,
+    read_copies,
+    run_resolve,
+)
+from finpile_pipelines.dedup.removals import (
+    REMOVAL_SCHEMA,
+    read_removals,
+    write_removals,
+)
+from finpile_pipelines.exchange.partition import (
+    Transport,
+    split_by_partition,
+)
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import ShardRef
 
-from finpile.tree import COPY_STAGES
+from finpile.layout import COPY_STAGES
 
 Place = tuple[int, int]
 
@@ -28,7 +39,7 @@ def decide(folder: Path, stage: str, copies: dict[Place, Place | None]) -> str:
     """Writes a stage's decisions: what goes, and for whose sake."""
     rows = [
         {
-            **dict.fromkeys(DECISION_SCHEMA.names),
+            **dict.fromkeys(REMOVAL_SCHEMA.names),
             "shard": shard,
             "row": row,
             "id": name((shard, row)),
@@ -41,9 +52,9 @@ def decide(folder: Path, stage: str, copies: dict[Place, Place | None]) -> str:
         }
         for (shard, row), kept in copies.items()
     ]
-    table = pa.Table.from_pylist(rows, schema=DECISION_SCHEMA)
+    table = pa.Table.from_pylist(rows, schema=REMOVAL_SCHEMA)
     for shard, part in split_by_partition(table, table["shard"].to_numpy()).items():
-        write_decisions(str(folder / stage), shard, part)
+        write_removals(str(folder / stage), shard, part)
     return str(folder / stage)
 
 
@@ -63,20 +74,20 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Pla
     return found, [decide(folder, stage, copies) for stage, copies in found.items()]
 
 
-def resolved(found: list[str], folder: Path, carrier: Carrier, in_memory: int) -> dict[str, bytes]:
+def resolved(found: list[str], folder: Path, transport: Transport, in_memory: int) -> dict[str, bytes]:
     refs = [ShardRef(index, 0, f"s{index}") for index in range(_NUM_SHARDS)]
-    run_resolve(Engine(carrier=carrier), refs, found, str(folder), 150, in_memory)
+    run_resolve(Engine(transport=transport), refs, found, str(folder), 150, in_memory)
     files = sorted(path for part in ("decisions", "copies") for path in (folder / part).iterdir())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize("carrier", ["files", "shuffle"])
 def test_a_pipeline_writes_what_the_launcher_writes(
-    carrier: Carrier, stages: tuple[dict[str, dict[Place, Place | None]], list[str]], tmp_path: Path
+    transport: Transport, stages: tuple[dict[str, dict[Place, Place | None]], list[str]], tmp_path: Path
 ) -> None:
-    found = resolved(stages[1], tmp_path / "pipeline", carrier, 149)
+    found = resolved(stages[1], tmp_path / "pipeline", transport, 149)
     assert (tmp_path / "pipeline" / "decisions.json").exists()
-    assert found == resolved(stages[1], tmp_path / "here", carrier, 150)
+    assert found == resolved(stages[1], tmp_path / "here", transport, 150)
     assert not (tmp_path / "here" / "decisions.json").exists()  # else both went the same way
 
 
@@ -100,7 +111,7 @@ def test_copies_are_passed_on_and_counted(
             if kept and stage in COPY_STAGES:
                 counts[kept] = counts.get(kept, 0) + 1
     assert max(num_redirects) == MOST_REDIRECTS
-    rows = [row for shard in range(_NUM_SHARDS) for row in read_decisions(str(tmp_path), shard).to_pylist()]
+    rows = [row for shard in range(_NUM_SHARDS) for row in read_removals(str(tmp_path), shard).to_pylist()]
     assert len(rows) == 150
     assert {row["id"]: row["duplicate_of"] for row in rows} == {
         name(place): name(kept) if kept else None for place, kept in expected.items()

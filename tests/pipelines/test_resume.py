@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.stages import StageEvent
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
-from finpile.tree import STAGES
+from finpile.layout import STAGES
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -60,13 +60,13 @@ def copied(corpus: Path, built: Path, tmp_path: Path) -> tuple[Path, Path]:
 def test_second_run_finds_all_and_leaves_every_byte(corpus: Path, built: Path, snapshot: Snapshot) -> None:
     before, manifest = snapshot(built), (built / "manifest.json").read_bytes()
     assert run(corpus, built) == []
-    assert run(corpus, built, Engine(num_workers=2, carrier="shuffle")) == []
+    assert run(corpus, built, Engine(num_workers=2, transport="shuffle")) == []
     assert snapshot(built) == before
     assert (built / "manifest.json").read_bytes() == manifest
 
 
 def test_command_says_that_all_was_done(corpus: Path, built: Path, start_python: StartPython) -> None:
-    process = start_python("-m", "finpile.cli", "build", corpus, "-o", built)
+    process = start_python("-m", "finpile_cli", "build", corpus, "-o", built)
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, err
     assert "all stages were done before; nothing to do" in out
@@ -187,7 +187,7 @@ def test_two_builds_at_once_are_refused(
     corpus: Path, built: Path, start_python: StartPython, eventually: Callable[..., Any], tmp_path: Path
 ) -> None:
     lock = tmp_path / "out" / ".work" / "lock"
-    process = start_python("-m", "finpile.cli", "build", corpus, "-o", tmp_path / "out", "--workers", "1")
+    process = start_python("-m", "finpile_cli", "build", corpus, "-o", tmp_path / "out", "--workers", "1")
     try:
         assert eventually(lambda: lock.exists() and lock.read_text())
         with pytest.raises(ConfigError, match=f"process {process.pid}"):

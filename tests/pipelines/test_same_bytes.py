@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.build import Sizes, build
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.publish import plan_parts
+from finpile_pipelines.corpus.split import plan_parts
+from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import CorpusConfig, load_config
 
@@ -64,7 +64,7 @@ def test_shards_carrier_and_order_of_files_do_not_show(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     """All at once; where this fails, the slow tests below say which of them shows."""
-    build(listed_backwards(config), str(tmp_path / "out"), Engine(carrier="shuffle"), sizes=Sizes(shard_bytes=20_000))
+    build(listed_backwards(config), str(tmp_path / "out"), Engine(transport="shuffle"), sizes=Sizes(shard_bytes=20_000))
     shards = list((tmp_path / "out" / ".work" / "ingest" / "documents").iterdir())
     assert len(shards) > 2 * len(list((sample_build / ".work" / "ingest" / "documents").iterdir()))
     assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
@@ -93,7 +93,7 @@ def test_size_of_shards_does_not_show(
 def test_carrier_does_not_show(
     num_workers: int, config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
-    build(config, str(tmp_path / "out"), Engine(num_workers=num_workers, carrier="shuffle"))
+    build(config, str(tmp_path / "out"), Engine(num_workers=num_workers, transport="shuffle"))
     assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
 
 
@@ -115,7 +115,7 @@ def test_hash_seed_does_not_show(
     start_python: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
 ) -> None:
-    command = ["-m", "finpile.cli", "build", sample_config, "-o", tmp_path / "out", "--workers", "1"]
+    command = ["-m", "finpile_cli", "build", sample_config, "-o", tmp_path / "out", "--workers", "1"]
     process = start_python(*command, PYTHONHASHSEED=seed, TZ="Pacific/Auckland", LC_ALL="C")
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, err

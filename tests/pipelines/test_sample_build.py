@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 import pytest
 import tokenizers
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 from finpile_tokenizer import END_OF_TEXT, UnigramTokenizer
 
 from finpile.config import load_config
 from finpile.document import document_id
-from finpile.tree import read_published
+from finpile.layout import read_published
 from finpile.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,9 +129,9 @@ def test_documents_are_held_out_by_day_and_undated_ones_are_trained_on(found: Fo
 
 
 def test_every_law_holds(sample_build: Path) -> None:
-    laws = verify(str(sample_build))
-    assert len(laws) > 1
-    assert [law for law in laws if not law.holds] == []
+    checks = verify(str(sample_build))
+    assert len(checks) > 1
+    assert [law for law in checks if not law.holds] == []
 
 
 def test_copies_count_documents_and_the_duplicates_removed_for_them(found: Found) -> None:

@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import Sizes, build
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.round_trip import by_hash
-from finpile_pipelines.shardrefs import ShardRef
+from finpile_pipelines.dedup.request_reply import by_hash
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import ShardRef
 
 from finpile.config import SubstringConfig, load_config
-from finpile.dedup import substrings
-from finpile.dedup.substring_texts import Texts
+from finpile.dedup.substring import repeats
+from finpile.dedup.substring.texts import Texts
 from finpile.errors import RunError
+from finpile.layout import read_published
 from finpile.ledger import restore
 from finpile.tokens.tokenizer_files import load_tokenizer
-from finpile.tree import read_published
 from finpile.verify import verify
 
 Record = dict[str, Any]
@@ -189,7 +189,7 @@ def left_by(out: Path) -> dict[bytes, bytes]:
     kept = {row["id"]: row["text"].encode() for row in rows_of(out / "documents")}
     ledger = rows_of(out / "removed")
     whole = {row["id"]: row["removed_text"] for row in ledger if row["start"] is None}
-    again = [row for row in ledger if row["start"] is None and row["reason"] == substrings.DUPLICATE]
+    again = [row for row in ledger if row["start"] is None and row["reason"] == repeats.DUPLICATE]
     assert all(kept[row["duplicate_of"]] == row["removed_text"] for row in again)
     assert not kept.keys() & whole.keys()
     spans: dict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
@@ -300,7 +300,7 @@ def test_partitions_of_minimizers_are_about_as_large_as_each_other(scope: str) -
     """The smallest of many hashes is a small number: taken as they are, nearly all would fall into one partition."""
     draw = random.Random(7)
     texts = pa.array(["".join(draw.choices(_LETTERS, k=4000)) for _ in range(500)], pa.large_string())
-    rows = substrings.minimizers(Texts.of_bytes(texts), SubstringConfig(min_length=200), scope, 0)
+    rows = repeats.minimizers(Texts.of_bytes(texts), SubstringConfig(min_length=200), scope, 0)
     sizes = [part.num_rows for part in by_hash(ShardRef(0, 0, "a"), rows, 25).tables.values()]
     assert len(sizes) == 25
     assert max(sizes) < 1.2 * rows.num_rows / 25
@@ -316,14 +316,14 @@ def num_shards(out: Path) -> int:
 @pytest.mark.parametrize(
     ("shard_bytes", "shards", "engine"),
     [
-        (275, 17, Engine(carrier="shuffle")),
+        (275, 17, Engine(transport="shuffle")),
         (2_500, 3, Engine()),
         (275, 17, Engine(num_workers=3, threads=True)),
         *(
-            pytest.param(shard_bytes, shards, Engine(num_workers=workers, carrier=carrier), marks=pytest.mark.slow)
+            pytest.param(shard_bytes, shards, Engine(num_workers=workers, transport=transport), marks=pytest.mark.slow)
             for shard_bytes, shards in ((275, 17), (2_500, 3), (1 << 20, 1))
             for workers in (1, 2)
-            for carrier in ("files", "shuffle")
+            for transport in ("files", "shuffle")
         ),
     ],
 )

@@ -19,9 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.tokenizer import OUTPUTS
-from finpile_pipelines.tokenizer_folder import train_folder
+from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram import partitions as partitions_module
 from finpile_pipelines.unigram.counting import chunk_url, count_texts, read_counts
 from finpile_pipelines.unigram.partitioned_text import PartitionedText, write_lattices
@@ -30,6 +28,8 @@ from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.seeds import find_all_seeds
 from finpile_pipelines.unigram.split_merge import read_model
 from finpile_pipelines.unigram.texts import find_files, measure_texts
+from finpile_pipelines.unigram.tokenizer import OUTPUTS
+from finpile_pipelines.unigram.train_folder import train_folder
 from finpile_pipelines.unigram.whole_text import NUM_REFIT_UPDATES, train_globally
 from finpile_tokenizer import PretokenCounts, UnigramTokenizer, UnigramTrainer, count_pretokens
 from finpile_tokenizer.em import LEAST_EXPECTED
@@ -108,7 +108,7 @@ def test_files_their_order_and_the_carrier_do_not_show(
 ) -> None:
     shuffled = random.Random(8).sample(documents, len(documents))
     docs = write_files(tmp_path / "docs", shuffled, num_files=3)
-    assert_same(trained(docs, tmp_path / "out", mode, Engine(carrier="shuffle")), outputs_of(place / mode))
+    assert_same(trained(docs, tmp_path / "out", mode, Engine(transport="shuffle")), outputs_of(place / mode))
 
 
 def test_file_system_does_not_show(place: Path) -> None:
@@ -131,8 +131,8 @@ def test_file_system_does_not_show(place: Path) -> None:
         pytest.param("refit", "shuffle", marks=pytest.mark.slow),
     ],
 )
-def test_two_workers_write_what_one_writes(mode: str, carrier: Any, place: Path, tmp_path: Path) -> None:
-    found = trained(place / "docs", tmp_path / "out", mode, Engine(num_workers=2, carrier=carrier))
+def test_two_workers_write_what_one_writes(mode: str, transport: Any, place: Path, tmp_path: Path) -> None:
+    found = trained(place / "docs", tmp_path / "out", mode, Engine(num_workers=2, transport=transport))
     assert_same(found, outputs_of(place / mode))
 
 
@@ -143,7 +143,7 @@ def test_two_workers_share_several_partitions(
 ) -> None:
     monkeypatch.setattr(partitions_module, "PARTITION_BYTES", 10_000)
     one = trained(place / "docs", tmp_path / "one", mode)
-    assert_same(trained(place / "docs", tmp_path / "two", mode, Engine(num_workers=2, carrier="shuffle")), one)
+    assert_same(trained(place / "docs", tmp_path / "two", mode, Engine(num_workers=2, transport="shuffle")), one)
 
 
 def test_refit_does_not_depend_on_partitions(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Training of the Unigram tokenizer as Beam pipelines; `finpile_pipelines.tokenizer` puts them together.
+"""Training of the Unigram tokenizer as Beam pipelines; `finpile_pipelines.unigram.tokenizer` puts them together.
 
 texts             what is trained on: files, domains, chunks
 counting          texts to the pretoken counts of each chunk

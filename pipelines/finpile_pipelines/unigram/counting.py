@@ -13,13 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from finpile_tokenizer import PretokenCounts, count_pretokens
 
-from finpile import shards
+from finpile import storage
 from finpile.dedup import exact
-from finpile_pipelines.dedup import digest_bits
-from finpile_pipelines.engine import Tasks
-from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
-from finpile_pipelines.local import report_progress
-from finpile_pipelines.shares import report_part
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    by_range,
+    digest_bits,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Tasks
+from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.texts import Domain, Label, TextFile, TrainingTexts
 
@@ -71,7 +75,7 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
         }
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByChunk", 0.2 / len(labels))
+        exchange = ExchangeByPartition(run.engine.exchange_transport, run.exchange_folder, "ByChunk", 0.2 / len(labels))
         tasks = Tasks(enumerate(zip(texts.files, sizes, strict=True)), 0.8, sizes)
         counted = pipeline | tasks | "Count" >> beam.FlatMap(_count_file, domains)
         return counted | exchange | "Write" >> beam.Map(write)
@@ -83,7 +87,7 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
 
 def chunk_url(folder: str, number: int) -> str:
     """Where a chunk's counts are."""
-    return shards.join(folder, "counts", f"{number:06d}.parquet")
+    return storage.join(folder, "counts", f"{number:06d}.parquet")
 
 
 def counts_table(counts: PretokenCounts) -> pa.Table:
@@ -102,12 +106,12 @@ def merge_counts(table: pa.Table) -> PretokenCounts:
 
 def write_counts(url: str, counts: PretokenCounts) -> None:
     """Writes a Parquet file."""
-    shards.write_parquet(url, counts_table(counts))
+    storage.write_parquet(url, counts_table(counts))
 
 
 def read_counts(url: str) -> PretokenCounts:
     """What `write_counts` wrote."""
-    table = shards.read_parquet(url)
+    table = storage.read_parquet(url)
     return PretokenCounts(
         pretokens=table["pretoken"].combine_chunks().cast(pa.large_binary()),
         frequencies=own_array(table["frequency"]),
@@ -120,7 +124,7 @@ def own_array(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return numbers
 
 
-def _count_file(task: tuple[int, tuple[TextFile, int]], domains: Mapping[Label, Domain]) -> Iterator[Parcels]:
+def _count_file(task: tuple[int, tuple[TextFile, int]], domains: Mapping[Label, Domain]) -> Iterator[PartitionedTables]:
     """The pretoken counts of one file's texts, for each chunk that they belong to, block by block."""
     number, (file, size_bytes) = task
     done = 0
@@ -135,7 +139,9 @@ def _count_file(task: tuple[int, tuple[TextFile, int]], domains: Mapping[Label, 
         report_progress(table.num_rows, table["text"].nbytes)
         done += table["text"].nbytes
         report_part(done / max(size_bytes, done))
-        yield Parcels(f"{number:06d}-{block:06d}", {name: part for name, part in counts.items() if part.num_rows})
+        yield PartitionedTables(
+            f"{number:06d}-{block:06d}", {name: part for name, part in counts.items() if part.num_rows}
+        )
 
 
 def _blocks(file: TextFile) -> Iterator[tuple[Label, Sequence[pa.Array]]]:

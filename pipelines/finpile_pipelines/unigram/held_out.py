@@ -11,11 +11,12 @@ from typing import Any
 import apache_beam as beam
 import pyarrow.compute as pc
 
-from finpile import shards
+from finpile import storage
 from finpile.errors import InputError
 from finpile.tokens.tokenizer_files import load_tokenizer
-from finpile_pipelines.engine import Engine, Gather, Tasks
-from finpile_pipelines.local import report_progress
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram.texts import Label, TextFile
 
 
@@ -37,16 +38,16 @@ def evaluate(engine: Engine, files: Sequence[TextFile], tokenizer_url: str, fold
 
     Raises: InputError where the files hold no text.
     """
-    url = shards.join(folder, "held_out.json")
+    url = storage.join(folder, "held_out.json")
 
     def construct(pipeline: beam.Pipeline) -> None:
         _ = pipeline | Tasks(files) | "Evaluate" >> beam.FlatMap(_evaluate_file, tokenizer_url) | Gather(url)
 
     engine.run("tokenizer: held out", construct)
     by_label: defaultdict[Label, list[dict[str, Any]]] = defaultdict(list)
-    for row in shards.read_json(url):
+    for row in storage.read_json(url):
         by_label[row["dataset"], row["source"]].append(row)
-    shards.remove_tree(url)
+    storage.remove_tree(url)
     domains = {label: rows for label, rows in sorted(by_label.items()) if sum(row["bytes"] for row in rows)}
     if not domains:
         raise InputError("the held-out files hold no text (of a build, held-out documents are read): name others")

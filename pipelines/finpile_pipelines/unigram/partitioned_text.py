@@ -21,9 +21,9 @@ from finpile_tokenizer.lattice import Lattices, find_lattices
 from finpile_tokenizer.prune import best_path_counts, removal_losses
 from finpile_tokenizer.training_state import TrainingState
 
-from finpile import shards
-from finpile_pipelines.engine import Tasks
-from finpile_pipelines.local import report_progress
+from finpile import storage
+from finpile_pipelines.exchange.tasks import Tasks
+from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.counting import own_array, read_counts
 from finpile_pipelines.unigram.partitions import Partition, partition_url
 from finpile_pipelines.unigram.run import StepEvent, TrainingRun
@@ -38,15 +38,15 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
     """Finds the lattices of each partition over `pieces`, once for the whole training."""
     folder, pieces_url = run.folder, run.url("pieces.parquet")
     narrow, num_threads = run.narrowed(len(partitions))
-    shards.write_parquet(pieces_url, pa.table({"piece": pieces}))
+    storage.write_parquet(pieces_url, pa.table({"piece": pieces}))
 
     def find(partition: Partition) -> dict[str, Any]:
-        all_pieces = shards.read_parquet(pieces_url)["piece"].combine_chunks()
+        all_pieces = storage.read_parquet(pieces_url)["piece"].combine_chunks()
         counts = read_counts(partition_url(folder, partition.number))
         lattices = find_lattices(counts, all_pieces, num_threads)
         heads = pa.LargeListArray.from_arrays(pa.array(lattices.offsets), pa.array(lattices.heads))
         batch = pa.record_batch([heads, pa.array(lattices.frequencies)], schema=_LATTICE_SCHEMA)
-        shards.write_ipc(_lattices_url(folder, partition.number), _LATTICE_SCHEMA, [batch])
+        storage.write_ipc(_lattices_url(folder, partition.number), _LATTICE_SCHEMA, [batch])
         report_progress(0, partition.num_bytes)
         return {"number": partition.number}
 
@@ -58,7 +58,7 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
 
 
 def _read_lattices(folder: str, number: int, links: npt.NDArray[np.int32]) -> Lattices:
-    (batch,) = shards.read_ipc(_lattices_url(folder, number))
+    (batch,) = storage.read_ipc(_lattices_url(folder, number))
     heads = batch["heads"]
     return Lattices(
         offsets=own_array(heads.offsets),
@@ -69,7 +69,7 @@ def _read_lattices(folder: str, number: int, links: npt.NDArray[np.int32]) -> La
 
 
 def _lattices_url(folder: str, number: int) -> str:
-    return shards.join(folder, "lattices", f"{number:06d}.arrow")
+    return storage.join(folder, "lattices", f"{number:06d}.arrow")
 
 
 class PartitionedText:
@@ -93,7 +93,7 @@ class PartitionedText:
         self._num_steps = 0
         self._numbers = np.arange(len(pieces))
         self._lattices, self._places = _own_lattices(pieces)
-        shards.write_parquet(run.url("links.parquet"), pa.table({"link": self._lattices.links}))
+        storage.write_parquet(run.url("links.parquet"), pa.table({"link": self._lattices.links}))
 
     def expectation(self, state: TrainingState) -> Expectation:
         """See `TrainingText`."""
@@ -113,7 +113,7 @@ class PartitionedText:
         """The counts of the state's pieces, and the log likelihood of all text where that was the question."""
         run, state_url, sum_url = self._run, self._run.url("state.parquet"), self._run.url("sum.parquet")
         run.listen(StepEvent(question, "running"))
-        shards.write_parquet(state_url, pa.table({"number": state.numbers, "log_prob": state.log_probs}))
+        storage.write_parquet(state_url, pa.table({"number": state.numbers, "log_prob": state.log_probs}))
         narrow, num_threads = run.narrowed(len(self._partitions))
         engine = narrow.engine.part(*self._work_of_step(state))
         answer = _Answering(question, run.folder, state_url, scale_for(self.num_bytes), num_threads)
@@ -124,7 +124,7 @@ class PartitionedText:
             _ = answers | beam.CombineGlobally(AddAnswers()) | "Write" >> beam.Map(_write_sum, sum_url)
 
         engine.run(f"tokenizer: {question}", construct)
-        table = shards.read_parquet(sum_url)
+        table = storage.read_parquet(sum_url)
         return own_array(table["count"]), float(table.schema.metadata[_LOG_LIKELIHOOD])
 
     def _work_of_step(self, state: TrainingState) -> tuple[float, float]:
@@ -148,8 +148,8 @@ class _Answering(beam.DoFn):
         self._num_threads = num_threads
 
     def process(self, partition: Partition) -> Iterable[_Answer]:
-        links = own_array(shards.read_parquet(shards.join(self._folder, "links.parquet"))["link"])
-        state = shards.read_parquet(self._state_url)
+        links = own_array(storage.read_parquet(storage.join(self._folder, "links.parquet"))["link"])
+        state = storage.read_parquet(self._state_url)
         kept = np.zeros(len(links), np.bool_)
         kept[state["number"].to_numpy()] = True
         log_probs = own_array(state["log_prob"])
@@ -186,7 +186,7 @@ class AddAnswers(beam.CombineFn):
 
 def _write_sum(total: tuple[float, Int64s], url: str) -> None:
     metadata = {_LOG_LIKELIHOOD: repr(total[0]).encode()}
-    shards.write_parquet(url, pa.table({"count": total[1]}).replace_schema_metadata(metadata))
+    storage.write_parquet(url, pa.table({"count": total[1]}).replace_schema_metadata(metadata))
 
 
 def _own_lattices(pieces: pa.LargeBinaryArray) -> tuple[Lattices, Int64s]:

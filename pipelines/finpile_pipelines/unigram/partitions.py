@@ -10,9 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 from finpile_tokenizer import MAX_PRETOKEN_BYTES
 
-from finpile import shards
-from finpile_pipelines.engine import Tasks
-from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
+from finpile import storage
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    by_range,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.unigram.counting import Chunk, chunk_url, counts_table, merge_counts, read_counts, write_counts
 from finpile_pipelines.unigram.run import TrainingRun
 
@@ -45,10 +50,10 @@ def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partitio
     total = num_partitions(sum(chunk.num_bytes for chunk in chunks))
     folder = run.folder
 
-    def send(chunk: Chunk) -> Parcels:
+    def send(chunk: Chunk) -> PartitionedTables:
         table = counts_table(read_counts(chunk_url(folder, chunk.number)))
         parts = split_by_partition(table, by_range(hash_strings(table["pretoken"]), total))
-        return Parcels(f"{chunk.number:06d}", parts)
+        return PartitionedTables(f"{chunk.number:06d}", parts)
 
     def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
         counts = merge_counts(group[1])
@@ -56,7 +61,7 @@ def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partitio
         return {"number": group[0], "num_bytes": counts.num_bytes}
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByPretoken", 0.5 / total)
+        exchange = ExchangeByPartition(run.engine.exchange_transport, run.exchange_folder, "ByPretoken", 0.5 / total)
         tasks = Tasks(chunks, 0.5, [chunk.num_bytes for chunk in chunks])
         return pipeline | tasks | "Send" >> beam.Map(send) | exchange | "Write" >> beam.Map(write)
 
@@ -66,7 +71,7 @@ def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partitio
 
 def partition_url(folder: str, number: int) -> str:
     """Where a partition's counts are."""
-    return shards.join(folder, "partitions", f"{number:06d}.parquet")
+    return storage.join(folder, "partitions", f"{number:06d}.parquet")
 
 
 def hash_strings(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:

@@ -9,9 +9,10 @@ from typing import Any
 
 import apache_beam as beam
 
-from finpile import shards
+from finpile import storage
 from finpile.config import TokenizerConfig
-from finpile_pipelines.engine import Engine, Gather
+from finpile_pipelines.exchange.tasks import Gather
+from finpile_pipelines.runner.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class TrainingRun:
 
     def url(self, *names: str) -> str:
         """A path below the run's folder."""
-        return shards.join(self.folder, *names)
+        return storage.join(self.folder, *names)
 
     def parts(self, *works: float) -> list[TrainingRun]:
         """The run for each of a sequence of steps, by their work: see `Engine.parts`."""
@@ -61,7 +62,7 @@ class TrainingRun:
         That file is written after all that the tasks write, so it says that they are there.
         """
         url = self.url(f"{name}.json")
-        is_done = shards.exists(url)
+        is_done = storage.exists(url)
         began = time.monotonic()
         if not is_done:
             self.listen(StepEvent(name, "running"))
@@ -70,8 +71,8 @@ class TrainingRun:
                 _ = construct(pipeline) | Gather(url)
 
             self.engine.run(f"tokenizer: {name}", whole)
-            shards.remove_tree(self.exchange_folder)
-        outcomes: Outcomes = shards.read_json(url)
+            storage.remove_tree(self.exchange_folder)
+        outcomes: Outcomes = storage.read_json(url)
         self.listen(StepEvent(name, "found" if is_done else "done", time.monotonic() - began, describe(outcomes)))
         return outcomes
 

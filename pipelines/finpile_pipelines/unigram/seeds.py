@@ -15,10 +15,15 @@ import pyarrow.compute as pc
 from finpile_tokenizer.seed import SEED_SIZE, find_seeds
 from finpile_tokenizer.training_state import TrainingState
 
-from finpile import shards
-from finpile_pipelines.engine import Tasks
-from finpile_pipelines.exchange import ExchangeByPartition, Parcels, by_range, split_by_partition
-from finpile_pipelines.local import report_progress
+from finpile import storage
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    by_range,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Tasks
+from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.counting import own_array, read_counts
 from finpile_pipelines.unigram.partitions import Partition, hash_strings, partition_url
 from finpile_pipelines.unigram.run import TrainingRun
@@ -35,29 +40,29 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
     max_piece_bytes = run.config.max_piece_bytes
     narrow, num_threads = run.narrowed(len(partitions))
 
-    def send(partition: Partition) -> Parcels:
+    def send(partition: Partition) -> PartitionedTables:
         counts = read_counts(partition_url(folder, partition.number))
         seeds = find_seeds(counts, max_piece_bytes=max_piece_bytes, seed_size=listed, num_threads=num_threads)
         table = pa.table({"piece": seeds.pieces, "score": seeds.scores})
         report_progress(0, partition.num_bytes)
         groups = by_range(hash_strings(seeds.pieces), num_groups)
-        return Parcels(f"{partition.number:06d}", split_by_partition(table, groups))
+        return PartitionedTables(f"{partition.number:06d}", split_by_partition(table, groups))
 
     def add(group: tuple[int, pa.Table]) -> dict[str, Any]:
         sums = group[1].group_by("piece").aggregate([("score", "sum")]).rename_columns(["piece", "score"])
         best = _best(sums, seed_size)
-        shards.write_parquet(_group_url(folder, group[0]), best)
+        storage.write_parquet(_group_url(folder, group[0]), best)
         return {"group": group[0], "strings": best.num_rows, "score": _score_at(best, -(-seed_size // num_groups))}
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        exchange = ExchangeByPartition(run.engine.exchange_carrier, run.exchange_folder, "ByPiece", 0.1 / num_groups)
+        exchange = ExchangeByPartition(run.engine.exchange_transport, run.exchange_folder, "ByPiece", 0.1 / num_groups)
         tasks = Tasks(partitions, 0.9, [partition.num_bytes for partition in partitions])
         return pipeline | tasks | "Find" >> beam.Map(send) | exchange | "Add" >> beam.Map(add)
 
     rows = narrow.step("seeds", construct, lambda rows: f"{sum(row['strings'] for row in rows):,} candidates")
     # Each group has its share of the seeds wanted at or above its score; so all seeds are at or above the least score.
     least = min(row["score"] for row in rows) if len(rows) == num_groups else 0.0
-    groups = (shards.read_parquet(_group_url(folder, row["group"])) for row in rows)
+    groups = (storage.read_parquet(_group_url(folder, row["group"])) for row in rows)
     seeds = _best(pa.concat_tables(_at_least(least, group) for group in groups), seed_size)
     return TrainingState.first(seeds["piece"].combine_chunks().cast(pa.large_binary()), own_array(seeds["score"]))
 
@@ -85,4 +90,4 @@ def _score_at(best: pa.Table, rank: int) -> float:
 
 
 def _group_url(folder: str, number: int) -> str:
-    return shards.join(folder, "seeds", f"{number:06d}.parquet")
+    return storage.join(folder, "seeds", f"{number:06d}.parquet")

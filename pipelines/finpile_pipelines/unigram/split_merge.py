@@ -13,10 +13,9 @@ import apache_beam as beam
 from finpile_tokenizer import UnigramModel, UnigramTrainer, merge
 from finpile_tokenizer.training_state import TrainingState
 
-from finpile import shards
-from finpile_pipelines.engine import Tasks
-from finpile_pipelines.local import report_progress
-from finpile_pipelines.shares import report_part
+from finpile import storage
+from finpile_pipelines.exchange.tasks import Tasks
+from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.unigram.counting import Chunk, chunk_url, read_counts
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.texts import TrainingTexts
@@ -50,7 +49,7 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
     def train(chunk: Chunk) -> dict[str, Any]:
         url = _model_url(folder, chunk.number)
         progress = _ChunkProgress(trainer, chunk)
-        if not shards.exists(url):
+        if not storage.exists(url):
             write_model(url, trainer.train(read_counts(chunk_url(folder, chunk.number)), listen=progress.passed))
         progress.reach(1.0)
         model = read_model(url)
@@ -140,13 +139,13 @@ class MergeModels(beam.CombineFn):
 
 def write_model(url: str, model: UnigramModel) -> None:
     """Writes a Parquet file."""
-    shards.write_parquet(url, model.to_table())
+    storage.write_parquet(url, model.to_table())
 
 
 def read_model(url: str) -> UnigramModel:
     """What `write_model` wrote."""
-    return UnigramModel.from_table(shards.read_parquet(url))
+    return UnigramModel.from_table(storage.read_parquet(url))
 
 
 def _model_url(folder: str, chunk: int) -> str:
-    return shards.join(folder, "models", f"{chunk:06d}.parquet")
+    return storage.join(folder, "models", f"{chunk:06d}.parquet")

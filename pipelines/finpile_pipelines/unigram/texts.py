@@ -18,13 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from fsspec.core import url_to_fs
 
-from finpile import shards
+from finpile import storage
 from finpile.errors import InputError
+from finpile.layout import (
+    Layout,
+    row_of,
+)
 from finpile.report import documents
 from finpile.split import TRAIN
-from finpile.tree import Tree, row_of
-from finpile_pipelines.engine import Tasks
-from finpile_pipelines.local import report_progress
+from finpile_pipelines.exchange.tasks import Tasks
+from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.run import Outcomes, TrainingRun
 
 #: Chunks of a domain in the paper, and the most that `auto` makes. Source: BloombergGPT (arXiv:2303.17564) §2.3.
@@ -45,7 +48,7 @@ class PublishedFile:
 
     def texts(self) -> Iterator[tuple[Label, pa.Array]]:
         """The file's texts as large_string arrays, and the domain of each array."""
-        table = shards.read_parquet(self.url, ["text", "split"])
+        table = storage.read_parquet(self.url, ["text", "split"])
         chosen = table.filter(pc.equal(table["split"], self.split))
         yield row_of(self.url), chosen["text"].cast(pa.large_string()).combine_chunks()
 
@@ -145,7 +148,7 @@ def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[Training
     rows = narrow.step("measure", construct, lambda rows: f"{len(files)} files")
     broken = [row["error"] for row in rows if "error" in row]
     if broken:
-        shards.remove_tree(run.url("measure.json"))
+        storage.remove_tree(run.url("measure.json"))
         raise InputError(min(broken))
     domain_bytes: Counter[Label] = Counter()
     for row in rows:
@@ -180,10 +183,10 @@ def _measure_file(file: TextFile) -> Iterator[dict[str, Any]]:
 
 
 def _files_of(entry: str, split: str) -> list[TextFile]:
-    folder = Tree(entry).documents
+    folder = Layout(entry).documents
     published = [name for name in _listed(folder) if name.startswith("dataset=") and name.endswith(".parquet")]
     if published:
-        return [PublishedFile(shards.join(folder, name), split) for name in published]
+        return [PublishedFile(storage.join(folder, name), split) for name in published]
     if "://" in entry:
         raise InputError(f"{entry}: holds no build; of remote folders only the OUT of `finpile build` can be read")
     return [DocumentFile(str(path), label) for path, label in documents.list_files([entry])]
@@ -191,7 +194,7 @@ def _files_of(entry: str, split: str) -> list[TextFile]:
 
 def _listed(folder: str) -> list[str]:
     try:
-        return shards.list_files(folder)
+        return storage.list_files(folder)
     except (ImportError, ValueError, OSError) as error:  # no such file system, or it cannot be reached
         raise InputError(f"{folder}: cannot be listed: {error}") from error
 

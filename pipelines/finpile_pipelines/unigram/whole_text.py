@@ -22,8 +22,8 @@ from finpile_tokenizer.trainer import HEADROOM, finalize
 from finpile_tokenizer.training_state import TrainingState, load_state, save_state
 from finpile_tokenizer.unigram import log_normalized
 
-from finpile import shards
-from finpile.shards import fingerprint
+from finpile import storage
+from finpile.stage_record import fingerprint
 from finpile_pipelines.unigram.partitioned_text import PartitionedText, write_lattices
 from finpile_pipelines.unigram.partitions import Partition
 from finpile_pipelines.unigram.run import StepEvent, TrainingRun
@@ -94,11 +94,11 @@ class _Steps:
     def resume(self, first: TrainingState) -> TrainingState:
         """The state of an interrupted run; else `first`."""
         self._began = time.monotonic()
-        if not shards.exists(self._url):
+        if not storage.exists(self._url):
             return first
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "state")
-            path.write_bytes(shards.read_bytes(self._url))
+            path.write_bytes(storage.read_bytes(self._url))
             state = load_state(path, self._mark, first)
         self._tell(state, "found")
         return replace(state, numbers=state.numbers.copy(), log_probs=state.log_probs.copy())  # see `own_array`
@@ -108,7 +108,7 @@ class _Steps:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "state")
             save_state(path, self._mark, state)
-            shards.write_bytes(self._url, path.read_bytes())
+            storage.write_bytes(self._url, path.read_bytes())
         self._tell(state, "done")
 
     def _tell(self, state: TrainingState, how: str) -> None:

@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.config import DecontaminateConfig, EvalSetConfig
-from finpile.dedup import _contamination_kernels, verify
-from finpile.dedup.contamination import (
+from finpile.dedup.contamination import _kernels
+from finpile.dedup.contamination.evaluation_index import (
     ITEM_SCHEMA,
     EvalIndex,
     boilerplate,
@@ -30,6 +30,7 @@ from finpile.dedup.contamination import (
     decide,
     sum_counts,
 )
+from finpile.dedup.near import verify
 from finpile.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -153,7 +154,7 @@ def test_words_are_those_of_the_shingles(text: str, cut: int, room: int) -> None
     hashes, bounds = np.empty(room, np.uint64), np.empty((room, 2), np.int64)
     found, at, spans = [], 0, []
     while at < len(data):  # block after block, as a long text is read
-        num, at = _contamination_kernels.take_words(buffer, at, len(data), hashes, bounds, 0)
+        num, at = _kernels.take_words(buffer, at, len(data), hashes, bounds, 0)
         found += hashes[:num].tolist()
         spans += [tuple(span) for span in bounds[:num].tolist()]
     assert found == verify.word_hashes(data).tolist()
@@ -282,10 +283,10 @@ def test_a_slice_a_chunked_array_and_a_pickled_index_give_the_same() -> None:
     expected = index.find(texts)
     assert expected["row"].to_pylist() == [1] * 6 + [3] * 6
     same = pickle.loads(pickle.dumps(index))
-    signatures = len(_contamination_kernels.find_grams.signatures)
+    signatures = len(_kernels.find_grams.signatures)
     for given_texts in (pa.chunked_array([texts[:2], texts[2:]]), pa.table({"text": texts}), texts.cast(pa.string())):
         assert same.find(given_texts).equals(expected)
-    assert len(_contamination_kernels.find_grams.signatures) == signatures  # nothing was compiled again
+    assert len(_kernels.find_grams.signatures) == signatures  # nothing was compiled again
     shifted = index.find(texts[1:])
     assert shifted["row"].to_pylist() == [0] * 6 + [2] * 6
     assert shifted["start"].equals(expected["start"])

@@ -16,7 +16,7 @@ import pytest
 
 from finpile.clean.clean import clean_batch
 from finpile.config import DecontaminateConfig, EvalSetConfig, SourceConfig
-from finpile.dedup.contamination import (
+from finpile.dedup.contamination.evaluation_index import (
     EvalIndex,
     boilerplate,
     count_documents,

@@ -98,7 +98,7 @@ def test_one_text_in_two_scopes_is_no_duplicate() -> None:
 def test_fewer_than_two_rows_give_no_decision(num: int) -> None:
     decisions = find_duplicates(rows_of(random_documents(0, num)))
     assert decisions.num_rows == 0
-    assert decisions.schema == exact.DECISION_SCHEMA
+    assert decisions.schema == exact.REMOVAL_SCHEMA
 
 
 def test_digests_are_blake2b_of_the_texts_also_in_a_slice() -> None:

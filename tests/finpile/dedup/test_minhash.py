@@ -11,9 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finpile.config import NearConfig
-from finpile.dedup import FAST, NO_KEY, PAPER, _kernels, band_keys, keys_in_scope, s_curve, signatures
-from finpile.dedup.minhash import SEED
-from finpile.dedup.verify import word_hashes
+from finpile.dedup import (
+    FAST,
+    NO_KEY,
+    PAPER,
+    _hash_kernels,
+    band_keys,
+    keys_in_scope,
+    s_curve,
+    signatures,
+)
+from finpile.dedup.near.minhash import SEED
+from finpile.dedup.near.verify import word_hashes
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -95,10 +104,10 @@ def test_keys_and_signatures_equal_those_of_plain_python_beyond_one_tile() -> No
 
 @given(st.lists(st.sampled_from([0, 1, 2, 7, 8, 1 << 32, 1 << 33, 3 << 32 | 5, MASK]), min_size=1, max_size=40))
 def test_of_shingles_in_one_document_only_repeats_are_left_out(shingles: list[int]) -> None:
-    out = np.zeros(len(shingles) + _kernels.UNROLL, np.uint32)
-    recent = np.zeros(_kernels.RECENT, np.uint64)
-    count = _kernels._drop_recent(np.array(shingles, np.uint64), recent, out)
-    assert count % _kernels.UNROLL == 0
+    out = np.zeros(len(shingles) + _hash_kernels.UNROLL, np.uint32)
+    recent = np.zeros(_hash_kernels.RECENT, np.uint64)
+    count = _hash_kernels._drop_recent(np.array(shingles, np.uint64), recent, out)
+    assert count % _hash_kernels.UNROLL == 0
     assert set(out[:count].tolist()) == {shingle >> 32 | 1 for shingle in shingles}
 
 

@@ -29,7 +29,7 @@ from rapidfuzz.distance import Levenshtein
 
 from finpile.config import NearConfig
 from finpile.dedup import FAST, PAPER, band_keys, candidate_pairs, find_near_duplicates, resolve_group, s_curve
-from finpile.dedup.numbers import part_by_numbers
+from finpile.dedup.near.numbers import part_by_numbers
 
 SAMPLE_SIZE = 2_000
 #: Bounds of the table's rows, by Jaccard similarity; the last row is of equal sets.

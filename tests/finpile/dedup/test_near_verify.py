@@ -13,7 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finpile.config import NearConfig
-from finpile.dedup import FAST, find_near_duplicates, resolve_group, verify
+from finpile.dedup import (
+    FAST,
+    find_near_duplicates,
+    resolve_group,
+)
+from finpile.dedup.near import verify
 
 ANY = NearConfig(bands=FAST.bands, rows=FAST.rows, numbers="any")
 #: One edit in four words allowed, single words as shingles: short texts can be written by hand.

@@ -22,9 +22,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from finpile.config import SubstringConfig
-from finpile.dedup import substring_texts as parts
-from finpile.dedup import substrings as module
-from finpile.dedup.suffix_array import first_occurrences
+from finpile.dedup.substring import repeats as module
+from finpile.dedup.substring import texts as parts
+from finpile.dedup.substring.suffix_array import first_occurrences
 from finpile.tokens.tokenizer_files import load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.dedup import _suffix_kernels
-from finpile.dedup import suffix_array as module  # renamed: the function has the same name
+from finpile.dedup.substring import _suffix_kernels
+from finpile.dedup.substring import suffix_array as module
 from finpile.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[3]

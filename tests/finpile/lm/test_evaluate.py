@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from finpile.document import PUBLISHED_SCHEMA
 from finpile.errors import ConfigError, InputError
+from finpile.layout import document_part
 from finpile.lm.evaluate import Score, Scorer, cut_windows, evaluate, evaluation_cost, total
 from finpile.lm.model import Decoder, ModelConfig
-from finpile.tree import document_part
 
 EOT = 256
 

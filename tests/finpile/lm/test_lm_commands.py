@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from finpile_cli import train as commands
 
-from finpile.cli import train as commands
 from finpile.document import PUBLISHED_SCHEMA
 from finpile.errors import ConfigError, InputError
 from finpile.tokens.store import write_token_shard

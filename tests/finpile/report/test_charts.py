@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from finpile.layout import Layout
 from finpile.report.chart import NUM_COLOURS, OTHER, year_chart
 from finpile.report.records import write_from_manifest
 from finpile.report.removed import removal_bars, removal_by_source_table
 from finpile.report.statistics import RemovalCount, YearStatistics
 from finpile.report.table import RowKind
-from finpile.shards import read_json
-from finpile.tree import Tree
+from finpile.storage import read_json
 
 _TEXT = re.compile(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor=(\w+)>([^<]+)</text>')
 _RECT = re.compile(r'<rect class=(\w+) x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"/>')
@@ -210,7 +210,7 @@ def test_reports_say_nothing_that_differs_between_builds_of_the_same_input(sampl
             for stage in manifest["stages"]
         ],
     }
-    write_from_manifest(Tree(str(tmp_path)), elsewhere)
+    write_from_manifest(Layout(str(tmp_path)), elsewhere)
     found, expected = tmp_path / "reports", sample_build / "reports"
     names = {path.name for path in expected.iterdir()}
     assert {path.name for path in found.iterdir()} == names

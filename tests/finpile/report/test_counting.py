@@ -13,8 +13,8 @@ import pytest
 import regex
 import zstandard
 from click.testing import CliRunner
+from finpile_cli.compare import compare_command
 
-from finpile.cli.compare import compare_command
 from finpile.errors import InputError
 from finpile.report.documents import iter_texts
 from finpile.report.table3 import Comparison, compare, efficiency, table3

@@ -1,0 +1,165 @@
+"""`finpile build`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from finpile_cli.console import (
+    Console,
+    json_option,
+    quantity,
+)
+from finpile_cli.display import (
+    Display,
+    duration,
+)
+from finpile_cli.engine import (
+    BeamOptionsLast,
+    engine_options,
+    heavy_imports,
+    make_engine,
+)
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    from finpile_pipelines.stage_runner import StageEvent
+
+    from finpile.config import CorpusConfig
+    from finpile.stage_record import StageRecord
+
+#: Columns that the closing table has in any case; the others where a source has a count.
+_ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out")
+
+
+@click.command(cls=BeamOptionsLast)
+@click.argument("config", type=PathOrUrl())
+@click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
+@click.option(
+    "--root",
+    default=None,
+    type=PathOrUrl(),
+    metavar="FOLDER",
+    help="Folder that the config's relative paths start from, instead of its `root`.",
+)
+@engine_options
+@json_option
+def build_command(
+    config: str,
+    out: str,
+    root: str | None,
+    runner: Any,
+    workers: int | None,
+    transport: Any,
+    fresh: bool,
+    replace: bool,
+    as_json: bool,
+) -> None:
+    """Build a corpus: documents, tokenizer, token shards, reports.
+
+    CONFIG is a corpus file (YAML). Run the same command again to go on after an interruption; finished stages are
+    found, and a changed setting re-runs the stages that it touches. Options after `--` go to Beam as they are.
+    """
+    console = Console(as_json)
+    parsed = load(config, root)
+    logging.getLogger().setLevel(logging.ERROR)
+    with heavy_imports():
+        from finpile_pipelines.build import build
+
+    display = Display(console)
+    engine = make_engine(runner, workers, transport, display)
+    listen = stage_lines(display, f"building {parsed.name} in {out}")
+    with display:
+        manifest = build(parsed, out, engine, fresh=fresh, replace=replace, listen=listen)
+    _close(console, manifest, out, display.num_run)
+
+
+def load(path: str, root: str | None) -> CorpusConfig:
+    """The corpus file, with `--root` in the place of its own root."""
+    import dataclasses
+    from pathlib import Path
+
+    from finpile.config import load_config
+
+    config = load_config(path)
+    if root is None:
+        return config
+    return dataclasses.replace(config, root=root if "://" in root else str(Path(root).resolve()))
+
+
+def stage_lines(display: Display, title: str) -> Callable[[StageEvent], None]:
+    """Shows a build: the title once all checks have passed, then its stages."""
+
+    def listen(event: StageEvent) -> None:
+        if event.state == "accepted":
+            display.line(title, style="bold")
+        elif event.state == "running":
+            display.begin(event.stage)
+        elif event.state == "damaged":
+            display.end(event.stage, f"runs again: {event.detail}")
+        elif event.record is not None:
+            display.end(event.stage, _outcome(event, event.record))
+
+    return listen
+
+
+def _outcome(event: StageEvent, record: StageRecord) -> str:
+    if not record.counts.get("asked", True):
+        return "not enabled"
+    if event.state == "found":
+        return "done before"
+    documents, size = _handled(record)
+    rate = (
+        f", {documents / record.wall_seconds:,.0f} documents/s, {quantity(size / record.wall_seconds, 'B')}/s"
+        if documents
+        else ""
+    )
+    return f"{record.wall_seconds:.1f} s{rate}"
+
+
+def _handled(record: StageRecord) -> tuple[int, int]:
+    """Documents and text bytes that a stage's counts tell of."""
+    rows = record.counts.get("sources") or record.counts.get("documents") or []
+    return sum(row["documents"] for row in rows), sum(row["text_bytes"] for row in rows)
+
+
+def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
+    """The closing table, what stands out, and where to look."""
+    from finpile.report.summary import source_rows, total_row
+    from finpile.report.warnings import build_warnings
+
+    rows = source_rows(manifest)
+    total = total_row(rows)
+    columns = [name for name in total if name in _ALWAYS or total[name]]
+    titles = [name.replace("_", " ") for name in columns]
+    console.table("Documents", titles, [[row[name] for name in columns] for row in (*rows, total)], num_keys=2)
+    warnings = build_warnings(manifest)
+    for warning in warnings:
+        console.line(f"warning: {warning}", style="yellow")
+    if num_run:
+        console.line(_run_facts(manifest))
+    else:
+        console.line("all stages were done before; nothing to do (--fresh starts over)")
+    console.line(f"report: {out.rstrip('/')}/reports/index.html")
+    console.result(
+        {
+            "out": out,
+            "stages_run": num_run,
+            "sources": rows,
+            "total": total,
+            "warnings": warnings,
+            "report": f"{out.rstrip('/')}/reports/index.html",
+        }
+    )
+
+
+def _run_facts(manifest: Mapping[str, Any]) -> str:
+    """What all stages took, those of earlier runs included."""
+    stages = manifest["stages"]
+    wall, cpu = (sum(stage[name] for stage in stages) for name in ("wall_seconds", "cpu_seconds"))
+    largest = max(stages, key=lambda stage: stage["peak_memory_bytes"])
+    memory = f"at most {quantity(largest['peak_memory_bytes'], 'B')} in memory ({largest['stage']})"
+    return f"stages: {duration(wall)}, {duration(cpu)} of CPU time, {memory}"

@@ -1,0 +1,102 @@
+"""`finpile tokenizer compare`: Table 3 over any documents, for any tokenizers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from finpile.errors import ConfigError
+from finpile_cli.console import (
+    Console,
+    json_option,
+)
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    from finpile.report.table import Table
+    from finpile.report.table3 import Comparison
+
+
+@click.command()
+@click.argument("tokenizers", nargs=-1, required=True, metavar="TOKENIZER...")
+@click.option(
+    "--on",
+    "documents",
+    multiple=True,
+    required=True,
+    type=PathOrUrl(),
+    metavar="DOCS",
+    help="What to count; may be repeated.",
+)
+@click.option("--ours", metavar="TOKENIZER", help="The tokenizer that the others are measured against.")
+@click.option("--by", type=click.Choice(["dataset", "source"]), help="What a row is; sources if there is one dataset.")
+@click.option("-o", "--output", type=PathOrUrl(), metavar="FOLDER", help="Write table3.{md,csv,tex,json} here.")
+@click.option(
+    "--limit-bytes", type=click.IntRange(min=1), metavar="N", help="Count only the first N bytes of a source."
+)
+@json_option
+def compare_command(
+    tokenizers: tuple[str, ...],
+    documents: tuple[str, ...],
+    ours: str | None,
+    by: Literal["dataset", "source"] | None,
+    output: str | None,
+    limit_bytes: int | None,
+    as_json: bool,
+) -> None:
+    """Count the same documents with several tokenizers (Table 3 of the paper).
+
+    TOKENIZER is a folder or file of FinPile, Hugging Face (tokenizer.json), SentencePiece (.model) or GPT-2
+    (encoder.json and vocab.bpe), or NAME=PATH. DOCS is an OUT folder of `finpile build`, or Parquet, JSON Lines
+    (.zst, .gz) or text. Percentages are against --ours, or else against the last TOKENIZER.
+    """
+    from finpile.report.documents import iter_texts
+    from finpile.report.table3 import compare, efficiency, table3
+
+    console = Console(as_json)
+    others = [argument for argument in tokenizers if argument != ours]
+    opened = [open_named(argument) for argument in (*others, *([ours] if ours else []))]
+    with console.progress("counting", unit="B") as advance:
+        comparison = compare(opened, iter_texts(documents, limit_bytes), limit_bytes=limit_bytes, advance=advance)
+    tables = [table3(comparison, by, ours=ours is not None), efficiency(comparison)]
+    for table in tables:
+        _show(console, table)
+    files = _write(output, tables, comparison) if output else []
+    for file in files:
+        console.line(file)
+    console.result({**comparison.to_json(), "files": files})
+
+
+def open_named(argument: str) -> Any:
+    from finpile.report.tokenizers import open_tokenizer
+
+    label, equals, path = argument.partition("=")
+    if not equals or Path(argument).exists():
+        return open_tokenizer(os.path.expanduser(argument))
+    if not label or not path:
+        raise ConfigError(f"{argument!r} names no tokenizer: expected PATH or NAME=PATH")
+    return open_tokenizer(os.path.expanduser(path), label)
+
+
+def _show(console: Console, table: Table) -> None:
+    headings = [column.heading for column in table.columns]
+    console.table(table.caption, headings, [[cell.text for cell in row.cells] for row in table.rows])
+    for note in table.footnotes:
+        console.line(f"- {note}")
+    console.line("")
+
+
+def _write(folder: str, tables: list[Table], comparison: Comparison) -> list[str]:
+    from finpile.report.files import write_table
+    from finpile.storage import (
+        join,
+        write_json,
+    )
+
+    written = [file for table in tables for file in write_table(folder, table)]
+    counts = join(folder, "comparison.json")
+    write_json(counts, comparison.to_json())
+    return [*written, counts]

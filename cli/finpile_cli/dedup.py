@@ -1,0 +1,301 @@
+"""`finpile dedup`: deduplication alone."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from finpile.config import CorpusConfig, DedupConfig, HeldoutConfig, NearConfig, SubstringConfig
+from finpile.errors import ConfigError
+from finpile_cli.build import stage_lines
+from finpile_cli.console import (
+    Console,
+    json_option,
+    quantity,
+)
+from finpile_cli.display import Display
+from finpile_cli.engine import (
+    BeamOptionsLast,
+    engine_options,
+    heavy_imports,
+    make_engine,
+)
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    from finpile_cli.dedup_inputs import Inputs
+
+_NEAR = NearConfig()
+_SUBSTRING = SubstringConfig()
+#: Text that keeps a process busy long enough to be worth its start.
+_WORKER_BYTES = 64 << 20
+#: Of the closing table. `substring` has documents, and is there where there are any; `cut` has bytes.
+_COLUMNS = ("input", "read", "unreadable", "exact", "near", "substring", "cut", "kept", "bytes in", "bytes out")
+
+
+def _values(config: type, name: str) -> click.Choice[str]:
+    """The values that a setting may have."""
+    return click.Choice([str(value) for value in typing.get_args(typing.get_type_hints(config)[name])])
+
+
+def _number_or(word: str) -> Any:
+    """A callback for options whose value is a number from 1, or `word`."""
+
+    def read(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | str | None:
+        del ctx
+        if value is None or value == word:
+            return value
+        if not value.isdigit() or int(value) < 1:
+            raise click.BadParameter(f"{value!r} is neither {word} nor a whole number from 1", param=parameter)
+        return int(value)
+
+    return read
+
+
+@click.command(cls=BeamOptionsLast)
+@click.argument("inputs", nargs=-1, required=True, type=PathOrUrl(), metavar="INPUTS...")
+@click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
+@click.option("--text-field", default="text", show_default=True, metavar="FIELD", help="Dots reach into objects.")
+@click.option("--timestamp-field", metavar="FIELD", help="Of two copies the older is kept.  [default: timestamp]")
+@click.option(
+    "--date-format",
+    metavar="ORDER",
+    help="day-first, month-first, year-first or a strptime pattern, where the timestamps do not prove it.",
+)
+@click.option(
+    "--near",
+    type=click.Choice([*NearConfig.choices(), "none"]),
+    default="fast",
+    show_default=True,
+    help="256 hashes a shingle (fast), or the 9,000 of Lee et al. (paper); each candidate is then compared.",
+)
+@click.option(
+    "--numbers",
+    type=_values(NearConfig, "numbers"),
+    help="keep: texts of other numbers are no copies.  [default: keep]",
+)
+@click.option(
+    "--edit-similarity",
+    type=float,
+    metavar="S",
+    help=f"Near copies are more alike than this.  [default: {_NEAR.edit_similarity}]",
+)
+@click.option(
+    "--exact-fold",
+    type=_values(DedupConfig, "exact_fold"),
+    default="none",
+    show_default=True,
+    help="Texts that differ in this alone are equal.",
+)
+@click.option(
+    "--substring",
+    default="none",
+    show_default=True,
+    metavar="K|none",
+    callback=_number_or("none"),
+    help="Cut out text of K symbols or more that stands elsewhere too.",
+)
+@click.option("--keep", type=_values(SubstringConfig, "keep"), help="Copies of it that stay.  [default: first]")
+@click.option("--rounds", metavar="N|fixpoint", callback=_number_or("fixpoint"), help="Passes.  [default: 1]")
+@click.option(
+    "--snap", type=_values(SubstringConfig, "snap"), help="Cuts shrink to whole words or lines.  [default: word]"
+)
+@click.option(
+    "--min-chars",
+    type=click.IntRange(min=0),
+    help=f"Documents of which cuts leave fewer characters are removed.  [default: {_SUBSTRING.min_chars}]",
+)
+@click.option("--unit", type=_values(SubstringConfig, "unit"), help="What a symbol is.  [default: bytes]")
+@click.option("--tokenizer", type=PathOrUrl(), metavar="T", help="Folder of a FinPile tokenizer, for --unit tokens.")
+@engine_options
+@json_option
+def dedup_command(
+    inputs: tuple[str, ...],
+    out: str,
+    text_field: str,
+    timestamp_field: str | None,
+    date_format: str | None,
+    near: str,
+    exact_fold: Any,
+    runner: Any,
+    workers: int | None,
+    transport: Any,
+    fresh: bool,
+    replace: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Remove duplicates from Parquet or JSON Lines: Parquet out, and a ledger of all that went.
+
+    INPUTS are files (.parquet, .jsonl, .ndjson, .json; .gz, .zst), folders, patterns, fsspec URLs, or OUT folders of
+    `finpile build`. Texts stay as they are, byte for byte.
+
+    OUT/documents/ has the kept documents. The column meta holds your other fields as JSON, an id of yours too
+    (key id); lists, structs and binary columns of Parquet stay behind. The column locator tells where a record came
+    from, FILE#BYTE of a JSON line and FILE#ROW of Parquet, so that all of yours can be joined back. OUT/removed/ has a
+    row for each document that went, with its text, its locator, the reason, and the id of the one kept for it.
+
+    Of two copies the one of the earlier INPUT stays (files named one after the other count as one), then the older by
+    its timestamp. Run the same command again to go on after an interruption. Options after `--` go to Beam.
+    """
+    began = time.monotonic()
+    console = Console(as_json)
+    dedup = _dedup_config(near, exact_fold, settings)
+    logging.getLogger().setLevel(logging.ERROR)
+    with heavy_imports():
+        from finpile_cli.dedup_inputs import find_inputs
+
+    found = find_inputs(inputs, out, text_field, timestamp_field, date_format)
+    config = _corpus(found, dedup)
+    with heavy_imports():
+        from finpile_pipelines.build import DEDUPLICATED, Sizes, build
+
+    display = Display(console)
+    engine = make_engine(runner, workers, transport, display)
+    with display:
+        manifest = build(
+            config,
+            out,
+            engine,
+            fresh=fresh,
+            replace=replace,
+            sizes=Sizes(worker_bytes=_WORKER_BYTES),
+            listen=stage_lines(display, f"deduplicating {_told(found)} in {out}"),
+            until=DEDUPLICATED,
+        )
+    _close(console, manifest, out, display.num_run, time.monotonic() - began)
+
+
+def _dedup_config(near: str, exact_fold: Any, settings: Mapping[str, Any]) -> DedupConfig:
+    """Raises: ConfigError for a setting of something that is not asked for."""
+    alike = _given(settings, ("numbers", "edit_similarity"), near == "none", "--near paper or fast")
+    length = settings["substring"]
+    cut = _given(
+        settings, ("keep", "rounds", "snap", "min_chars", "unit", "tokenizer"), length == "none", "--substring K"
+    )
+    if cut.get("unit") == "tokens" and "tokenizer" not in cut:
+        raise ConfigError("--unit tokens needs --tokenizer: name the folder of a FinPile tokenizer")
+    if "tokenizer" in cut:
+        cut["tokenizer"] = _tokenizer(cut["tokenizer"], cut.get("unit"))
+    return DedupConfig(
+        exact_fold=exact_fold,
+        near=None if near == "none" else replace(NearConfig.named(near), **alike),
+        substring=None if length == "none" else SubstringConfig(min_length=length, **cut),
+        scope="corpus",
+    )
+
+
+def _given(settings: Mapping[str, Any], names: Sequence[str], is_off: bool, needed: str) -> dict[str, Any]:
+    given = {name: settings[name] for name in names if settings[name] is not None}
+    if given and is_off:
+        raise ConfigError(f"--{next(iter(given)).replace('_', '-')} says nothing without {needed}")
+    return given
+
+
+def _tokenizer(path: str, unit: str | None) -> str:
+    from finpile import storage
+
+    if unit != "tokens":
+        raise ConfigError("--tokenizer belongs to --unit tokens: say that too")
+    if not storage.exists(path):
+        raise ConfigError(f"--tokenizer {path}: no such folder; `finpile tokenizer train` makes one")
+    return path if "://" in path else os.path.abspath(path)
+
+
+def _corpus(found: Inputs, dedup: DedupConfig) -> CorpusConfig:
+    """Nothing is held out: all that is kept is on one side."""
+    return CorpusConfig(
+        name="deduplicated", sources=found.sources, root=found.root, dedup=dedup, heldout=HeldoutConfig()
+    )
+
+
+def _told(found: Inputs) -> str:
+    counts: dict[str, int] = {}
+    for source in found.sources:
+        counts[source.name] = counts.get(source.name, 0) + len(source.paths)
+    return ", ".join(f"{count:,} {kind} {'file' if count == 1 else 'files'}" for kind, count in sorted(counts.items()))
+
+
+# --- the closing table -----------------------------------------------------------------------------------------------
+
+
+def input_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row for each format that was read, then their sum where there are several.
+
+    `read = unreadable + exact + near + substring_documents + kept`. Bytes are those of texts.
+    """
+    from finpile.report.summary import source_rows
+
+    stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    cut = [entry for part in stages["split"]["ledger"] if part["stage"] == "substring" for entry in part["removed"]]
+    rows = []
+    for row in source_rows(manifest):
+        mine = [entry for entry in cut if entry["source"] == row["source"]]
+        rows.append(
+            {
+                "input": row["source"],
+                "read": row["read"],
+                "unreadable": row["unreadable"] + row["cleaned_out"],
+                "exact": row["exact"],
+                "near": row["near"],
+                "substring_documents": sum(entry["num_docs"] for entry in mine),
+                "substring_bytes": sum(entry["num_bytes"] for entry in mine),
+                "kept": row["train"],
+                "bytes_in": _text_bytes(stages["clean"]["sources"], row["source"]),
+                "bytes_out": _text_bytes(stages["split"]["documents"], row["source"]),
+            }
+        )
+    return rows if len(rows) == 1 else [*rows, _total(rows)]
+
+
+def _text_bytes(counts: Sequence[Mapping[str, Any]], source: str) -> int:
+    return sum(entry["text_bytes"] for entry in counts if entry["source"] == source)
+
+
+def _total(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    sums = {name: sum(row[name] for row in rows) for name in rows[0] if name != "input"}
+    return {"input": "all", **sums}
+
+
+def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int, seconds: float) -> None:
+    """The closing table, how fast it went, and where to look."""
+    rows = input_rows(manifest)
+    total, folder = rows[-1], out.rstrip("/")
+    shown = [name for name in _COLUMNS if name != "substring" or total["substring_documents"]]
+    cells = [_cells(row) for row in rows]
+    console.table("Documents", shown, [[row[name] for name in shown] for row in cells])
+    if num_run == 0:
+        console.line("all stages were done before; nothing to do (--fresh starts over)")
+    else:
+        console.line(f"{seconds:.1f} s, {quantity(total['bytes_in'] / seconds, 'B')}/s of text")
+    console.line(f"kept:   {folder}/documents/")
+    console.line(f"ledger: {folder}/removed/ (finpile show {folder} ID tells of one document; finpile verify {folder})")
+    console.result(
+        {
+            "out": out,
+            "documents": f"{folder}/documents",
+            "removed": f"{folder}/removed",
+            "stages_run": num_run,
+            "seconds": round(seconds, 3),
+            "inputs": rows if len(rows) == 1 else rows[:-1],
+            "total": {**total, "input": "all"},
+        }
+    )
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the table shows, by column."""
+    return {
+        **row,
+        "substring": row["substring_documents"],
+        "cut": quantity(row["substring_bytes"], "B") if row["substring_bytes"] else 0,
+        "bytes in": quantity(row["bytes_in"], "B"),
+        "bytes out": quantity(row["bytes_out"], "B"),
+    }

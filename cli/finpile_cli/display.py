@@ -1,0 +1,166 @@
+"""What is shown while pipelines run: a bar on a terminal, a line every few seconds elsewhere.
+
+Both show the same: the share done of the stage, the time left, and what the stage does now.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Column
+
+from finpile_cli.console import (
+    Console,
+    quantity,
+)
+
+if TYPE_CHECKING:
+    from finpile_pipelines.progress import Progress
+
+_LINE_EVERY_SECONDS = 5.0
+#: Of the longest stage's name.
+_WIDTH = 13
+_BAR_WIDTH = 20
+#: Before that much of a stage and of time has passed, an estimate of the time left says nothing.
+_LEAST_SHARE, _LEAST_SECONDS = 0.02, 1.0
+
+
+class Display:
+    """Shows steps, one after the other: `begin`, `watch` while it lasts, `end` with a line that stays.
+
+    A step is a stage of a build, which may run several pipelines; `by_pipeline` makes each pipeline a step of its own.
+    """
+
+    def __init__(self, console: Console, by_pipeline: bool = False) -> None:
+        self._console = console
+        self._by_pipeline = by_pipeline
+        self._live = console.is_terminal and not console.as_json
+        self._progress: RichProgress | None = None
+        self._task: Any = None
+        self._step = self._label = ""
+        self._share = 0.0
+        self._began = self._last = time.monotonic()
+        self._rate = _Rate()
+        self.num_run = 0
+        """Steps begun."""
+
+    def __enter__(self) -> Display:
+        if self._live:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(_BAR_WIDTH),
+                TextColumn("{task.fields[share]}"),
+                TextColumn("{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+            )
+            self._progress = RichProgress(*columns, transient=True, expand=True)
+            self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def line(self, text: str, style: str | None = None) -> None:
+        """A line that stays."""
+        if self._progress is not None:
+            self._progress.console.print(text, style=style, markup=False, highlight=False)
+        else:
+            self._console.line(text, style)
+
+    def begin(self, step: str) -> None:
+        """A step begins."""
+        self.num_run += 1
+        self._start(step)
+
+    def end(self, step: str, outcome: str) -> None:
+        """A step has ended, or was found done."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=1.0, share=_percent(1.0), detail="", refresh=True)
+        self._clear()
+        self.line(f"{step:<{_WIDTH}} {outcome}")
+
+    def watch(self, label: str, progress: Progress) -> None:
+        """Called by the engine while a pipeline runs; its label is `STAGE` or `STAGE: PASS`."""
+        stage, _, name = label.partition(": ")
+        if self._by_pipeline:
+            stage, name = name or stage, ""
+        if not self._step:
+            self._start(stage)
+        if label != self._label:
+            self._label, self._rate = label, _Rate()
+        self._share = max(self._share, progress.pass_share if self._by_pipeline else progress.share)
+        now = time.monotonic()
+        self._rate.see(progress, now)
+        details = (progress.note or name, *self._rate.texts(), f"{quantity(progress.memory_bytes, 'B')} in memory")
+        detail = ", ".join(text for text in (self._time(now), *details) if text)
+        if self._progress is not None:
+            self._progress.update(self._task, completed=self._share, share=_percent(self._share), detail=detail)
+        elif not self._live and now - self._last >= _LINE_EVERY_SECONDS:
+            self._last = now
+            self._console.line(f"  {self._step:<{_WIDTH}} {_percent(self._share)}  {detail}")
+
+    def _start(self, step: str) -> None:
+        self._clear()
+        self._step = step
+        self._began = self._last = time.monotonic()
+        if self._progress is not None:
+            self._task = self._progress.add_task(f"{step:<{_WIDTH}}", total=1.0, share=_percent(0.0), detail="")
+
+    def _clear(self) -> None:
+        self._step = self._label = ""
+        self._share = 0.0
+        if self._progress is not None and self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
+
+    def _time(self, now: float) -> str:
+        """The time left; the time passed where nothing can be said of the time left."""
+        passed = now - self._began
+        if self._share < _LEAST_SHARE or passed < _LEAST_SECONDS:
+            return f"{passed:.0f} s"
+        return f"{duration(passed * (1 - self._share) / self._share)} left"
+
+
+class _Rate:
+    """How fast a pipeline works, up to its last report: the rate is that of the work, not of the wait after it."""
+
+    def __init__(self) -> None:
+        self._began = self._changed = time.monotonic()
+        self._seen = (0, 0)
+
+    def see(self, progress: Progress, now: float) -> None:
+        counts = (progress.num_documents, progress.size_bytes)
+        if counts != self._seen:
+            self._seen, self._changed = counts, now
+
+    def texts(self) -> tuple[str, ...]:
+        """Documents and bytes, where any are counted."""
+        documents, size_bytes = self._seen
+        seconds = max(self._changed - self._began, 1e-3)
+        return (
+            f"{quantity(size_bytes / seconds, 'B')}/s" if size_bytes else "",
+            f"{quantity(documents, 'documents')}" if documents else "",
+        )
+
+
+def duration(seconds: float) -> str:
+    """A time in one or two units.
+
+    >>> duration(8.6), duration(75), duration(3 * 3600 + 125)
+    ('9 s', '1 min 15 s', '3 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _percent(share: float) -> str:
+    """Rounded down: 100 % is shown when all is done."""
+    return f"{int(share * 100):3d} %"

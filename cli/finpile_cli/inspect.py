@@ -1,0 +1,183 @@
+"""`finpile verify`, `finpile show`, `finpile report`: what a finished build is asked."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from finpile.errors import IntegrityError
+from finpile.layout import Layout
+from finpile_cli.console import (
+    Console,
+    json_option,
+)
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    from finpile.history import Story
+    from finpile.report.table3 import Comparison
+
+_EXCERPT_CHARACTERS = 1200
+_CUT_CHARACTERS = 300
+_MOST_SEGMENTS = 40
+_MOST_DAMAGES = 3
+
+
+@click.command()
+@click.argument("out", type=PathOrUrl())
+@json_option
+def verify_command(out: str, as_json: bool) -> None:
+    """Check the laws of a build: nothing lost, nothing altered, every removal accounted for.
+
+    Reads everything again. Exits 1 where a law is broken.
+    """
+    from finpile.verify import verify
+
+    console = Console(as_json)
+    with console.progress("reading", unit="B") as advance:
+        checks = verify(out, advance)
+    for law in checks:
+        console.line(
+            f"{'holds ' if law.holds else 'BROKEN'}  {law.name}: {law.detail}", style=None if law.holds else "red"
+        )
+    broken = sum(not law.holds for law in checks)
+    console.line(
+        f"{out}: all {len(checks)} laws hold" if not broken else f"{out}: {broken} of {len(checks)} laws are broken"
+    )
+    console.result(
+        {"out": out, "laws": [{"name": law.name, "holds": law.holds, "detail": law.detail} for law in checks]}
+    )
+    if broken:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("out", type=PathOrUrl())
+@click.argument("id")
+@click.option("--full", is_flag=True, help="Print the whole text.")
+@json_option
+def show_command(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa: A002
+    """Tell a document's story: its origin, its text, what was cut from it and why.
+
+    ID is a document's id, or enough of its first digits. Exits 1 where files that it reads are missing or altered.
+    """
+    from finpile.history import tell
+    from finpile.manifest import remedy
+
+    console = Console(as_json)
+    story = tell(out, id)
+    said = {"id": story.id, "document": story.document, "removals": story.removals, "copies": story.copies}
+    console.result(_plain({**said, "warnings": story.warnings}))
+    if not as_json:
+        _tell(console, story, full)
+        for warning in story.warnings:
+            click.echo(f"finpile: warning: {warning}", err=True)
+        if story.warnings:
+            click.echo(f"finpile: {remedy(Layout(out))}", err=True)
+    if story.warnings:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("out", type=PathOrUrl())
+@click.option(
+    "--compare", "tokenizers", multiple=True, metavar="TOKENIZER", help="Add Table 3 against this one; may be repeated."
+)
+@json_option
+def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None:
+    """Write the reports of a build again: Tables 1 and 2 in Markdown, CSV, TeX, JSON, and the page.
+
+    With --compare, Table 3 too: the build's training documents counted with each TOKENIZER (as for `finpile tokenizer
+    compare`) and with the build's own. Writes nothing where files of the build are missing or of another size.
+    """
+    from finpile.layout import Layout
+    from finpile.manifest import find_damage, load_manifest, remedy
+
+    console = Console(as_json)
+    tree = Layout(out)
+    manifest = load_manifest(tree, through="tokens")
+    if damage := find_damage(tree, manifest, ("documents", "removed", "tokenizer", "tokens")):
+        raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(tree)}")
+    comparison = _compare(console, out, tree.tokenizer, tokenizers) if tokenizers else None
+    from finpile.report.records import rewrite
+
+    files = rewrite(tree, manifest, comparison)
+    for file in files:
+        console.line(file)
+    console.result({"out": out, "files": files})
+
+
+def _compare(console: Console, out: str, ours: str, others: tuple[str, ...]) -> Comparison:
+    from finpile.report.documents import iter_texts
+    from finpile.report.table3 import compare
+    from finpile_cli.compare import open_named
+
+    opened = [open_named(argument) for argument in (*others, f"ours={ours}")]
+    with console.progress("counting", unit="B") as advance:
+        return compare(opened, iter_texts([out]), advance=advance)
+
+
+def _tell(console: Console, story: Story, full: bool) -> None:
+    console.line(story.id, style="bold")
+    if story.document is not None:
+        _tell_document(console, story.document, full)
+        _tell_text(console, story, full)
+    for removal in story.removals:
+        whole = removal["start"] is None
+        where = "the whole document" if whole else f"bytes {removal['start']:,} to {removal['end']:,}"
+        if not whole and removal["start"] == removal["end"]:
+            where = "no text"
+        detail = f" ({removal['detail']})" if removal["detail"] else ""
+        console.line(f"removed by {removal['stage']}: {where}: {removal['reason']}{detail}", style="red")
+        if removal["duplicate_of"]:
+            at = "" if removal["duplicate_offset"] is None else f", from byte {removal['duplicate_offset']:,} on"
+            console.line(f"  kept in its stead: {removal['duplicate_of']}{at}", style="green")
+        if story.document is None:
+            console.line(f"  {removal['source']} ({removal['dataset']}), {removal['locator']}")
+        if whole or story.document is None:
+            console.line(
+                _excerpt(removal["removed_text"].decode("utf-8", "replace"), _CUT_CHARACTERS, full), style="dim strike"
+            )
+    for copy in story.copies:
+        console.line(f"stands for {copy['id']}: {copy['reason']}, {copy['locator']} ({copy['detail']})", style="green")
+
+
+def _tell_document(console: Console, document: dict[str, Any], full: bool) -> None:
+    console.line(f"{document['dataset']} / {document['source']}, {document['split']}", style="cyan")
+    for name in ("title", "url", "locator", "license", "meta"):
+        if document[name]:
+            console.line(f"  {name:<10} {document[name]}")
+    console.line(f"  {'published':<10} {document['timestamp'] or 'unknown'} (from: {document['timestamp_origin']})")
+    console.line(f"  {'copies':<10} {document['num_copies']}")
+
+
+def _tell_text(console: Console, story: Story, full: bool) -> None:
+    """The kept text; what was cut from it stands in its place, in red and `[-between signs-]`."""
+    from finpile.history import segments
+
+    found = segments(story.document["text"].encode(), story.removals) if story.document else []
+    size = _EXCERPT_CHARACTERS if len(found) == 1 else _CUT_CHARACTERS
+    shown: list[tuple[str, str | None]] = []
+    for text, removal in found if full else found[:_MOST_SEGMENTS]:
+        part = _excerpt(text.decode("utf-8", "replace"), size, full)
+        shown.append((part, None) if removal is None else (f"[-{part}-]", "red strike"))
+    if len(shown) < len(found):
+        shown.append((f" [... {len(found) - len(shown):,} more parts; --full shows them]", None))
+    console.pieces(shown)
+
+
+def _excerpt(text: str, size: int, full: bool) -> str:
+    if full or len(text) <= size:
+        return text
+    return f"{text[:size]} [... {len(text) - size:,} more characters; --full shows them]"
+
+
+def _plain(value: Any) -> Any:
+    """JSON-able: bytes as text, what is not UTF-8 in them escaped."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, (list, tuple)) else value

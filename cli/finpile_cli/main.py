@@ -1,0 +1,118 @@
+"""The `finpile` command. Commands are found by name and imported only when they are called."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from finpile import __version__
+from finpile.errors import FinpileError
+
+#: command -> (module, attribute, one line of help); the help stands here so that `--help` imports nothing.
+_COMMANDS = {
+    "build": ("finpile_cli.build", "build_command", "Build a corpus: documents, tokenizer, token shards, reports."),
+    "check": ("finpile_cli.check", "check_command", "Validate a corpus file, find every input, read first records."),
+    "dedup": ("finpile_cli.dedup", "dedup_command", "Remove duplicates from Parquet or JSON Lines, nothing else."),
+    "report": ("finpile_cli.inspect", "report_command", "Write Tables 1 to 3 of a build again."),
+    "verify": ("finpile_cli.inspect", "verify_command", "Check the laws of a build: nothing lost, nothing altered."),
+    "show": ("finpile_cli.inspect", "show_command", "Tell a document's story: origin, text, what was cut and why."),
+    "tokenizer": ("finpile_cli.tokenizer", "tokenizer_group", "Train, compare and use tokenizers."),
+    "train": ("finpile_cli.train", "train_command", "Train the reference language model on token shards."),
+    "evaluate": ("finpile_cli.train", "evaluate_command", "Held-out bits per byte of a trained model, by source."),
+}
+_INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports each on first use."""
+
+    def __init__(self, *args: Any, lazy: dict[str, tuple[str, str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self._lazy:
+            return None
+        module, attribute, _ = self._lazy[name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, _, summary) in self._lazy.items()])
+
+
+@click.group(cls=LazyGroup, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="finpile")
+def finpile() -> None:
+    """FinPile builder: archives in, a language model's training corpus and tokenizer out.
+
+    Start with `finpile check CONFIG.yaml`, then `finpile build CONFIG.yaml -o OUT`.
+    """
+
+
+def main() -> None:
+    """Entry point: one message and an exit code for every error, no traceback."""
+    stdout = sys.stdout
+    try:
+        code = finpile.main(prog_name="finpile", standalone_mode=False)
+    except FinpileError as error:
+        click.echo(f"finpile: {error}", err=True)
+        code = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort) as error:
+        if isinstance(error.__cause__, EOFError):  # Click takes the end of any file for that of its input
+            code = _unexpected(error.__cause__)
+        else:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C changes nothing
+            click.echo("finpile: interrupted; the same command goes on where this one stopped", err=True)
+            code = _INTERRUPTED
+    except SystemExit:
+        if sys.stdout is stdout:
+            raise
+        code = 0  # Click has replaced the stream: its reader has left, as in `finpile --help | head -1`
+    except Exception as error:
+        code = _unexpected(error)
+    _leave(code if isinstance(code, int) else 0)
+
+
+def _unexpected(error: Exception) -> int:
+    """Reports an error that was not raised on purpose; returns the exit code."""
+    from finpile_cli.failures import (
+        explain,
+        print_traceback,
+    )
+
+    print_traceback(error)
+    message, code = explain(error)
+    click.echo(f"finpile: {message}", err=True)
+    return code
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends the process. After a failure at once: Beam's threads may wait for a worker that will not come back."""
+    if code == 0 or "apache_beam" not in sys.modules:
+        gc.freeze()  # else the interpreter searches all that Beam brought for cycles, for half a second
+        sys.exit(code)
+    if "finpile_pipelines.runner.sockets" in sys.modules:  # the exit handlers do not run
+        from finpile_pipelines.runner.sockets import remove_socket_folder
+
+        remove_socket_folder()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

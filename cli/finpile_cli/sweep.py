@@ -1,0 +1,219 @@
+"""`finpile tokenizer sweep`: how large the vocabulary should be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from finpile.config import TokenizerConfig
+from finpile.errors import ConfigError, InputError
+from finpile.layout import MERGED_MODEL
+from finpile_cli.console import (
+    Console,
+    json_option,
+)
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from finpile_tokenizer import PretokenCounts, UnigramModel, Vocabulary
+    from finpile_tokenizer.sweep import SweepPoint
+
+_DEFAULT_SIZES = "25000:550000:25000"
+
+
+@click.command()
+@click.argument("tokenizer", required=False, type=PathOrUrl(), metavar="[DIR]")
+@click.option(
+    "--train",
+    "training",
+    multiple=True,
+    type=PathOrUrl(),
+    metavar="DOCS",
+    help="Train here, instead of cutting DIR's model.",
+)
+@click.option(
+    "--on",
+    "documents",
+    multiple=True,
+    required=True,
+    type=PathOrUrl(),
+    metavar="DOCS",
+    help="Text to encode, not trained on.",
+)
+@click.option(
+    "--sizes",
+    default=_DEFAULT_SIZES,
+    show_default=True,
+    metavar="FIRST:LAST[:STEP]",
+    help="Or A,B,C. The step is FIRST where none is named.",
+)
+@click.option(
+    "--max-piece-bytes",
+    type=click.IntRange(2, 254),
+    default=TokenizerConfig().max_piece_bytes,
+    show_default=True,
+    help="With --train: the longest piece.",
+)
+@click.option("--threads", type=click.IntRange(min=1), default=None, help="[default: CPU cores]")
+@click.option("-o", "--output", type=PathOrUrl(), metavar="FOLDER", help="Write sweep.{svg,md,csv,tex,json} here.")
+@json_option
+def sweep_command(
+    tokenizer: str | None,
+    training: tuple[str, ...],
+    documents: tuple[str, ...],
+    sizes: str,
+    max_piece_bytes: int,
+    threads: int | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Find the vocabulary size that encodes a text in the fewest bytes (section 2.3 of the paper).
+
+    DIR is a folder that `finpile tokenizer train` wrote, or `tokenizer/` of a build: its merged model is cut to each
+    size, which gives what split and merge with that --vocab-size would. With --train DOCS, one Unigram model is
+    trained in this process instead, and pruned from the largest size to the smallest along one course. DOCS are as in
+    `finpile tokenizer compare`.
+    """
+    from finpile_tokenizer.sweep import encoded_sizes
+
+    console = Console(as_json)
+    wanted = parse_sizes(sizes)
+    num_threads = threads or os.cpu_count() or 1
+    if bool(tokenizer) == bool(training):
+        raise ConfigError("name either DIR, a trained tokenizer, or --train DOCS: one of them")
+    if tokenizer:
+        vocabularies = _cut(tokenizer, wanted)
+    else:
+        vocabularies = _trained(console, training, wanted, max_piece_bytes, num_threads)
+    counted = _Counted()
+    with console.progress("encoding", unit="B") as advance:
+        points = encoded_sizes(vocabularies, counted.texts(documents, advance), num_threads)
+    if not counted.num_bytes:
+        raise InputError(f"{', '.join(documents)}: holds no text to encode: name documents with text")
+    _tell(console, points, counted.num_bytes, max(wanted), output)
+
+
+def parse_sizes(text: str) -> list[int]:
+    """`25000:550000`, `25000:550000:25000` or `8000,16000`, ascending.
+
+    >>> parse_sizes("1000:3000:1000"), parse_sizes("4096,512")
+    ([1000, 2000, 3000], [512, 4096])
+    """
+    from finpile_tokenizer import MIN_VOCAB_SIZE
+
+    try:
+        if ":" in text:
+            first, last, *step = (int(part) for part in text.split(":"))
+            sizes = list(range(first, last + 1, *(step or [first])))
+        else:
+            sizes = sorted({int(part) for part in text.split(",")})
+    except (TypeError, ValueError):
+        raise ConfigError(f"--sizes {text!r}: expected FIRST:LAST, FIRST:LAST:STEP or A,B,C in whole numbers") from None
+    if not sizes or sizes[0] < MIN_VOCAB_SIZE:
+        raise ConfigError(
+            f"--sizes {text!r}: expected sizes from {MIN_VOCAB_SIZE} (the bytes and <|endoftext|>) upwards"
+        )
+    return sizes
+
+
+class _Counted:
+    """Texts on their way to the encoder, and their bytes."""
+
+    def __init__(self) -> None:
+        self.num_bytes = 0
+
+    def texts(self, documents: tuple[str, ...], advance: Callable[[float], None]) -> Iterator[pa.Array]:
+        import pyarrow.compute as pc
+
+        from finpile.report.documents import iter_texts
+
+        for _, _, texts in iter_texts(documents):
+            size = int(pc.sum(pc.binary_length(texts)).as_py() or 0)
+            self.num_bytes += size
+            yield texts
+            advance(size)
+
+
+def _cut(tokenizer: str, sizes: list[int]) -> list[Vocabulary]:
+    from finpile_tokenizer.sweep import cut_to_sizes
+
+    return cut_to_sizes(load_merged(tokenizer), sizes)
+
+
+def load_merged(folder: str) -> UnigramModel:
+    """The model before its cut, beside the tokenizer of a training.
+
+    Raises: InputError where there is none.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from finpile_tokenizer import TokenizerError, UnigramModel
+
+    path = Path(folder) / MERGED_MODEL
+    if not path.exists():
+        raise InputError(f"{path}: is not there; expected a folder that `finpile tokenizer train` or `build` wrote")
+    try:
+        return UnigramModel.from_table(pq.read_table(path))
+    except (pa.ArrowInvalid, OSError, TokenizerError) as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _trained(
+    console: Console, documents: tuple[str, ...], sizes: list[int], max_piece_bytes: int, num_threads: int
+) -> list[Vocabulary]:
+    """The vocabularies of one training that passes through all sizes; of those that the text cannot feed, one."""
+    from finpile_tokenizer import TokenizerError, UnigramTrainer, merge, prune_to
+
+    counts = _pretoken_counts(console, documents)
+    trainer = UnigramTrainer(max_piece_bytes=max_piece_bytes, num_threads=num_threads)
+    by_size: dict[int, Vocabulary] = {}
+    try:
+        # One id is <|endoftext|>, which is not trained.
+        models = trainer.train_sizes(counts, [size - 1 for size in sizes])
+        for size, model in zip(reversed(sizes), models, strict=True):
+            console.line(f"  {len(model.pieces):,} pieces: {model.objective[-1]:.4f} bits per byte trained on")
+            vocabulary = prune_to(merge([model]), size)
+            by_size[vocabulary.vocab_size] = vocabulary
+    except TokenizerError as error:
+        raise InputError(f"{', '.join(documents)}: {error}") from error
+    return [by_size[size] for size in sorted(by_size)]
+
+
+def _pretoken_counts(console: Console, documents: tuple[str, ...]) -> PretokenCounts:
+    from finpile_tokenizer import count_pretokens
+
+    counted = _Counted()
+    with console.progress("counting", unit="B") as advance:
+        parts = [count_pretokens(texts) for texts in counted.texts(documents, advance)]
+    if not parts:
+        raise InputError(f"{', '.join(documents)}: holds no text to train on: name documents with text")
+    return parts[0].merge(parts[1:])
+
+
+def _tell(console: Console, points: list[SweepPoint], text_bytes: int, largest: int, output: str | None) -> None:
+    from finpile.report.files import write_table
+    from finpile.report.sweep import sweep_json, sweep_plot, sweep_table
+    from finpile.storage import (
+        join,
+        write_bytes,
+    )
+
+    table = sweep_table(points, text_bytes)
+    headings = [column.heading for column in table.columns]
+    console.table(table.caption, headings, [[cell.text for cell in row.cells] for row in table.rows])
+    for note in table.footnotes:
+        console.line(note)
+    if points[-1].vocab_size < largest:
+        console.line(f"The text trained on feeds {points[-1].vocab_size:,} entries and no more.")
+    files = []
+    if output:
+        files = [*write_table(output, table), join(output, "sweep.svg")]
+        write_bytes(files[-1], sweep_plot(points))
+    for file in files:
+        console.line(file)
+    console.result({**sweep_json(points, text_bytes), "files": files})

@@ -1,0 +1,238 @@
+"""`finpile tokenizer train`."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from finpile.config import TokenizerConfig
+from finpile.report.vocabulary import shortfall
+from finpile_cli.console import (
+    Console,
+    json_option,
+)
+from finpile_cli.display import Display
+from finpile_cli.engine import (
+    BeamOptionsLast,
+    engine_options,
+    make_engine,
+)
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    from finpile_pipelines.unigram.held_out import HeldOut
+    from finpile_pipelines.unigram.run import Listener, StepEvent
+    from finpile_pipelines.unigram.train_folder import TrainedFolder
+
+#: Source: BloombergGPT (arXiv:2303.17564) §2.3.
+_PRESETS: dict[str, dict[str, Any]] = {
+    "bloomberggpt": {"chunks": 256, "chunk_vocab_size": 65_536, "vocab_size": 131_072},
+}
+_DEFAULT = TokenizerConfig()
+#: The bytes and `<|endoftext|>`, and one piece more.
+_LEAST = 258
+
+
+def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | str | None:
+    del ctx, parameter
+    if value is None or value == "auto":
+        return value
+    if not value.isdigit() or int(value) < 1:
+        raise click.BadParameter(f"{value!r} is no number of chunks: expected auto, or a whole number from 1")
+    return int(value)
+
+
+@click.command(cls=BeamOptionsLast)
+@click.argument("docs", nargs=-1, required=True, type=PathOrUrl(), metavar="DOCS...")
+@click.option(
+    "-o", "--out", required=True, type=PathOrUrl(), metavar="DIR", help="Folder for the tokenizer (or fsspec URL)."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["split-merge", "refit", "global"]),
+    help="A model for each chunk, averaged; that, then EM on all text; one model of all text.  [default: split-merge]",
+)
+@click.option(
+    "--preset", type=click.Choice(list(_PRESETS)), help="256 chunks a domain, 65,536 pieces each, 131,072 ids."
+)
+@click.option(
+    "--vocab-size", type=click.IntRange(min=_LEAST), help=f"Entries in all.  [default: {_DEFAULT.vocab_size}]"
+)
+@click.option(
+    "--chunks",
+    metavar="auto|N",
+    callback=_chunks,
+    help="Chunks of each domain; auto makes them of some 16 MiB.  [default: auto]",
+)
+@click.option(
+    "--chunk-vocab-size",
+    type=click.IntRange(min=_LEAST),
+    help=f"Pieces of a chunk's model.  [default: {_DEFAULT.chunk_vocab_size}]",
+)
+@click.option(
+    "--max-piece-bytes", type=click.IntRange(2, 254), help=f"Longest piece.  [default: {_DEFAULT.max_piece_bytes}]"
+)
+@click.option(
+    "--held-out",
+    multiple=True,
+    type=PathOrUrl(),
+    metavar="DOCS",
+    help="Tell how it fits these; of a build, the held-out ones.",
+)
+@engine_options
+@json_option
+def train_command(
+    docs: tuple[str, ...],
+    out: str,
+    preset: str | None,
+    held_out: tuple[str, ...],
+    runner: Any,
+    workers: int | None,
+    transport: Any,
+    fresh: bool,
+    replace: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Train a tokenizer on documents (section 2.3 of the paper).
+
+    DOCS are OUT folders of `finpile build` (their training documents), Parquet, JSON Lines (.zst, .gz) or text files,
+    or folders of them. A domain is a dataset and source, as records name them, or else the file or folder named. Run
+    the same command again to go on after an interruption; other texts or settings start anew.
+    """
+    console = Console(as_json)
+    config = read_settings(preset, settings)
+    logging.getLogger().setLevel(logging.ERROR)
+    from finpile_pipelines.unigram.texts import find_files
+    from finpile_pipelines.unigram.train_folder import (
+        evaluate_folder,
+        train_folder,
+    )
+
+    find_files(held_out)  # a mistake in their names shows before hours of training
+    display = Display(console, by_pipeline=True)
+    engine = make_engine(runner, workers, transport, display)
+    console.line(f"training a tokenizer in {out}", style="bold")
+    with display:
+        trained = train_folder(
+            docs, out, config, engine, fresh=fresh, replace=replace, listen=_listener(console, display)
+        )
+        evaluated = evaluate_folder(held_out, out, engine) if held_out else []
+    _close(console, trained, evaluated, out)
+
+
+def read_settings(preset: str | None, settings: dict[str, Any]) -> TokenizerConfig:
+    """The preset, overridden by what was asked for."""
+    asked = {name: value for name, value in settings.items() if value is not None}
+    return TokenizerConfig(**{**_PRESETS.get(preset or "", {}), **asked})
+
+
+def _listener(console: Console, display: Display) -> Listener:
+    def listen(event: StepEvent) -> None:
+        if event.state == "running":
+            display.begin(event.step)
+        elif event.state == "changed":
+            console.line(event.detail)
+        elif event.state == "found":
+            display.end(event.step, f"done before: {event.detail}")
+        else:
+            display.end(event.step, f"{event.seconds:.1f} s: {event.detail}")
+
+    return listen
+
+
+def _close(console: Console, trained: TrainedFolder, evaluated: list[HeldOut], out: str) -> None:
+    """The closing table, what stands out, and where to look."""
+    about = trained.about
+    rows = _domain_rows(trained)
+    columns = ["dataset", "source", "documents", "chunks", "bytes", "pieces", "bits per byte"]
+    shown = [[*(row[name.replace(" ", "_")] for name in columns[:-1]), _shown(row["bits_per_byte"])] for row in rows]
+    console.table(f"Tokenizer of {about['vocab_size']:,} entries, {about['mode']}", columns, shown)
+    if evaluated:
+        columns = ["dataset", "source", "documents", "bytes", "tokens", "bytes per token", "bits per byte"]
+        console.table("Held out", columns, [_held_out_cells(row) for row in evaluated])
+    warnings = list(_warnings(trained))
+    for warning in warnings:
+        console.line(f"warning: {warning}", style="yellow")
+    if not trained.ran:
+        console.line("the training was done before; nothing to do (--fresh starts over)")
+    tokenizer = f"{out.rstrip('/')}/tokenizer.json"
+    console.line(f"tokenizer: {tokenizer}")
+    console.result(
+        {
+            "out": out,
+            "ran": trained.ran,
+            "mode": about["mode"],
+            "vocab_size": about["vocab_size"],
+            "vocab_size_asked_for": about["vocab_size_asked_for"],
+            "domains": rows[:-1],
+            "total": rows[-1],
+            "held_out": [_held_out_json(row) for row in evaluated[:-1]],
+            "held_out_total": _held_out_json(evaluated[-1]) if evaluated else None,
+            "warnings": warnings,
+            "tokenizer": tokenizer,
+        }
+    )
+
+
+def _domain_rows(trained: TrainedFolder) -> list[dict[str, Any]]:
+    """Each domain, and at the end all of them together.
+
+    `pieces` and `bits_per_byte` of a domain are those of its chunks' models: the largest, and the mean over the bytes.
+    """
+    chunks: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for chunk in trained.about["chunks"]:
+        chunks[chunk["dataset"], chunk["source"]].append(chunk)
+    rows = [{**domain, **_chunk_sums(chunks[domain["dataset"], domain["source"]])} for domain in trained.domains]
+    sums: Counter[str] = Counter()
+    for row in rows:
+        sums.update({name: row[name] for name in ("documents", "bytes", "chunks")})
+    total = {**_chunk_sums(trained.about["chunks"]), **sums, "pieces": trained.about["pieces_before_pruning"]}
+    if "objective" in trained.about:
+        total["bits_per_byte"] = trained.about["objective"][-1]
+    return [*rows, {"dataset": "all", "source": "", **total}]
+
+
+def _chunk_sums(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+    modelled = [chunk for chunk in chunks if "pieces" in chunk]
+    size = sum(chunk["bytes"] for chunk in modelled)
+    bits = math.fsum(chunk["bytes"] * chunk["objective"][-1] for chunk in modelled)
+    pieces = max((chunk["pieces"] for chunk in modelled), default=None)
+    return {"chunks": len(chunks), "pieces": pieces, "bits_per_byte": bits / size if size else None}
+
+
+def _warnings(trained: TrainedFolder) -> Iterable[str]:
+    short = shortfall(trained.about, size="--vocab-size", chunk_settings="--chunk-vocab-size or --chunks")
+    if short:
+        yield short
+    for domain in trained.domains:
+        if not domain["bytes"]:
+            yield f"the domain {domain['dataset']}/{domain['source']} holds no text and was left out"
+    if trained.empty_files:
+        others = f" and {len(trained.empty_files) - 1} more" if len(trained.empty_files) > 1 else ""
+        yield f"no text to train on in {trained.empty_files[0]}{others}"
+
+
+def _shown(bits: float | None) -> str:
+    return "" if bits is None else f"{bits:.4f}"
+
+
+def _held_out_cells(row: HeldOut) -> list[Any]:
+    counts = [row.dataset, row.source, row.num_documents, row.num_bytes, row.num_tokens]
+    return [*counts, f"{row.num_bytes / max(1, row.num_tokens):.3f}", f"{row.bits_per_byte:.4f}"]
+
+
+def _held_out_json(row: HeldOut) -> dict[str, Any]:
+    return {
+        "dataset": row.dataset,
+        "source": row.source,
+        "documents": row.num_documents,
+        "bytes": row.num_bytes,
+        "tokens": row.num_tokens,
+        "bits_per_byte": row.bits_per_byte,
+    }

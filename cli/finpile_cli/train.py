@@ -1,0 +1,191 @@
+"""`finpile train` and `finpile evaluate`: the reference language model."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from finpile.errors import ConfigError, InputError
+from finpile_cli.console import (
+    Console,
+    json_option,
+)
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    from finpile_tokenizer import UnigramTokenizer
+
+    from finpile.lm.checkpoint import ModelMeta
+    from finpile.lm.evaluate import Score
+    from finpile.lm.losses import LossRecord
+
+EVALUATION_NAME = "evaluation.json"
+_LINE_EVERY_SECONDS = 5.0
+
+
+@click.command()
+@click.argument("config", type=PathOrUrl(dir_okay=False))
+@click.option("--steps", type=click.IntRange(min=1), help="Stop after this step; the same command goes on from there.")
+@json_option
+def train_command(config: str, steps: int | None, as_json: bool) -> None:
+    """Train a language model on token shards, as the training file CONFIG says.
+
+    A run that was killed goes on from its last checkpoint and ends in the same bytes as one that was not.
+    """
+    require_torch()
+    from finpile.lm.train import load_train_config, train
+
+    console = Console(as_json)
+    settings = load_train_config(config)
+    last = min(settings.steps, steps or settings.steps)
+    result = train(settings, stop_at=steps, on_step=_StepLines(console, last))
+    records = result.records
+    if result.resumed_from:
+        console.line(f"Went on from step {result.resumed_from:,}")
+    rows = [[record.step, record.tokens, record.loss, record.learning_rate] for record in (records[0], records[-1])]
+    console.table(
+        "Training", ["step", "tokens", "loss", "learning rate"], [[*row[:3], f"{row[3]:.2e}"] for row in rows]
+    )
+    console.line(f"{result.num_parameters:,} parameters; model, losses and curve in {result.out}")
+    console.result(
+        {
+            "out": result.out,
+            "resumed_from": result.resumed_from,
+            "step": records[-1].step,
+            "tokens": records[-1].tokens,
+            "first_loss": records[0].loss,
+            "loss": records[-1].loss,
+            "num_parameters": result.num_parameters,
+            "num_sequences": result.num_sequences,
+        }
+    )
+
+
+@click.command()
+@click.argument("run", type=PathOrUrl(file_okay=False))
+@click.option(
+    "--on", "build", required=True, type=PathOrUrl(), metavar="OUT", help="The build whose held-out documents are read."
+)
+@click.option(
+    "--limit",
+    "--max-documents",
+    "max_documents",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Documents of each source, those of smallest id; all where not given.",
+)
+@click.option(
+    "--window", type=click.IntRange(min=2), help="Tokens read at once; the training sequence's where not given."
+)
+@json_option
+def evaluate_command(run: str, build: str, max_documents: int | None, window: int | None, as_json: bool) -> None:
+    """Held-out bits per byte, by source, of the model trained in the folder RUN.
+
+    Says beforehand how many documents and tokens that takes, and about how long here.
+    """
+    require_torch()
+    from finpile import storage
+    from finpile.lm.checkpoint import FILE_NAME, load_checkpoint, restore_model
+    from finpile.lm.evaluate import Scorer, evaluate, evaluation_cost
+
+    console = Console(as_json)
+    checkpoint = load_checkpoint(run)
+    if checkpoint is None:
+        raise InputError(f"{run}: holds no {FILE_NAME}; expected the `out` folder of `finpile train`")
+    meta = checkpoint.meta
+    window = window or meta.sequence_length
+    scorer = Scorer(restore_model(checkpoint), load_tokenizer(build, meta), eot_id=meta.eot_id, window=window)
+    cost = evaluation_cost(scorer, build, max_documents=max_documents)
+    if cost.num_documents and not as_json:
+        console.line(
+            f"{cost.num_documents:,} documents, {cost.num_tokens:,} tokens to score, {cost.num_read:,} with context: "
+            f"about {scorer.measure_seconds(cost):,.0f} s here (--limit N takes N documents of each source)"
+        )
+    with console.progress("evaluating", total=cost.num_bytes, unit="B") as advance:
+        scores = evaluate(scorer, build, max_documents=max_documents, on_bytes=advance)
+    report: dict[str, Any] = {
+        "step": checkpoint.step,
+        "window": window,
+        "max_documents": max_documents,
+        **_report(scores),
+    }
+    storage.write_json(str(Path(run) / EVALUATION_NAME), report)
+    columns = ["Dataset", "Source", "Documents", "Bytes", "Tokens", "Bits/token", "Bits/byte"]
+    console.table("Held-out bits per byte", columns, [_cells(entry) for entry in [*report["sources"], report["total"]]])
+    console.result(report)
+
+
+def require_torch() -> None:
+    """Raises ConfigError that says how to install PyTorch where it is not, or where it cannot be imported."""
+    if importlib.util.find_spec("torch") is None:
+        raise ConfigError('this command needs PyTorch, which is not installed: pip install "finpile[train]"')
+    try:
+        importlib.import_module("torch")
+    except Exception as error:  # of a library that is missing, of another CPU, of half an installation
+        told = " ".join(str(error).split()) or "no message"
+        raise ConfigError(
+            f"this command needs PyTorch, which is installed but cannot be imported ({type(error).__name__}: {told}): "
+            'install it again with pip install --force-reinstall "finpile[train]"'
+        ) from error
+
+
+def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:
+    """The tokenizer of a build.
+
+    Raises: InputError where there is none, or where it is not the one the model was trained with.
+    """
+    from finpile_tokenizer import TokenizerError, UnigramTokenizer
+
+    from finpile.layout import Layout
+
+    folder = Layout(build).tokenizer
+    try:
+        tokenizer = UnigramTokenizer.load(folder)
+    except TokenizerError as error:
+        raise InputError(f"{folder}: {error}") from error
+    if (tokenizer.vocab_size, tokenizer.eot_id) != (meta.vocab_size, meta.eot_id):
+        raise InputError(
+            f"{folder}: has {tokenizer.vocab_size} ids, the model {meta.vocab_size}; "
+            "evaluate on the build whose token shards the model was trained on"
+        )
+    return tokenizer
+
+
+class _StepLines:
+    """Says every few seconds how far a run is, how low its loss, how fast it goes."""
+
+    def __init__(self, console: Console, last: int) -> None:
+        self._console, self._last = console, last
+        self._began = time.monotonic()
+        self._said = self._began
+        self._before: int | None = None
+
+    def __call__(self, record: LossRecord) -> None:
+        now = time.monotonic()
+        if self._before is None:  # the first step pays for warming up: speed counts from its end
+            self._before, self._began = record.tokens, now
+        if record.step < self._last and now - self._said < _LINE_EVERY_SECONDS:
+            return
+        self._said = now
+        speed = (record.tokens - self._before) / max(now - self._began, 1e-9)
+        self._console.line(
+            f"  step {record.step:,} of {self._last:,}: loss {record.loss:.3f}, "
+            f"rate {record.learning_rate:.2e}, {speed:,.0f} tokens/s"
+        )
+
+
+def _report(scores: dict[tuple[str, str], Score]) -> dict[str, Any]:
+    from finpile.lm.evaluate import total
+
+    sources = [{"dataset": dataset, "source": source, **score.to_json()} for (dataset, source), score in scores.items()]
+    return {"sources": sources, "total": {"dataset": "Total", "source": "", **total(scores).to_json()}}
+
+
+def _cells(entry: dict[str, Any]) -> list[Any]:
+    names = ("dataset", "source", "num_documents", "num_bytes", "num_tokens")
+    return [*(entry[name] for name in names), f"{entry['bits_per_token']:.3f}", f"{entry['bits_per_byte']:.4f}"]

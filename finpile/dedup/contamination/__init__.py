@@ -1,0 +1,1 @@
+"""Documents that contain items of evaluation sets."""

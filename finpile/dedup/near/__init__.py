@@ -1,0 +1,1 @@
+"""Near duplicates: MinHash keys, candidate pairs, verified clusters."""

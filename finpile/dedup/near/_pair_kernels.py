@@ -1,0 +1,125 @@
+"""Numba kernels that pair documents, group them, compare two. Each has a slow, obvious twin in tests/finpile/dedup."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from finpile.dedup._hash_kernels import (
+    I64,
+    U64,
+    mix,
+)
+
+_ZERO, _ONE, _U32 = np.uint64(0), np.uint64(1), np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def count_common(left: U64, right: U64) -> int:
+    """Size of the intersection of two sorted multisets."""
+    i = j = common = 0
+    while i < left.shape[0] and j < right.shape[0]:
+        if left[i] == right[j]:
+            common += 1
+            i += 1
+            j += 1
+        elif left[i] < right[j]:
+            i += 1
+        else:
+            j += 1
+    return common
+
+
+@njit(cache=True, nogil=True)
+def longest_increasing(values: I64) -> I64:
+    """Indices of a longest strictly increasing subsequence (patience sorting; the first found of equal ones)."""
+    num = values.shape[0]
+    tails = np.empty(num, np.int64)  # index of the smallest end of a run of each length
+    before = np.empty(num, np.int64)
+    length = 0
+    for i in range(num):
+        low, high = 0, length
+        while low < high:
+            middle = (low + high) // 2
+            if values[tails[middle]] < values[i]:
+                low = middle + 1
+            else:
+                high = middle
+        before[i] = tails[low - 1] if low > 0 else -1
+        tails[low] = i
+        length = max(length, low + 1)
+    chosen = np.empty(length, np.int64)
+    at = tails[length - 1] if length > 0 else -1
+    for k in range(length - 1, -1, -1):
+        chosen[k] = at
+        at = before[at]
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def _put(pair: Any, table: U64) -> int:
+    """Puts a pair into an open-addressed set; returns 1 where it is new, 0 where it was there."""
+    mask = np.uint64(table.shape[0] - 1)
+    slot = mix(pair) & mask
+    while table[slot] != _ZERO:
+        if table[slot] == pair:
+            return 0
+        slot = (slot + _ONE) & mask
+    table[slot] = pair
+    return 1
+
+
+@njit(cache=True, nogil=True)
+def _room(table: U64, size: int) -> U64:
+    """The set itself while it is at most half full, else a copy of twice the size."""
+    if 2 * size < table.shape[0]:
+        return table
+    larger = np.zeros(2 * table.shape[0], np.uint64)
+    for pair in table:
+        if pair != _ZERO:
+            _put(pair, larger)
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def pair_buckets(starts: I64, docs: U64, max_all_pairs: int) -> U64:
+    """Distinct pairs `first << 32 | second` of the buckets `docs[starts[b]:starts[b + 1]]`, in no order.
+
+    `docs` ascend strictly within a bucket and are below 2^32. A bucket of more than `max_all_pairs` gives the pairs of
+    its first with each other and of each with its next.
+    """
+    table = np.zeros(1024, np.uint64)
+    size = 0
+    for bucket in range(starts.shape[0] - 1):
+        first, last = starts[bucket], starts[bucket + 1]
+        small = last - first <= max_all_pairs
+        for i in range(first, last - 1):
+            stop = last if small or i == first else i + 2
+            for j in range(i + 1, stop):
+                table = _room(table, size)
+                size += _put(docs[i] << _U32 | docs[j], table)
+    pairs: U64 = table[table != _ZERO]
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def smallest_connected(num: int, left: I64, right: I64) -> I64:
+    """For each of the nodes 0..num-1 the smallest node of its component under the edges `left[e], right[e]`."""
+    parent = np.arange(num)
+    for edge in range(left.shape[0]):
+        a, b = left[edge], right[edge]
+        while parent[a] != a:
+            parent[a] = parent[parent[a]]
+            a = parent[a]
+        while parent[b] != b:
+            parent[b] = parent[parent[b]]
+            b = parent[b]
+        if a < b:
+            parent[b] = a
+        else:
+            parent[a] = b
+    for node in range(num):  # parents are smaller than their children, so one ascending pass flattens
+        parent[node] = parent[parent[node]]
+    return parent

@@ -1,0 +1,345 @@
+"""Near duplicates: candidates are compared, and a document goes only if it is itself close to the copy kept.
+
+Two documents are near duplicates when the edit similarity of their word sequences, 1 - distance / longer length, is
+above the threshold and, under `numbers: keep`, their sequences of numbers are equal. The Jaccard similarity is
+reported; it rejects nothing, since the edit similarity alone is the criterion.
+
+Costly distances are avoided by tests that cannot change a decision: lengths must differ by at most the edits allowed,
+and d edits leave at least longer - q + 1 - q d runs of q words in common (q-gram lemma, tried with q = 1 and 2).
+Documents of more than `LONG_WORDS` words are aligned at the shingles that both have once; the distance is the sum over
+the gaps between. That is an upper bound of the distance, so it may keep a pair that is barely similar, never join one
+that is not; and it is linear in effect where the distance itself is quadratic (27 s for a million words).
+
+Source: Lee et al. 2022, section 4.2; Ukkonen 1992, Approximate string-matching with q-grams.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from rapidfuzz.distance import Levenshtein
+
+from finpile.config import NearConfig
+from finpile.dedup import _hash_kernels
+from finpile.dedup._hash_kernels import (
+    I64,
+    U64,
+)
+from finpile.dedup.near import (
+    _pair_kernels,
+    clusters,
+    minhash,
+)
+from finpile.dedup.near.numbers import (
+    number_sequence,
+    part_by_numbers,
+)
+
+REASON = "near_duplicate"
+
+#: Words up to which the distance is computed as such (about 0.1 s at worst).
+LONG_WORDS = 65_536
+#: Words from which the q-gram tests cost less than a distance that fails.
+_SHORT_WORDS = 1024
+#: First guess of the distance: twins differ in few words, and a small distance is found in linear time.
+_FEW_EDITS = 64
+#: Times that those of a component which are not close to its kept copy start again as a component. Without an end, a
+#: chain of n documents, each close to its neighbours only, would cost n^2 / 4 comparisons.
+MOST_ROUNDS = 16
+#: Pairs tried between two looks at what has been joined meanwhile.
+_STRIDE = 1 << 14
+
+Pair = tuple[int, int]
+
+
+class NearDuplicate(NamedTuple):
+    """A document that goes, the one kept for it, and how close they are."""
+
+    removed: int
+    kept: int
+    jaccard: float
+    """Over the distinct shingles of both."""
+    edit_similarity: float
+    """Over words, in (threshold, 1]; a lower bound where one of them is longer than `LONG_WORDS`."""
+
+
+class Resolution(NamedTuple):
+    """What became of a group of candidates."""
+
+    removed: list[NearDuplicate]
+    """Ascending by `removed`."""
+    num_compared: int
+    """Pairs that were looked at: candidates not yet joined by others, and members against their kept copy."""
+    num_verified: int
+    """Those of them that are near duplicates."""
+
+
+def resolve_group(texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, config: NearConfig) -> Resolution:
+    """Decides a group of documents, given in order of preference.
+
+    `pairs` are the candidates, as indices into `texts`, in any order. In each component of verified pairs the first
+    document is kept and those verified against it go, whether or not that pair was a candidate; the others start again
+    among themselves. Those left after `MOST_ROUNDS` are compared with their candidates only: each document, in order,
+    stays unless it went already, and the later ones verified against it go. So the comparisons grow as the documents
+    and pairs do.
+    """
+    judge = PairVerifier(texts, config)
+    edges = _distinct(pairs)
+    removed: list[NearDuplicate] = []
+    for _ in range(MOST_ROUNDS):
+        left = np.zeros(len(texts), dtype=bool)
+        for kept, *others in _verified_components(edges, judge):
+            left[others] = True
+            removed += (found := judge.duplicates(kept, others))
+            left[[row.removed for row in found]] = False
+        edges = edges[left[edges].all(axis=1)]
+        if len(edges) == 0:
+            break
+    removed += _first_come(edges, judge)
+    return Resolution(sorted(removed), *judge.counts())
+
+
+def resolve_across(
+    texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, asked: Sequence[bool], config: NearConfig
+) -> Resolution:
+    """Which of the `asked` documents are near duplicates of one that is not: those go, the others all stay.
+
+    `pairs` are the candidates, as indices into `texts`, in any order; each asked document goes for the sake of the
+    first that it is verified against.
+    """
+    judge = PairVerifier(texts, config)
+    removed: dict[int, NearDuplicate] = {}
+    for a, b in _distinct(pairs).tolist():
+        if asked[a] != asked[b]:
+            kept, other = (b, a) if asked[a] else (a, b)
+            if other not in removed:
+                removed |= {row.removed: row for row in judge.duplicates(kept, [other])}
+    return Resolution([removed[doc] for doc in sorted(removed)], *judge.counts())
+
+
+def find_near_duplicates(texts: pa.Array | pa.ChunkedArray, config: NearConfig) -> list[NearDuplicate]:
+    """All steps at once, for texts that fit in memory, given in order of preference; ascending by `removed`.
+
+    >>> find_near_duplicates(pa.array(["Oil rose on Monday.", "Oil  rose on MONDAY", "Gold fell."]), minhash.FAST)
+    [NearDuplicate(removed=1, kept=0, jaccard=1.0, edit_similarity=1.0)]
+    """
+    keys = part_by_numbers(minhash.band_keys(texts, config), texts, config)
+    docs = np.repeat(np.arange(len(keys)), config.bands)
+    pairs = clusters.candidate_pairs(pa.table({"key": keys.ravel(), "doc": docs}))
+    bodies = texts.cast(pa.large_binary())
+    removed: list[NearDuplicate] = []
+    for members, edges in _groups(pairs):
+        local = np.searchsorted(members, edges)
+        found = resolve_group(bodies.take(pa.array(members)).to_pylist(), local, config).removed
+        removed += [row._replace(removed=int(members[row.removed]), kept=int(members[row.kept])) for row in found]
+    return sorted(removed)
+
+
+def _groups(pairs: pa.Table) -> Iterator[tuple[I64, I64]]:
+    """Each connected group's documents, ascending, and its pairs."""
+    table = clusters.components(pairs)
+    docs, labels = table["doc"].to_numpy(), table["group"].to_numpy()
+    edges = np.stack([pairs["a"].to_numpy(), pairs["b"].to_numpy()], axis=1)
+    of_edge = labels[np.searchsorted(docs, edges[:, 0])]
+    by_doc, by_edge = np.argsort(labels, kind="stable"), np.argsort(of_edge, kind="stable")
+    names, sizes = np.unique(labels, return_counts=True)
+    edge_ends = np.searchsorted(of_edge[by_edge], names, side="right")
+    return zip(np.split(docs[by_doc], np.cumsum(sizes)[:-1]), np.split(edges[by_edge], edge_ends[:-1]), strict=True)
+
+
+class PairVerifier:
+    """Compares documents of one group; what it once found it remembers."""
+
+    def __init__(self, texts: Sequence[bytes], config: NearConfig) -> None:
+        self._texts = texts
+        self._config = config
+        self._words: dict[int, array[int]] = {}
+        self._numbers: dict[int, bytes] = {}
+        self._similarities: dict[Pair, float | None] = {}
+
+    def counts(self) -> Pair:
+        """Pairs compared, and near duplicates among them."""
+        verified = sum(similarity is not None for similarity in self._similarities.values())
+        return len(self._similarities), verified
+
+    def duplicates(self, kept: int, others: Iterable[int]) -> list[NearDuplicate]:
+        """Those of the others that are near duplicates of the copy kept."""
+        close = [(doc, found) for doc in others if (found := self.edit_similarity(kept, doc)) is not None]
+        if not close:
+            return []
+        mine = self._shingles_of(kept)
+        return [NearDuplicate(doc, kept, _jaccard(mine, self._shingles_of(doc)), found) for doc, found in close]
+
+    def edit_similarity(self, a: int, b: int) -> float | None:
+        """The edit similarity of near duplicates, None of others."""
+        pair = (a, b)
+        if pair not in self._similarities:
+            self._similarities[pair] = self._compare(a, b)
+        return self._similarities[pair]
+
+    def _compare(self, a: int, b: int) -> float | None:
+        left, right = self._words_of(a), self._words_of(b)
+        longest = max(len(left), len(right))
+        limit = most_edits(longest, self._config.edit_similarity)
+        if abs(len(left) - len(right)) > limit:  # so are documents without words: their limit is below 0
+            return None
+        if self._config.numbers == "keep" and self._numbers_of(a) != self._numbers_of(b):
+            return None
+        distance = _distance(left, right, limit, self._config.ngram)
+        return None if distance > limit else 1 - distance / longest
+
+    def _words_of(self, doc: int) -> array[int]:
+        if doc not in self._words:
+            self._words[doc] = word_hashes(self._texts[doc])
+        return self._words[doc]
+
+    def _shingles_of(self, doc: int) -> U64:
+        """The distinct shingles, ascending."""
+        return np.unique(_shingles(self._words_of(doc), self._config.ngram))
+
+    def _numbers_of(self, doc: int) -> bytes:
+        """A digest of the document's sequence of numbers."""
+        if doc not in self._numbers:
+            sequence = number_sequence(self._texts[doc])
+            self._numbers[doc] = hashlib.blake2b(sequence, digest_size=16).digest()
+        return self._numbers[doc]
+
+
+def most_edits(longest: int, threshold: float) -> int:
+    """The largest distance of documents, the longer of `longest` words, whose edit similarity is above `threshold`.
+
+    Exact where floats are not: at .8, 15 words allow 2 edits, not 3. Below 0 where nothing can be above.
+    """
+    return math.ceil((1 - Fraction(str(threshold))) * longest) - 1
+
+
+def word_hashes(text: bytes) -> array[int]:
+    """The 64-bit hashes of a text's words, in order."""
+    data = np.frombuffer(text or bytes(1), dtype=np.uint8)
+    out = np.empty(len(data) // 2 + 1, dtype=np.uint64)
+    count = _hash_kernels.hash_words(data, 0, len(text), out)
+    words = array("Q")
+    words.frombytes(out[:count].tobytes())
+    return words
+
+
+def _distinct(pairs: Iterable[Sequence[int]] | I64) -> I64:
+    """The pairs of two documents, each once, smaller first, ascending: shape (pairs, 2)."""
+    rows = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs), dtype=np.int64).reshape(-1, 2)
+    low, high = rows.min(axis=1), rows.max(axis=1)
+    packed = np.unique((low << 32 | high)[low != high])
+    return np.stack([packed >> 32, packed & 0xFFFFFFFF], axis=1)
+
+
+def _verified_components(edges: I64, judge: PairVerifier) -> list[list[int]]:
+    """Components under the edges that are near duplicates; each ascending. Joined documents are not compared again."""
+    docs, ends = np.unique(edges, return_inverse=True)
+    ends = ends.reshape(-1, 2)
+    parent = list(range(len(docs)))
+
+    def root(at: int) -> int:
+        while parent[at] != at:
+            parent[at] = at = parent[parent[at]]
+        return at
+
+    for start in range(0, len(ends), _STRIDE):
+        some = ends[start : start + _STRIDE]
+        if start:  # most edges of a large group are within what is joined by then
+            roots = np.fromiter(map(root, range(len(docs))), np.int64, len(docs))
+            some = some[roots[some[:, 0]] != roots[some[:, 1]]]
+        for a, b in some.tolist():
+            low, high = sorted((root(a), root(b)))
+            if low != high and judge.edit_similarity(int(docs[a]), int(docs[b])) is not None:
+                parent[high] = low
+    members: dict[int, list[int]] = {}
+    for at, doc in enumerate(docs.tolist()):
+        members.setdefault(root(at), []).append(doc)
+    return list(members.values())
+
+
+def _first_come(edges: I64, judge: PairVerifier) -> list[NearDuplicate]:
+    """Each document in order stays unless it went already; its later candidates verified against it go."""
+    removed: dict[int, NearDuplicate] = {}
+    bounds = np.flatnonzero(np.r_[True, edges[1:, 0] != edges[:-1, 0], True]) if len(edges) else np.zeros(1, np.int64)
+    for start, end in pairwise(bounds.tolist()):
+        kept = int(edges[start, 0])
+        if kept not in removed:
+            others = [doc for doc in edges[start:end, 1].tolist() if doc not in removed]
+            removed |= {row.removed: row for row in judge.duplicates(kept, others)}
+    return list(removed.values())
+
+
+def _jaccard(left: U64, right: U64) -> float:
+    """Of two sets, sorted."""
+    common = _pair_kernels.count_common(left, right)
+    return float(common / (len(left) + len(right) - common))
+
+
+def _distance(left: array[int], right: array[int], limit: int, ngram: int) -> int:
+    """The distance in words, or some number above `limit` where it is above; see the module for long documents."""
+    longest = max(len(left), len(right))
+    if longest > _SHORT_WORDS and not _may_be_close(left, right, limit):
+        return limit + 1
+    if longest > LONG_WORDS:
+        return _aligned_distance(left, right, limit, ngram)
+    return int(Levenshtein.distance(left, right, score_cutoff=limit, score_hint=_FEW_EDITS))
+
+
+def _may_be_close(left: array[int], right: array[int], limit: int) -> bool:
+    """False where too few words, or pairs of words, are in common for a distance within `limit` (q-gram lemma)."""
+    longest = max(len(left), len(right))
+    for q in (1, 2):
+        required = longest - q + 1 - q * limit
+        if (
+            required > 0
+            and _pair_kernels.count_common(*(np.sort(_shingles(words, q)) for words in (left, right))) < required
+        ):
+            return False
+    return True
+
+
+def _aligned_distance(left: array[int], right: array[int], limit: int, ngram: int) -> int:
+    """An upper bound of the distance, by alignment at common shingles; above `limit` as soon as that is known."""
+    at_left, at_right = _anchors(left, right, ngram)
+    begins = np.stack([np.r_[0, at_left + 1], np.r_[0, at_right + 1]], axis=1)
+    ends = np.stack([np.r_[at_left, len(left)], np.r_[at_right, len(right)]], axis=1)
+    gaps = np.flatnonzero((ends > begins).any(axis=1))
+    total = 0
+    for (i, j), (i_end, j_end) in zip(begins[gaps].tolist(), ends[gaps].tolist(), strict=True):
+        longer = max(i_end - i, j_end - j)
+        if longer > LONG_WORDS or i == i_end or j == j_end:
+            total += longer
+        else:
+            total += Levenshtein.distance(left[i:i_end], right[j:j_end], score_cutoff=limit - total)
+        if total > limit:
+            break
+    return total
+
+
+def _anchors(left: array[int], right: array[int], ngram: int) -> tuple[I64, I64]:
+    """Positions of shingles that both documents have exactly once, ascending on both sides, as many as can be."""
+    once = []
+    for words in (left, right):
+        shingles, first, counts = np.unique(_shingles(words, ngram), return_index=True, return_counts=True)
+        once.append((shingles[counts == 1], first[counts == 1]))
+    (left_once, left_first), (right_once, right_first) = once
+    _, a, b = np.intersect1d(left_once, right_once, assume_unique=True, return_indices=True)
+    order = np.argsort(left_first[a])
+    at_left, at_right = left_first[a][order], right_first[b][order]
+    chosen = _pair_kernels.longest_increasing(at_right)
+    return at_left[chosen], at_right[chosen]
+
+
+def _shingles(words: array[int], ngram: int) -> U64:
+    """The hash of each shingle, in order."""
+    hashes = np.frombuffer(words, dtype=np.uint64) if words else np.empty(0, np.uint64)
+    out = np.empty(max(len(hashes), 1), dtype=np.uint64)
+    return out[: _hash_kernels.hash_shingles(hashes, ngram, out)]

@@ -1,0 +1,1 @@
+"""Repeated substrings: windows found by minimizers, cut at word or line ends."""

@@ -1,0 +1,147 @@
+"""Numba kernels of exact substrings: which bytes of a shard its repeated windows cover."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from finpile.dedup._hash_kernels import (
+    I64,
+    U64,
+)
+from finpile.dedup.substring._minimizer_kernels import (
+    PIECE,
+    UNIQUE,
+    piece_of,
+    scan,
+    twice,
+)
+
+#: In the place of the distance to a copy where none is known.
+_NO_COPY = np.int64(np.iinfo(np.int64).min)
+
+
+@njit(cache=True, nogil=True)
+def cover(
+    symbols: Any,
+    offsets: I64,
+    byte_of: I64,
+    k: int,
+    w: int,
+    scope: Any,
+    shared: U64,
+    crowded: U64,
+    factors: U64,
+    finest: int,
+    runs: I64,
+    answer_bounds: I64,
+    answers: I64,
+    own: I64,
+    keep_first: bool,
+) -> tuple[I64, I64]:
+    """The bytes that repeated windows cover: rows (document, start, end, answer's kept document, offset there).
+
+    `runs` are those of `distinct_contexts`; context c has the rows `answer_bounds[c]` to `answer_bounds[c + 1]` of
+    `answers`: (first window, windows, kept document, offset of the first window's copy there), ascending. `own[d]` is
+    the local number of kept document d, or -1. Symbol i begins at byte `byte_of[i]` (at i itself where that is empty).
+    With `keep_first` the occurrence that is its own earliest copy is left out. Offset -1: no other copy is known.
+
+    Rows of a document ascend; where they touch they are one span, cut where the copy changes. Each is the longest that
+    its place allows, so their choice depends on the windows alone. Returns the rows and the repeated windows by
+    document.
+    """
+    length = w + k - 1
+    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
+    out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
+    spans, num_spans = np.empty((64, 5), np.int64), 0
+    repeated = np.zeros(offsets.shape[0] - 1, np.int64)
+    run, used = 0, 0
+    state = np.empty((3, 5), np.int64)  # what is open: the merged run of windows, the span, the best to follow it
+    for doc in range(offsets.shape[0] - 1):
+        num_windows = offsets[doc + 1] - offsets[doc] - length + 1
+        base = _byte(byte_of, offsets[doc])
+        state[:, 0] = -1
+        for piece in range(0, num_windows, PIECE):
+            num = min(PIECE, num_windows - piece)
+            begin = offsets[doc] + piece
+            count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
+            out[count, 1] = begin + num
+            for entry in range(count):
+                first, end = out[entry, 1], out[entry + 1, 1]
+                while first < end:
+                    windows, _, fate = piece_of(
+                        symbols, out[entry, 0], first, end, length, w, keys[entry], shared, crowded, factors, finest
+                    )
+                    if fate == UNIQUE:
+                        first += windows
+                        continue
+                    context = runs[run, 0]
+                    used += 1
+                    if used == runs[run, 1]:
+                        run, used = run + 1, 0
+                    for row in range(answer_bounds[context], answer_bounds[context + 1]):
+                        window = first + answers[row, 0]
+                        start, kept, offset = _byte(byte_of, window) - base, answers[row, 2], answers[row, 3]
+                        if own[kept] == doc and offset == start:
+                            if keep_first:
+                                continue
+                            offset = -1
+                        last = window + answers[row, 1] - 1
+                        repeated[doc] += answers[row, 1]
+                        reach = _byte(byte_of, last + length) - base
+                        merged = state[0]
+                        if (
+                            merged[0] >= 0
+                            and merged[4] + 1 == window
+                            and merged[2] == kept
+                            and (offset - start == merged[3] if offset >= 0 else merged[3] == _NO_COPY)
+                        ):
+                            merged[1], merged[4] = reach, last
+                            continue
+                        if merged[0] >= 0:
+                            spans, num_spans = _follow(state, doc, spans, num_spans)
+                        merged[0], merged[1], merged[2], merged[4] = start, reach, kept, last
+                        merged[3] = offset - start if offset >= 0 else _NO_COPY
+                    first += windows
+        if state[0, 0] >= 0:
+            spans, num_spans = _follow(state, doc, spans, num_spans)
+            while state[1, 0] >= 0:
+                spans, num_spans = _close(state, doc, spans, num_spans)
+    return spans[:num_spans], repeated
+
+
+@njit(cache=True, nogil=True)
+def _byte(byte_of: I64, symbol: int) -> int:
+    return byte_of[symbol] if byte_of.shape[0] else symbol
+
+
+@njit(cache=True, nogil=True)
+def _follow(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]:
+    """Hands the run of windows state[0] on: it opens a span, or may follow the open one, after closing what it can."""
+    new, current, best = state[0], state[1], state[2]
+    while current[0] >= 0 and new[0] > current[1]:
+        spans, num_spans = _close(state, doc, spans, num_spans)
+    if current[0] < 0:
+        current[:] = new
+    elif new[1] > current[1] and (best[0] < 0 or new[1] > best[1]):
+        best[:] = new
+    return spans, num_spans
+
+
+@njit(cache=True, nogil=True)
+def _close(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]:
+    """Writes the open span; the best to follow it, if any, is open then, from where that one ended."""
+    current, best = state[1], state[2]
+    if num_spans == spans.shape[0]:
+        spans = twice(spans)
+    row = spans[num_spans]
+    row[0], row[1], row[2], row[3] = doc, current[0], current[1], current[2]
+    row[4] = current[0] + current[3] if current[3] != _NO_COPY else -1
+    end = current[1]
+    current[:] = best
+    if best[0] >= 0:
+        current[0] = end
+        best[0] = -1
+    return spans, num_spans + 1

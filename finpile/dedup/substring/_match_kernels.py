@@ -1,0 +1,182 @@
+"""Numba kernels of exact substrings: which windows of contexts that have one minimizer are equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from finpile.dedup._hash_kernels import (
+    GOLDEN,
+    I64,
+    U8,
+    U64,
+    mix,
+)
+from finpile.dedup.substring._minimizer_kernels import twice
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def match(
+    symbols: Any,
+    offsets: I64,
+    groups: I64,
+    before: I64,
+    weight: I64,
+    may_keep: U8,
+    may_go: U8,
+    rank: I64,
+    anchor: I64,
+    widths: I64,
+    length: int,
+    least: int,
+    most: int,
+) -> I64:
+    """Which windows of contexts are equal to others, within groups of contexts that have one minimizer.
+
+    Contexts `groups[g]` to `groups[g + 1]` make a group. `rank` (the document's) and `anchor` (the byte where the
+    minimizer stands) order their earliest occurrences. The weights of all contexts that have a window add up; where the
+    sum is `least` to `most`, it goes from the contexts that `may_go`, for the earliest of those that `may_keep` it.
+    Returns rows (context, first window, windows, context that holds the copy kept, byte where that begins): runs of
+    windows. `widths[symbol]` is the symbol's length in bytes.
+
+    A window is told from others by its place around the minimizer and its hash, and proven equal by the symbols that
+    two contexts share on either side of their minimizers.
+    """
+    # Place by place of the minimizer in the window, so that what is kept beside the symbols is a few numbers a context,
+    # not a window.
+    room, tick = 64, 0
+    states, runs, shares, classes, class_hashes, buckets, stamps = _room_for(room)
+    out = np.empty((64, 5), np.int64)
+    num_out = 0
+    leaving = _ONE
+    for _ in range(length):
+        leaving = leaving * GOLDEN
+    for group in range(groups.shape[0] - 1):
+        low, high = groups[group], groups[group + 1]
+        if weight[low:high].sum() < least:
+            continue
+        if high - low > room:
+            while room < high - low:
+                room *= 2
+            states, runs, shares, classes, class_hashes, buckets, stamps = _room_for(room)
+        size = 1
+        while size < 2 * (high - low):
+            size *= 2
+        mask = np.uint64(size - 1)
+        shares[: high - low, 0] = -1
+        runs[: high - low, 1] = -1
+        nearest, farthest = length, 0
+        for context in range(low, high):
+            farthest = max(farthest, before[context])
+            nearest = min(nearest, before[context] - (offsets[context + 1] - offsets[context] - length))
+        for place in range(farthest, nearest - 1, -1):
+            tick += 1
+            num_classes = 0
+            for context in range(low, high):
+                first = offsets[context] + before[context] - place
+                if first < offsets[context] or first + length > offsets[context + 1]:
+                    runs[context - low, 0] = -1
+                    continue
+                state = _ZERO
+                if first == offsets[context]:
+                    for i in range(first, first + length):
+                        state = state * GOLDEN + np.uint64(symbols[i]) + _ONE
+                else:
+                    new, old = np.uint64(symbols[first + length - 1]), np.uint64(symbols[first - 1])
+                    state = states[context - low] * GOLDEN + new + _ONE - (old + _ONE) * leaving
+                states[context - low] = state
+                hashed = mix(state)
+                slot = hashed & mask
+                which = -1
+                while stamps[slot] == tick:
+                    candidate = buckets[slot]
+                    if class_hashes[candidate] == hashed:
+                        mine, other = shares[context - low], classes[candidate, 0]
+                        if mine[0] != other:
+                            mine[0] = other
+                            mine[1], mine[2] = _extents(symbols, offsets, before, context, other)
+                        if place <= mine[1] and length - place <= mine[2]:
+                            which = candidate
+                            break
+                    slot = (slot + _ONE) & mask
+                if which < 0:
+                    which = num_classes
+                    num_classes += 1
+                    stamps[slot], buckets[slot], class_hashes[which] = tick, which, hashed
+                    classes[which, 0], classes[which, 1], classes[which, 2] = context, 0, -1
+                classes[which, 1] += weight[context]
+                kept = classes[which, 2]
+                if may_keep[context] and (
+                    kept < 0
+                    or rank[context] < rank[kept]
+                    or (rank[context] == rank[kept] and anchor[context] < anchor[kept])
+                ):
+                    classes[which, 2] = context
+                runs[context - low, 0] = which
+            for context in range(low, high):
+                run = runs[context - low]
+                which = run[0]
+                kept = -1
+                if which >= 0 and may_go[context] and least <= classes[which, 1] <= most:
+                    kept = classes[which, 2]
+                if kept >= 0 and kept == run[1]:
+                    out[run[2], 2] += 1
+                elif kept >= 0:
+                    if num_out == out.shape[0]:
+                        out = twice(out)
+                    row = out[num_out]
+                    row[0], row[1], row[2], row[3] = context, before[context] - place, 1, kept
+                    row[4] = anchor[kept] - _width(symbols, widths, offsets[kept] + before[kept] - place, place)
+                    run[2] = num_out
+                    num_out += 1
+                run[1] = kept
+    return out[:num_out]
+
+
+@njit(cache=True, nogil=True)
+def _room_for(size: int) -> tuple[U64, I64, I64, I64, U64, I64, I64]:
+    """What `match` knows of the contexts of a group, and of the distinct windows in one place."""
+    states = np.empty(size, np.uint64)  # the hash of the window before
+    runs = np.empty((size, 3), np.int64)  # the class of its window, the copy that its open run is for, that run's row
+    shares = np.empty((size, 3), np.int64)  # the context compared with last, and what it shares on either side
+    classes = np.empty((size, 3), np.int64)  # the first context that has it, their weight, the context of the copy kept
+    return (
+        states,
+        runs,
+        shares,
+        classes,
+        np.empty(size, np.uint64),
+        np.empty(2 * size, np.int64),
+        np.zeros(2 * size, np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _width(symbols: Any, widths: I64, start: int, num: int) -> int:
+    """Bytes of `num` symbols from `start`."""
+    total = 0
+    for i in range(start, start + num):
+        total += widths[symbols[i]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _extents(symbols: Any, offsets: I64, before: I64, left: int, right: int) -> tuple[int, int]:
+    """How many symbols two contexts share before, and from, their minimizers on."""
+    a, b = offsets[left] + before[left], offsets[right] + before[right]
+    num_before = 0
+    while (
+        num_before < before[left]
+        and num_before < before[right]
+        and symbols[a - num_before - 1] == symbols[b - num_before - 1]
+    ):
+        num_before += 1
+    room = min(offsets[left + 1] - a, offsets[right + 1] - b)
+    num_after = 0
+    while num_after < room and symbols[a + num_after] == symbols[b + num_after]:
+        num_after += 1
+    return num_before, num_after

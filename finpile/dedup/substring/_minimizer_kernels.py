@@ -1,0 +1,386 @@
+"""Numba kernels of exact substrings. Slow twins: tests/finpile/dedup/test_substrings.py and the suffix array.
+
+Symbols are bytes (uint8) or token ids (uint32); `offsets` bound the documents. With `k` symbols of a k-gram and `w`
+k-grams of a window, a window is `w + k - 1` symbols of one document and its minimizer its k-gram of smallest hash, the
+leftmost of equal ones. An *entry* is a longest run of windows (within `PIECE` of them) that have the same minimizer;
+its *content* is all symbols of these windows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from finpile.dedup._hash_kernels import (
+    GOLDEN,
+    I64,
+    U64,
+    mix,
+)
+
+#: Windows scanned at once: what bounds the memory of a scan, however long a document is.
+PIECE = 1 << 16
+#: Places of the minimizer that windows of the largest slices have; a power of two.
+SLICE = 16
+#: What is known of a piece: nobody else has its key; it is to be compared; nothing yet.
+UNIQUE, SENT, UNKNOWN = 0, 1, 2
+#: Symbols compared at once, without a test between them: vectors.
+_STRIDE = 32
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def scan(
+    symbols: Any, begin: int, num: int, k: int, w: int, scope: Any, hashes: U64, suffix: I64, out: I64, keys: U64
+) -> int:
+    """The entries of the windows `begin` to `begin + num`: (minimizer, first window) to `out`, their hashes to `keys`.
+
+    Returns how many there are. `hashes` has room for `num + w - 1`, `suffix` for `w`. No key is zero.
+    """
+    state, leaving = _ZERO, _ONE
+    for i in range(begin, begin + k):
+        state = state * GOLDEN + np.uint64(symbols[i]) + _ONE
+        leaving = leaving * GOLDEN
+    hashes[0] = mix(state)
+    for i in range(1, num + w - 1):
+        new, old = np.uint64(symbols[begin + i + k - 1]), np.uint64(symbols[begin + i - 1])
+        state = state * GOLDEN + new + _ONE - (old + _ONE) * leaving
+        hashes[i] = mix(state)
+    count, last = 0, -1
+    for block in range(0, num, w):  # of k-grams: a window is the tail of one block and the head of the next
+        best = block + w - 1
+        suffix[w - 1] = best
+        for j in range(w - 2, -1, -1):
+            if hashes[block + j] <= hashes[best]:
+                best = block + j
+            suffix[j] = best
+        head = -1
+        for j in range(min(w, num - block)):
+            minimizer = suffix[j]
+            if j > 0:
+                new_gram = block + w + j - 1
+                if head < 0 or hashes[new_gram] < hashes[head]:
+                    head = new_gram
+                if hashes[head] < hashes[minimizer]:
+                    minimizer = head
+            if minimizer != last:
+                out[count, 0], out[count, 1] = begin + minimizer, begin + block + j
+                keys[count] = max(hashes[minimizer] ^ scope, _ONE)
+                count += 1
+                last = minimizer
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _slot_of(key: Any, table: U64) -> Any:
+    """Where `key` stands in an open-addressed set, or the empty slot where it would."""
+    mask = np.uint64(table.shape[0] - 1)
+    slot = mix(key) & mask
+    while table[slot] != _ZERO and table[slot] != key:
+        slot = (slot + _ONE) & mask
+    return np.int64(slot)
+
+
+@njit(cache=True, nogil=True)
+def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64]:
+    """The distinct hashes of all minimizers, in no order, and of each (how often it was met, in how many runs).
+
+    A run is of neighbours that have the same hash, as in periodic text: their contexts are the same but for its ends.
+    """
+    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
+    out, keys = np.empty((PIECE, 2), np.int64), np.empty(PIECE, np.uint64)
+    table, times = np.zeros(1024, np.uint64), np.zeros((1024, 2), np.int64)
+    size = 0
+    for doc in range(offsets.shape[0] - 1):
+        num_windows = offsets[doc + 1] - offsets[doc] - (w + k - 1) + 1
+        for piece in range(0, num_windows, PIECE):
+            num = min(PIECE, num_windows - piece)
+            count = scan(symbols, offsets[doc] + piece, num, k, w, scope, hashes, suffix, out, keys)
+            for entry in range(count):
+                slot = _slot_of(keys[entry], table)
+                times[slot, 0] += 1
+                times[slot, 1] += entry == 0 or keys[entry] != keys[entry - 1]
+                if table[slot] != _ZERO:
+                    continue
+                table[slot] = keys[entry]
+                size += 1
+                if 2 * size > table.shape[0]:
+                    table, times = _grown(table, times)
+    met = table != _ZERO
+    return table[met], times[met]
+
+
+@njit(cache=True, nogil=True)
+def _grown(table: U64, times: I64) -> tuple[U64, I64]:
+    larger, copied = np.zeros(2 * table.shape[0], np.uint64), np.zeros((2 * table.shape[0], 2), np.int64)
+    for i in range(table.shape[0]):
+        if table[i] != _ZERO:
+            slot = _slot_of(table[i], larger)
+            larger[slot], copied[slot] = table[i], times[i]
+    return larger, copied
+
+
+@njit(cache=True, nogil=True)
+def as_set(keys: U64) -> U64:
+    """Distinct keys, none zero, as an open-addressed set."""
+    size = 16
+    while size < 2 * keys.shape[0] + 1:
+        size *= 2
+    table = np.zeros(size, np.uint64)
+    for key in keys:
+        table[_slot_of(key, table)] = key
+    return table
+
+
+@njit(cache=True, nogil=True)
+def _equal(symbols: Any, left: int, right: int, length: int) -> bool:
+    """Whether `length` symbols from `left` and from `right` are the same."""
+    i = 0
+    while i + _STRIDE <= length:
+        differences = _ZERO
+        for j in range(i, i + _STRIDE):
+            differences |= np.uint64(symbols[left + j] ^ symbols[right + j])
+        if differences != _ZERO:
+            return False
+        i += _STRIDE
+    while i < length:
+        if symbols[left + i] != symbols[right + i]:
+            return False
+        i += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def distinct_contexts(
+    symbols: Any,
+    offsets: I64,
+    rank: I64,
+    k: int,
+    w: int,
+    scope: Any,
+    shared: U64,
+    crowded: U64,
+    factors: U64,
+    finest: int,
+) -> tuple[I64, U64, I64]:
+    """The entries, in pieces (`piece_of`), that are not known to be unique, each content once.
+
+    Returns contexts (document, first window, windows, place of the minimizer in the content, occurrences, documents
+    that have it), their hashes, and which context each occurrence is, in order, as runs (context, length). A context
+    stands at its earliest occurrence: the document of lowest `rank`, then the first position. `factors` are random, one
+    a symbol of the longest content.
+    """
+    length = w + k - 1
+    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
+    out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
+    found, found_keys, contents = np.empty((1024, 7), np.int64), np.empty(1024, np.uint64), np.empty(1024, np.uint64)
+    table = np.zeros(2048, np.int64)  # context + 1
+    runs = np.empty((1024, 2), np.int64)
+    size, num_runs, latest = 0, 0, -1
+    previous, period, periodic_to = 0, 0, 0  # symbols from `previous` to there stand `period` before, too
+    for doc in range(offsets.shape[0] - 1):
+        num_windows = offsets[doc + 1] - offsets[doc] - length + 1
+        for piece in range(0, num_windows, PIECE):
+            num = min(PIECE, num_windows - piece)
+            begin = offsets[doc] + piece
+            count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
+            out[count, 1] = begin + num
+            for entry in range(count):
+                first, end = out[entry, 1], out[entry + 1, 1]
+                while first < end:
+                    before = out[entry, 0] - first
+                    windows, key, state = piece_of(
+                        symbols, out[entry, 0], first, end, length, w, keys[entry], shared, crowded, factors, finest
+                    )
+                    if state == UNIQUE:
+                        first += windows
+                        continue
+                    context, step, reach = latest, first - previous, first + windows + length - 1
+                    is_latest = latest >= 0 and found[latest, 2] == windows and found[latest, 3] == before
+                    if is_latest:  # in periodic text most of it is known to be
+                        unknown = max(first, periodic_to) if step == period else first
+                        is_latest = _equal(symbols, unknown - step, unknown, reach - unknown)
+                    previous, period, periodic_to = first, step if is_latest else 0, reach
+                    if not is_latest:
+                        content = _content(symbols, first, windows, before, length, factors)
+                        mask = np.uint64(table.shape[0] - 1)
+                        slot = content & mask
+                        while table[slot] != 0:
+                            context = table[slot] - 1
+                            if contents[context] == content and _same(
+                                symbols, found[context], first, windows, before, length
+                            ):
+                                break
+                            slot = (slot + _ONE) & mask
+                        if table[slot] == 0:
+                            if size == found.shape[0]:
+                                found, found_keys, contents = twice(found), twice(found_keys), twice(contents)
+                            context = size
+                            found[context, 0], found[context, 1], found[context, 2] = doc, first, windows
+                            found[context, 3], found[context, 4] = before, 0
+                            found[context, 5], found[context, 6] = 0, -1  # documents, the latest of them
+                            found_keys[context], contents[context] = key, content
+                            table[slot] = context + 1
+                            size += 1
+                            if 2 * size > table.shape[0]:
+                                table = _placed(contents[:size], 2 * table.shape[0])
+                    found[context, 4] += 1
+                    if found[context, 6] != doc:
+                        found[context, 5], found[context, 6] = found[context, 5] + 1, doc
+                    if rank[doc] < rank[found[context, 0]]:
+                        found[context, 0], found[context, 1] = doc, first
+                    if context == latest:
+                        runs[num_runs - 1, 1] += 1
+                    else:
+                        if num_runs == runs.shape[0]:
+                            runs = twice(runs)
+                        runs[num_runs, 0], runs[num_runs, 1] = context, 1
+                        num_runs += 1
+                    latest = context
+                    first += windows
+    return found[:size, :6], found_keys[:size], runs[:num_runs]
+
+
+@njit(cache=True, nogil=True)
+def piece_of(
+    symbols: Any,
+    minimizer: int,
+    first: int,
+    end: int,
+    length: int,
+    w: int,
+    key: Any,
+    shared: U64,
+    crowded: U64,
+    factors: U64,
+    finest: int,
+) -> tuple[int, Any, int]:
+    """What the next windows of an entry, from `first` on, are sent by: (how many, key, `UNIQUE`, `SENT` or `UNKNOWN`).
+
+    By the minimizer's hash `key`; where that is crowded, by slices of `SLICE` places of the minimizer in its window; by
+    slices of half the places where these are crowded, and so on. A slice's key is of the symbols that all of its
+    windows have. Slices are cut alike in all copies, wherever the entry begins. Keys of slices of `finest` places and
+    more are in `shared` and `crowded`, if they belong there; of smaller ones it is `UNKNOWN`.
+    """
+    if shared[_slot_of(key, shared)] == _ZERO:
+        return end - first, key, UNIQUE
+    if crowded[_slot_of(key, crowded)] == _ZERO:
+        return end - first, key, SENT
+    before = minimizer - first
+    size = SLICE
+    while True:
+        nearest = before - before % size
+        farthest = min(nearest + size, w) - 1
+        mixed = key + np.uint64(nearest * SLICE + size) * GOLDEN
+        for i in range(length - farthest + nearest):
+            mixed += (np.uint64(symbols[minimizer - nearest + i]) + _ONE) * factors[i]
+        piece = max(mix(mixed), _ONE)
+        windows = min(end - first, before % size + 1)
+        if size < finest:
+            return windows, piece, UNKNOWN
+        if shared[_slot_of(piece, shared)] == _ZERO:
+            return windows, piece, UNIQUE
+        if size == 1 or crowded[_slot_of(piece, crowded)] == _ZERO:
+            return windows, piece, SENT
+        size //= 2
+
+
+@njit(cache=True, nogil=True)
+def count_pieces(
+    symbols: Any, offsets: I64, k: int, w: int, scope: Any, shared: U64, crowded: U64, factors: U64, finest: int
+) -> tuple[U64, I64]:
+    """The keys of all pieces that are `UNKNOWN` yet, each once, and of each (occurrences, distinct contents)."""
+    length = w + k - 1
+    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
+    out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
+    table, times = np.zeros(1024, np.uint64), np.zeros((1024, 2), np.int64)
+    met, no_times = np.zeros(1024, np.uint64), np.zeros((1024, 2), np.int64)
+    size, num_contents = 0, 0
+    for doc in range(offsets.shape[0] - 1):
+        num_windows = offsets[doc + 1] - offsets[doc] - length + 1
+        for block in range(0, num_windows, PIECE):
+            num = min(PIECE, num_windows - block)
+            begin = offsets[doc] + block
+            count = scan(symbols, begin, num, k, w, scope, hashes, suffix, out, keys)
+            out[count, 1] = begin + num
+            for entry in range(count):
+                if crowded[_slot_of(keys[entry], crowded)] == _ZERO:
+                    continue
+                first, end = out[entry, 1], out[entry + 1, 1]
+                while first < end:
+                    windows, key, state = piece_of(
+                        symbols, out[entry, 0], first, end, length, w, keys[entry], shared, crowded, factors, finest
+                    )
+                    if state == UNKNOWN:
+                        slot = _slot_of(key, table)
+                        times[slot, 0] += 1
+                        content = max(_content(symbols, first, windows, out[entry, 0] - first, length, factors), _ONE)
+                        place = _slot_of(content, met)
+                        if met[place] == _ZERO:
+                            met[place] = content
+                            times[slot, 1] += 1
+                            num_contents += 1
+                            if 2 * num_contents > met.shape[0]:
+                                met, no_times = _grown(met, no_times)
+                        if table[slot] == _ZERO:
+                            table[slot] = key
+                            size += 1
+                            if 2 * size > table.shape[0]:
+                                table, times = _grown(table, times)
+                    first += windows
+    found = table != _ZERO
+    return table[found], times[found]
+
+
+@njit(cache=True, nogil=True)
+def _content(symbols: Any, first: int, windows: int, before: int, length: int, factors: U64) -> Any:
+    """A hash of what makes two contexts the same."""
+    content = mix(np.uint64(before) * GOLDEN + np.uint64(windows))
+    for i in range(windows + length - 1):
+        content += (np.uint64(symbols[first + i]) + _ONE) * factors[i]
+    return mix(content)
+
+
+@njit(cache=True, nogil=True)
+def _same(symbols: Any, context: I64, first: int, windows: int, before: int, length: int) -> bool:
+    return bool(
+        context[2] == windows and context[3] == before and _equal(symbols, context[1], first, windows + length - 1)
+    )
+
+
+@njit(cache=True, nogil=True)
+def _placed(contents: U64, size: int) -> I64:
+    """The table of contexts, of `size` slots."""
+    table = np.zeros(size, np.int64)
+    mask = np.uint64(size - 1)
+    for context in range(contents.shape[0]):
+        slot = contents[context] & mask
+        while table[slot] != 0:
+            slot = (slot + _ONE) & mask
+        table[slot] = context + 1
+    return table
+
+
+@njit(cache=True, nogil=True)
+def twice(array: Any) -> Any:
+    """A copy with room for twice the rows."""
+    larger = np.empty((2 * array.shape[0], *array.shape[1:]), array.dtype)
+    larger[: array.shape[0]] = array
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def gather(symbols: Any, firsts: I64, sizes: I64) -> Any:
+    """The symbols `firsts[i]` to `firsts[i] + sizes[i]`, one after the other."""
+    total = 0
+    for size in sizes:
+        total += size
+    out = np.empty(total, symbols.dtype)
+    at = 0
+    for i in range(firsts.shape[0]):
+        out[at : at + sizes[i]] = symbols[firsts[i] : firsts[i] + sizes[i]]
+        at += sizes[i]
+    return out

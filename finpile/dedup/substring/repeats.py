@@ -1,0 +1,416 @@
+"""Exact substrings, found by minimizers: no process needs more than its share of the text.
+
+A window of `min_length` symbols is *repeated* if the same symbols stand anywhere else in the scope. What goes is the
+union of the repeated windows, but for the earliest copy's (`keep: first`). Nothing crosses a document's boundary.
+
+    minimizers --by hash--> shared_minimizers --by shard--> contexts --by hash--> match_contexts --by shard--> spans
+
+With `min_length` = k + w - 1, a window's minimizer is its k-gram of smallest hash, leftmost of equal ones: every copy
+of the window has the same one at the same place, about 2 / (w + 1) of all positions are minimizers, and only those
+whose hash stands elsewhere too send the symbols around them. There windows are compared symbol by symbol: the result is
+that of a suffix array of the whole scope.
+
+Source: Lee et al. 2022, section 4.1 (what goes); Schleimer, Wilkerson, Aiken 2003, Winnowing; Roberts et al. 2004,
+Reducing storage requirements for biological sequence comparison (minimizers).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile.config import SubstringConfig
+from finpile.dedup._hash_kernels import (
+    I64,
+    U8,
+    U64,
+)
+from finpile.dedup.near import minhash
+from finpile.dedup.substring import (
+    _cover_kernels,
+    _match_kernels,
+    _snap_kernels,
+)
+from finpile.dedup.substring import _minimizer_kernels as kernels
+from finpile.dedup.substring.texts import (
+    Shard,
+    Texts,
+    dense_rank,
+)
+from finpile.document import text_arrays
+
+REASON = "repeated_text"
+#: What is left of a document is white space.
+NOTHING_LEFT = "nothing_left"
+#: What is left of a document has fewer characters than `min_chars`.
+TOO_SHORT = "too_short_after_cuts"
+#: What is left of a document equals what is left of another, or one that was not cut.
+DUPLICATE = "duplicate_after_cuts"
+
+#: Contexts of one key, in all shards, from which on they are told apart by more symbols before they travel: what many
+#: documents share, a little short of a window, then does not bring all that surrounds it into one partition.
+CROWD = 4096
+
+#: Keys of one shard, each once: how often it was met there, and in how many contexts (at most; no more than `CROWD`).
+MINIMIZER_SCHEMA = pa.schema(
+    [("hash", pa.uint64()), ("occurrences", pa.int64()), ("contexts", pa.int32()), ("shard", pa.int32())]
+)
+#: Keys of one shard that stand elsewhere too. `crowded`: in `CROWD` contexts or more.
+SHARED_SCHEMA = pa.schema([("hash", pa.uint64()), ("crowded", pa.bool_()), ("shard", pa.int32())])
+#: Places of the minimizer in its window that the pieces of each refinement have, one refinement after the other.
+SLICES = tuple(kernels.SLICE >> halved for halved in range(kernels.SLICE.bit_length()))
+#: In the stead of one of them where only minimizers' keys are known.
+WHOLE = 2 * kernels.SLICE
+#: Distinct contexts of one shard: the symbols of windows that have one minimizer, and where they stand first.
+CONTEXT_SCHEMA = pa.schema(
+    [
+        ("hash", pa.uint64()),
+        ("content", pa.large_binary()),
+        ("before", pa.int32()),
+        ("occurrences", pa.int64()),
+        ("documents", pa.int32()),
+        ("order_high", pa.uint64()),
+        ("order_low", pa.uint64()),
+        ("anchor", pa.int64()),
+        ("id", pa.string()),
+        ("shard", pa.int32()),
+        ("row", pa.int32()),
+        ("context", pa.int32()),
+    ]
+)
+#: Repeated windows `first_window` to `first_window + num_windows` of a shard's context, and their earliest copy.
+MATCH_SCHEMA = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("context", pa.int32()),
+        ("first_window", pa.int32()),
+        ("num_windows", pa.int32()),
+        ("kept_id", pa.string()),
+        ("kept_shard", pa.int32()),
+        ("kept_row", pa.int32()),
+        ("kept_offset", pa.int64()),
+    ]
+)
+#: Bytes of a document that go. `kept_offset` is null where no other copy is named.
+COVER_SCHEMA = pa.schema(
+    [
+        ("row", pa.int32()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("kept_id", pa.string()),
+        ("kept_offset", pa.int64()),
+    ]
+)
+
+_FACTOR_SEED = minhash.SEED + 2
+_MANY = np.iinfo(np.int64).max
+_BYTE_WIDTHS = np.ones(256, np.int64)
+
+
+def window_shape(min_length: int) -> tuple[int, int]:
+    """(k, w): symbols of a k-gram, and k-grams of a window of `min_length` = k + w - 1 symbols."""
+    k = min_length // 2
+    return k, min_length - k + 1
+
+
+def scope_bits(scope: str) -> Any:
+    """What is mixed into the hashes of one scope: different scopes share none."""
+    return np.frombuffer(hashlib.blake2b(scope.encode(), digest_size=8).digest(), dtype="<u8")[0]
+
+
+def minimizers(texts: Texts, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
+    """The hashes of a shard's minimizers, as `MINIMIZER_SCHEMA`, ascending."""
+    k, w = window_shape(config.min_length)
+    hashes, times = kernels.count_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
+    return _keys(hashes, times, shard)
+
+
+def refined(texts: Texts, shared: pa.Table, size: int, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
+    """The keys of a shard's pieces of crowded keys, each piece `size` of `SLICES` places, as `MINIMIZER_SCHEMA`.
+
+    `shared` has all keys that are known: of minimizers, and of larger pieces.
+    """
+    k, w = window_shape(config.min_length)
+    hashes, times = kernels.count_pieces(
+        texts.symbols, texts.offsets, k, w, scope_bits(scope), *_sets(shared), _factors(config), 2 * size
+    )
+    return _keys(hashes, times, shard)
+
+
+def shared_minimizers(rows: pa.Table, crowd: int = CROWD) -> pa.Table:
+    """What of `MINIMIZER_SCHEMA` stands at least twice in all, as `SHARED_SCHEMA`; all rows of a hash must be there."""
+    order = np.argsort(rows["hash"].to_numpy(), kind="stable")
+    hashes = rows["hash"].to_numpy()[order]
+    starts = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1]][: len(hashes)])
+    total, num_contexts = (_sum_by(rows[name].to_numpy()[order], starts) for name in ("occurrences", "contexts"))
+    shared = total > 1
+    columns = {
+        "hash": hashes[shared],
+        "crowded": (num_contexts >= crowd)[shared],
+        "shard": rows["shard"].to_numpy()[order][shared],
+    }
+    return pa.table(columns, schema=SHARED_SCHEMA)
+
+
+def contexts(
+    texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str, finest: int = WHOLE
+) -> pa.Table:
+    """The distinct contexts, as `CONTEXT_SCHEMA`, around the minimizers of a shard that `shared` has.
+
+    `finest` is the smallest of `SLICES` whose keys are in `shared`, if there are any.
+    """
+    found, hashes, _ = _distinct(texts, shard, shared, config, scope, finest)
+    docs, firsts, before = (np.ascontiguousarray(found[:, column]) for column in (0, 1, 3))
+    sizes = found[:, 2] + config.min_length - 1
+    content = kernels.gather(texts.symbols, firsts, sizes)
+    minimizer = firsts + before
+    anchor = (texts.byte_of[minimizer] if len(texts.byte_of) else minimizer) - texts.bounds[docs]
+    columns = {
+        "hash": pa.array(hashes),
+        "content": _binaries(content, sizes),
+        "before": pa.array(before.astype(np.int32)),
+        "occurrences": pa.array(found[:, 4]),
+        "documents": pa.array(found[:, 5].astype(np.int32)),
+        "order_high": pa.array(shard.order_high[docs]),
+        "order_low": pa.array(shard.order_low[docs]),
+        "anchor": pa.array(anchor),
+        "id": shard.ids.take(pa.array(docs)),
+        "shard": pa.array(np.full(len(found), shard.number, np.int32)),
+        "row": pa.array(shard.rows[docs]),
+        "context": pa.array(np.arange(len(found), dtype=np.int32)),
+    }
+    return pa.table(columns, schema=CONTEXT_SCHEMA)
+
+
+def match_contexts(rows: pa.Table, config: SubstringConfig, widths: I64 = _BYTE_WIDTHS) -> pa.Table:
+    """The windows of contexts that stand at least twice, as `MATCH_SCHEMA`. All contexts of a hash must be there.
+
+    `widths` gives each symbol's length in bytes.
+    """
+    all_of_them = np.ones(rows.num_rows, np.uint8)
+    weight = rows["occurrences"].to_numpy()
+    return _match(rows, config, widths, weight, may_keep=all_of_them, may_go=all_of_them, bounds=(2, _MANY))
+
+
+def match_across(
+    rows: pa.Table, config: SubstringConfig, asked: npt.NDArray[np.bool_], most: int, widths: I64 = _BYTE_WIDTHS
+) -> pa.Table:
+    """The windows of the `asked` contexts that 1 to `most` documents of the other contexts have, as `MATCH_SCHEMA`."""
+    weight = np.where(asked, 0, rows["documents"].to_numpy()).astype(np.int64)
+    sides = {"may_keep": (~asked).astype(np.uint8), "may_go": asked.astype(np.uint8)}
+    return _match(rows, config, widths, weight, **sides, bounds=(1, most))
+
+
+def _match(
+    rows: pa.Table,
+    config: SubstringConfig,
+    widths: I64,
+    weight: I64,
+    *,
+    may_keep: U8,
+    may_go: U8,
+    bounds: tuple[int, int],
+) -> pa.Table:
+    """`_match_kernels.match` over a table of contexts: its rows as `MATCH_SCHEMA`."""
+    hashes = rows["hash"].to_numpy()
+    order = np.lexsort((rows["context"].to_numpy(), rows["shard"].to_numpy(), hashes))
+    rows = rows.take(pa.array(order)).combine_chunks()
+    hashes = hashes[order]
+    groups = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1], True]) if len(hashes) else np.zeros(1, np.int64)
+    data, ends = text_arrays(rows["content"])
+    is_bytes = config.unit == "bytes"
+    symbols = data if is_bytes else data[ends[0] : ends[-1]].copy().view(np.uint32)
+    found = _match_kernels.match(
+        symbols,
+        ends if is_bytes else (ends - ends[0]) // symbols.itemsize,
+        groups,
+        rows["before"].to_numpy().astype(np.int64),
+        weight[order],
+        may_keep[order],
+        may_go[order],
+        dense_rank(rows["order_high"].to_numpy(), rows["order_low"].to_numpy()),
+        rows["anchor"].to_numpy(),
+        widths,
+        config.min_length,
+        *bounds,
+    )
+    mine = rows.select(["shard", "context"]).take(pa.array(found[:, 0]))
+    kept = rows.select(["id", "shard", "row"]).take(pa.array(found[:, 3]))
+    columns = {
+        "shard": mine["shard"],
+        "context": mine["context"],
+        "first_window": pa.array(found[:, 1].astype(np.int32)),
+        "num_windows": pa.array(found[:, 2].astype(np.int32)),
+        "kept_id": kept["id"],
+        "kept_shard": kept["shard"],
+        "kept_row": kept["row"],
+        "kept_offset": pa.array(found[:, 4]),
+    }
+    return pa.table(columns, schema=MATCH_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What of a shard goes."""
+
+    spans: pa.Table
+    """`COVER_SCHEMA`, in order of (row, start). Spans that touch are one cut, told apart by their copies."""
+    num_windows: int
+    """Repeated windows, the kept ones left out."""
+
+
+def cover(
+    texts: Texts,
+    shard: Shard,
+    shared: pa.Table,
+    matches: pa.Table,
+    config: SubstringConfig,
+    scope: str,
+    finest: int = WHOLE,
+) -> Cover:
+    """What of a shard goes, given all `matches` of its contexts; `shared` and `finest` as `contexts` had them."""
+    _, _, runs = found = _distinct(texts, shard, shared, config, scope, finest)
+    k, w = window_shape(config.min_length)
+    matches = matches.sort_by([("context", "ascending"), ("first_window", "ascending")])
+    answers = np.empty((matches.num_rows, 4), np.int64)
+    kept, places = _kept_documents(matches)
+    answers[:, 0], answers[:, 1] = matches["first_window"].to_numpy(), matches["num_windows"].to_numpy()
+    answers[:, 2], answers[:, 3] = places, matches["kept_offset"].to_numpy()
+    answer_bounds = np.searchsorted(matches["context"].to_numpy(), np.arange(len(found[0]) + 1))
+    spans, repeated = _cover_kernels.cover(
+        texts.symbols,
+        texts.offsets,
+        texts.byte_of,
+        k,
+        w,
+        scope_bits(scope),
+        *_sets(shared),
+        _factors(config),
+        finest,
+        runs,
+        answer_bounds,
+        answers,
+        _own(kept, shard),
+        config.keep == "first",
+    )
+    spans = _snap_kernels.trim(texts.data, texts.bounds, spans, _snap_kernels.SNAPS[config.snap])
+    known = spans[:, 4] >= 0
+    columns = {
+        "row": pa.array(shard.rows[spans[:, 0]]),
+        "start": pa.array(spans[:, 1]),
+        "end": pa.array(spans[:, 2]),
+        "kept_id": pc.if_else(pa.array(known), kept["kept_id"].take(pa.array(spans[:, 3])), None),
+        "kept_offset": pa.array(spans[:, 4], mask=~known),
+    }
+    return Cover(pa.table(columns, schema=COVER_SCHEMA), int(repeated.sum()))
+
+
+def find_repeats(texts: pa.Array | pa.ChunkedArray, config: SubstringConfig) -> pa.Table:
+    """One pass over texts that fit in memory, given in order of preference: what goes, as `COVER_SCHEMA`.
+
+    `row` and `kept_id` (as decimal digits) count the texts. For symbols other than bytes, see the steps.
+
+    >>> config = SubstringConfig(min_length=8)
+    >>> find_repeats(pa.array(["oil rose on monday", "gold rose on friday"]), config).to_pylist()
+    [{'row': 1, 'start': 5, 'end': 13, 'kept_id': '0', 'kept_offset': 4}]
+    """
+    return find_repeats_in(Texts.of_bytes(texts), config)
+
+
+def find_repeats_in(texts: Texts, config: SubstringConfig, widths: I64 = _BYTE_WIDTHS) -> pa.Table:
+    """`find_repeats` for symbols of `widths` bytes each."""
+    num = len(texts.bounds) - 1
+    numbers = np.arange(num, dtype=np.int32)
+    ids = pa.array([str(number) for number in range(num)], pa.string())
+    order = numbers.astype(np.uint64)
+    shard = Shard(number=0, rows=numbers, ids=ids, order_high=np.zeros(num, np.uint64), order_low=order)
+    shared = shared_minimizers(minimizers(texts, config, "", 0), crowd=_MANY)  # nothing travels
+    matches = match_contexts(contexts(texts, shard, shared, config, ""), config, widths)
+    return cover(texts, shard, shared, matches, config, "").spans
+
+
+def compile_kernels() -> None:
+    """Compiles the kernels for bytes, or loads them from Numba's cache on disk."""
+    texts, config = pa.array(["oil rose on monday", "gold rose on monday"]), SubstringConfig(min_length=8)
+    find_repeats(texts, config)
+    symbols = Texts.of_bytes(texts)
+    refined(symbols, shared_minimizers(minimizers(symbols, config, "", 0), crowd=2), SLICES[0], config, "", 0)
+
+
+def _distinct(
+    texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str, finest: int
+) -> tuple[I64, U64, I64]:
+    k, w = window_shape(config.min_length)
+    found: tuple[I64, U64, I64] = kernels.distinct_contexts(
+        texts.symbols,
+        texts.offsets,
+        shard.rank,
+        k,
+        w,
+        scope_bits(scope),
+        *_sets(shared),
+        _factors(config),
+        finest,
+    )
+    return found
+
+
+def _factors(config: SubstringConfig) -> U64:
+    """Random odd numbers, one for each symbol of the longest content."""
+    _, w = window_shape(config.min_length)
+    return minhash.split_mix(w + config.min_length, _FACTOR_SEED) | np.uint64(1)
+
+
+def _keys(hashes: U64, times: I64, shard: int) -> pa.Table:
+    order = np.argsort(hashes)
+    columns = {
+        "hash": hashes[order],
+        "occurrences": times[order, 0],
+        "contexts": times[order, 1].clip(max=CROWD).astype(np.int32),
+        "shard": np.full(len(hashes), shard, np.int32),
+    }
+    return pa.table(columns, schema=MINIMIZER_SCHEMA)
+
+
+def _sum_by(values: npt.NDArray[Any], starts: I64) -> I64:
+    """For each value the sum of the run that it is in; runs begin at `starts`."""
+    if len(starts) == 0:
+        return np.empty(0, np.int64)
+    sums = np.add.reduceat(values.astype(np.int64), starts)
+    return np.repeat(sums, np.diff(np.r_[starts, len(values)]))
+
+
+def _sets(shared: pa.Table) -> tuple[U64, U64]:
+    """The hashes of `SHARED_SCHEMA` as a kernel looks them up: all, and the crowded ones."""
+    hashes, crowded = shared["hash"].to_numpy(), np.asarray(shared["crowded"].to_numpy()).astype(bool)
+    return kernels.as_set(np.unique(hashes)), kernels.as_set(np.unique(hashes[crowded]))
+
+
+def _binaries(symbols: npt.NDArray[Any], sizes: I64) -> pa.LargeBinaryArray:
+    """Runs of symbols, `sizes[i]` of them each, as binaries."""
+    bounds = np.r_[0, np.cumsum(sizes * symbols.itemsize)].astype(np.int64)
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(sizes), [None, pa.py_buffer(bounds), pa.py_buffer(symbols)]
+    )
+
+
+def _kept_documents(matches: pa.Table) -> tuple[pa.Table, I64]:
+    """The distinct documents that hold earliest copies, and which of them each match names."""
+    keys = matches["kept_shard"].to_numpy().astype(np.int64) << 32 | matches["kept_row"].to_numpy()
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return matches.select(["kept_id", "kept_shard", "kept_row"]).take(pa.array(first)).combine_chunks(), which
+
+
+def _own(kept: pa.Table, shard: Shard) -> I64:
+    """The number within the shard of each kept document, -1 where it is of another."""
+    rows = kept["kept_row"].to_numpy()
+    at = np.searchsorted(shard.rows, rows).clip(max=max(len(shard.rows) - 1, 0)).astype(np.int64)
+    if len(shard.rows) == 0:
+        return np.full(len(rows), -1)
+    return np.where((kept["kept_shard"].to_numpy() == shard.number) & (shard.rows[at] == rows), at, -1)

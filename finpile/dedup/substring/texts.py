@@ -1,0 +1,79 @@
+"""What exact substrings are found in: the texts of a shard as symbols, and the order of preference of its documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from finpile.dedup._hash_kernels import (
+    I64,
+    U8,
+    U64,
+)
+from finpile.document import text_arrays
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Texts:
+    """Documents of one shard, as bytes and as symbols."""
+
+    data: U8
+    bounds: I64
+    """Shape (documents + 1,): where each document starts and ends in `data`."""
+    symbols: npt.NDArray[Any]
+    """uint8 or uint32."""
+    offsets: I64
+    """Shape (documents + 1,): where each document starts and ends in `symbols`."""
+    byte_of: I64
+    """Shape (symbols + 1,): where each symbol starts in `data`; empty where symbols are bytes."""
+
+    @classmethod
+    def of_bytes(cls, texts: pa.Array | pa.ChunkedArray) -> Texts:
+        """Each byte is a symbol. Without a copy where the array is large_string already."""
+        data, bounds = text_arrays(texts)
+        return cls(data=data, bounds=bounds, symbols=data, offsets=bounds, byte_of=np.empty(0, np.int64))
+
+    @classmethod
+    def of_tokens(cls, texts: pa.Array | pa.ChunkedArray, ids: pa.LargeListArray, widths: I64) -> Texts:
+        """Symbols are the token ids of each text, which together are all of it; id `i` is `widths[i]` bytes long."""
+        data, bounds = text_arrays(texts)
+        symbols = ids.flatten().to_numpy().astype(np.uint32)
+        offsets = (ids.offsets.to_numpy() - ids.offsets[0].as_py()).astype(np.int64)
+        byte_of = bounds[0] + np.r_[0, np.cumsum(widths[symbols])].astype(np.int64)
+        return cls(data=data, bounds=bounds, symbols=symbols, offsets=offsets, byte_of=byte_of)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shard:
+    """What is known of the documents of one shard beside their texts; one entry a document."""
+
+    number: int
+    rows: npt.NDArray[np.int32]
+    ids: pa.Array
+    order_high: U64
+    order_low: U64
+
+    @property
+    def rank(self) -> I64:
+        """Each document's place in the order of preference."""
+        return dense_rank(self.order_high, self.order_low)
+
+
+def order_keys(priority: int, timestamps: I64, missing: npt.NDArray[np.bool_], digests: U64) -> tuple[U64, U64]:
+    """The order of preference as two numbers: source priority, then time (seconds; none is last), then digest."""
+    clipped = np.clip(timestamps, -(1 << 46), (1 << 46) - 1) + (1 << 46)
+    moment = np.where(missing, (1 << 48) - 1, clipped).astype(np.uint64)
+    return moment | np.uint64(priority << 48), digests
+
+
+def dense_rank(high: U64, low: U64) -> I64:
+    """0 for the smallest pair, and one more for each next; equal pairs have the same."""
+    order = np.lexsort((low, high))
+    steps = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.r_[0, np.cumsum(steps)][: len(order)]
+    return rank

@@ -1,0 +1,128 @@
+"""A document's story: where it came from, what it says, what was cut from it and why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from fsspec.core import url_to_fs
+
+from finpile import storage
+from finpile.document import DOCUMENT_FOLDERS
+from finpile.errors import InputError, IntegrityError
+from finpile.layout import (
+    STAGES,
+    Layout,
+)
+from finpile.ledger import LEDGER_FOLDERS
+from finpile.manifest import find_damage, load_manifest, remedy
+
+MIN_ID_DIGITS = 4
+#: What pyarrow calls the file of a row.
+_FILE = "__filename"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the tree knows of one id."""
+
+    id: str
+    document: dict[str, Any] | None
+    """The kept document; None where it was removed as a whole."""
+    removals: tuple[dict[str, Any], ...]
+    """Its rows of the ledger, in the order of the text."""
+    copies: tuple[dict[str, Any], ...]
+    """Ledger rows of documents that were removed as its duplicates."""
+    warnings: tuple[str, ...] = ()
+    """What is damaged of the files that were read, or that the manifest lists and that were not there to be read."""
+
+
+class Segment(NamedTuple):
+    """A run of a document's text as it came, and the row of the ledger that took it; None for what was kept."""
+
+    text: bytes
+    removal: Mapping[str, Any] | None
+
+
+def segments(left: bytes, removals: Iterable[Mapping[str, Any]]) -> list[Segment]:
+    """A text with all that stages cut from it back in its place: what the last of them left, woven with their spans.
+
+    >>> row = {"stage": "substring", "start": 2, "end": 4, "removed_text": b"cd"}
+    >>> [segment.text for segment in segments(b"abef", [row])]
+    [b'ab', b'cd', b'ef']
+    """
+    spans = [row for row in removals if row["start"] is not None and row["end"] > row["start"]]
+    woven = [Segment(left, None)] if left else []
+    for stage in reversed(STAGES):  # a stage's spans count bytes of the text that it was given
+        woven = _woven(woven, sorted((row for row in spans if row["stage"] == stage), key=lambda row: row["start"]))
+    return woven
+
+
+def _woven(kept: Iterable[Segment], spans: Iterable[Mapping[str, Any]]) -> list[Segment]:
+    """The segments with the spans in their places."""
+    waiting, out, position = list(kept)[::-1], [], 0
+    for span in spans:
+        while waiting and position < span["start"]:
+            segment, room = waiting.pop(), span["start"] - position
+            out.append(segment._replace(text=segment.text[:room]))
+            position += len(out[-1].text)
+            if len(segment.text) > room:
+                waiting.append(segment._replace(text=segment.text[room:]))
+        out.append(Segment(span["removed_text"], span))
+        position = span["end"]
+    return out + waiting[::-1]
+
+
+def tell(out: str, prefix: str) -> Story:
+    """The story of the one document whose id begins with `prefix` (4 hex digits or more).
+
+    Raises: InputError where no document, or more than one, has such an id.
+    """
+    tree = Layout(out)
+    if len(prefix) < MIN_ID_DIGITS:
+        raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
+    files: set[str] = set()
+    documents = _find(tree, "documents", DOCUMENT_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
+    removals = _find(tree, "removed", LEDGER_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
+    ids = sorted({row["id"] for row in (*documents, *removals)})
+    if not ids:
+        raise InputError(
+            f"no document of {out} has an id that begins with {prefix!r}; ids stand in documents/ and removed/"
+        )
+    if len(ids) > 1:
+        raise InputError(f"{len(ids)} ids begin with {prefix!r}: {ids[0]}, {ids[1]}, ...: give more digits")
+    copies = _find(tree, "removed", LEDGER_FOLDERS, ds.field("duplicate_of") == ids[0], files)
+    warnings = _warnings(tree, files)
+    return Story(ids[0], documents[0] if documents else None, tuple(removals), tuple(copies), tuple(warnings))
+
+
+def _warnings(tree: Layout, files: Iterable[str]) -> list[str]:
+    if not storage.exists(tree.manifest):
+        return ["manifest.json is missing: the build is not finished, or damaged"]
+    return find_damage(tree, load_manifest(tree), ("documents", "removed"), files)
+
+
+def _find(tree: Layout, name: str, named: Sequence[str], condition: Any, files: set[str]) -> list[dict[str, Any]]:
+    """Rows of the files below a folder whose folders hold the columns `named`; adds the rows' files to `files`.
+
+    Raises: IntegrityError where a file cannot be read.
+    """
+    folder = storage.join(tree.root, name)
+    if not storage.list_files(folder):
+        return []
+    fs, path = url_to_fs(folder)
+    folders = ds.partitioning(pa.schema([(column, pa.string()) for column in named]), flavor="hive")
+    try:
+        dataset = ds.dataset(path, filesystem=fs, format="parquet", partitioning=folders)
+        columns = [*dataset.schema.names, _FILE]
+        table = dataset.to_table(columns=columns, filter=condition, use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise IntegrityError(f"{folder} is damaged: {error}; {remedy(tree)}") from error
+    files.update(f"{name}/{os.path.relpath(file, path)}" for file in table[_FILE].unique().to_pylist())
+    rows: list[dict[str, Any]] = table.drop_columns([_FILE]).to_pylist()
+    return sorted(rows, key=lambda row: (row["id"], row.get("start") or 0))

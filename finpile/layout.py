@@ -1,0 +1,138 @@
+"""Where everything stands in the output tree of a build.
+
+OUT/manifest.json                                         written last
+OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
+OUT/removed/stage=S/part-00000-of-00001.parquet
+OUT/inputs/part-00000-of-00001.parquet                    an account of each input's bytes
+OUT/tokenizer/  OUT/tokens/split=train/  OUT/reports/
+OUT/.work/STAGE/                                          what a stage hands to the next, and its record
+OUT/.work/build.json                                      whether the tree is what the manifest says
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+
+from finpile import storage
+from finpile.document import DOCUMENT_FOLDERS
+from finpile.ledger import LEDGER_FOLDERS
+
+#: Stages in the order in which a document meets them.
+STAGES = (
+    "ingest",
+    "clean",
+    "exact",
+    "near",
+    "substring",
+    "overlap",
+    "contamination",
+    "split",
+    "tokenizer",
+    "tokens",
+    "reports",
+)
+#: Beside a tokenizer: the model before its cut to the vocabulary.
+MERGED_MODEL = "merged.parquet"
+#: The accounts of all inputs, relative to the tree.
+INPUTS_PART = "inputs/part-00000-of-00001.parquet"
+#: Stages that write rows of the removal ledger.
+LEDGER_STAGES = ("ingest", "clean", "exact", "near", "substring", "overlap", "contamination")
+#: Those after clean, which say of clean text what is removed.
+DEDUP_STAGES = ("exact", "near", "substring", "overlap", "contamination")
+#: Those that remove copies: documents of which the kept document's `num_copies` counts one each. Rows of the ledger of
+#: these stages that name no kept document, or spans, are no such copies.
+COPY_STAGES = ("exact", "near", "substring")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths below one output folder (a local path or an fsspec URL)."""
+
+    root: str
+
+    @property
+    def manifest(self) -> str:
+        return storage.join(self.root, "manifest.json")
+
+    @property
+    def state(self) -> str:
+        """Says whether a build is at work on the tree (`finpile.build_state`)."""
+        return storage.join(self.root, ".work", "build.json")
+
+    @property
+    def documents(self) -> str:
+        return storage.join(self.root, "documents")
+
+    @property
+    def removed(self) -> str:
+        return storage.join(self.root, "removed")
+
+    @property
+    def inputs(self) -> str:
+        return storage.join(self.root, "inputs")
+
+    @property
+    def tokenizer(self) -> str:
+        return storage.join(self.root, "tokenizer")
+
+    @property
+    def tokens(self) -> str:
+        return storage.join(self.root, "tokens")
+
+    @property
+    def reports(self) -> str:
+        return storage.join(self.root, "reports")
+
+    def work(self, stage: str) -> str:
+        return storage.join(self.root, ".work", stage)
+
+    def published(self, stage: str) -> tuple[str, ...]:
+        """The folders outside `.work` that a stage writes, and removes before it runs again."""
+        folders = {
+            "ingest": (self.inputs,),
+            "split": (self.documents, self.removed),
+            "tokenizer": (self.tokenizer,),
+            "tokens": (self.tokens,),
+            "reports": (self.reports,),
+        }
+        return folders.get(stage, ())
+
+
+def document_part(dataset: str, source: str, index: int, count: int) -> str:
+    """Path of a documents shard, relative to the tree; names are percent-encoded as hive readers expect."""
+    folder = f"documents/dataset={quote(dataset, safe='')}/source={quote(source, safe='')}"
+    return f"{folder}/part-{index:05d}-of-{count:05d}.parquet"
+
+
+def removed_part(stage: str, index: int, count: int) -> str:
+    return f"removed/stage={stage}/part-{index:05d}-of-{count:05d}.parquet"
+
+
+def token_part(split: str, index: int, count: int) -> str:
+    return f"tokens/split={split}/part-{index:05d}-of-{count:05d}.arrow"
+
+
+def row_of(path: str) -> tuple[str, str]:
+    """(dataset, source) that a documents path belongs to."""
+    named = _folders(path)
+    return named["dataset"], named["source"]
+
+
+def read_published(url: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """A Parquet file below `documents/` or `removed/`, with the columns that its folders' names hold, as strings."""
+    named = {name: value for name, value in _folders(url).items() if columns is None or name in columns}
+    table = storage.read_parquet(url, None if columns is None else [name for name in columns if name not in named])
+    for name, value in named.items():
+        field = pa.field(name, pa.string(), nullable=False)
+        table = table.append_column(field, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
+    return table if columns is None else table.select(columns)
+
+
+def _folders(path: str) -> dict[str, str]:
+    """What the folders `name=value` above a file say of all of its rows."""
+    named = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    return {name: unquote(named[name]) for name in (*DOCUMENT_FOLDERS, *LEDGER_FOLDERS) if name in named}

@@ -1,0 +1,179 @@
+"""Stage records: what a finished stage wrote, and whether a later run can reuse it.
+
+A stage's files count only once its `StageRecord` exists; the record is written last. A run that finds a record with the
+fingerprint that it expects skips the stage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from pathlib import PurePath
+from typing import Any
+
+import fsspec
+from fsspec.core import url_to_fs
+
+from finpile import storage
+from finpile.errors import IntegrityError
+from finpile.seals import Seal, find_damage, is_sealed, seals_of
+
+_BLOCK_BYTES = 1 << 20
+_DOMAIN = "finpile-stage-1"
+_RECORD, _STARTED = "stage.json", "started.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileRecord:
+    """A finished file: path relative to the tree's root, size, BLAKE2b-128 of its bytes, rows where it has rows."""
+
+    path: str
+    size_bytes: int
+    checksum: str
+    num_rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StageRecord:
+    """What a finished stage left behind; written after all of its files."""
+
+    stage: str
+    fingerprint: str
+    files: tuple[FileRecord, ...]
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    seals: tuple[Seal, ...] = ()
+    """Of the files that the stage left in its folder of `.work`; they are no part of the manifest."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the manifest."""
+        return {name: value for name, value in asdict(self).items() if name != "seals"}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> StageRecord:
+        files = tuple(FileRecord(**entry) for entry in raw["files"])
+        seals = tuple(Seal(**entry) for entry in raw.get("seals", ()))
+        return cls(**{**raw, "files": files, "seals": seals})
+
+
+def fingerprint(*parts: Any) -> str:
+    """32 hex digits over JSON-able parts: equal parts, equal fingerprint, on any machine and run."""
+    text = json.dumps([_DOMAIN, *parts], sort_keys=True, ensure_ascii=False, default=_plain)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _plain(value: Any) -> str:
+    """Days and paths as text. Raises: TypeError for what has no fixed text, such as a set."""
+    if isinstance(value, (date, PurePath)):
+        return str(value)
+    raise TypeError(f"{value!r} cannot be part of a fingerprint")
+
+
+def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord:
+    """Measures a finished file that stands at `root/path`."""
+    digest = hashlib.blake2b(digest_size=16)
+    size = 0
+    with fsspec.open(storage.join(root, path), "rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            digest.update(block)
+            size += len(block)
+    return FileRecord(path=path, size_bytes=size, checksum=digest.hexdigest(), num_rows=num_rows)
+
+
+def load_stage(folder: str) -> StageRecord | None:
+    """The record of a finished stage, or None where it never finished, or where its record is damaged."""
+    url = storage.join(folder, _RECORD)
+    if not storage.exists(url):
+        return None
+    try:
+        return StageRecord.from_json(storage.read_json(url))
+    except (IntegrityError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def save_stage(folder: str, record: StageRecord) -> None:
+    """Marks a stage as finished. To be called after everything else it writes."""
+    seals = [asdict(seal) for seal in record.seals]
+    storage.write_json(storage.join(folder, _RECORD), {**record.to_json(), "seals": seals})
+
+
+def is_done(folder: str, mark: str) -> bool:
+    """Whether the stage finished with this fingerprint."""
+    done = load_stage(folder)
+    return done is not None and done.fingerprint == mark
+
+
+def find_stage_damage(root: str, folder: str, record: StageRecord) -> str | None:
+    """What is wrong with the files that a finished stage left in its folder and below `root`; None where nothing is.
+
+    All of them are read.
+    """
+    wrong = find_damage(folder, _own_files(folder), record.seals)
+    if wrong is not None:
+        return storage.join(folder, wrong)
+    for expected in record.files:
+        if not storage.exists(storage.join(root, expected.path)):
+            return f"{storage.join(root, expected.path)} is missing"
+        if file_record(root, expected.path).checksum != expected.checksum:
+            return f"{storage.join(root, expected.path)} is damaged"
+    return None
+
+
+def find_missing(root: str, record: StageRecord) -> str | None:
+    """Which of the published files of a finished stage is missing or of another size; None where none is."""
+    for expected in record.files:
+        fs, path = url_to_fs(storage.join(root, expected.path))
+        if not fs.exists(path):
+            return f"{storage.join(root, expected.path)} is missing"
+        if fs.size(path) != expected.size_bytes:
+            return f"{storage.join(root, expected.path)} is damaged"
+    return None
+
+
+def _own_files(folder: str) -> list[str]:
+    """The files of a stage, but for those that say that it began and ended."""
+    return [
+        name
+        for name in storage.list_files(folder)
+        if name not in (_RECORD, _STARTED) and is_sealed(storage.join(folder, name))
+    ]
+
+
+def _began(folder: str, mark: str) -> bool:
+    """Whether a run with this fingerprint was interrupted here, and nothing of what it left is damaged."""
+    url = storage.join(folder, _STARTED)
+    try:
+        return (
+            storage.exists(url) and storage.read_json(url) == mark and find_damage(folder, _own_files(folder)) is None
+        )
+    except (IntegrityError, ValueError):
+        return False
+
+
+def run_once(
+    folder: str, mark: str, run: Callable[[], StageRecord], published: Sequence[str] = ()
+) -> tuple[StageRecord, bool]:
+    """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
+
+    What an interrupted run with the same fingerprint left is kept, since names and bytes are the same again; what any
+    other run left, in `folder` and in the `published` folders, is removed first, and so is all where a file is damaged.
+    """
+    done = load_stage(folder)
+    if done is not None and done.fingerprint == mark:
+        return done, False
+    storage.remove_temporaries(folder)
+    if not _began(folder, mark):
+        for stale in (folder, *published):
+            storage.remove_tree(stale)
+        storage.write_json(storage.join(folder, _STARTED), mark)
+    for unfinished in published:
+        storage.remove_temporaries(unfinished)
+    record = run()
+    record = replace(record, seals=seals_of(folder, _own_files(folder)))
+    save_stage(folder, record)
+    return record, True

@@ -1,0 +1,199 @@
+"""Reads and writes files at fsspec URLs: Parquet, Arrow IPC, JSON.
+
+Each file is written under a temporary name and renamed when it is complete. Row order, row groups and compression are
+functions of the content alone, so the same content gives the same bytes.
+
+Files below `.work/STAGE/` end with a checksum, which every function here writes and checks (`finpile.seals`).
+
+All paths are fsspec URLs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import UnsupportedOperation
+from typing import IO, Any, cast
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec.core import url_to_fs
+
+from finpile.seals import SealingStream, is_sealed, read_sealed
+
+#: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
+ROW_GROUP_ROWS = 8192
+_PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "store_schema": True}
+_BLOCK_BYTES = 1 << 20
+_TEMPORARY = ".tmp"
+
+
+def join(base: str, *names: str) -> str:
+    """`base/name/...` for a local path or a URL."""
+    return "/".join([base.rstrip("/"), *names])
+
+
+def exists(url: str) -> bool:
+    fs, path = url_to_fs(url)
+    return bool(fs.exists(path))
+
+
+def size_of(url: str) -> int:
+    """The bytes of a file."""
+    fs, path = url_to_fs(url)
+    return int(fs.size(path))
+
+
+def list_files(url: str) -> list[str]:
+    """All files under a folder, as sorted paths relative to it; temporary ones left out."""
+    fs, root = url_to_fs(url)
+    if not fs.exists(root):
+        return []
+    found = (os.path.relpath(path, root).replace(os.sep, "/") for path in fs.find(root))
+    return sorted(path for path in found if not path.endswith(_TEMPORARY))
+
+
+def list_folder(url: str) -> list[str]:
+    """The names of the files and folders in a folder, sorted; temporary files left out."""
+    fs, root = url_to_fs(url)
+    names = (path.rstrip("/").rsplit("/", 1)[-1] for path in fs.ls(root, detail=False))
+    return sorted(name for name in names if not name.endswith(_TEMPORARY))
+
+
+def remove_tree(url: str) -> None:
+    """Removes a folder and all below it; no error where there is none."""
+    fs, path = url_to_fs(url)
+    if fs.exists(path):
+        fs.rm(path, recursive=True)
+
+
+@contextmanager
+def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A binary stream whose bytes appear under `url` all at once, or, on any error, not at all.
+
+    A `durable` file outlives a power cut once it is there; one that only the running stage reads need not.
+    """
+    fs, path = url_to_fs(url)
+    fs.makedirs(fs._parent(path), exist_ok=True)
+    beside = f"{path}.{uuid.uuid4().hex[:8]}{_TEMPORARY}"
+    try:
+        with fs.open(beside, "wb") as stream:
+            if is_sealed(url):
+                sealing = SealingStream(stream)
+                yield cast(IO[bytes], sealing)
+                sealing.seal()
+            else:
+                yield stream
+            stream.flush()
+            if durable:
+                _sync(stream)
+        fs.mv(beside, path)
+    except BaseException as error:
+        with suppress(OSError):
+            if fs.exists(beside):
+                fs.rm(beside)
+        if isinstance(error, OSError) and error.errno and not error.filename:  # a full disk does not say which
+            raise OSError(error.errno, error.strerror, path) from error
+        raise
+
+
+def _sync(stream: IO[bytes]) -> None:
+    with suppress(AttributeError, UnsupportedOperation):  # only local files have a descriptor
+        os.fsync(stream.fileno())
+
+
+def write_bytes(url: str, data: bytes) -> None:
+    with write_atomically(url) as stream:
+        stream.write(data)
+
+
+def write_json(url: str, value: Any) -> None:
+    """Sorted keys, two spaces, a final newline: the same value is always the same bytes."""
+    write_bytes(url, (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode())
+
+
+def read_bytes(url: str) -> bytes:
+    """Raises: IntegrityError where a file of `.work` is damaged; so do all functions that read."""
+    if is_sealed(url):
+        return bytes(read_sealed(url).to_pybytes())
+    with fsspec.open(url, "rb") as stream:
+        return bytes(stream.read())
+
+
+def read_json(url: str) -> Any:
+    """Raises: ValueError for what is no JSON."""
+    try:
+        return json.loads(read_bytes(url))
+    except RecursionError:
+        raise ValueError(f"{url} is JSON nested too deep") from None
+
+
+def write_parquet(url: str, table: pa.Table, *, durable: bool = True) -> None:
+    """One zstd Parquet file with row groups of `ROW_GROUP_ROWS`."""
+    with write_atomically(url, durable=durable) as stream:
+        pq.write_table(table.combine_chunks(), stream, row_group_size=ROW_GROUP_ROWS, **_PARQUET)
+
+
+def write_parquet_sorted(url: str, table: pa.Table, order: pa.Array) -> None:
+    """The file that `write_parquet` makes of `table.take(order)`, which would copy all of it a second time."""
+    table = table.combine_chunks()
+    with write_atomically(url) as stream, pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
+        for start in range(0, max(1, len(order)), ROW_GROUP_ROWS):  # of no rows there is a row group too
+            writer.write_table(table.take(order[start : start + ROW_GROUP_ROWS]), ROW_GROUP_ROWS)
+
+
+def write_parquet_rows(url: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+    """The file that `write_parquet` makes of all tables in one, of which only a few are held; returns its rows."""
+    left = schema.empty_table()
+    num_rows = 0
+    with write_atomically(url) as stream, pq.ParquetWriter(stream, schema, **_PARQUET) as writer:
+        for table in tables:
+            num_rows += table.num_rows
+            left = pa.concat_tables([left, table.cast(schema)])
+            whole = left.num_rows - left.num_rows % ROW_GROUP_ROWS
+            for start in range(0, whole, ROW_GROUP_ROWS):
+                writer.write_table(left.slice(start, ROW_GROUP_ROWS).combine_chunks(), ROW_GROUP_ROWS)
+            left = left.slice(whole)
+        if left.num_rows or not num_rows:
+            writer.write_table(left.combine_chunks(), ROW_GROUP_ROWS)
+    return num_rows
+
+
+def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
+    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else fsspec.open(url, "rb") as stream:
+        # On this thread: one of Arrow's own may still be giving the stream's buffers back while Python shuts down.
+        return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
+
+
+def write_ipc(
+    url: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True, durable: bool = True
+) -> int:
+    """One Arrow IPC file; returns its rows. Uncompressed files can be memory-mapped."""
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if compress else None)  # read soon, and not for long
+    num_rows = 0
+    with write_atomically(url, durable=durable) as stream, pa.ipc.new_file(stream, schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            num_rows += batch.num_rows
+    return num_rows
+
+
+def read_ipc(url: str) -> Iterator[pa.RecordBatch]:
+    """The batches of an Arrow IPC file, one at a time."""
+    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else fsspec.open(url, "rb") as stream:
+        reader = pa.ipc.open_file(stream)
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
+
+
+def remove_temporaries(url: str) -> None:
+    """What a killed run was writing when it was killed."""
+    fs, root = url_to_fs(url)
+    if fs.exists(root):
+        for path in fs.find(root):
+            if path.endswith(_TEMPORARY):
+                fs.rm(path)

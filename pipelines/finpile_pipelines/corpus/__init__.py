@@ -1,0 +1,1 @@
+"""Stages that read, clean, split and report documents."""

@@ -1,0 +1,319 @@
+"""Ingest: every input file is read once, into shards of raw documents and ledger rows for what could not be read.
+
+What became of each file's bytes is published as `inputs/`, so that `finpile verify` can check that none is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from finpile import stage_record, storage
+from finpile.config import CorpusConfig, SourceConfig
+from finpile.document import RAW_SCHEMA, DocumentBuilder
+from finpile.errors import InputError, RunError
+from finpile.layout import (
+    INPUTS_PART,
+    Layout,
+)
+from finpile.ledger import Removal, ledger_table
+from finpile.sources.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch
+from finpile.sources.base import InputFile, list_inputs
+from finpile.sources.evidence import FieldEvidence
+from finpile.sources.reading import read_file
+from finpile.stage_record import FileRecord
+from finpile.timestamps import Order
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_part, report_progress, report_reading
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import (
+    SHARD_BYTES,
+    add_counts,
+    count_reasons,
+    shard_url,
+)
+
+_REPORT_EVERY = 128
+#: Rows of the ledger that a task holds before it writes them, and the bytes of their texts.
+_LEDGER_ROWS = 1 << 16
+_LEDGER_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class IngestTask:
+    """Input files of one source entry, together about a shard's worth."""
+
+    index: int
+    entry: int
+    source: SourceConfig
+    files: tuple[InputFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the files as they are stored (compressed)."""
+        return sum(file.size_bytes for file in self.files)
+
+
+def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
+    """The input files of each source entry.
+
+    Raises: InputError where a pattern matches nothing, or one row would read a file twice.
+    """
+    inputs = [list_inputs(source, config.root) for source in config.sources]
+    seen: set[tuple[str, str, str]] = set()
+    for source, files in zip(config.sources, inputs, strict=True):
+        for file in files:
+            key = (source.dataset, source.name, file.locator)
+            if key in seen:
+                where = source.where.of("paths")
+                raise InputError(
+                    f"{where}source {source.name!r} reads {file.locator} twice: make its patterns disjoint"
+                )
+            seen.add(key)
+    return inputs
+
+
+def plan(
+    config: CorpusConfig, inputs: Sequence[Sequence[InputFile]], task_bytes: int = SHARD_BYTES
+) -> list[IngestTask]:
+    """Groups small files of a source into one task; a task is never more than one file beyond `task_bytes`."""
+    tasks: list[IngestTask] = []
+    for entry, (source, files) in enumerate(zip(config.sources, inputs, strict=True)):
+        group: list[InputFile] = []
+        size_bytes = 0
+        for file in files:
+            group.append(file)
+            size_bytes += file.size_bytes
+            if size_bytes >= task_bytes:
+                tasks.append(IngestTask(len(tasks), entry, source, tuple(group)))
+                group, size_bytes = [], 0
+        if group:
+            tasks.append(IngestTask(len(tasks), entry, source, tuple(group)))
+    return tasks
+
+
+def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -> dict[str, Any]:
+    """Reads a task's files into `folder/documents` and `folder/removed`; returns what it did."""
+    writer = _ShardWriter(task, folder, shard_bytes)
+    accounts, ledger = _Accounts(), _LedgerWriter(task, folder)
+    for item in _read_all(task, accounts):
+        if isinstance(item, Removal):
+            ledger.append(item)
+        else:
+            writer.append(item)
+    writer.close()
+    ledger.close()
+    with _writing(_accounts_url(folder, task)) as url:
+        storage.write_parquet(url, accounts.table())
+    return {
+        "dataset": task.source.dataset,
+        "source": task.source.name,
+        "entry": task.entry,
+        "files": len(task.files),
+        "input_bytes": task.size_bytes,
+        "documents": writer.num_documents,
+        "text_bytes": writer.text_bytes,
+        "removed": ledger.reasons,
+        "removed_bytes": ledger.removed_bytes,
+        **accounts.sums,
+        "shards": writer.names,
+        "evidence": writer.evidence.to_json(),
+    }
+
+
+def _accounts_url(folder: str, task: IngestTask) -> str:
+    return storage.join(folder, "accounts", f"{task.index:06d}.parquet")
+
+
+def publish_accounts(tasks: Sequence[IngestTask], folder: str, tree: Layout) -> FileRecord:
+    """Writes the accounts of all inputs, in the order of sources and files, into one file."""
+    tables = (storage.read_parquet(_accounts_url(folder, task)) for task in tasks)
+    url = storage.join(tree.root, INPUTS_PART)
+    num_rows = storage.write_parquet_rows(url, ACCOUNT_SCHEMA, tables)
+    return stage_record.file_record(tree.root, INPUTS_PART, num_rows)
+
+
+class Ingest(beam.PTransform):
+    """Ingest tasks to their outcomes."""
+
+    def __init__(self, folder: str, shard_bytes: int) -> None:
+        super().__init__()
+        self._folder = folder
+        self._shard_bytes = shard_bytes
+
+    def expand(self, tasks: beam.PCollection[IngestTask]) -> beam.PCollection[dict[str, Any]]:
+        return tasks | "Read" >> beam.Map(ingest_task, self._folder, self._shard_bytes)
+
+
+def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: int = SHARD_BYTES) -> dict[str, Any]:
+    """Runs the stage; returns its counts by source.
+
+    Raises: RunError where a source gave no document at all.
+    """
+    results = storage.join(folder, "tasks.json")
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = (
+            pipeline
+            | Tasks(tasks, sizes=[task.size_bytes for task in tasks])
+            | Ingest(folder, shard_bytes)
+            | Gather(results)
+        )
+
+    engine.run("ingest", construct)
+    outcomes = storage.read_json(results)
+    counted = [
+        {key: outcome[key] for key in outcome if key not in ("entry", "shards", "evidence")} for outcome in outcomes
+    ]
+    rows = add_counts(counted, ("dataset", "source"))
+    for row in rows:
+        if row["documents"] == 0:
+            reasons = ", ".join(f"{reason} {count}" for reason, count in row["removed"].items()) or "no records"
+            raise RunError(
+                f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} "
+                f"files ({reasons}); check its `format`, `fields` and `members`"
+            )
+    return {"sources": rows, "evidence": _evidence_by_entry(outcomes)}
+
+
+def decide_orders(config: CorpusConfig, evidence: Sequence[Mapping[str, Any]]) -> list[Order | None]:
+    """The order of each source entry's dates, where its values have to prove one; `evidence` is what `run` counted.
+
+    Raises: InputError for a field that no record has, and for dates whose order is neither declared nor proven.
+    """
+    found = {entry["entry"]: FieldEvidence.from_json(entry) for entry in evidence}
+    for entry, source in enumerate(config.sources):
+        found.setdefault(entry, FieldEvidence()).check_fields(source)
+    return [found[entry].date_order(source) for entry, source in enumerate(config.sources)]
+
+
+def _evidence_by_entry(outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    entries: dict[int, FieldEvidence] = {}
+    for outcome in outcomes:
+        entries.setdefault(outcome["entry"], FieldEvidence()).merge(FieldEvidence.from_json(outcome["evidence"]))
+    return [{"entry": entry, **evidence.to_json()} for entry, evidence in sorted(entries.items())]
+
+
+def _read_all(task: IngestTask, accounts: _Accounts) -> Iterator[Any]:
+    total, before = max(1, task.size_bytes), 0
+
+    def reached(position: int) -> None:
+        report_part((before + position) / total)
+
+    for file in task.files:
+        report_reading(file.locator)
+        yield from read_file(file, task.source, accounts.add, reached)
+        before += file.size_bytes
+
+
+class _Accounts:
+    """The accounts of a task's inputs, as rows and as sums."""
+
+    def __init__(self) -> None:
+        self._accounts: list[Account] = []
+        self._batches: list[pa.RecordBatch] = []
+        self.sums: dict[str, Any] = {**dict.fromkeys(SUMS, 0), "structure": {}}
+
+    def add(self, account: Account) -> None:
+        self._accounts.append(account)
+        if len(self._accounts) >= storage.ROW_GROUP_ROWS:
+            self._flush()
+        [self.sums] = add_counts([self.sums, {name: getattr(account, name) for name in SUMS}], ())
+
+    def table(self) -> pa.Table:
+        """Rows of `ACCOUNT_SCHEMA`."""
+        self._flush()
+        return pa.Table.from_batches(self._batches, ACCOUNT_SCHEMA)
+
+    def _flush(self) -> None:
+        self._batches.append(account_batch(self._accounts))
+        self._accounts = []
+
+
+@contextmanager
+def _writing(url: str) -> Iterator[str]:
+    """Raises: RunError with the file that cannot be written; what cannot be read is a row of the ledger."""
+    try:
+        yield url
+    except OSError as error:
+        raise RunError(f"{url} cannot be written: {error.strerror or error}") from error
+
+
+class _LedgerWriter:
+    """Writes a task's rows of the ledger, a file as often as their texts have `_LEDGER_BYTES`."""
+
+    def __init__(self, task: IngestTask, folder: str) -> None:
+        self._task = task
+        self._folder = folder
+        self._rows: list[Removal] = []
+        self._held_bytes = 0
+        self._num_files = 0
+        self.reasons: dict[str, int] = {}
+        self.removed_bytes = 0
+
+    def append(self, row: Removal) -> None:
+        self._rows.append(row)
+        self._held_bytes += len(row.removed_text)
+        if self._held_bytes >= _LEDGER_BYTES or len(self._rows) >= _LEDGER_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        if self._rows:
+            self._flush()
+
+    def _flush(self) -> None:
+        name = f"{self._task.index:06d}-{self._num_files:04d}.parquet"
+        with _writing(storage.join(self._folder, "removed", name)) as url:
+            storage.write_parquet(url, ledger_table(self._rows))
+        for reason, count in count_reasons(self._rows).items():
+            self.reasons[reason] = self.reasons.get(reason, 0) + count
+        self.removed_bytes += self._held_bytes
+        self._num_files += 1
+        self._rows, self._held_bytes = [], 0
+
+
+class _ShardWriter:
+    """Cuts a task's documents into shards of about `shard_bytes`, in reading order."""
+
+    def __init__(self, task: IngestTask, folder: str, shard_bytes: int) -> None:
+        self._builder = DocumentBuilder(task.source.dataset, task.source.name)
+        self._task = task
+        self._folder = folder
+        self._shard_bytes = shard_bytes
+        self._reported = (0, 0)
+        self.names: list[str] = []
+        self.evidence = FieldEvidence()
+        self.num_documents = 0
+        self.text_bytes = 0
+
+    def append(self, document: Any) -> None:
+        before = self._builder.size_bytes
+        self._builder.append(document)
+        self.evidence.add(document)
+        self.num_documents += 1
+        self.text_bytes += self._builder.size_bytes - before
+        if self.num_documents % _REPORT_EVERY == 0:
+            self._report()
+        if self._builder.size_bytes >= self._shard_bytes:
+            self._flush()
+
+    def close(self) -> None:
+        if len(self._builder):
+            self._flush()
+        self._report()
+
+    def _flush(self) -> None:
+        name = f"{self._task.index:06d}-{len(self.names):04d}"
+        with _writing(shard_url(self._folder, name)) as url:
+            storage.write_ipc(url, RAW_SCHEMA, [self._builder.flush()])
+        self.names.append(name)
+
+    def _report(self) -> None:
+        documents, size = self._reported
+        report_progress(self.num_documents - documents, self.text_bytes - size)
+        self._reported = (self.num_documents, self.text_bytes)

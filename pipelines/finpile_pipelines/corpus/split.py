@@ -1,0 +1,274 @@
+"""Publish: all decisions are applied, the split is drawn, and documents and ledger get their final shape and order.
+
+Within a source, documents stand in the order of their texts' digests: a shuffle that every run, machine and way of
+cutting the input into files agrees on.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import stage_record, storage
+from finpile.config import CorpusConfig
+from finpile.dedup import exact
+from finpile.digest import add, metadata_digest, multiset_digest, to_hex
+from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, text_arrays, text_views
+from finpile.layout import (
+    Layout,
+    document_part,
+    removed_part,
+)
+from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
+from finpile.split import HELDOUT, assign_split
+from finpile_pipelines.dedup import substring
+from finpile_pipelines.dedup.duplicate_chains import read_copies
+from finpile_pipelines.dedup.remaining import cut_rows
+from finpile_pipelines.dedup.removals import (
+    read_removals,
+    read_spans,
+)
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    by_range,
+    digest_bits,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import (
+    ShardRef,
+    shard_url,
+)
+
+K = TypeVar("K", str, tuple[str, str])
+
+#: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
+PART_BYTES = 128 << 20
+_SMALL_SOURCE_PARTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One published file: its partition in the exchange, its path, and where it stands among its siblings."""
+
+    partition: int
+    path: str
+    index: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The files that documents and ledger rows will be cut into, fixed before the first row is moved."""
+
+    documents: Mapping[tuple[str, str], tuple[Part, ...]]
+    ledger: Mapping[str, tuple[Part, ...]]
+
+    def by_partition(self) -> tuple[dict[int, Part], dict[int, Part]]:
+        documents = {part.partition: part for parts in self.documents.values() for part in parts}
+        ledger = {part.partition: part for parts in self.ledger.values() for part in parts}
+        return documents, ledger
+
+
+def plan_parts(
+    document_bytes: Mapping[tuple[str, str], int], ledger_bytes: Mapping[str, int], part_bytes: int
+) -> Parts:
+    """Parts in proportion to bytes; their number is a function of the data alone.
+
+    Up to 16 files of a source are smaller, down to a quarter of `part_bytes`, so that several workers have some.
+    """
+    return Parts(
+        _number_parts(document_bytes, lambda row, index, count: document_part(*row, index, count), part_bytes),
+        _number_parts(ledger_bytes, removed_part, part_bytes),
+    )
+
+
+def _number_parts(
+    sizes: Mapping[K, int], path: Callable[[K, int, int], str], part_bytes: int
+) -> dict[K, tuple[Part, ...]]:
+    """Partitions numbered through all keys, at least one a key."""
+    parts: dict[K, tuple[Part, ...]] = {}
+    first = 0
+    for key, size in sorted(sizes.items()):
+        least = max(part_bytes // 4, min(part_bytes, size // _SMALL_SOURCE_PARTS))
+        count = max(1, -(-size // least))
+        parts[key] = tuple(Part(first + index, path(key, index, count), index, count) for index in range(count))
+        first += count
+    return parts
+
+
+def run(
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], parts: Parts, tree: Layout, folder: str, cut: str
+) -> list[dict[str, Any]]:
+    """Writes `documents/` and `removed/`; returns what each file holds.
+
+    Decisions are read from `folder`, spans from the folder `cut`.
+    """
+    clean, results = tree.work("clean"), storage.join(folder, "tasks.json")
+    document_parts, ledger_parts = parts.by_partition()
+    ledger_files = [
+        storage.join(tree.work(stage), "removed", name)
+        for stage in ("ingest", "clean")
+        for name in storage.list_files(storage.join(tree.work(stage), "removed"))
+    ]
+
+    def apply(ref: ShardRef) -> tuple[PartitionedTables, PartitionedTables]:
+        kept, gone = apply_decisions(ref, config, clean, folder, cut)
+        return _document_parcels(ref, config, kept, parts), _ledger_parcels(f"s{ref.index:06d}", gone, parts)
+
+    def forward(url: str) -> PartitionedTables:
+        origin = url.rsplit("/", 3)
+        return _ledger_parcels(f"{origin[1]}-{origin[3]}", storage.read_parquet(url), parts)
+
+    def write_documents(group: tuple[int, pa.Table]) -> dict[str, Any]:
+        return _write_documents(tree.root, document_parts[group[0]], group[1])
+
+    def write_ledger(group: tuple[int, pa.Table]) -> dict[str, Any]:
+        return _write_ledger(tree.root, ledger_parts[group[0]], group[1])
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
+        applied = pipeline | Tasks(refs, 0.4) | "Apply" >> beam.Map(apply)
+        earlier = pipeline | "LedgerFiles" >> Tasks(ledger_files, 0.05) | "Forward" >> beam.Map(forward)
+        documents = (
+            applied
+            | "Documents" >> beam.Map(_documents)
+            | ExchangeByPartition(transport, scratch, "DocumentsByPart", 0.5 / max(1, len(document_parts)))
+            | "WriteDocuments" >> beam.Map(write_documents)
+        )
+        ledger = (
+            (applied | "Ledger" >> beam.Map(_ledger), earlier)
+            | ExchangeByPartition(transport, scratch, "LedgerByPart", 0.05 / max(1, len(ledger_parts)))
+            | "WriteLedger" >> beam.Map(write_ledger)
+        )
+        _ = (documents, ledger) | "All" >> beam.Flatten() | Gather(results)
+
+    engine.run("publish", construct)
+    outcomes: list[dict[str, Any]] = storage.read_json(results)
+    return outcomes
+
+
+def _documents(applied: tuple[PartitionedTables, PartitionedTables]) -> PartitionedTables:
+    return applied[0]
+
+
+def _ledger(applied: tuple[PartitionedTables, PartitionedTables]) -> PartitionedTables:
+    return applied[1]
+
+
+def apply_decisions(
+    ref: ShardRef, config: CorpusConfig, clean: str, folder: str, cut: str
+) -> tuple[pa.Table, pa.Table]:
+    """(kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard."""
+    batches = list(storage.read_ipc(shard_url(clean, ref.name)))
+    table = pa.Table.from_batches(batches, schema=DOCUMENT_SCHEMA).combine_chunks()
+    spans = read_spans(cut, ref.index)
+    ledger = _span_rows(table, spans)
+    if spans.num_rows:
+        index = table.schema.get_field_index("text")
+        table = table.set_column(index, table.schema.field(index), cut_rows(table["text"].chunk(0), spans))
+    decisions = read_removals(folder, ref.index)
+    copies = read_copies(folder, ref.index)
+    num_copies = np.ones(table.num_rows, np.int32)
+    num_copies[copies["row"].to_numpy()] += copies["num_copies"].to_numpy()
+    table = table.set_column(table.schema.get_field_index("num_copies"), "num_copies", pa.array(num_copies))
+    table = table.append_column("split", assign_split(table["timestamp"], config.heldout.after, config.heldout.undated))
+    stay = np.ones(table.num_rows, bool)
+    stay[decisions["row"].to_numpy()] = False
+    gone = table.take(decisions["row"])
+    return table.filter(pa.array(stay)), pa.concat_tables([ledger, _ledger_rows(gone, decisions)])
+
+
+def _span_rows(table: pa.Table, spans: pa.Table) -> pa.Table:
+    """Ledger rows of the spans cut from a shard's documents, which are still whole in `table`."""
+    owners = table.select(["id", "dataset", "source", "locator"]).take(spans["row"])
+    data, bounds = text_arrays(table)
+    base = bounds[spans["row"].to_numpy()]
+    begins, ends = base + spans["start"].to_numpy(), base + spans["end"].to_numpy()
+    columns = {
+        **{name: owners[name] for name in owners.schema.names},
+        "stage": pa.array([substring.STAGE] * spans.num_rows, pa.string()),
+        **{name: spans[name] for name in ("reason", "detail", "duplicate_of", "duplicate_offset", "start", "end")},
+        "removed_text": pa.array(
+            [data[begin:end].tobytes() for begin, end in zip(begins, ends, strict=True)], pa.large_binary()
+        ),
+    }
+    return pa.table(columns).cast(LEDGER_SCHEMA)
+
+
+def _ledger_rows(gone: pa.Table, decisions: pa.Table) -> pa.Table:
+    size = gone.num_rows
+    columns = {
+        "id": gone["id"],
+        "dataset": gone["dataset"],
+        "source": gone["source"],
+        "locator": gone["locator"],
+        "stage": decisions["stage"],
+        "reason": decisions["reason"],
+        "detail": decisions["detail"],
+        "duplicate_of": decisions["duplicate_of"],
+        "duplicate_offset": decisions["duplicate_offset"],
+        "start": pa.nulls(size, pa.int64()),
+        "end": pa.nulls(size, pa.int64()),
+        "removed_text": gone["text"].cast(pa.large_binary()),
+    }
+    return pa.table(columns).cast(LEDGER_SCHEMA)
+
+
+def _document_parcels(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> PartitionedTables:
+    report_progress(kept.num_rows, kept["text"].nbytes)
+    source = config.sources[ref.entry]
+    mine = parts.documents[(source.dataset, source.name)]
+    digests = exact.document_digests(kept)
+    partition = by_range(digest_bits(digests), len(mine)) + mine[0].partition
+    return PartitionedTables(f"{ref.index:06d}", split_by_partition(kept.append_column("digest", digests), partition))
+
+
+def _ledger_parcels(origin: str, rows: pa.Table, parts: Parts) -> PartitionedTables:
+    tables: dict[int, pa.Table] = {}
+    for stage in pc.unique(rows["stage"]).to_pylist():
+        mine = parts.ledger[stage]
+        table = rows.filter(pc.equal(rows["stage"], stage))
+        ids = np.array([int(value[:16], 16) for value in table["id"].to_pylist()], dtype=np.uint64)
+        tables.update(split_by_partition(table, by_range(ids, len(mine)) + mine[0].partition))
+    return PartitionedTables(origin, tables)
+
+
+def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
+    order = pc.sort_indices(rows, [("digest", "ascending"), ("id", "ascending")])
+    table = rows.select(PUBLISHED_SCHEMA.names).cast(PUBLISHED_SCHEMA)
+    storage.write_parquet_sorted(storage.join(root, part.path), table, order)
+    heldout = pc.sum(pc.equal(table["split"], HELDOUT)).as_py() or 0
+    return {
+        **_file(root, part, table),
+        "dataset": rows["dataset"][0].as_py(),
+        "source": rows["source"][0].as_py(),
+        "documents": table.num_rows,
+        "heldout": heldout,
+        "text_bytes": pc.sum(pc.binary_length(table["text"])).as_py(),
+        "digest": to_hex(add(*map(_digest, table.to_batches()))),
+        "metadata_digest": to_hex(metadata_digest(rows.drop_columns(["digest"]))),
+    }
+
+
+def _digest(batch: pa.RecordBatch) -> int:
+    return multiset_digest(batch["id"].to_pylist(), text_views(batch))
+
+
+def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
+    order = [(name, "ascending") for name in ("dataset", "source", "locator", "id", "start", "end", "reason")]
+    table = rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA)
+    storage.write_parquet_sorted(storage.join(root, part.path), table, pc.sort_indices(rows, order))
+    return {**_file(root, part, table), "stage": rows["stage"][0].as_py(), "removed": count_removed(table)}
+
+
+def _file(root: str, part: Part, table: pa.Table) -> dict[str, Any]:
+    record = stage_record.file_record(root, part.path, table.num_rows)
+    return {"path": record.path, "size_bytes": record.size_bytes, "checksum": record.checksum, "rows": record.num_rows}

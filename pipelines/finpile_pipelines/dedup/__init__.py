@@ -1,0 +1,1 @@
+"""Stages that remove duplicates, and the steps that they share."""

@@ -1,0 +1,68 @@
+"""What texts are compared by: their bytes, or the token ids that a tokenizer gives them."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+import fsspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from finpile_tokenizer import TokenizerError, UnigramTokenizer
+
+from finpile import storage
+from finpile.config import SubstringConfig
+from finpile.dedup.substring.texts import Texts
+from finpile.errors import ConfigError
+from finpile.tokens.tokenizer_files import load_tokenizer
+
+
+class Alphabet:
+    """Symbols that are bytes, or the tokens of the tokenizer in a folder."""
+
+    def __init__(self, tokenizer: str | None) -> None:
+        self._tokenizer = tokenizer
+
+    @property
+    def widths(self) -> npt.NDArray[np.int64]:
+        """Bytes of each symbol."""
+        return np.ones(256, np.int64) if self._tokenizer is None else _open(self._tokenizer)[1]
+
+    def symbols(self, texts: pa.ChunkedArray) -> Texts:
+        """Texts as documents of these symbols."""
+        if self._tokenizer is None:
+            return Texts.of_bytes(texts)
+        tokenizer, widths = _open(self._tokenizer)
+        return Texts.of_tokens(texts, tokenizer.encode_array(texts), widths)
+
+    def digest(self) -> str:
+        """Tells one alphabet from another by content."""
+        if self._tokenizer is None:
+            return ""
+        with fsspec.open(storage.join(self._tokenizer, "tokenizer.json"), "rb") as stream:
+            return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
+
+
+def open_alphabet(config: SubstringConfig, root: str) -> Alphabet:
+    """The symbols that a setting names; a tokenizer's folder counts from `root`.
+
+    Raises: ConfigError where no tokenizer can be read there.
+    """
+    if config.tokenizer is None:
+        return Alphabet(None)
+    absolute = "://" in config.tokenizer or config.tokenizer.startswith("/")
+    folder = config.tokenizer if absolute else storage.join(root, config.tokenizer)
+    try:
+        _open(folder)
+    except (TokenizerError, OSError) as error:
+        raise ConfigError(
+            f"substring.tokenizer: {error}; name a folder that `finpile tokenizer train` or a build wrote"
+        ) from error
+    return Alphabet(folder)
+
+
+@lru_cache(maxsize=1)
+def _open(folder: str) -> tuple[UnigramTokenizer, npt.NDArray[np.int64]]:
+    tokenizer = load_tokenizer(folder)
+    return tokenizer, tokenizer.piece_lengths(np.arange(tokenizer.vocab_size))

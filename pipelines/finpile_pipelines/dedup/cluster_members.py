@@ -1,0 +1,144 @@
+"""Who is in a group: each shard's rows that are, and the candidate pairs of each group.
+
+    numbers --by number--> groups --by shard--> the rows of a shard that are in a group
+    pairs   --by number--> groups --by group--> the pairs of a range of groups
+
+Of a few shards the launcher does this by itself: that takes it less than a pipeline's start.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from finpile import storage
+from finpile.dedup.near import clusters
+from finpile_pipelines.dedup.connected_components import (
+    by_number,
+    read_partition,
+    write_partition,
+)
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import FEW_SHARDS
+
+#: A document's number, and where it stands.
+PLACE_SCHEMA = pa.schema([("number", pa.int64()), ("shard", pa.int32()), ("row", pa.int32())])
+MEMBER_SCHEMA = pa.schema([("row", pa.int32()), ("group", pa.int64())])
+NAMED_PAIR_SCHEMA = clusters.PAIR_SCHEMA.append(pa.field("group", pa.int64(), nullable=False))
+_PAIR_ORDER = [(name, "ascending") for name in ("group", "a", "b")]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMembers:
+    """Reads `places` by shard, `pairs` and `groups` by range of numbers, all below `folder`.
+
+    It travels to the workers, so it does not hold the engine.
+    """
+
+    folder: str
+    shard_indices: tuple[int, ...]
+    num_ranges: int
+
+    def run(self, engine: Engine, stage: str, in_memory: bool) -> None:
+        """Writes `folder/members` by shard and `folder/named_pairs` by range of groups, both in order.
+
+        `in_memory` says that one process can hold all pairs.
+        """
+        if in_memory and len(self.shard_indices) <= FEW_SHARDS:
+            self._run_here()
+        else:
+            self._run_in_pipeline(engine, stage)
+
+    def members(self, shard: int) -> pa.Table:
+        """The rows of a shard that are in a group, ascending."""
+        return read_partition(self._at("members"), shard, MEMBER_SCHEMA)
+
+    def pairs(self, number: int) -> pa.Table:
+        """The pairs of a range of groups, group after group."""
+        return read_partition(self._at("named_pairs"), number, NAMED_PAIR_SCHEMA)
+
+    def _run_here(self) -> None:
+        groups = pa.concat_tables(self._groups(number) for number in range(self.num_ranges))
+        for shard in self.shard_indices:
+            grouped = _with_group(self._places(shard), "number", groups)
+            if grouped.num_rows:
+                self._write_members((shard, grouped))
+        pairs = pa.concat_tables(self._pairs(number) for number in range(self.num_ranges))
+        for part in self._by_group(_with_group(pairs, "a", groups)).items():
+            self._write_pairs(part)
+
+    def _run_in_pipeline(self, engine: Engine, stage: str) -> None:
+        transport, scratch = engine.exchange_transport, self._at("scratch")
+
+        def exchange(label: str, partitions: int) -> ExchangeByPartition:
+            return ExchangeByPartition(transport, scratch, label, 0.2 / partitions)
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            num_shards, num_ranges = len(self.shard_indices), self.num_ranges
+            sent = pipeline | "Shards" >> Tasks(self.shard_indices, 0.2) | "Numbers" >> beam.Map(self._send_numbers)
+            found = sent | exchange("ByNumber", num_ranges) | "Members" >> beam.Map(self._send_members)
+            routed = pipeline | "Ranges" >> Tasks(range(num_ranges), 0.2) | "Pairs" >> beam.Map(self._send_pairs)
+            outcomes = (
+                found | exchange("MembersByShard", num_shards) | "WriteMembers" >> beam.Map(self._write_members),
+                routed | exchange("PairsByGroup", num_ranges) | "WritePairs" >> beam.Map(self._write_pairs),
+            )
+            _ = outcomes | beam.Flatten() | Gather(self._at("members.json"))
+
+        engine.run(f"{stage}: members", construct)
+
+    def _send_numbers(self, shard: int) -> PartitionedTables:
+        rows = self._places(shard)
+        ranges = by_number(rows["number"].to_numpy(), self.num_ranges)
+        return PartitionedTables(f"{shard:06d}", split_by_partition(rows, ranges))
+
+    def _send_members(self, received: tuple[int, pa.Table]) -> PartitionedTables:
+        grouped = _with_group(received[1], "number", self._groups(received[0]))
+        return PartitionedTables(f"{received[0]:06d}", split_by_partition(grouped, grouped["shard"].to_numpy()))
+
+    def _send_pairs(self, number: int) -> PartitionedTables:
+        return PartitionedTables(
+            f"{number:06d}", self._by_group(_with_group(self._pairs(number), "a", self._groups(number)))
+        )
+
+    def _by_group(self, pairs: pa.Table) -> dict[int, pa.Table]:
+        return split_by_partition(pairs, pairs["group"].to_numpy() % self.num_ranges)
+
+    def _write_members(self, received: tuple[int, pa.Table]) -> dict[str, Any]:
+        rows = received[1].select(MEMBER_SCHEMA.names).sort_by("row")
+        write_partition(self._at("members"), received[0], rows)
+        return {"shard": received[0], "members": rows.num_rows}
+
+    def _write_pairs(self, received: tuple[int, pa.Table]) -> dict[str, Any]:
+        write_partition(self._at("named_pairs"), received[0], received[1].sort_by(_PAIR_ORDER))
+        return {"range": received[0], "pairs": received[1].num_rows}
+
+    def _places(self, shard: int) -> pa.Table:
+        return read_partition(self._at("places"), shard, PLACE_SCHEMA)
+
+    def _pairs(self, number: int) -> pa.Table:
+        return read_partition(self._at("pairs"), number, clusters.PAIR_SCHEMA)
+
+    def _groups(self, number: int) -> pa.Table:
+        return read_partition(self._at("groups"), number, clusters.GROUP_SCHEMA)
+
+    def _at(self, name: str) -> str:
+        return storage.join(self.folder, name)
+
+
+def _with_group(rows: pa.Table, column: str, groups: pa.Table) -> pa.Table:
+    """The rows whose number in `column` is in `groups` (`GROUP_SCHEMA`, ascending), with one more column, `group`."""
+    numbers, known = rows[column].to_numpy(), groups["doc"].to_numpy()
+    if len(known) == 0:
+        return rows.slice(0, 0).append_column(NAMED_PAIR_SCHEMA.field("group"), pa.array([], pa.int64()))
+    at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+    found = known[at] == numbers
+    group = pa.array(groups["group"].to_numpy()[at[found]], pa.int64())
+    return rows.filter(pa.array(found)).append_column(NAMED_PAIR_SCHEMA.field("group"), group)

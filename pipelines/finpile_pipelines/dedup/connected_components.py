@@ -1,0 +1,169 @@
+"""Connected groups of candidate pairs: in the launcher's memory where they fit, else by star rounds over exchanges.
+
+    pairs --by either end--> large star --by larger end--> small star    again, until no edge changes
+    stars --by document--> groups
+
+What is bounded: a partition holds the edges of its range of numbers, 16 bytes for each end. All edges of one node meet
+in one partition, and the smallest document of a group is joined to all of it in the end; a group's texts, which meet in
+one process to be compared, take hundreds of times as much. The rounds grow as the logarithm of the longest path.
+
+Source: Kiveris et al. 2014, Connected Components in MapReduce and Beyond.
+"""
+
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from finpile import storage
+from finpile.dedup.near import clusters
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    by_range,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.runner.engine import Engine
+
+#: Pairs up to which the launcher joins them itself; at its peak that takes some 100 bytes a pair.
+EDGES_IN_MEMORY = 4_000_000
+
+#: Partition, edges and how many of them moved, as a step leaves them.
+_Starred = tuple[int, pa.Table, int]
+
+
+def by_number(numbers: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray[Any, Any]:
+    """The range that each 63-bit document number falls into."""
+    return by_range(numbers.astype(np.uint64) << np.uint64(1), num_partitions)
+
+
+def write_partition(folder: str, partition: int, table: pa.Table) -> None:
+    storage.write_parquet(_url(folder, partition), table, durable=False)
+
+
+def read_partition(folder: str, partition: int, schema: pa.Schema) -> pa.Table:
+    """What a step wrote for the partition; empty where it wrote nothing."""
+    url = _url(folder, partition)
+    return storage.read_parquet(url) if storage.exists(url) else schema.empty_table()
+
+
+def sum_outcomes(url: str, name: str) -> int:
+    """What the tasks of a pipeline counted under that name, from the file that `Gather` wrote."""
+    return sum(outcome.get(name, 0) for outcome in storage.read_json(url))
+
+
+class ConnectedComponents:
+    """Groups the documents of the pairs in `folder/pairs`: a file of `PAIR_SCHEMA` for each range of the smaller."""
+
+    def __init__(self, engine: Engine, folder: str, partitions: int) -> None:
+        self._engine = engine
+        self._folder = folder
+        self._partitions = partitions
+        self._scratch = storage.join(folder, "scratch")
+        self._pairs = storage.join(folder, "pairs")
+        self._groups = storage.join(folder, "groups")
+
+    def run(self, num_pairs: int, edges_in_memory: int = EDGES_IN_MEMORY) -> int:
+        """Writes `folder/groups`, a file of `GROUP_SCHEMA` for each range of numbers; returns how many documents."""
+        if num_pairs <= edges_in_memory:
+            return self._join_here()
+        rounds = storage.join(self._folder, "rounds")
+        number, edges = 0, self._pairs
+        while True:
+            stars = storage.join(rounds, f"{number:03d}")
+            engine = self._engine.part(
+                1 - 0.8**number, 1 - 0.8 ** (number + 1)
+            )  # nobody knows how many rounds it takes
+            num_changed = self._round(engine, edges, stars)
+            if num_changed == 0:
+                num_documents = self._name_groups(stars)
+                storage.remove_tree(rounds)
+                return num_documents
+            if number:
+                storage.remove_tree(edges)
+            number, edges = number + 1, stars
+
+    def _join_here(self) -> int:
+        schema = clusters.PAIR_SCHEMA
+        tables = [read_partition(self._pairs, partition, schema) for partition in range(self._partitions)]
+        groups = clusters.components(pa.concat_tables(table.select(["a", "b"]) for table in tables))
+        parts = split_by_partition(groups, by_number(groups["doc"].to_numpy(), self._partitions))
+        for partition, part in parts.items():
+            write_partition(self._groups, partition, part)
+        return int(groups.num_rows)
+
+    def _round(self, engine: Engine, edges: str, stars: str) -> int:
+        """Writes what a large star and a small star make of the edges; returns how many they moved."""
+        partitions, url = self._partitions, storage.join(self._folder, "changed.json")
+
+        def send_both(partition: int) -> PartitionedTables:
+            table = clusters.both_ends(read_partition(edges, partition, clusters.NEIGHBOUR_SCHEMA))
+            return _by_first(partition, table, partitions)
+
+        def send_larger(starred: _Starred) -> PartitionedTables:
+            return _by_first(starred[0], starred[1], partitions)
+
+        def write(starred: _Starred) -> dict[str, Any]:
+            write_partition(stars, starred[0], starred[1])
+            return _moved(starred)
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            transport, share = engine.exchange_transport, 1 / (3 * partitions)
+            by_end = ExchangeByPartition(transport, self._scratch, "ByEnd", share)
+            by_larger = ExchangeByPartition(transport, self._scratch, "ByLargerEnd", share)
+            ends = pipeline | Tasks(range(partitions), 1 / 3) | "Ends" >> beam.Map(send_both) | by_end
+            large = ends | "LargeStar" >> beam.Map(_large_star)
+            sent = large | "Larger" >> beam.Map(send_larger) | by_larger
+            small = sent | "SmallStar" >> beam.Map(_small_star)
+            outcomes = (large | "LargeMoved" >> beam.Map(_moved), small | "Write" >> beam.Map(write))
+            _ = outcomes | beam.Flatten() | Gather(url)
+
+        engine.run("near: components", construct)
+        return sum_outcomes(url, "changed")
+
+    def _name_groups(self, stars: str) -> int:
+        partitions, groups, url = self._partitions, self._groups, storage.join(self._folder, "groups.json")
+
+        def send(partition: int) -> PartitionedTables:
+            table = clusters.star_groups(read_partition(stars, partition, clusters.NEIGHBOUR_SCHEMA))
+            return _by_first(partition, table, partitions)
+
+        def write(received: tuple[int, pa.Table]) -> dict[str, Any]:
+            table = clusters.distinct_groups(received[1])
+            write_partition(groups, received[0], table)
+            return {"partition": received[0], "documents": table.num_rows}
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            exchange = ExchangeByPartition(self._engine.exchange_transport, self._scratch, "ByDocument")
+            received = pipeline | Tasks(range(partitions)) | "Stars" >> beam.Map(send) | exchange
+            _ = received | "Write" >> beam.Map(write) | Gather(url)
+
+        self._engine.part(1, 1).run("near: groups", construct)
+        return sum_outcomes(url, "documents")
+
+
+def _url(folder: str, partition: int) -> str:
+    return storage.join(folder, f"{partition:06d}.parquet")
+
+
+def _by_first(origin: int, table: pa.Table, partitions: int) -> PartitionedTables:
+    """The rows by the range of their first column."""
+    return PartitionedTables(
+        f"{origin:06d}", split_by_partition(table, by_number(table.column(0).to_numpy(), partitions))
+    )
+
+
+def _large_star(received: tuple[int, pa.Table]) -> _Starred:
+    stars = clusters.large_star(received[1])
+    return received[0], stars.edges, stars.num_changed
+
+
+def _small_star(received: tuple[int, pa.Table]) -> _Starred:
+    stars = clusters.small_star(received[1])
+    return received[0], stars.edges, stars.num_changed
+
+
+def _moved(starred: _Starred) -> dict[str, Any]:
+    return {"partition": starred[0], "changed": starred[2]}

@@ -1,0 +1,230 @@
+"""Decontamination over an exchange: shards find evaluation items, and their counts are summed by partition.
+
+    find      each shard: its matches, to a file; in how many documents each gram stands --by gram--> boilerplate
+    decide    each shard: its matches, without boilerplate, to decisions
+
+The items lie in one file, from which each worker process builds its index. Texts are read once, by `find`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import stage_record, storage
+from finpile.config import CorpusConfig, DecontaminateConfig, to_dict
+from finpile.dedup.contamination import evaluation_index
+from finpile.dedup.contamination.evaluation_index import EvalIndex
+from finpile.eval_sets import load_items, set_files
+from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.removals import (
+    NOT_CONFIGURED,
+    REMOVAL_SCHEMA,
+    removals_url,
+)
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    num_partitions,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import ShardRef
+
+STAGE = "contamination"
+#: Items of a set that the counts name; the ledger tells of every document.
+_NUM_NAMED = 5
+#: A shard's matches: `row` is the row of the shard, `id` that of the document in it.
+_MATCH_SCHEMA = evaluation_index.MATCH_SCHEMA.append(pa.field("id", pa.string()))
+_GRAM_SCHEMA = pa.schema([evaluation_index.COUNT_SCHEMA.field("gram")])
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSets:
+    """The evaluation sets of a corpus, read before anything is built: a set that cannot be read stops the build."""
+
+    files: tuple[tuple[str, int, str], ...]
+    """Locator, size and version of each file, in the order of the sets."""
+    items: pa.Table
+    """Of `finpile.dedup.contamination.ITEM_SCHEMA`."""
+
+
+def read_sets(config: CorpusConfig) -> EvaluationSets | None:
+    """All that `decontaminate` names; None where it names nothing.
+
+    Raises: InputError where a file is missing or is not what the corpus file says.
+    """
+    if config.decontaminate is None:
+        return None
+    sets = config.decontaminate.sets
+    files = [file for one in sets for file in set_files(one, config.root)]
+    listed = tuple((file.locator, file.size_bytes, file.version) for file in files)
+    return EvaluationSets(listed, load_items(sets, config.root))
+
+
+def settings(config: CorpusConfig, sets: EvaluationSets | None) -> list[Any]:
+    """What the stage's outcome depends on, beside the documents."""
+    return [None] if sets is None else [to_dict(config.decontaminate), sets.files]
+
+
+def run_contamination(
+    engine: Engine,
+    config: CorpusConfig,
+    refs: Sequence[ShardRef],
+    sets: EvaluationSets | None,
+    clean: str,
+    found: Sequence[str],
+    folder: str,
+) -> dict[str, Any]:
+    """Finds what holds evaluation items in what the stages `found` left of the clean shards; returns counts."""
+    if config.decontaminate is None or sets is None:
+        return dict(NOT_CONFIGURED)
+    storage.write_parquet(storage.join(folder, "items.parquet"), sets.items)
+    version = stage_record.file_record(folder, "items.parquet").checksum
+    reader = RemainingDocuments(config, clean, tuple(found))
+    search = _Search(config.decontaminate, reader, folder, version, num_partitions(len(refs)))
+    finding, deciding = engine.parts(9, 1)
+    grams = search.run_find(finding, refs)
+    outcomes = search.run_decide(deciding, refs)
+    return {
+        "removed": sum(outcome["removed"] for outcome in outcomes),
+        "grams_met": sum(outcome["met"] for outcome in grams),
+        "grams_dropped": sum(outcome["dropped"] for outcome in grams),
+        "sets": _set_counts(search.index(), outcomes),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One pass over the corpus. It travels to the workers, so it does not hold the engine."""
+
+    config: DecontaminateConfig
+    reader: RemainingDocuments
+    folder: str
+    version: str
+    """Checksum of the items' file."""
+    num_partitions: int
+
+    def index(self) -> EvalIndex:
+        return _index(storage.join(self.folder, "items.parquet"), self.version, self.config)
+
+    def run_find(self, engine: Engine, refs: Sequence[ShardRef]) -> list[dict[str, int]]:
+        """Writes each shard's matches, and the boilerplate of all; returns grams met and dropped, by partition."""
+        transport, url = engine.exchange_transport, storage.join(self.folder, "grams.json")
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            scratch, share = storage.join(self.folder, "scratch"), 0.1 / self.num_partitions
+            exchange = ExchangeByPartition(transport, scratch, "CountsByGram", share)
+            met = pipeline | Tasks(refs, 0.9) | "Find" >> beam.Map(self._find) | exchange
+            _ = met | "Count" >> beam.Map(self._count) | Gather(url)
+
+        engine.run("contamination: find", construct)
+        outcomes: list[dict[str, int]] = storage.read_json(url)
+        dropped = [storage.read_parquet(self._scratch("dropped", one["partition"])) for one in outcomes]
+        common = pa.concat_tables([_GRAM_SCHEMA.empty_table(), *dropped]).sort_by("gram")
+        storage.write_parquet(self._boilerplate(), common)
+        return outcomes
+
+    def run_decide(self, engine: Engine, refs: Sequence[ShardRef]) -> list[dict[str, Any]]:
+        """Writes each shard's decisions; returns what was removed, by shard."""
+        url = storage.join(self.folder, "tasks.json")
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            _ = pipeline | Tasks(refs) | "Decide" >> beam.Map(self._decide) | Gather(url)
+
+        engine.run("contamination: decide", construct)
+        outcomes: list[dict[str, Any]] = storage.read_json(url)
+        return outcomes
+
+    def _find(self, ref: ShardRef) -> PartitionedTables:
+        index = self.index()
+        found = [_MATCH_SCHEMA.empty_table()]
+        for table in self.reader.read(ref):
+            matches = index.find(table)
+            names = table.select(["row", "id"]).take(matches["row"])
+            rows = names["row"].cast(pa.int64())
+            found.append(matches.set_column(0, _MATCH_SCHEMA.field("row"), rows).append_column("id", names["id"]))
+            report_progress(table.num_rows, table["text"].nbytes)
+        matches = pa.concat_tables(found)
+        storage.write_parquet(self._scratch("matches", ref.index), matches)
+        counts = evaluation_index.count_documents(matches)
+        return PartitionedTables(
+            f"{ref.index:06d}", split_by_partition(counts, counts["gram"].to_numpy() % self.num_partitions)
+        )
+
+    def _count(self, group: tuple[int, pa.Table]) -> dict[str, int]:
+        partition, counts = group
+        total = evaluation_index.sum_counts([counts])
+        dropped = evaluation_index.boilerplate(total, self.config)
+        storage.write_parquet(self._scratch("dropped", partition), pa.table([dropped], schema=_GRAM_SCHEMA))
+        return {"partition": partition, "met": total.num_rows, "dropped": len(dropped)}
+
+    def _decide(self, ref: ShardRef) -> dict[str, Any]:
+        matches = storage.read_parquet(self._scratch("matches", ref.index))
+        common = storage.read_parquet(self._boilerplate())["gram"].combine_chunks()
+        overlaps = evaluation_index.decide(matches, common, self.index())
+        ids = dict(zip(matches["row"].to_pylist(), matches["id"].to_pylist(), strict=True))
+        gone = [_decision(ref, row, ids[row], detail) for row, detail in evaluation_index.condemned(overlaps)]
+        if gone:
+            table = pa.Table.from_pylist(gone, schema=REMOVAL_SCHEMA)
+            storage.write_parquet(removals_url(self.folder, ref.index), table)
+        return {"shard": ref.index, "removed": len(gone), "sets": _by_set(overlaps)}
+
+    def _scratch(self, name: str, number: int) -> str:
+        return storage.join(self.folder, "scratch", name, f"{number:06d}.parquet")
+
+    def _boilerplate(self) -> str:
+        return storage.join(self.folder, "boilerplate.parquet")
+
+
+@lru_cache(maxsize=1)
+def _index(url: str, version: str, config: DecontaminateConfig) -> EvalIndex:
+    """The index of the items stored at `url`, once for each process; `version` tells contents apart."""
+    return EvalIndex.build(storage.read_parquet(url), config)
+
+
+def _decision(ref: ShardRef, row: int, identifier: str, detail: str) -> dict[str, Any]:
+    return {
+        "shard": ref.index,
+        "row": row,
+        "id": identifier,
+        "stage": STAGE,
+        "reason": evaluation_index.REASON,
+        "detail": detail,
+    }
+
+
+def _by_set(overlaps: pa.Table) -> dict[str, Any]:
+    """Documents that hold an item of each set, and the items' names."""
+    found = {}
+    for name in pc.unique(overlaps["set"]).to_pylist():
+        mine = overlaps.filter(pc.equal(overlaps["set"], name))
+        found[name] = {"documents": len(mine["row"].unique()), "items": sorted(mine["item"].unique().to_pylist())}
+    return found
+
+
+def _set_counts(index: EvalIndex, outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each set, in their order: its items, those too short to look for, and what was found of the rest."""
+    by_shard = [outcome["sets"] for outcome in outcomes]
+    items, unchecked = index.items, index.not_checkable()
+    rows = []
+    for one in index.config.sets:
+        mine = [sets[one.name] for sets in by_shard if one.name in sets]
+        found = sorted({item for entry in mine for item in entry["items"]})
+        rows.append(
+            {
+                "set": one.name,
+                "items": pc.sum(pc.equal(items["set"], one.name)).as_py(),
+                "items_not_checkable": pc.sum(pc.equal(unchecked["set"], one.name)).as_py() or 0,
+                "items_found": len(found),
+                "documents": sum(entry["documents"] for entry in mine),
+                "first_found": found[:_NUM_NAMED],
+            }
+        )
+    return rows

@@ -1,0 +1,197 @@
+"""Redirects duplicates whose kept copy was itself removed by a later stage, before anything is published.
+
+    decisions --by the kept copy's shard--> final ones, and those whose kept copy a later stage removed as a duplicate,
+                                            which name its kept copy now and are sent again
+    final decisions --by shard--> decisions
+                    --by the kept copy's shard--> copy counts
+
+Of a few shards the launcher does this by itself: that takes it less than a pipeline's start.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import storage
+from finpile.layout import COPY_STAGES
+from finpile_pipelines.dedup.removals import (
+    REMOVAL_SCHEMA,
+    WriteRemovals,
+    read_removals,
+    write_removals,
+)
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import (
+    FEW_SHARDS,
+    ShardRef,
+)
+
+#: What a shard's row gains when others are removed for its sake.
+COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
+#: How often a decision can be redirected: a later stage may remove the kept copy for the sake of another document, and
+#: after `exact` there are three that do so: near, substring and overlap.
+MOST_REDIRECTS = 3
+#: Decisions up to which the launcher works alone; one takes some 300 bytes.
+DECISIONS_IN_MEMORY = 250_000
+
+
+def run_resolve(
+    engine: Engine,
+    refs: Sequence[ShardRef],
+    found: Sequence[str],
+    folder: str,
+    num_removals: int,
+    decisions_in_memory: int = DECISIONS_IN_MEMORY,
+) -> None:
+    """Writes final decisions and copy counts by shard into `folder`.
+
+    `found` are the decision folders of the dedup stages in order, which have `num_decisions` in all. A document removed
+    for the sake of one that a later stage removed names that stage's kept copy instead, where there is one, and so on.
+    """
+    if num_removals <= decisions_in_memory and len(refs) <= FEW_SHARDS:
+        _resolve_here([ref.index for ref in refs], found, folder)
+    else:
+        _resolve_in_pipeline(engine, [ref.index for ref in refs], found, folder)
+
+
+def read_copies(folder: str, shard: int) -> pa.Table:
+    """How many documents went for the sake of a shard's rows; rows for which none did are not there."""
+    url = _copies_url(folder, shard)
+    return storage.read_parquet(url) if storage.exists(url) else COPIES_SCHEMA.empty_table()
+
+
+def _resolve_here(indices: Sequence[int], found: Sequence[str], folder: str) -> None:
+    waiting = pa.concat_tables(_decided_on(index, found) for index in indices)
+    settled = [REMOVAL_SCHEMA.empty_table()]
+    for _ in range(MOST_REDIRECTS):
+        met = split_by_partition(waiting, _meeting_shard(waiting))
+        parts = [_redirected(rows, _decided_on(shard, found)) for shard, rows in met.items()]
+        settled += [final for final, _ in parts]
+        waiting = pa.concat_tables([REMOVAL_SCHEMA.empty_table(), *(moved for _, moved in parts)])
+    final = pa.concat_tables([*settled, waiting])
+    for shard, rows in split_by_partition(final, final["shard"].to_numpy()).items():
+        write_removals(folder, shard, rows)
+    copies = _copies(final)
+    for part in split_by_partition(copies, copies["kept_shard"].to_numpy()).items():
+        _write_copies(part, folder)
+
+
+def _resolve_in_pipeline(engine: Engine, indices: Sequence[int], found: Sequence[str], folder: str) -> None:
+    transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
+
+    def decided(index: int) -> tuple[int, pa.Table]:
+        return index, _decided_on(index, found)
+
+    def redirect(group: tuple[int, pa.Table]) -> tuple[int, tuple[pa.Table, pa.Table]]:
+        return group[0], _redirected(group[1], _decided_on(group[0], found))
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        share = 1 / (1 + MOST_REDIRECTS)
+        waiting = pipeline | Tasks(indices, share) | "Decided" >> beam.Map(decided)
+        final: tuple[beam.PCollection[pa.Table], ...] = ()
+        for number in range(MOST_REDIRECTS):
+            parts = (
+                waiting
+                | f"ByKept{number}" >> beam.Map(_meeting_parcels)
+                | ExchangeByPartition(transport, scratch, f"ByMiddle{number}", share / max(1, len(indices)))
+                | f"Redirect{number}" >> beam.Map(redirect)
+            )
+            final = (*final, parts | f"Final{number}" >> beam.Map(_final))
+            waiting = parts | f"Moved{number}" >> beam.Map(_moved)
+        final = (*final, waiting | "Last" >> beam.Map(_table))
+        _ = final | WriteRemovals(engine, folder) | Gather(storage.join(folder, "decisions.json"))
+        copies = tuple(
+            tables
+            | f"Copies{number}" >> beam.Map(_copies)
+            | f"SomeCopies{number}" >> beam.Filter(lambda table: table.num_rows > 0)
+            | f"SendCopies{number}" >> beam.Map(_copies_parcels)
+            for number, tables in enumerate(final)
+        )
+        _ = (
+            copies
+            | ExchangeByPartition(transport, scratch, "CopiesByShard")
+            | "WriteCopies" >> beam.Map(_write_copies, folder)
+            | "GatherCopies" >> Gather(storage.join(folder, "copies.json"))
+        )
+
+    engine.run("resolve", construct)
+
+
+def _final(group: tuple[int, tuple[pa.Table, pa.Table]]) -> pa.Table:
+    return group[1][0]
+
+
+def _moved(group: tuple[int, tuple[pa.Table, pa.Table]]) -> tuple[int, pa.Table]:
+    return group[0], group[1][1]
+
+
+def _table(group: tuple[int, pa.Table]) -> pa.Table:
+    return group[1]
+
+
+def _decided_on(shard: int, found: Sequence[str]) -> pa.Table:
+    """The decisions on a shard's rows, stage after stage."""
+    return pa.concat_tables([REMOVAL_SCHEMA.empty_table(), *(read_removals(source, shard) for source in found)])
+
+
+def _meeting_shard(decisions: pa.Table) -> np.ndarray[Any, Any]:
+    """Where each decision learns what became of its kept copy: that copy's shard, its own where there is none."""
+    return np.asarray(pc.coalesce(decisions["kept_shard"], decisions["shard"]).to_numpy())
+
+
+def _meeting_parcels(group: tuple[int, pa.Table]) -> PartitionedTables:
+    return PartitionedTables(f"{group[0]:06d}", split_by_partition(group[1], _meeting_shard(group[1])))
+
+
+def _redirected(table: pa.Table, later: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Decisions `table`, whose kept copies are rows of one shard, after the decisions `later` on that shard's rows.
+
+    Returns those that are final, and those that name another kept copy now.
+    """
+    removed = {row["row"]: row for row in later.to_pylist() if row["duplicate_of"] is not None}
+    if not removed:
+        return table, REMOVAL_SCHEMA.empty_table()
+    found = [(row, removed.get(row["kept_row"])) for row in table.to_pylist()]
+    final = [row for row, by in found if by is None]
+    moved = [_redirect(row, by) for row, by in found if by is not None]
+    return pa.Table.from_pylist(final, schema=REMOVAL_SCHEMA), pa.Table.from_pylist(moved, schema=REMOVAL_SCHEMA)
+
+
+def _redirect(row: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    detail = f"{row['detail']}; its kept copy {row['duplicate_of']} was removed by the stage {later['stage']}"
+    moved = {name: later[name] for name in ("duplicate_of", "kept_shard", "kept_row")}
+    return {**row, **moved, "duplicate_offset": None, "detail": detail}
+
+
+def _copies(table: pa.Table) -> pa.Table:
+    """The decisions on documents that are copies of the one kept for them."""
+    is_copy = pc.and_(pc.is_in(table["stage"], pa.array(COPY_STAGES)), pc.is_valid(table["kept_shard"]))
+    return table.filter(is_copy)
+
+
+def _copies_parcels(table: pa.Table) -> PartitionedTables:
+    origin = table["id"][0].as_py() + "-" + table["stage"][0].as_py()
+    slim = table.select(["kept_shard", "kept_row"])
+    return PartitionedTables(origin, split_by_partition(slim, slim["kept_shard"].to_numpy()))
+
+
+def _write_copies(group: tuple[int, pa.Table], folder: str) -> dict[str, Any]:
+    shard, table = group
+    rows, counts = np.unique(table["kept_row"].to_numpy(), return_counts=True)
+    copies = pa.table([pa.array(rows, pa.int32()), pa.array(counts, pa.int32())], schema=COPIES_SCHEMA)
+    storage.write_parquet(_copies_url(folder, shard), copies)
+    return {"shard": shard, "kept": len(rows)}
+
+
+def _copies_url(folder: str, shard: int) -> str:
+    return storage.join(folder, "copies", f"{shard:06d}.parquet")

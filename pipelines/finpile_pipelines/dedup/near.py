@@ -1,0 +1,329 @@
+"""Near duplicates over exchanges. `finpile.dedup` hashes, pairs and verifies; here rows and texts meet.
+
+    keys      band keys of each text --by key--> candidate pairs --by number--> each pair once
+    groups    connected candidates, by number (`components`)
+    members   the rows of each shard that are in a group, and the pairs of each group (`members`)
+    texts     of those rows only --by group--> verified, resolved --by shard--> decisions
+
+A document's number is drawn from its scope and text, so pairs do not depend on how the corpus was cut into shards. A
+process holds a shard, or a partition of an exchange, about as large; and all texts of a group, which is as large as
+what looks alike in the corpus.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from finpile import storage
+from finpile.config import CorpusConfig, NearConfig
+from finpile.dedup.near import (
+    clusters,
+    minhash,
+    verify,
+)
+from finpile.dedup.near.numbers import part_by_numbers
+from finpile.document import text_views
+from finpile_pipelines.dedup.cluster_members import (
+    PLACE_SCHEMA,
+    ClusterMembers,
+)
+from finpile_pipelines.dedup.connected_components import (
+    EDGES_IN_MEMORY,
+    ConnectedComponents,
+    by_number,
+    sum_outcomes,
+    write_partition,
+)
+from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.removals import (
+    NOT_CONFIGURED,
+    WriteRemovals,
+    removal_table,
+)
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    by_range,
+    num_partitions,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_part, report_progress
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import ShardRef
+
+_KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
+#: A table is cut into so many pieces at most, of so many rows at least.
+_PIECES, _PIECE_ROWS = 32, 64
+#: Of the stage's work: keys and pairs, connected groups, their members, comparing texts.
+_WORKS = (0.6, 0.05, 0.05, 0.3)
+_LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
+
+
+def run_near(
+    engine: Engine,
+    config: CorpusConfig,
+    refs: Sequence[ShardRef],
+    clean: str,
+    found: Sequence[str],
+    folder: str,
+    edges_in_memory: int = EDGES_IN_MEMORY,
+) -> dict[str, Any]:
+    """Finds near duplicates among what the stages `found` left of the clean shards; returns counts.
+
+    `candidate_pairs` are distinct; `large_buckets` gave only some of their pairs; `compared_pairs` were looked at, and
+    `verified_pairs` of them are near duplicates: a pair that others joined already need not be.
+    """
+    near = config.dedup.near
+    if near is None:
+        return dict(NOT_CONFIGURED)
+    return NearStage(engine, near, refs, Comparison(RemainingDocuments(config, clean, tuple(found))), folder).run(
+        edges_in_memory
+    )
+
+
+class Comparison:
+    """Which documents meet, and what becomes of those that are near duplicates."""
+
+    stage = "near"
+
+    def __init__(self, reader: RemainingDocuments) -> None:
+        self.reader = reader
+
+    def key_scope(self, ref: ShardRef) -> str:
+        """Documents of different scopes share no band key."""
+        return self.reader.scope(ref)
+
+    def read(self, ref: ShardRef) -> Iterator[pa.Table]:
+        """The documents to compare, each with a `number` of its own."""
+        return self.reader.read(ref)
+
+    def pairs(self, rows: pa.Table) -> pa.Table:
+        """The candidate pairs of a key partition."""
+        return clusters.candidate_pairs(rows)
+
+    def resolve(self, members: pa.Table, pairs: np.ndarray[Any, Any], near: NearConfig) -> verify.Resolution:
+        """Decides on a group of documents in order of preference; `pairs` are rows of `members`."""
+        return verify.resolve_group([bytes(view) for view in text_views(members)], pairs, near)
+
+    def describe(self, resolved: verify.NearDuplicate) -> dict[str, str]:
+        """The reason and the detail of the ledger's row."""
+        detail = f"jaccard {resolved.jaccard:.3f}, edit similarity {resolved.edit_similarity:.3f}"
+        return {"reason": verify.REASON, "detail": detail}
+
+
+class NearStage:
+    """The steps and the files between them."""
+
+    def __init__(
+        self, engine: Engine, near: NearConfig, refs: Sequence[ShardRef], comparison: Comparison, folder: str
+    ) -> None:
+        self._engine = engine
+        self._near = near
+        self._refs = tuple(refs)
+        self._comparison = comparison
+        self._folder = folder
+        self._partitions = num_partitions(len(refs))
+        self._members = ClusterMembers(folder, tuple(ref.index for ref in refs), self._partitions)
+
+    def run(self, edges_in_memory: int = EDGES_IN_MEMORY) -> dict[str, int]:
+        """Takes all steps; returns counts."""
+        pairing, joining, gathering, deciding = self._engine.parts(*_WORKS)
+        counts = self.pair(pairing)
+        num_pairs = counts["candidate_pairs"]
+        components = ConnectedComponents(joining, self._folder, self._partitions)
+        counts["grouped_documents"] = components.run(num_pairs, edges_in_memory)
+        self._members.run(gathering, self._comparison.stage, in_memory=num_pairs <= edges_in_memory)
+        counts |= self.decide(deciding)
+        storage.remove_tree(self._at("scratch"))
+        return counts
+
+    def pair(self, engine: Engine) -> dict[str, int]:
+        """Writes where a shard's documents stand, and the candidate pairs of each range of numbers; returns counts."""
+        near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("pairs.json")
+        places, pairs = self._at("places"), self._at("pairs")
+
+        def send(ref: ShardRef) -> PartitionedTables:
+            keys, rows = _key_rows(comparison, ref, near)
+            write_partition(places, ref.index, rows)
+            return PartitionedTables(
+                f"{ref.index:06d}", split_by_partition(keys, by_range(keys["key"].to_numpy(), partitions))
+            )
+
+        def pair(bucket: tuple[int, pa.Table]) -> tuple[int, pa.Table]:
+            return bucket[0], comparison.pairs(bucket[1])
+
+        def send_pairs(found: tuple[int, pa.Table]) -> PartitionedTables:
+            ranges = by_number(found[1]["a"].to_numpy(), partitions)
+            return PartitionedTables(f"{found[0]:06d}", split_by_partition(found[1], ranges))
+
+        def write(received: tuple[int, pa.Table]) -> dict[str, Any]:
+            distinct = clusters.distinct_pairs(received[1])
+            write_partition(pairs, received[0], distinct)
+            return {"partition": received[0], "pairs": distinct.num_rows}
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            buckets = pipeline | Tasks(self._refs, 0.7) | "Keys" >> beam.Map(send) | self._exchange("ByBandKey", 0.2)
+            paired = buckets | "Pairs" >> beam.Map(pair)
+            sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber", 0.1)
+            outcomes = (sent | "Distinct" >> beam.Map(write), paired | "Large" >> beam.Map(_num_large))
+            _ = outcomes | beam.Flatten() | Gather(url)
+
+        engine.run(f"{self._comparison.stage}: keys", construct)
+        return {"candidate_pairs": sum_outcomes(url, "pairs"), "large_buckets": sum_outcomes(url, "large_buckets")}
+
+    def decide(self, engine: Engine) -> dict[str, int]:
+        """Brings each group's texts together and writes the decisions by shard; returns counts."""
+        near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("tasks.json")
+        members = self._members
+
+        def send(ref: ShardRef) -> PartitionedTables:
+            table = _grouped_rows(comparison, ref, members.members(ref.index))
+            parts = split_by_partition(table, table["group"].to_numpy() % partitions) if table else {}
+            return PartitionedTables(f"{ref.index:06d}", parts)
+
+        def resolve(received: tuple[int, pa.Table]) -> tuple[pa.Table, dict[str, Any]]:
+            decisions, counts = _resolve_partition(received[1], members.pairs(received[0]), near, comparison)
+            return removal_table(decisions, comparison.stage), {"partition": received[0], **counts}
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            grouped = pipeline | Tasks(self._refs, 0.3) | "Texts" >> beam.Map(send) | self._exchange("ByGroup", 0.7)
+            resolved = grouped | "Resolve" >> beam.Map(resolve)
+            decided, counted = resolved | "Decisions" >> beam.Map(_decisions), resolved | "Counts" >> beam.Map(_counts)
+            _ = (decided | WriteRemovals(self._engine, self._folder), counted) | beam.Flatten() | Gather(url)
+
+        engine.run(f"{self._comparison.stage}: verify", construct)
+        return {name: sum_outcomes(url, name) for name in ("compared_pairs", "verified_pairs", "removed")}
+
+    def _at(self, name: str) -> str:
+        return storage.join(self._folder, name)
+
+    def _exchange(self, label: str, share: float) -> ExchangeByPartition:
+        transport, scratch = self._engine.exchange_transport, self._at("scratch")
+        return ExchangeByPartition(transport, scratch, label, share / self._partitions)
+
+
+def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[pa.Table, pa.Table]:
+    """One row (key, doc) for each band of each document that has words; and where each document stands."""
+    keyed, rows = [_KEY_SCHEMA.empty_table()], [PLACE_SCHEMA.empty_table()]
+    for table in _pieces(comparison.read(ref)):
+        of_bands = part_by_numbers(minhash.band_keys(table, near), table, near)
+        keys = minhash.keys_in_scope(of_bands, comparison.key_scope(ref)).ravel()
+        docs = np.repeat(table["number"].to_numpy(), near.bands)
+        worded = keys != minhash.NO_KEY
+        keyed.append(pa.table({"key": keys[worded], "doc": docs[worded]}, schema=_KEY_SCHEMA))
+        rows.append(table.select(PLACE_SCHEMA.names).cast(PLACE_SCHEMA))
+        report_progress(table.num_rows, table["text"].nbytes)
+    return pa.concat_tables(keyed), pa.concat_tables(rows)
+
+
+def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The tables in pieces of rows: thousands of hashes a shingle take seconds a table, and each piece is progress."""
+    whole = list(tables)
+    num_rows, done = sum(table.num_rows for table in whole), 0
+    for table in whole:
+        size = max(_PIECE_ROWS, -(-table.num_rows // _PIECES))
+        for first in range(0, table.num_rows, size):
+            piece = table.slice(first, size)
+            yield piece
+            done += piece.num_rows
+            report_part(done / num_rows)
+
+
+def _num_large(paired: tuple[int, pa.Table]) -> dict[str, Any]:
+    return {"partition": paired[0], "large_buckets": int(paired[1].schema.metadata[clusters.LARGE_BUCKETS])}
+
+
+def _decisions(resolved: tuple[pa.Table, dict[str, Any]]) -> pa.Table:
+    return resolved[0]
+
+
+def _counts(resolved: tuple[pa.Table, dict[str, Any]]) -> dict[str, Any]:
+    return resolved[1]
+
+
+def _grouped_rows(comparison: Comparison, ref: ShardRef, members: pa.Table) -> pa.Table | None:
+    """The shard's documents that belong to a group, `members` by row; None where there is none."""
+    if members.num_rows == 0:
+        return None
+    rows, groups = members["row"].to_numpy(), members["group"].to_numpy()
+    tables = []
+    for table in comparison.read(ref):
+        mine = table["row"].to_numpy()
+        at = np.minimum(np.searchsorted(rows, mine), len(rows) - 1)
+        found = rows[at] == mine
+        tables.append(table.filter(pa.array(found)).append_column("group", pa.array(groups[at[found]])))
+    return pa.concat_tables(tables)
+
+
+def _resolve_partition(
+    table: pa.Table, pairs: pa.Table, near: NearConfig, comparison: Comparison
+) -> tuple[pa.Table, dict[str, int]]:
+    """Decisions on all groups of one partition, whose `pairs` ascend by group; and how many pairs were compared."""
+    preferred = [("group", "ascending"), ("priority", "ascending"), ("timestamp", "ascending")]
+    rows = table.sort_by([*preferred, ("digest", "ascending"), ("id", "ascending")])
+    edge_bounds = dict(_named_bounds(pairs["group"].to_numpy()))
+    numbers = rows["number"].to_numpy()
+    ends = np.stack([pairs["a"].to_numpy(), pairs["b"].to_numpy()], axis=1)
+    large = pairs["large"].to_numpy()
+    found: list[dict[str, Any]] = []
+    counts = {"compared_pairs": 0, "verified_pairs": 0}
+    for group, (start, end) in _named_bounds(rows["group"].to_numpy()):
+        low, high = edge_bounds[group]
+        local = _places(numbers[start:end], ends[low:high])
+        members = rows.slice(start, end - start)
+        resolved = comparison.resolve(members, local, near)
+        sparse = set(local[large[low:high]].ravel().tolist())
+        found += [_decision(members, row, comparison.describe(row), row.removed in sparse) for row in resolved.removed]
+        counts["compared_pairs"] += resolved.num_compared
+        counts["verified_pairs"] += resolved.num_verified
+    return pa.Table.from_pylist(found, schema=_FOUND_SCHEMA), counts
+
+
+def _places(numbers: np.ndarray[Any, Any], named: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where in `numbers` each of the `named` stands."""
+    order = np.argsort(numbers, kind="stable")
+    return order[np.searchsorted(numbers[order], named)]
+
+
+_FOUND_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("shard", pa.int32()),
+        ("row", pa.int32()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("duplicate_of", pa.string()),
+        ("duplicate_offset", pa.int64()),
+        ("kept_shard", pa.int32()),
+        ("kept_row", pa.int32()),
+    ]
+)
+
+
+def _decision(
+    members: pa.Table, resolved: verify.NearDuplicate, described: dict[str, str], is_large: bool
+) -> dict[str, Any]:
+    gone, stays = (
+        members.select(["id", "shard", "row"]).slice(index, 1).to_pylist()[0]
+        for index in (resolved.removed, resolved.kept)
+    )
+    return {
+        **gone,
+        "reason": described["reason"],
+        "detail": described["detail"] + (_LARGE if is_large else ""),
+        "duplicate_of": stays["id"],
+        "duplicate_offset": None,
+        "kept_shard": stays["shard"],
+        "kept_row": stays["row"],
+    }
+
+
+def _named_bounds(sorted_values: np.ndarray[Any, Any]) -> Iterator[tuple[int, tuple[int, int]]]:
+    names, starts = np.unique(sorted_values, return_index=True)
+    ends = np.append(starts[1:], len(sorted_values))
+    for name, start, end in zip(names.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        yield name, (start, end)

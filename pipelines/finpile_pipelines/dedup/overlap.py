@@ -1,0 +1,226 @@
+"""Held-out documents that training text gives away go from the held-out side.
+
+    windows   a text of `min_length` bytes that few training documents have, too: by minimizers, as `substring` finds it
+    near      near duplicates of training documents, of any dataset
+
+Source: Lee et al. 2022, section 4: what stands in both splits makes evaluation look better than it is.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import storage
+from finpile.config import CorpusConfig, HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig
+from finpile.dedup.near import verify
+from finpile.dedup.substring import repeats
+from finpile.dedup.substring.texts import Texts
+from finpile.document import text_views
+from finpile.split import HELDOUT, assign_split
+from finpile_pipelines.dedup.near import (
+    Comparison,
+    NearStage,
+)
+from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.removals import (
+    NOT_CONFIGURED,
+    REMOVAL_SCHEMA,
+    removals_url,
+)
+from finpile_pipelines.dedup.request_reply import (
+    by_hash,
+    read_answer,
+    request_reply,
+)
+from finpile_pipelines.dedup.substring import shard_of
+from finpile_pipelines.exchange.partition import PartitionedTables
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import ShardRef
+
+STAGE = "overlap"
+REASON = "heldout_overlap"
+#: Documents are compared with all others, whatever their dataset.
+_SCOPE = ""
+_MINIMIZER_SCHEMA = repeats.MINIMIZER_SCHEMA.append(pa.field("heldout", pa.bool_()))
+_CONTEXT_SCHEMA = repeats.CONTEXT_SCHEMA.append(pa.field("heldout", pa.bool_()))
+
+
+def run_overlap(
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, found: Sequence[str], folder: str
+) -> dict[str, Any]:
+    """Finds held-out documents that overlap with what is trained on, among what `found` left; returns counts."""
+    overlap = config.heldout.overlap
+    if overlap is None:
+        return dict(NOT_CONFIGURED)
+    windows, near = result_folders(folder)
+    reader = RemainingDocuments(config, clean, tuple(found))
+    by_windows, by_keys = engine.parts(1, 1) if overlap.near is not None else engine.parts(1, 0)
+    num_shared = _Windows(config, overlap, tuple(refs), reader, windows).run(by_windows)
+    num_near = 0
+    if overlap.near is not None:
+        left = RemainingDocuments(config, clean, (*found, windows))
+        num_near = NearStage(by_keys, overlap.near, refs, _Sides(left, config.heldout), near).run()["removed"]
+    return {"removed": num_shared + num_near, "shared_text": num_shared, "near_duplicates": num_near}
+
+
+def result_folders(folder: str) -> list[str]:
+    """Where the stage's two parts leave their decisions."""
+    return [storage.join(folder, part) for part in ("windows", "near")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Shared windows. It travels to the workers, so it does not hold the engine."""
+
+    config: CorpusConfig
+    overlap: OverlapConfig
+    refs: tuple[ShardRef, ...]
+    reader: RemainingDocuments
+    folder: str
+
+    def run(self, engine: Engine) -> int:
+        """Writes decisions; returns how many."""
+        asking, matching, deciding = engine.parts(4, 4, 2)
+        steps = ("minimizers", self._send_minimizers), ("shared", _on_both_sides)
+        request_reply(asking, self.refs, self.folder, "overlap: minimizers", *steps)
+        steps = ("contexts", self._send_contexts), ("matches", self._match)
+        request_reply(matching, self.refs, self.folder, "overlap: contexts", *steps)
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            outcomes = pipeline | Tasks(self.refs) | "Decide" >> beam.Map(self._decide)
+            _ = outcomes | Gather(storage.join(self.folder, "decided.json"))
+
+        deciding.run("overlap: decide", construct)
+        return sum(outcome["removed"] for outcome in storage.read_json(storage.join(self.folder, "decided.json")))
+
+    def _send_minimizers(self, ref: ShardRef) -> PartitionedTables:
+        tables = [_MINIMIZER_SCHEMA.empty_table()]
+        for is_heldout, table in self._sides(ref):
+            texts = Texts.of_bytes(table["text"])
+            rows = repeats.minimizers(texts, self._setting(), _SCOPE, ref.index)
+            tables.append(_with_side(rows, is_heldout))
+        return by_hash(ref, pa.concat_tables(tables), len(self.refs))
+
+    def _send_contexts(self, ref: ShardRef) -> PartitionedTables:
+        shared, tables = self._shared(ref), [_CONTEXT_SCHEMA.empty_table()]
+        for is_heldout, table in self._sides(ref):
+            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref, table)
+            rows = repeats.contexts(texts, shard, shared, self._setting(), _SCOPE)
+            tables.append(_with_side(rows, is_heldout))
+        return by_hash(ref, pa.concat_tables(tables), len(self.refs))
+
+    def _match(self, met: pa.Table) -> pa.Table:
+        asked = np.asarray(met["heldout"].to_numpy()).astype(bool)
+        rows = met.select(repeats.CONTEXT_SCHEMA.names)
+        return repeats.match_across(rows, self._setting(), asked, self.overlap.max_documents)
+
+    def _decide(self, ref: ShardRef) -> dict[str, int]:
+        """Decisions on the shard's held-out documents that have a shared window."""
+        matches = read_answer(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
+        decisions: list[dict[str, Any]] = []
+        if matches.num_rows:
+            table = next(table for is_heldout, table in self._sides(ref) if is_heldout)
+            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref, table)
+            covered = repeats.cover(texts, shard, self._shared(ref), matches, self._setting(), _SCOPE)
+            kept = matches.group_by("kept_id").aggregate([("kept_shard", "min"), ("kept_row", "min")])
+            decisions = list(_decisions(ref, table, covered.spans, kept))
+        if decisions:
+            url = removals_url(self.folder, ref.index)
+            storage.write_parquet(url, pa.Table.from_pylist(decisions, schema=REMOVAL_SCHEMA))
+        return {"shard": ref.index, "removed": len(decisions)}
+
+    def _sides(self, ref: ShardRef) -> Iterator[tuple[bool, pa.Table]]:
+        """The shard's documents on each side of the split, as (is held out, table), where there are any."""
+        table = pa.concat_tables(self.reader.read(ref))
+        report_progress(table.num_rows, table["text"].nbytes)
+        is_heldout = _is_heldout(table, self.config.heldout)
+        for side in (False, True):
+            part = table.filter(pa.array(is_heldout == side)).combine_chunks()
+            if part.num_rows:
+                yield side, part
+
+    def _setting(self) -> SubstringConfig:
+        return SubstringConfig(min_length=self.overlap.min_length, keep="none", snap="none")
+
+    def _shared(self, ref: ShardRef) -> pa.Table:
+        return read_answer(self.folder, "shared", ref.index, repeats.SHARED_SCHEMA)
+
+
+class _Sides(Comparison):
+    """Held-out documents against training documents, of all datasets: the lowest bit of a number tells the side."""
+
+    stage = STAGE
+
+    def __init__(self, reader: RemainingDocuments, heldout: HeldoutConfig) -> None:
+        super().__init__(reader)
+        self._heldout = heldout
+
+    def key_scope(self, ref: ShardRef) -> str:
+        return _SCOPE
+
+    def read(self, ref: ShardRef) -> Iterator[pa.Table]:
+        for table in self.reader.read(ref):
+            side = _is_heldout(table, self._heldout)
+            number = table["number"].to_numpy() & ~np.int64(1) | side
+            yield table.set_column(table.schema.get_field_index("number"), "number", pa.array(number))
+
+    def pairs(self, rows: pa.Table) -> pa.Table:
+        found = super().pairs(rows)
+        return found.filter(pa.array((found["a"].to_numpy() ^ found["b"].to_numpy()) & 1 == 1))
+
+    def resolve(self, members: pa.Table, pairs: Any, near: NearConfig) -> verify.Resolution:
+        asked = (members["number"].to_numpy() & 1 == 1).tolist()
+        return verify.resolve_across([bytes(view) for view in text_views(members)], pairs, asked, near)
+
+    def describe(self, resolved: verify.NearDuplicate) -> dict[str, str]:
+        return {"reason": REASON, "detail": f"near duplicate: {super().describe(resolved)['detail']}"}
+
+
+def _is_heldout(table: pa.Table, heldout: HeldoutConfig) -> Any:
+    """1 for each document that is held out, 0 for the others."""
+    sides = assign_split(table["timestamp"], heldout.after, heldout.undated)
+    return np.asarray(pc.equal(sides, HELDOUT)).astype(np.int64)
+
+
+def _with_side(rows: pa.Table, is_heldout: bool) -> pa.Table:
+    return rows.append_column("heldout", pa.array([is_heldout] * rows.num_rows, pa.bool_()))
+
+
+def _on_both_sides(met: pa.Table) -> pa.Table:
+    """The minimizers that held-out and training documents have, as `SHARED_SCHEMA`."""
+    shared = repeats.shared_minimizers(met.select(repeats.MINIMIZER_SCHEMA.names))
+    hashes, heldout = met["hash"].to_numpy(), np.asarray(met["heldout"].to_numpy()).astype(bool)
+    both = np.intersect1d(hashes[heldout], hashes[~heldout])
+    return shared.filter(pa.array(np.isin(shared["hash"].to_numpy(), both)))
+
+
+def _decisions(ref: ShardRef, table: pa.Table, spans: pa.Table, kept: pa.Table) -> Iterator[dict[str, Any]]:
+    """One for each document of the spans, for the sake of the training document of its first."""
+    ids = dict(zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True))
+    places = {row["kept_id"]: (row["kept_shard_min"], row["kept_row_min"]) for row in kept.to_pylist()}
+    covered: dict[int, int] = {}
+    first: dict[int, dict[str, Any]] = {}
+    for span in spans.to_pylist():
+        covered[span["row"]] = covered.get(span["row"], 0) + span["end"] - span["start"]
+        first.setdefault(span["row"], span)
+    for row, span in sorted(first.items()):
+        kept_shard, kept_row = places[span["kept_id"]]
+        yield {
+            "shard": ref.index,
+            "row": row,
+            "id": ids[row],
+            "stage": STAGE,
+            "reason": REASON,
+            "detail": f"{covered[row]} bytes stand in training text, those from byte {span['start']} on in this one",
+            "duplicate_of": span["kept_id"],
+            "duplicate_offset": None,
+            "kept_shard": kept_shard,
+            "kept_row": kept_row,
+        }

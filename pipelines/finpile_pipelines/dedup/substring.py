@@ -1,0 +1,350 @@
+"""Exact substrings over exchanges. `finpile.dedup.substring.repeats` finds; here hashes and contexts meet.
+
+    minimizers   their hashes --by hash--> which are shared --by shard--> back to the shards that have them
+    pieces       of hashes that too many contexts have: the same with more symbols, until none is left
+    contexts     symbols around shared ones --by hash--> repeated windows --by shard--> back
+    cut          each shard unites its windows to spans
+    left         documents of which too little is left go, then all but one of those that are equal now (`residue`)
+
+Every step reads the shard again and keeps nothing of it. A round's spans are all that has been cut so far, in bytes of
+the clean text; the next round reads the shards through them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from finpile import storage
+from finpile.config import CorpusConfig, SubstringConfig, to_dict
+from finpile.dedup.substring import repeats
+from finpile.dedup.substring.texts import (
+    Shard,
+    Texts,
+    order_keys,
+)
+from finpile.document import text_views
+from finpile.ledger import cut_spans
+from finpile_pipelines.dedup.alphabet import (
+    Alphabet,
+    open_alphabet,
+)
+from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.removals import (
+    NOT_CONFIGURED,
+    REMOVAL_SCHEMA,
+    SPAN_SCHEMA,
+    read_removals,
+    removals_url,
+    spans_url,
+)
+from finpile_pipelines.dedup.request_reply import (
+    by_hash,
+    exchanged_bytes,
+    read_answer,
+    request_reply,
+)
+from finpile_pipelines.dedup.residue import remove_equal_remains
+from finpile_pipelines.exchange.partition import PartitionedTables, digest_bits
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import ShardRef
+
+STAGE = "substring"
+_COUNTED = ("emptied", "too_short", "cut_bytes", "windows", "text_bytes")
+
+
+def settings(config: CorpusConfig) -> list[Any]:
+    """What the stage's outcome depends on, beside the documents.
+
+    Raises: ConfigError where the tokenizer that gives the symbols cannot be read.
+    """
+    substring = config.dedup.substring
+    return [to_dict(substring), open_alphabet(substring, config.root).digest()] if substring else [None]
+
+
+def run_substring(
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, found: Sequence[str], folder: str
+) -> dict[str, Any]:
+    """Cuts repeated text out of what the stages `found` left of the clean shards; returns counts.
+
+    `rounds` is the number of rounds that cut; `span_folder` and `decision_folders` say where their outcome is.
+    """
+    substring = config.dedup.substring
+    if substring is None:
+        return {**NOT_CONFIGURED, "rounds": 0}
+    alphabet = open_alphabet(substring, config.root)
+    cutting, comparing = engine.parts(19, 1)
+    text_bytes = exchanged = 0
+    rounds: list[Mapping[str, int]] = []
+    while True:
+        before = _round_folder(folder, len(rounds)) if rounds else None
+        reader = RemainingDocuments(config, clean, (*found, before) if before else tuple(found))
+        here = _round_folder(folder, len(rounds) + 1)
+        part = cutting.part(*_work_of_round(len(rounds), substring.rounds))
+        counts = _Round(substring, alphabet, tuple(refs), reader, before, here, len(rounds) + 1).run(part)
+        text_bytes = text_bytes or counts["text_bytes"]
+        exchanged += counts["exchanged_bytes"]
+        if counts["cut_bytes"] == 0 or len(rounds) == substring.rounds:
+            storage.remove_tree(here)  # it only measured what is left
+            break
+        rounds.append(counts)
+    emptied, too_short = (sum(counts[name] for counts in rounds) for name in ("emptied", "too_short"))
+    duplicates = 0
+    if rounds:
+        left = RemainingDocuments(config, clean, (*found, _round_folder(folder, len(rounds))))
+        duplicates = remove_equal_remains(comparing, config, refs, left, _left_folder(folder))
+    return {
+        "rounds": len(rounds),
+        "removed": emptied + too_short + duplicates,
+        "too_short": too_short,
+        "duplicates": duplicates,
+        "cut_bytes": [counts["cut_bytes"] for counts in rounds],
+        "text_bytes": text_bytes,
+        "exchanged_bytes": exchanged,
+        "residual_windows": counts["windows"],
+        "residual_bytes": counts["cut_bytes"],
+    }
+
+
+def span_folder(folder: str, counts: Mapping[str, Any]) -> str:
+    """Where the spans of a stage with these counts are."""
+    return _round_folder(folder, counts["rounds"])
+
+
+def removal_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
+    """Where the decisions of a stage with these counts are."""
+    return [_round_folder(folder, counts["rounds"]), _left_folder(folder)]
+
+
+def _work_of_round(number: int, asked: int | str) -> tuple[float, float]:
+    """Where the work of a round (numbered from 0) begins and ends in that of the stage; the last only measures.
+
+    Of rounds to a fixpoint each takes half of what is left, since nobody knows how many there will be.
+    """
+    if isinstance(asked, int):
+        return number / (asked + 1), (number + 1) / (asked + 1)
+    return 1 - 0.5**number, 1 - 0.5 ** (number + 1)
+
+
+def _round_folder(folder: str, number: int) -> str:
+    return storage.join(folder, f"round-{number:02d}")
+
+
+def _left_folder(folder: str) -> str:
+    return storage.join(folder, "left")
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One pass over the scope. It travels to the workers, so it does not hold the engine."""
+
+    config: SubstringConfig
+    alphabet: Alphabet
+    refs: tuple[ShardRef, ...]
+    reader: RemainingDocuments
+    before: str | None
+    """Where the round before left its decisions and spans."""
+    folder: str
+    number: int
+
+    def run(self, engine: Engine) -> dict[str, int]:
+        asking, matching, cutting = engine.parts(4, 4, 2)
+        known = self._share(asking)
+        self._match(matching, known)
+        outcomes = self._cut(cutting, known)
+        steps = ["contexts", "matches", *(step for names in zip(*map(_names, known), strict=True) for step in names)]
+        return {
+            **{name: sum(outcome[name] for outcome in outcomes) for name in _COUNTED},
+            "exchanged_bytes": exchanged_bytes(self.folder, *steps),
+        }
+
+    def _share(self, engine: Engine) -> tuple[int, ...]:
+        """Writes, for each shard, which of its minimizers' hashes stand elsewhere too; of crowded ones, which pieces.
+
+        Returns the sizes of the pieces whose keys were written, largest first.
+        """
+        known: tuple[int, ...] = (repeats.WHOLE,)
+        while self._share_next(engine.part(1 - 0.2 ** (len(known) - 1), 1 - 0.2 ** len(known)), known):
+            if known[-1] <= repeats.SLICES[-1]:
+                break
+            known = (*known, known[-1] // 2)
+        return known
+
+    def _share_next(self, engine: Engine, known: tuple[int, ...]) -> int:
+        """Writes what is shared of the last size; returns in how many shards' keys that is crowded."""
+        *larger, size = known
+
+        def send(ref: ShardRef) -> PartitionedTables:
+            texts, scope = self._symbols(self._read(ref)), self.reader.scope(ref)
+            if not larger:
+                return self._by_hash(ref, repeats.minimizers(texts, self.config, scope, ref.index))
+            shared = self._shared(ref, tuple(larger))
+            return self._by_hash(ref, repeats.refined(texts, shared, size, self.config, scope, ref.index))
+
+        asked, answered = _names(size)
+        steps = (asked, send), (answered, repeats.shared_minimizers)
+        return request_reply(engine, self.refs, self.folder, f"substring: {asked}", *steps, tally="crowded")
+
+    def _match(self, engine: Engine, known: tuple[int, ...]) -> None:
+        """Writes, for each shard, the repeated windows of its contexts."""
+
+        def send(ref: ShardRef) -> PartitionedTables:
+            table = self._read(ref)
+            texts, shard, shared = self._symbols(table), shard_of(ref, table), self._shared(ref, known)
+            rows = repeats.contexts(texts, shard, shared, self.config, self.reader.scope(ref), known[-1])
+            return self._by_hash(ref, rows)
+
+        def answer(met: pa.Table) -> pa.Table:
+            return repeats.match_contexts(met, self.config, self.alphabet.widths)
+
+        steps = ("contexts", send), ("matches", answer)
+        request_reply(engine, self.refs, self.folder, "substring: contexts", *steps)
+
+    def _cut(self, engine: Engine, known: tuple[int, ...]) -> list[dict[str, int]]:
+        """Writes, for each shard, all spans cut so far and the documents of which nothing is left."""
+
+        def cut(ref: ShardRef) -> dict[str, int]:
+            table = self._read(ref)
+            texts, shard, shared = self._symbols(table), shard_of(ref, table), self._shared(ref, known)
+            matches = read_answer(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
+            scope = self.reader.scope(ref)
+            covered = repeats.cover(texts, shard, shared, matches, self.config, scope, known[-1])
+            report_progress(table.num_rows, table["text"].nbytes)
+            return {
+                **self._write(ref, table, covered.spans),
+                "shard": ref.index,
+                "windows": covered.num_windows,
+                "text_bytes": int(texts.bounds[-1] - texts.bounds[0]),
+            }
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            outcomes = pipeline | Tasks(self.refs) | "Cut" >> beam.Map(cut)
+            _ = outcomes | Gather(storage.join(self.folder, "cut.json"))
+
+        engine.run("substring: cut", construct)
+        found: list[dict[str, int]] = storage.read_json(storage.join(self.folder, "cut.json"))
+        return found
+
+    def _by_hash(self, ref: ShardRef, rows: pa.Table) -> PartitionedTables:
+        return by_hash(ref, rows, len(self.refs))
+
+    def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
+        """The round's spans and decisions joined to those before; returns what the round took."""
+        earlier = self.reader.spans(ref)
+        joined = _joined(earlier, new, self.number)
+        if joined.num_rows:
+            storage.write_parquet(spans_url(self.folder, ref.index), joined)
+        gone = list(_gone(ref, table, new, self.config.min_chars))
+        decisions = [read_removals(self.before, ref.index)] if self.before else []
+        decisions.append(pa.Table.from_pylist(gone, schema=REMOVAL_SCHEMA))
+        if any(table.num_rows for table in decisions):
+            storage.write_parquet(removals_url(self.folder, ref.index), pa.concat_tables(decisions))
+        sizes = new["end"].to_numpy() - new["start"].to_numpy()
+        emptied = sum(row["reason"] == repeats.NOTHING_LEFT for row in gone)
+        return {"emptied": emptied, "too_short": len(gone) - emptied, "cut_bytes": int(sizes.sum())}
+
+    def _read(self, ref: ShardRef) -> pa.Table:
+        return pa.concat_tables(self.reader.read(ref)).combine_chunks()
+
+    def _symbols(self, table: pa.Table) -> Texts:
+        return self.alphabet.symbols(table["text"])
+
+    def _shared(self, ref: ShardRef, known: tuple[int, ...]) -> pa.Table:
+        names = [_names(size)[1] for size in known]
+        return pa.concat_tables(read_answer(self.folder, name, ref.index, repeats.SHARED_SCHEMA) for name in names)
+
+
+def _names(size: int) -> tuple[str, str]:
+    """What the exchange of the keys of one size is called, there and back."""
+    return ("minimizers", "shared") if size == repeats.WHOLE else (f"pieces{size}", f"shared{size}")
+
+
+def shard_of(ref: ShardRef, table: pa.Table) -> Shard:
+    """What is known of the documents of a table of `Survivors`, beside their texts."""
+    times = table["timestamp"].combine_chunks()
+    seconds = times.cast(pa.int64()).fill_null(0).to_numpy()
+    high, low = order_keys(ref.entry, seconds, np.asarray(times.is_null()), digest_bits(table["digest"]))
+    rows, ids = table["row"].to_numpy(), table["id"].combine_chunks()
+    return Shard(number=ref.index, rows=rows, ids=ids, order_high=high, order_low=low)
+
+
+def _joined(earlier: pa.Table, new: pa.Table, number: int) -> pa.Table:
+    """Spans of `SPAN_SCHEMA` with those of a round added: these count bytes of what the earlier ones left.
+
+    A copy's place is told in the first round only: later it counts bytes that are no longer those of the clean text.
+    """
+    found = list(_in_clean_text(earlier, new, number))
+    joined = pa.concat_tables([earlier, pa.Table.from_pylist(found, schema=SPAN_SCHEMA)])
+    return joined.sort_by([("row", "ascending"), ("start", "ascending")])
+
+
+def _in_clean_text(earlier: pa.Table, new: pa.Table, number: int) -> Iterator[dict[str, Any]]:
+    cuts: dict[int, list[tuple[int, int, int]]] = {}
+    for row, start, end in zip(*(earlier[name].to_pylist() for name in ("row", "start", "end")), strict=True):
+        mine = cuts.setdefault(row, [])
+        mine.append((start - _taken(mine), start, end))
+    for span in new.to_pylist():
+        for start, end in _through(cuts.get(span["row"], []), span["start"], span["end"]):
+            yield {
+                "row": span["row"],
+                "start": start,
+                "end": end,
+                "reason": repeats.REASON,
+                "detail": f"round {number}",
+                "duplicate_of": span["kept_id"],
+                "duplicate_offset": span["kept_offset"] if number == 1 else None,
+            }
+
+
+def _taken(cuts: Sequence[tuple[int, int, int]]) -> int:
+    """Bytes of the cuts, each given as (where its sides meet, start, end)."""
+    return cuts[-1][2] - cuts[-1][0] if cuts else 0
+
+
+def _through(cuts: Sequence[tuple[int, int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Bytes `start` to `end` of a text without the ascending `cuts`, as bytes of the text with them.
+
+    >>> list(_through([(2, 2, 5)], 1, 4))
+    [(1, 2), (5, 7)]
+    """
+    first = bisect_right(cuts, start, key=itemgetter(0))
+    taken = _taken(cuts[max(first - 1, 0) : first])
+    for index in range(first, len(cuts)):
+        meet, cut_start, cut_end = cuts[index]
+        if meet >= end:
+            break
+        if meet > start:
+            yield start + taken, cut_start
+            start = meet
+        taken = cut_end - meet
+    yield start + taken, end + taken
+
+
+def _gone(ref: ShardRef, table: pa.Table, spans: pa.Table, min_chars: int) -> Iterator[dict[str, Any]]:
+    """Decisions on documents of which the spans leave nothing but white space, or fewer characters than `min_chars`."""
+    rows = np.searchsorted(table["row"].to_numpy(), spans["row"].to_numpy())
+    touched, local = np.unique(rows, return_inverse=True)
+    part = table.take(pa.array(touched)).combine_chunks()
+    if part.num_rows == 0:
+        return
+    left = cut_spans(part["text"].chunk(0), local, spans["start"].to_numpy(), spans["end"].to_numpy())
+    names = zip(part["row"].to_pylist(), part["id"].to_pylist(), strict=True)
+    for (row, identifier), view in zip(names, text_views(pa.table({"text": left})), strict=True):
+        size = len(str(view, "utf-8").strip())
+        if size < max(1, min_chars):
+            detail = f"{size} characters of {min_chars} are left" if size else "all of its text stands elsewhere"
+            yield {
+                "shard": ref.index,
+                "row": row,
+                "id": identifier,
+                "stage": STAGE,
+                "reason": repeats.TOO_SHORT if size else repeats.NOTHING_LEFT,
+                "detail": detail,
+            }

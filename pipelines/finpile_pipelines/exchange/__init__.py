@@ -1,0 +1,1 @@
+"""Shuffles tables between hash partitions."""

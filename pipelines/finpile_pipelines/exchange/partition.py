@@ -1,0 +1,187 @@
+"""The shuffle: small tables split by key hash travel to their partition, and a partition is then one table.
+
+Two carriers, same bytes out:
+
+    files     each origin writes one scratch file with a table for each partition; references travel
+    shuffle   the tables themselves travel through the runner's GroupByKey, as Arrow IPC
+
+`files` suits the local runner, which keeps every shuffled byte several times in memory; `shuffle` suits engines whose
+workers share no disk.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.coders import Coder
+from fsspec.core import url_to_fs
+
+from finpile import storage
+from finpile.errors import IntegrityError
+from finpile_pipelines.exchange.coders import (
+    table_from_bytes,
+    table_to_bytes,
+)
+from finpile_pipelines.progress import counted
+
+Transport = Literal["files", "shuffle"]
+
+_MIN_PARTITIONS = 2
+_MAX_PARTITIONS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedTables:
+    """Tables that one origin sends, by partition. An origin's name is unique in an exchange and fixes the order."""
+
+    origin: str
+    tables: Mapping[int, pa.Table]
+
+
+class PartitionedTablesCoder(Coder):
+    """Each table by Arrow IPC; sizes are known without that."""
+
+    def encode(self, value: PartitionedTables) -> bytes:
+        return pickle.dumps((value.origin, {name: table_to_bytes(table) for name, table in value.tables.items()}))
+
+    def decode(self, encoded: bytes) -> PartitionedTables:
+        origin, tables = pickle.loads(encoded)
+        return PartitionedTables(origin, {name: table_from_bytes(data) for name, data in tables.items()})
+
+    def estimate_size(self, value: PartitionedTables) -> int:
+        return sum(int(table.nbytes) for table in value.tables.values())
+
+    def is_deterministic(self) -> bool:
+        return True
+
+
+beam.coders.registry.register_coder(PartitionedTables, PartitionedTablesCoder)
+
+
+def split_by_partition(table: pa.Table, partition: np.ndarray[Any, Any]) -> dict[int, pa.Table]:
+    """The rows of each partition, in the order in which they stand in the table."""
+    if len(partition) == 0:
+        return {}
+    order = np.argsort(partition, kind="stable")
+    names, starts = np.unique(partition[order], return_index=True)
+    if len(names) == 1:  # nothing to copy
+        return {int(names[0]): table}
+    ends = np.append(starts[1:], len(order))
+    return {
+        int(name): table.take(pa.array(order[start:end])) for name, start, end in zip(names, starts, ends, strict=True)
+    }
+
+
+def by_range(high_bits: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray[Any, Any]:
+    """Partition of each 64-bit key such that partitions are ranges: sorted partitions make a sorted whole."""
+    top = high_bits.astype(np.uint64) >> np.uint64(32)
+    return ((top * np.uint64(num_partitions)) >> np.uint64(32)).astype(np.int64)
+
+
+def num_partitions(num_shards: int) -> int:
+    """Partitions of an exchange: about one a shard, so that a partition is no larger than a shard's share."""
+    return max(_MIN_PARTITIONS, min(_MAX_PARTITIONS, num_shards))
+
+
+def digest_bits(digests: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
+    """The first 64 bits of 16-byte digests, as numbers whose order is the digests' order."""
+    chunk = digests.combine_chunks() if isinstance(digests, pa.ChunkedArray) else digests
+    if len(chunk) == 0:
+        return np.empty(0, dtype=np.uint64)
+    data = np.frombuffer(chunk.buffers()[1], dtype=">u8").reshape(-1, 2)
+    return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
+
+
+class ExchangeByPartition(beam.PTransform):
+    """`Parcels` in; `(partition, table)` out, a table's rows ordered by origin, then as they were sent.
+
+    Several collections may send to the same partitions. (Flattened before, they would meet in the runner as tables.)
+    What follows on one partition is `share` of the pipeline's work.
+    """
+
+    def __init__(self, transport: Transport, scratch: str, label: str, share: float = 0.0) -> None:
+        super().__init__(label)
+        self._transport = transport
+        self._share = share
+        self._scratch = storage.join(scratch, label)
+
+    def expand(
+        self, partitioned: beam.PCollection[PartitionedTables] | tuple[beam.PCollection[PartitionedTables], ...]
+    ) -> beam.PCollection[tuple[int, pa.Table]]:
+        send: beam.DoFn = _SendFiles(self._scratch) if self._transport == "files" else _SendBytes()
+        receive: Receive = _receive_files if self._transport == "files" else _receive_bytes
+        senders = partitioned if isinstance(partitioned, tuple) else (partitioned,)
+        sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
+        met = sent[0] if len(sent) == 1 else sent | beam.Flatten()
+        received = beam.FlatMap(_counted, receive, self._share).with_output_types(tuple[int, pa.Table])
+        return met | "Group" >> beam.GroupByKey() | "Receive" >> received
+
+
+Receive = Callable[[tuple[int, Iterable[Any]]], tuple[int, pa.Table]]
+
+
+def _counted(group: tuple[int, Iterable[Any]], receive: Receive, share: float) -> Iterator[tuple[int, pa.Table]]:
+    yield from counted(share, map(receive, [group]))
+
+
+@dataclass(frozen=True, slots=True)
+class _FilePart:
+    """A table in a scratch file: an Arrow IPC stream of its own, and the CRC-32 of its bytes."""
+
+    url: str
+    start: int
+    size_bytes: int
+    crc32: int
+
+    def read(self) -> pa.Table:
+        """Raises: IntegrityError where the bytes are not those that were written."""
+        fs, path = url_to_fs(self.url)
+        data = fs.cat_file(path, start=self.start, end=self.start + self.size_bytes)
+        if len(data) != self.size_bytes or zlib.crc32(data) != self.crc32:
+            raise IntegrityError(f"{self.url} is damaged: run the same command again")
+        return table_from_bytes(data)
+
+
+class _SendFiles(beam.DoFn):
+    def __init__(self, scratch: str) -> None:
+        self._scratch = scratch
+
+    def process(self, partitioned: PartitionedTables) -> Iterator[tuple[int, tuple[str, _FilePart]]]:
+        if not partitioned.tables:
+            return
+        url = storage.join(self._scratch, f"{partitioned.origin}.arrow")
+        parts: list[tuple[int, _FilePart]] = []
+        with storage.write_atomically(url, durable=False) as stream:
+            start = 0
+            for name, table in sorted(partitioned.tables.items()):
+                data = table_to_bytes(table.combine_chunks(), "lz4")
+                stream.write(data)
+                parts.append((name, _FilePart(url, start, len(data), zlib.crc32(data))))
+                start += len(data)
+        for name, part in parts:
+            yield name, (partitioned.origin, part)
+
+
+class _SendBytes(beam.DoFn):
+    def process(self, partitioned: PartitionedTables) -> Iterator[tuple[int, tuple[str, bytes]]]:
+        for name, table in sorted(partitioned.tables.items()):
+            yield name, (partitioned.origin, table_to_bytes(table))
+
+
+def _receive_files(group: tuple[int, Iterable[tuple[str, _FilePart]]]) -> tuple[int, pa.Table]:
+    partition, references = group
+    ordered = sorted(references, key=lambda item: item[0])
+    return partition, pa.concat_tables([part.read() for _, part in ordered])
+
+
+def _receive_bytes(group: tuple[int, Iterable[tuple[str, bytes]]]) -> tuple[int, pa.Table]:
+    partition, sent = group
+    ordered = sorted(sent, key=lambda item: item[0])
+    return partition, pa.concat_tables([table_from_bytes(data) for _, data in ordered])

@@ -1,0 +1,192 @@
+"""Progress of a pipeline: tasks report documents, bytes and their share of the work; the launcher adds them up.
+
+Each process writes its counts to a small file in a folder that the launcher reads. `Tasks` and `ExchangeByPartition`
+give each element a share of the pipeline's work. A step that yields an element continues only when all steps fused with
+it have processed the element; then its share is done. A long task also reports which part of itself is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+#: Documents, bytes, and the share of the pipeline's work.
+_COUNTS = struct.Struct("<qqd")
+
+
+_BOARD_VARIABLE = "FINPILE_PROGRESS_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a running pipeline has done so far."""
+
+    num_documents: int
+    size_bytes: int
+    memory_bytes: int
+    """Resident memory of launcher and workers, now."""
+    share: float = 0.0
+    """Of the stage's work that is done, from 0 to 1."""
+    pass_share: float = 0.0
+    """Of the work of the pipeline that runs; a stage may need several."""
+    note: str = ""
+    """What a task does now; empty where tasks do not say."""
+
+
+def report_progress(num_documents: int, size_bytes: int, share: float = 0.0) -> None:
+    """Called by tasks: adds to this process's counts, which the launcher reads. Costs one small write.
+
+    `share` is that of the pipeline's work; tasks leave it to `finpile_pipelines.progress`.
+    """
+    with _LOCK:
+        _DONE[0] += num_documents
+        _DONE[1] += size_bytes
+        _DONE[2] += share
+        _post("", _COUNTS.pack(*_DONE))
+
+
+def report_note(note: str) -> None:
+    """Called by tasks: says in a few words what this process does now. Costs one small write."""
+    _post(_NOTE_SUFFIX, note.encode())
+
+
+def _post(suffix: str, content: bytes) -> None:
+    folder = os.environ.get(_BOARD_VARIABLE)
+    if folder is None:
+        return
+    with contextlib.suppress(OSError):  # the run that asked for it is over
+        Path(folder, f"{os.getpid()}{suffix}").write_bytes(content)
+
+
+def report_reading(locator: str) -> None:
+    """Called by tasks before they read an input: where the process dies, the launcher names it."""
+    _post(_READING_SUFFIX, locator.encode())
+
+
+_LOCK = threading.Lock()
+
+
+_DONE = [0, 0, 0.0]
+
+
+_NOTE_SUFFIX, _READING_SUFFIX = ".note", ".reading"
+
+
+class Board:
+    """The folder where worker processes post their counts and notes. A post that is being written is read as before."""
+
+    def __init__(self, folder: str, memory_bytes: Callable[[], int]) -> None:
+        self._folder = Path(folder)
+        self._memory_bytes = memory_bytes
+        self._counts: dict[str, tuple[int, int, float]] = {}
+        self._note = ""
+
+    def progress(self) -> Progress:
+        """Of the pipeline; its share is that of the stage where no other pipeline belongs to it."""
+        for path in self._folder.glob("*"):
+            if not path.suffix and len(post := path.read_bytes()) == _COUNTS.size:
+                self._counts[path.name] = _COUNTS.unpack(post)
+        notes = sorted(self._folder.glob(f"*{_NOTE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+        self._note = (notes[-1].read_text("utf-8", "replace") if notes else "") or self._note
+        counts = self._counts.values()
+        share = min(1.0, sum(share for _, _, share in counts))
+        return Progress(
+            num_documents=sum(documents for documents, _, _ in counts),
+            size_bytes=sum(size for _, size, _ in counts),
+            memory_bytes=self._memory_bytes(),
+            share=share,
+            pass_share=share,
+            note=self._note,
+        )
+
+    def read_by_the_dead(self) -> list[str]:
+        """The inputs that workers were reading which have ended."""
+        posts = [path for path in self._folder.glob(f"*{_READING_SUFFIX}") if not _is_alive(int(path.stem))]
+        return sorted(post.read_text("utf-8", "replace") for post in posts)
+
+
+@contextmanager
+def open_board(memory_bytes: Callable[[], int]) -> Iterator[Board]:
+    with tempfile.TemporaryDirectory(prefix="finpile-progress-") as folder:
+        os.environ[_BOARD_VARIABLE] = folder
+        _DONE[:] = [0, 0, 0.0]
+        try:
+            yield Board(folder, memory_bytes)
+        finally:
+            del os.environ[_BOARD_VARIABLE]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+Watch = Callable[[str, Progress], None]
+
+
+Element = TypeVar("Element")
+#: Of a task.
+_LEAST_PART = 0.01
+
+
+@dataclass(slots=True)
+class _Task:
+    """The element that a thread is working on."""
+
+    share: float
+    reported: float = 0.0
+    """Of the share."""
+
+
+class _OfThread(threading.local):
+    task: _Task | None = None
+
+
+_CURRENT = _OfThread()
+
+
+def shares_of(sizes: Sequence[int], whole: float = 1.0) -> list[float]:
+    """The share of each task in `whole`, by its size; equal shares where no task has a size.
+
+    >>> shares_of([1, 3]), shares_of([0, 0], 0.5)
+    ([0.25, 0.75], [0.25, 0.25])
+    """
+    total = sum(sizes)
+    return [whole * size / total for size in sizes] if total else [whole / max(1, len(sizes))] * len(sizes)
+
+
+def counted(share: float, elements: Iterable[Element]) -> Iterator[Element]:
+    """Yields the elements of one task, and reports its share when they are processed."""
+    outer = _CURRENT.task
+    _CURRENT.task = task = _Task(share)
+    try:
+        yield from elements
+    finally:
+        _CURRENT.task = outer
+    if share:
+        report_progress(0, 0, share - task.reported)
+
+
+def report_part(part: float, note: str = "") -> None:
+    """Called inside a task, often: the part of it that is done, 0 to 1, and in a few words what it does now.
+
+    Parts below a hundredth of the task wait for the next call, so that a call costs nothing.
+    """
+    task = _CURRENT.task
+    if note:
+        report_note(note)
+    if task is not None and task.share * (min(1.0, part) - _LEAST_PART) >= task.reported:
+        reported, task.reported = task.reported, task.share * min(1.0, part)
+        report_progress(0, 0, task.reported - reported)

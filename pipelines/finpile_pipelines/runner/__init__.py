@@ -1,0 +1,1 @@
+"""Runs Beam pipelines on an engine, and watches the workers of the local one."""

@@ -1,0 +1,170 @@
+"""Forks the worker processes of the local runner, so that none of them imports Beam or loads kernels for itself.
+
+`runner.local` starts it as `python -m finpile_pipelines.runner.fork_server FD PID`: a listening socket, and the
+launcher's process. Beam starts its workers as commands: each runs `fork_client.py`, which sends its environment here,
+waits, and ends as the fork did. A fork whose client is gone is killed; all are when the launcher is gone. One thread,
+and no gRPC before the fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import logging
+import os
+import resource
+import selectors
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+from finpile_pipelines.runner import (
+    sockets,
+    worker,
+)
+
+#: Modules to import, and to call `compile_kernels` of, before the first fork that names them; separated by commas.
+PRELOAD_VARIABLE = "FINPILE_PRELOAD"
+LENGTH = struct.Struct("<q")
+#: The file, beside the socket, where CPU seconds are told, and its content.
+CPU_SECONDS = "cpu_seconds"
+SECONDS = struct.Struct("<d")
+_WAIT_SECONDS = 0.5
+_WATCH_SECONDS = 0.02
+
+
+def main() -> None:
+    """Serves until the launcher is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the launcher, whose end is noticed here
+    launcher = int(sys.argv[2])  # its parent is another process by now where the launcher was killed meanwhile
+    logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
+    with socket.socket(fileno=int(sys.argv[1])) as listener:
+        importlib.import_module("apache_beam.runners.worker.sdk_worker_main")
+        for name in _modules(os.environ):  # while the launcher constructs its first pipeline
+            importlib.import_module(name)
+        worker.end_bundles_soon()
+        sockets.connect_privately()
+        _ForkServer(listener).serve(launcher)
+
+
+class _ForkServer:
+    """The forks that live, and the connections of their stand-ins."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._connections: dict[int, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(listener, selectors.EVENT_READ)
+        self._cpu_seconds = 0.0
+
+    def serve(self, launcher: int) -> None:
+        while os.getppid() == launcher:
+            for key, _ in self._selector.select(_WATCH_SECONDS if self._connections else _WAIT_SECONDS):
+                if key.data is None:
+                    self._welcome()
+                else:
+                    _kill(key.data)  # a stand-in says nothing after its first word: it is gone
+            self._reap()
+        for pid in self._connections:
+            _kill(pid)
+
+    def _welcome(self) -> None:
+        connection, _ = self._listener.accept()
+        environment = receive(connection)
+        if environment is None:
+            connection.close()
+            return
+        for name in _modules(environment):
+            _preload(name)
+        pid = os.fork()
+        if pid == 0:
+            self._selector.close()
+            _work(environment)
+        self._connections[pid] = connection
+        self._selector.register(connection, selectors.EVENT_READ, pid)
+
+    def _post_cpu_seconds(self) -> None:
+        """Says beside the socket what this process and the forks that ended have used: nobody else waits for these."""
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        total = self._cpu_seconds + own.ru_utime + own.ru_stime
+        path = Path(self._listener.getsockname()).with_name(CPU_SECONDS)
+        with contextlib.suppress(OSError):
+            path.write_bytes(SECONDS.pack(total))
+
+    def _reap(self) -> None:
+        """Tells the stand-ins of forks that ended how they did."""
+        for pid in list(self._connections):
+            ended, status, usage = os.wait4(pid, os.WNOHANG)
+            if ended:
+                self._cpu_seconds += usage.ru_utime + usage.ru_stime
+                self._post_cpu_seconds()
+                connection = self._connections.pop(pid)
+                self._selector.unregister(connection)
+                code = os.waitstatus_to_exitcode(status)
+                with contextlib.suppress(OSError):  # it may have left before
+                    connection.sendall(LENGTH.pack(code))
+                connection.close()
+
+
+def receive(connection: socket.socket) -> dict[str, str] | None:
+    """The environment that a stand-in sends; None where it left."""
+    try:
+        length = _receive(connection, LENGTH.size)
+        data = _receive(connection, LENGTH.unpack(length)[0]) if length else None
+    except OSError:
+        return None
+    return json.loads(data) if data else None
+
+
+def _receive(connection: socket.socket, size: int) -> bytes | None:
+    parts: list[bytes] = []
+    while size:
+        part = connection.recv(size)
+        if not part:
+            return None
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _modules(environment: Mapping[str, str]) -> list[str]:
+    """The modules that the launcher requests before the first fork that needs them."""
+    return [name for name in environment.get(PRELOAD_VARIABLE, "").split(",") if name]
+
+
+@cache
+def _preload(name: str) -> None:
+    """Imports a module, and compiles its kernels if it has any."""
+    compile_kernels = getattr(importlib.import_module(name), "compile_kernels", None)
+    if compile_kernels is not None:
+        compile_kernels()
+
+
+def _work(environment: dict[str, str]) -> NoReturn:
+    """The fork's life. It ends without the ceremonies of its parent's modules."""
+    code = 1
+    try:
+        os.environ.clear()
+        os.environ.update(environment)
+        os.environ[worker.LAUNCHER_VARIABLE] = str(os.getppid())
+        worker.main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        os._exit(code)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # ended; to be reaped
+        os.kill(pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Beam's local runner with worker processes that are watched, or with threads of this process instead.
+
+`FnApiRunner` waits for ever when a worker process dies. Here the pipeline runs on a thread and the calling thread
+watches: a worker that ends badly (killed, out of memory) fails the run at once, with a message. Workers, in turn, end
+themselves when the launcher is gone (`runner.worker`). They are forked by a process that has everything imported and
+lives as long as the launcher (`runner.fork_server`): a pipeline's start then costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import apache_beam as beam
+import psutil
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from finpile.errors import RunError, WorkerDied
+from finpile_pipelines.progress import Watch, open_board
+from finpile_pipelines.runner.fork_server import (
+    CPU_SECONDS,
+    PRELOAD_VARIABLE,
+    SECONDS,
+)
+from finpile_pipelines.runner.sockets import (
+    serve_privately,
+    socket_folder,
+)
+from finpile_pipelines.runner.worker import (
+    LAUNCHER_VARIABLE,
+    end_bundles_soon,
+)
+
+_FORK_SERVER_MODULE = "finpile_pipelines.runner.fork_server"
+_FORK_CLIENT = Path(__file__).with_name("fork_client.py")
+#: Name that Beam gives to the threads that wait for its worker processes.
+_BEAM_WORKER_THREAD = "run_worker"
+_POLL_SECONDS = 0.1
+#: The last line of a traceback, and what Beam appends to a message.
+_RAISED = re.compile(r"[\w.]+(Error|Exception|Died|Exit|Interrupt)\b")
+_WHILE = re.compile(r" \[while running '.*'\]\"?$")
+
+
+def run(
+    label: str,
+    construct: Callable[[beam.Pipeline], None],
+    num_workers: int,
+    threads: bool,
+    beam_args: tuple[str, ...],
+    watch: Watch | None,
+) -> None:
+    """Runs one pipeline to its end on this machine, by processes or `threads`.
+
+    Raises: RunError where a task failed, WorkerDied where a worker process ended badly.
+    """
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # what fails is told once, by the error raised here
+    end_bundles_soon()
+    serve_privately()
+    failures: list[BaseException] = []
+    with open_board(_memory_bytes) as board, _launcher_named(), _fallen_workers() as fallen, _ended_on_error(fallen):
+        pipeline = beam.Pipeline(
+            runner=FnApiRunner(None if num_workers == 1 or threads else _environment()),
+            options=PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]),
+        )
+        construct(pipeline)
+
+        def target() -> None:
+            try:
+                with _interrupts_blocked():  # also in the threads and processes that Beam starts from here
+                    pipeline.run().wait_until_finish()
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=target, name=f"pipeline-{label}", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            if fallen:
+                inputs = ", ".join(board.read_by_the_dead())
+                moment = f" while it read {inputs}" if inputs else ""
+                _kill(_workers())
+                raise WorkerDied(
+                    f"stage {label}: a worker process ended before its work was done ({fallen[0]}){moment}: it was "
+                    "killed, or ran out of memory. Run the same command again to go on from the last finished stage; "
+                    "use fewer --workers, or lower `limits`, if memory is short"
+                )
+            if watch is not None:
+                watch(label, board.progress())
+            thread.join(_POLL_SECONDS)
+        if watch is not None and not failures:
+            watch(label, replace(board.progress(), share=1.0, pass_share=1.0))
+    if failures:
+        raise _explain(label, failures[0]) from failures[0]
+
+
+@contextmanager
+def _launcher_named() -> Iterator[None]:
+    """Workers find the process id of their launcher in the environment."""
+    os.environ[LAUNCHER_VARIABLE] = str(os.getpid())
+    try:
+        yield
+    finally:
+        del os.environ[LAUNCHER_VARIABLE]
+
+
+@contextmanager
+def _fallen_workers() -> Iterator[list[str]]:
+    """Collects what Beam's waiting threads say of workers that ended badly: nobody else listens to them."""
+    fallen: list[str] = []
+    before = threading.excepthook
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        if args.thread is not None and args.thread.name == _BEAM_WORKER_THREAD:
+            fallen.append(str(args.exc_value))
+        elif not fallen:
+            before(args)
+
+    threading.excepthook = hook
+    try:
+        yield fallen
+    finally:
+        if not fallen:  # else Beam's other threads have yet to find out, and nobody needs to read that
+            threading.excepthook = before
+
+
+@contextmanager
+def _ended_on_error(fallen: list[str]) -> Iterator[None]:
+    """Ends the worker processes where the launcher stops waiting for them, because of Ctrl-C for example."""
+    try:
+        yield
+    except BaseException as error:
+        fallen.append(type(error).__name__)  # Beam's threads are about to find their workers gone
+        _kill(_workers())
+        raise
+
+
+def preload(module: str) -> None:
+    """Has a module imported, and its kernels loaded, once for all worker processes to come, not by each of them."""
+    names = [name for name in os.environ.get(PRELOAD_VARIABLE, "").split(",") if name]
+    os.environ[PRELOAD_VARIABLE] = ",".join(dict.fromkeys([*names, module]))
+
+
+def _environment() -> SubprocessSDKEnvironment:
+    """That of worker processes."""
+    command = ["exec", sys.executable, "-S", "-E", str(_FORK_CLIENT), _fork_server()]
+    return SubprocessSDKEnvironment.from_command_string(" ".join([command[0], *map(shlex.quote, command[1:])]))
+
+
+_FORK_SERVER: list[tuple[subprocess.Popen[bytes], str]] = []
+
+
+def _fork_server() -> str:
+    """The address of this process's fork server, started where there is none that lives."""
+    if _FORK_SERVER and _FORK_SERVER[0][0].poll() is None and Path(_FORK_SERVER[0][1]).exists():
+        return _FORK_SERVER[0][1]
+    address = str(socket_folder() / "fork-server")
+    Path(address).unlink(missing_ok=True)  # that of a fork server which was killed
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        number = listener.fileno()
+        command = [sys.executable, "-m", _FORK_SERVER_MODULE, str(number), str(os.getpid())]
+        with _interrupts_blocked():
+            _FORK_SERVER[:] = [(subprocess.Popen(command, pass_fds=(number,)), address)]
+    return address  # whoever connects waits until the fork server listens, or is told that it went
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """A process that is started meanwhile never receives Ctrl-C, which a terminal sends to all: this one ends it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def workers_cpu_seconds() -> float:
+    """Used so far by the fork server and the worker processes that have ended."""
+    if not _FORK_SERVER:
+        return 0.0
+    try:
+        data = Path(_FORK_SERVER[0][1]).with_name(CPU_SECONDS).read_bytes()
+    except OSError:
+        return 0.0
+    return float(SECONDS.unpack(data)[0]) if len(data) == SECONDS.size else 0.0
+
+
+def _workers() -> list[psutil.Process]:
+    """The fork server and the worker processes below it."""
+    if not _FORK_SERVER:
+        return []
+    try:
+        fork_server = psutil.Process(_FORK_SERVER[0][0].pid)
+        return [fork_server, *fork_server.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def _kill(processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
+        try:
+            process.kill()
+        except psutil.Error:
+            continue
+
+
+def _memory_bytes() -> int:
+    total = int(psutil.Process().memory_info().rss)
+    for worker in _workers():
+        try:
+            total += worker.memory_info().rss
+        except psutil.Error:
+            continue
+    return total
+
+
+def _explain(label: str, error: BaseException) -> RunError:
+    """What a task raised, found again in what the runner wrapped around it: one line, the same for any workers."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, RuntimeError) and any(line.startswith("Traceback") for line in lines):
+        told = next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
+    else:
+        told = f"{type(error).__name__}: {' '.join(lines)}"
+    told = _WHILE.sub("", told)
+    return RunError(f"stage {label} failed: {told.removeprefix('finpile.errors.')}")

@@ -1,0 +1,44 @@
+"""A worker process of the local runner: Beam's own worker, made silent, and bound to its launcher's life.
+
+Forked by `finpile_pipelines.runner.fork_server`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+
+LAUNCHER_VARIABLE = "FINPILE_LAUNCHER_PID"
+_POLL_SECONDS = 0.5
+_SAMPLING_MS = 5
+
+
+def main() -> None:
+    """Serves until the pipeline ends, or until the launcher is gone."""
+    launcher = int(os.environ[LAUNCHER_VARIABLE])
+    threading.Thread(target=_end_with, args=(launcher,), daemon=True).start()
+    from apache_beam.runners.worker import sdk_worker_main
+
+    # Beam prints each failed task's traceback here, several times; the launcher tells the failure once.
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
+    sdk_worker_main.main(sys.argv)
+
+
+def end_bundles_soon() -> None:
+    """Has Beam look at a bundle's state every 5 ms: a bundle's end waits for the next look, by default up to 200 ms.
+
+    Beam has no option for it.
+    """
+    from apache_beam.runners.worker.statesampler import StateSampler
+
+    StateSampler.__init__.__defaults__ = (_SAMPLING_MS,)
+
+
+def _end_with(launcher: int) -> None:
+    """A killed launcher cannot end its workers; they would write into the tree of the run that comes after it."""
+    while os.getppid() == launcher:  # an orphan gets another parent, also while its dead launcher is still listed
+        time.sleep(_POLL_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)

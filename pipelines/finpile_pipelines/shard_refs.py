@@ -1,0 +1,67 @@
+"""References to the shards that stages hand to each other, and the sums over what tasks report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from finpile import storage
+from finpile.ledger import Removal
+
+#: Text bytes of one intermediate shard: a task's worth of work, and what a worker holds at once.
+SHARD_BYTES = 16 << 20
+#: Shards up to which the launcher does small work by itself rather than start a pipeline for it.
+FEW_SHARDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRef:
+    """One intermediate shard: documents of one source entry."""
+
+    index: int
+    entry: int
+    """Which of the config's `sources` it comes from."""
+    name: str
+    """File name without folder or suffix; the same in every stage."""
+
+
+def shard_refs(outcomes: Iterable[Mapping[str, Any]]) -> list[ShardRef]:
+    """The shards that the ingest tasks wrote, in the order of their names."""
+    found = sorted((shard, outcome["entry"]) for outcome in outcomes for shard in outcome["shards"])
+    return [ShardRef(index, entry, name) for index, (name, entry) in enumerate(found)]
+
+
+def shard_url(folder: str, name: str) -> str:
+    """Where a stage keeps the shard of that name."""
+    return storage.join(folder, "documents", f"{name}.arrow")
+
+
+def count_reasons(removals: Iterable[Removal]) -> dict[str, int]:
+    """Whole documents removed, by reason."""
+    counts: dict[str, int] = {}
+    for removal in removals:
+        if removal.start is None:
+            counts[removal.reason] = counts.get(removal.reason, 0) + 1
+    return counts
+
+
+def add_counts(rows: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Sums numbers, and dictionaries of numbers, over rows that agree in `keys`; sorted by them."""
+    sums: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in keys)
+        total = sums.setdefault(key, dict(zip(keys, key, strict=True)))
+        for name, value in row.items():
+            if name not in keys:
+                total[name] = _add(total.get(name), value)
+    return [sums[key] for key in sorted(sums)]
+
+
+def _add(total: Any, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        merged = dict(total or {})
+        for key, number in value.items():
+            merged[key] = merged.get(key, 0) + number
+        return dict(sorted(merged.items()))
+    return (total or 0) + value

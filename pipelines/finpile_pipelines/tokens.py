@@ -1,0 +1,161 @@
+"""Token shards: documents are encoded where they lie, brought into one order, joined, and cut to sequences.
+
+The order is that of the texts' digests over all sources: a shuffle that does not depend on shards or workers.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import stage_record, storage
+from finpile.dedup import exact
+from finpile.errors import RunError
+from finpile.layout import (
+    Layout,
+    read_published,
+    token_part,
+)
+from finpile.split import TRAIN
+from finpile.tokens.counts import count_documents
+from finpile.tokens.pack import cut_points, join_documents, overlaps
+from finpile.tokens.store import write_token_shard
+from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    by_range,
+    digest_bits,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.runner.engine import Engine
+
+#: Text bytes whose ids make one piece of the stream: what a worker sorts at once.
+STREAM_BYTES = 64 << 20
+#: Tokens of one token shard.
+SHARD_TOKENS = 1 << 24
+_STREAM_BATCH = 1 << 20
+_STREAM_SCHEMA = pa.schema([("ids", pa.int32())])
+
+
+def run(
+    engine: Engine, files: Sequence[Mapping[str, Any]], sequence_length: int, tree: Layout, folder: str
+) -> dict[str, Any]:
+    """Writes `tokens/split=train`; returns the counts, by source, split and year, that the tables are made of.
+
+    Raises: RunError where the training documents do not fill a single sequence.
+    """
+    train_bytes = sum(file["text_bytes"] for file in files)
+    partitions = max(1, -(-train_bytes // STREAM_BYTES))
+    encoding, writing = engine.parts(9, 1)
+    lengths = _write_streams(encoding, files, partitions, tree, folder)
+    per_shard = max(1, SHARD_TOKENS // sequence_length)
+    ranges = cut_points([length for _, length in lengths], sequence_length, per_shard)
+    if not ranges:
+        total = sum(length for _, length in lengths)
+        raise RunError(
+            f"the training documents give {total} tokens, fewer than one sequence of {sequence_length}: "
+            "lower tokens.sequence_length or add documents"
+        )
+    written = _write_shards(writing, ranges, lengths, sequence_length, tree, folder)
+    num_tokens = sum(length for _, length in lengths)
+    return {
+        "statistics": storage.read_json(storage.join(folder, "statistics.json")),
+        "files": written,
+        "stream_tokens": num_tokens,
+        "sequences": num_tokens // sequence_length,
+        "tokens_left_over": num_tokens % sequence_length,
+    }
+
+
+def encode_task(path: str, tree: Layout, partitions: int) -> tuple[PartitionedTables, dict[str, Any]]:
+    """Encodes one documents shard: its training documents' ids by stream partition, and its counts."""
+    tokenizer = load_tokenizer(tree.tokenizer)
+    table = read_published(storage.join(tree.root, path), ["id", "dataset", "source", "text", "timestamp", "split"])
+    ids = tokenizer.encode_array(table["text"].combine_chunks())
+    report_progress(table.num_rows, table["text"].nbytes)
+    digests = exact.document_digests(table)
+    rows = pa.table({"digest": digests, "id": table["id"], "ids": ids}).filter(pc.equal(table["split"], TRAIN))
+    partition = by_range(digest_bits(rows["digest"]), partitions)
+    partitioned = PartitionedTables(path.replace("/", "-"), split_by_partition(rows, partition))
+    return partitioned, count_documents(table, pc.list_value_length(ids))
+
+
+def _ids(encoded: tuple[PartitionedTables, dict[str, Any]]) -> PartitionedTables:
+    return encoded[0]
+
+
+def _counts(encoded: tuple[PartitionedTables, dict[str, Any]]) -> dict[str, Any]:
+    return encoded[1]
+
+
+def _write_streams(
+    engine: Engine, files: Sequence[Mapping[str, Any]], partitions: int, tree: Layout, folder: str
+) -> list[tuple[str, int]]:
+    eot_id = load_tokenizer(tree.tokenizer).eot_id
+
+    def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+        name = f"{group[0]:06d}.arrow"
+        table = group[1].sort_by([("digest", "ascending"), ("id", "ascending")])
+        stream = join_documents(table["ids"].combine_chunks(), eot_id).astype(np.int32)
+        pieces = (stream[begin : begin + _STREAM_BATCH] for begin in range(0, len(stream), _STREAM_BATCH))
+        batches = (pa.record_batch([pa.array(piece)], schema=_STREAM_SCHEMA) for piece in pieces)
+        storage.write_ipc(storage.join(folder, "streams", name), _STREAM_SCHEMA, batches, compress=False)
+        return {"name": name, "length": len(stream)}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        tasks = Tasks((file["path"] for file in files), 0.8, [file["text_bytes"] for file in files])
+        encoded = pipeline | tasks | "Encode" >> beam.Map(encode_task, tree, partitions)
+        ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.Map(_counts)
+        scratch = storage.join(folder, "scratch")
+        exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / partitions)
+        _ = ids | exchange | "Stream" >> beam.Map(write) | Gather(storage.join(folder, "streams.json"))
+        _ = counts | "GatherCounts" >> Gather(storage.join(folder, "statistics.json"))
+
+    engine.run("tokens: encode", construct)
+    streams = storage.read_json(storage.join(folder, "streams.json"))
+    return sorted((stream["name"], stream["length"]) for stream in streams)
+
+
+def _write_shards(
+    engine: Engine,
+    ranges: Sequence[tuple[int, int]],
+    lengths: Sequence[tuple[str, int]],
+    sequence_length: int,
+    tree: Layout,
+    folder: str,
+) -> list[dict[str, Any]]:
+    tokenizer = load_tokenizer(tree.tokenizer)
+    vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
+    checksum = tokenizer_checksum(tree)
+
+    def write(task: tuple[int, tuple[int, int]]) -> dict[str, Any]:
+        index, (begin, end) = task
+        pieces = [
+            _read_stream(storage.join(folder, "streams", lengths[piece][0]), low, high)
+            for piece, low, high in overlaps([length for _, length in lengths], begin, end)
+        ]
+        sequences = np.concatenate(pieces).reshape(-1, sequence_length)
+        path = token_part(TRAIN, index, len(ranges))
+        url = storage.join(tree.root, path)
+        write_token_shard(url, sequences, vocab_size=vocab_size, eot_id=eot_id, tokenizer=checksum)
+        record = stage_record.file_record(tree.root, path, len(sequences))
+        return {"path": path, "size_bytes": record.size_bytes, "checksum": record.checksum, "rows": len(sequences)}
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        tasks = Tasks(enumerate(ranges))
+        _ = pipeline | tasks | "Write" >> beam.Map(write) | Gather(storage.join(folder, "files.json"))
+
+    engine.run("tokens: write", construct)
+    files: list[dict[str, Any]] = storage.read_json(storage.join(folder, "files.json"))
+    return files
+
+
+def _read_stream(url: str, low: int, high: int) -> np.ndarray[Any, Any]:
+    batches = list(storage.read_ipc(url))
+    return np.concatenate([batch["ids"].to_numpy() for batch in batches])[low:high]

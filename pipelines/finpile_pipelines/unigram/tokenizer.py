@@ -1,0 +1,141 @@
+"""The tokenizer, in one of three modes; the steps are in `finpile_pipelines.unigram`.
+
+    split-merge   a Unigram model for each chunk of each domain, merged by bytes, cut to the vocabulary
+    refit         the merged pieces, then EM over all text
+    global        one Unigram model of all text, by EM on seeds of all text
+
+Source: BloombergGPT (arXiv:2303.17564) §2.3 for the first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from finpile_tokenizer import UnigramModel, UnigramTokenizer, Vocabulary, prune_to
+
+from finpile import storage
+from finpile.config import TokenizerConfig
+from finpile.errors import RunError
+from finpile.layout import (
+    MERGED_MODEL,
+    Layout,
+    row_of,
+)
+from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.unigram.counting import Chunk, count_texts
+from finpile_pipelines.unigram.partitions import partition_counts
+from finpile_pipelines.unigram.run import TrainingRun
+from finpile_pipelines.unigram.split_merge import merge_chunks, train_chunks, write_model
+from finpile_pipelines.unigram.texts import Label, PublishedFile, TrainingTexts, plan_domains
+from finpile_pipelines.unigram.whole_text import refit, train_globally
+
+OUTPUTS = (*FILES, MERGED_MODEL, TRAINING_FILE)
+#: Of the work of each mode: counting, the first model, EM on all text.
+_WORKS = {"split-merge": (3, 17, 0), "refit": (3, 12, 5), "global": (3, 17, 0)}
+_ALGORITHMS = {
+    "split-merge": "unigram, split and merge",
+    "refit": "unigram, split and merge, then EM on all text",
+    "global": "unigram, EM on all text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What a training gives."""
+
+    vocabulary: Vocabulary
+    merged: UnigramModel
+    """Before any cut: the average of the chunk models, in mode `global` the one model of all text."""
+    about: Mapping[str, Any]
+    """The content of `training.json`."""
+
+
+def run(
+    engine: Engine, config: TokenizerConfig, files: Sequence[Mapping[str, Any]], tree: Layout, folder: str
+) -> dict[str, Any]:
+    """Trains the tokenizer of a build on its published documents `files`; writes `tokenizer/`.
+
+    Returns what `training.json` says.
+
+    Raises: RunError where no training text is left.
+    """
+    texts = published_texts(files, config, tree)
+    training = train(TrainingRun(engine=engine, config=config, folder=storage.join(folder, "scratch")), texts)
+    write_training(training, tree.tokenizer)
+    return dict(training.about)
+
+
+def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig, tree: Layout) -> TrainingTexts:
+    """The training documents of a build's published files.
+
+    Raises: RunError where there is no such file.
+    """
+    chosen = [file for file in files if not config.train_on or row_of(file["path"])[0] in config.train_on]
+    domain_bytes: Counter[Label] = Counter()
+    for file in chosen:
+        domain_bytes[row_of(file["path"])] += file["text_bytes"]
+    if not chosen:
+        raise RunError("no documents are left to train a tokenizer on: see the reasons in removed/")
+    sizes = {storage.join(tree.root, file["path"]): file["text_bytes"] for file in chosen}
+    paths = sorted(sizes)
+    domains = plan_domains(domain_bytes, config.chunks)
+    return TrainingTexts(tuple(map(PublishedFile, paths)), domains, tuple(sizes[path] for path in paths))
+
+
+def train(run: TrainingRun, texts: TrainingTexts) -> Training:
+    """Trains a tokenizer on the texts, by the mode of the run's config.
+
+    Raises: RunError where there is no text.
+    """
+    config = run.config
+    counting, modelling, refitting = run.parts(*_WORKS[config.mode])
+    chunks = count_texts(counting, texts)
+    if not chunks:
+        raise RunError("no training document is left to train a tokenizer on: all of them are held out or removed")
+    first_model = _train_globally if config.mode == "global" else _split_and_merge
+    merged, told = first_model(modelling, texts, chunks)
+    model = merged
+    if config.mode == "refit":
+        partitioning, fitting = refitting.parts(1, 9)
+        model = refit(fitting, partition_counts(partitioning, chunks), merged)
+        told["objective"] = list(model.objective)
+    vocabulary = prune_to(model, config.vocab_size)
+    about = {
+        "algorithm": _ALGORITHMS[config.mode],
+        "mode": config.mode,
+        "vocab_size": vocabulary.vocab_size,
+        "vocab_size_asked_for": config.vocab_size,
+        "pieces_before_pruning": len(model.pieces),
+        "trained_bytes": model.num_bytes,
+        "max_piece_bytes": config.max_piece_bytes,
+    }
+    return Training(vocabulary, merged, {**about, **told})
+
+
+def write_training(training: Training, url: str) -> None:
+    """Writes the files `OUTPUTS` into a folder."""
+    save_tokenizer(UnigramTokenizer(training.vocabulary), url)
+    write_model(storage.join(url, MERGED_MODEL), training.merged)
+    storage.write_json(storage.join(url, TRAINING_FILE), training.about)
+
+
+def _split_and_merge(
+    run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]
+) -> tuple[UnigramModel, dict[str, Any]]:
+    training, merging = run.parts(19, 1)
+    models = train_chunks(training, chunks)
+    told = {"chunk_vocab_size": run.config.chunk_vocab_size, "chunks": [model.to_json() for model in models]}
+    return merge_chunks(merging, texts, chunks), told
+
+
+def _train_globally(
+    run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]
+) -> tuple[UnigramModel, dict[str, Any]]:
+    del texts
+    partitioning, fitting = run.parts(1, 19)
+    model = train_globally(fitting, partition_counts(partitioning, chunks))
+    return model, {"objective": list(model.objective), "chunks": [chunk.to_json() for chunk in chunks]}

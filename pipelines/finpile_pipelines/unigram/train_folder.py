@@ -1,0 +1,199 @@
+"""`finpile tokenizer train`: a tokenizer in a folder of its own, from any documents.
+
+While it is made, the folder holds `.work/training/`; afterwards only the record there, by which the same command finds
+that all is done. A change of settings starts anew, and so does, where that is allowed, a change of texts. The tokenizer
+that was there stays until the new one is whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fsspec.core import url_to_fs
+
+from finpile import (
+    __version__,
+    stage_record,
+    storage,
+)
+from finpile.config import TokenizerConfig, to_dict
+from finpile.errors import ConfigError, IntegrityError
+from finpile.layout import Layout
+from finpile.lock import hold
+from finpile.split import HELDOUT
+from finpile.stage_record import (
+    StageRecord,
+    fingerprint,
+)
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.local import preload
+from finpile_pipelines.unigram import held_out
+from finpile_pipelines.unigram.run import Listener, Outcomes, StepEvent, TrainingRun
+from finpile_pipelines.unigram.texts import Label, TextFile, find_files, measure_texts, versions
+from finpile_pipelines.unigram.tokenizer import (
+    OUTPUTS,
+    train,
+    write_training,
+)
+
+_STAGE = "training"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainedFolder:
+    """What a training did, now or before."""
+
+    about: dict[str, Any]
+    """The content of `training.json`."""
+    domains: list[dict[str, Any]]
+    """`dataset`, `source`, `documents` and `bytes` of each domain, also of those without text."""
+    empty_files: list[str]
+    """Files that hold no text, in order."""
+    ran: bool
+    """Whether anything was left to do."""
+
+
+def train_folder(
+    docs: Iterable[str],
+    out: str,
+    config: TokenizerConfig,
+    engine: Engine,
+    *,
+    fresh: bool = False,
+    replace: bool = False,
+    listen: Listener = lambda event: None,
+) -> TrainedFolder:
+    """Trains, or goes on training, a tokenizer on all texts of `docs`, into the folder `out`.
+
+    A tokenizer of other texts in `out` is overwritten only with `replace`.
+
+    Raises: ConfigError or InputError for what cannot be meant or read, RunError where a step failed.
+    """
+    files = find_files(docs)
+    tree = Layout(out)
+    _check_folder(out)
+    with hold(tree, "training") as is_writable:
+        work = tree.work(_STAGE)
+        mark = f"{fingerprint(__version__, versions(files))} {fingerprint(__version__, to_dict(config))}"
+        is_whole = all(storage.exists(storage.join(out, name)) for name in OUTPUTS)
+        is_done = is_whole and not fresh and stage_record.is_done(work, mark)
+        if not is_done:
+            _check_change(out, work, mark, is_whole, replace, is_writable)
+            storage.remove_tree(work if fresh else storage.join(work, "stage.json"))
+        _tell_of_change(work, mark, listen)
+        trainer = _FolderTraining(files, out, config, engine, work, mark, listen)
+        record, ran = stage_record.run_once(work, mark, trainer.run)
+        if is_writable:
+            for name in ("scratch", "out"):
+                storage.remove_tree(storage.join(work, name))
+    about = storage.read_json(storage.join(out, "training.json"))
+    return TrainedFolder(about=about, ran=ran, **record.counts)
+
+
+def evaluate_folder(docs: Iterable[str], out: str, engine: Engine) -> list[held_out.HeldOut]:
+    """The folder's tokenizer on other texts; of builds, the held-out documents. The last row sums up."""
+    return held_out.evaluate(engine, find_files(docs, HELDOUT), out, Layout(out).work(_STAGE))
+
+
+class _FolderTraining:
+    """The work of one call, where there is any."""
+
+    def __init__(
+        self,
+        files: Sequence[TextFile],
+        out: str,
+        config: TokenizerConfig,
+        engine: Engine,
+        work: str,
+        mark: str,
+        listen: Listener,
+    ) -> None:
+        self._files = files
+        self._out = out
+        self._work = work
+        self._mark = mark
+        self._run = TrainingRun(engine=engine, config=config, folder=storage.join(work, "scratch"), listen=listen)
+
+    def run(self) -> StageRecord:
+        began = time.monotonic()
+        preload("finpile_tokenizer")
+        texts, rows = measure_texts(self._run, self._files)
+        unpublished = storage.join(self._work, "out")
+        write_training(train(self._run, texts), unpublished)
+        for name in OUTPUTS:
+            fs, path = url_to_fs(storage.join(unpublished, name))
+            fs.mv(path, url_to_fs(storage.join(self._out, name))[1])
+        return StageRecord(
+            stage=_STAGE,
+            fingerprint=self._mark,
+            files=(),
+            counts=_found_in(rows),
+            wall_seconds=round(time.monotonic() - began, 3),
+        )
+
+
+def _found_in(rows: Outcomes) -> dict[str, Any]:
+    num_documents: Counter[Label] = Counter()
+    num_bytes: Counter[Label] = Counter()
+    by_file: Counter[str] = Counter()
+    for row in rows:
+        label = (row["dataset"], row["source"])
+        by_file[row["file"]] += row["bytes"]
+        if any(label):
+            num_documents[label] += row["documents"]
+            num_bytes[label] += row["bytes"]
+    domains = [
+        {"dataset": label[0], "source": label[1], "documents": num_documents[label], "bytes": num_bytes[label]}
+        for label in sorted(num_documents)
+    ]
+    return {"domains": domains, "empty_files": sorted(file for file, size in by_file.items() if not size)}
+
+
+def _mark_before(work: str) -> str | None:
+    """The fingerprints of the training that began here last; None where there was none, or it cannot be read."""
+    url = storage.join(work, "started.json")
+    try:
+        found = storage.read_json(url) if storage.exists(url) else None
+    except (IntegrityError, ValueError):
+        return None
+    return found if isinstance(found, str) and len(found.split()) == 2 else None
+
+
+def _check_change(out: str, work: str, mark: str, is_whole: bool, may_replace: bool, is_writable: bool) -> None:
+    """Raises: ConfigError where a finished tokenizer of other texts would be lost, or `out` cannot be written."""
+    if not is_writable:
+        raise ConfigError(f"-o {out}: cannot be written, and a training has to run: name a folder that can be written")
+    before = _mark_before(work)
+    if is_whole and before is not None and before.split()[0] != mark.split()[0] and not may_replace:
+        raise ConfigError(
+            f"-o {out} holds a tokenizer that was trained on other texts: name another folder, or say --replace to "
+            "overwrite it"
+        )
+
+
+def _tell_of_change(work: str, mark: str, listen: Listener) -> None:
+    """Says why what an earlier training left is of no use."""
+    before = _mark_before(work)
+    if before is None or before == mark:
+        return
+    changed = [
+        what for what, old, new in zip(("texts", "settings"), before.split(), mark.split(), strict=True) if old != new
+    ]
+    listen(StepEvent("changed", "changed", detail=f"other {' and '.join(changed)} than before: training anew"))
+
+
+def _check_folder(out: str) -> None:
+    """Refuses a folder that holds something else than such a training."""
+    if "://" in out or not Path(out).exists():
+        return
+    if not Path(out).is_dir():
+        raise ConfigError(f"-o {out} is a file: name a folder")
+    names = {path.name for path in Path(out).iterdir()}
+    other = sorted(names - {".work", *OUTPUTS})
+    if other or (names and ".work" not in names):
+        raise ConfigError(f"-o {out} holds files of another kind ({min(other or names)}, ...): name a new folder")

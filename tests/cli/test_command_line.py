@@ -1,0 +1,207 @@
+"""What holds for every command: help, `--json`, exit codes, one message for an error, nothing imported too early."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from finpile_cli import main as entry
+from finpile_cli.engine import heavy_imports
+
+from finpile import __version__
+from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError, WorkerDied
+
+ROOT = Path(__file__).resolve().parents[3]
+Run = Callable[..., Any]
+
+
+def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from leaves(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+COMMANDS = dict(leaves(entry.finpile))
+NAMES = [" ".join(path) for path in COMMANDS]
+
+
+def finpile(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    """The command as a process of its own."""
+    rooms = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
+    return subprocess.Popen(
+        [sys.executable, "-m", "finpile_cli", *map(str, arguments)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(rooms)},
+        **{"stdout": subprocess.PIPE, **options},
+    )
+
+
+# --- help ----------------------------------------------------------------------------------------------------------
+
+
+def test_commands_of_the_contract_are_there() -> None:
+    expected = {"build", "check", "report", "verify", "show", "train", "evaluate"}
+    assert expected | {"tokenizer compare", "tokenizer encode", "tokenizer decode"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_lists_every_command(run: Run, flag: str) -> None:
+    found = run(flag)
+    assert (found.code, found.err) == (0, "")
+    assert all(f"  {name.split()[0]} " in found.out for name in NAMES)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "tokenizer"])
+def test_help_of_every_command_shows_its_use(run: Run, name: str) -> None:
+    found = run(*name.split(), "--help")
+    assert (found.code, found.err) == (0, "")
+    usage = found.out.splitlines()[0]
+    assert usage.startswith("Usage: ")
+    assert f"finpile {name} [OPTIONS]" in usage
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=NAMES)
+def test_every_command_and_option_explains_itself(path: tuple[str, ...]) -> None:
+    command = COMMANDS[path]
+    assert command.help
+    unexplained = [p.name for p in command.params if isinstance(p, click.Option) and not p.help]
+    assert unexplained == []
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=NAMES)
+def test_every_command_speaks_json(path: tuple[str, ...]) -> None:
+    assert "--json" in [name for parameter in COMMANDS[path].params for name in parameter.opts]
+
+
+def test_version_is_that_of_the_package(run: Run) -> None:
+    found = run("--version")
+    assert (found.code, found.out) == (0, f"finpile, version {__version__}\n")
+
+
+# --- mistakes in the use of the command ------------------------------------------------------------------------------
+
+MISUSES = [
+    ["nosuchcommand"],
+    ["--nosuchoption"],
+    ["build"],
+    ["build", "corpus.yaml"],
+    ["build", "corpus.yaml", "-o"],
+    ["build", "corpus.yaml", "-o", "out", "--workers", "many"],
+    ["build", "corpus.yaml", "-o", "out", "--runner", "hadoop"],
+    ["build", "corpus.yaml", "-o", "out", "--nosuchoption"],
+    ["build", "corpus.yaml", "-o", "out", "--carrier", "pigeon"],
+    ["check"],
+    ["check", "one.yaml", "two.yaml"],
+    ["verify"],
+    ["show", "out"],
+    ["report"],
+    ["tokenizer", "nosuchcommand"],
+    ["tokenizer", "encode"],
+    ["tokenizer", "compare", "one"],
+    ["train"],
+    ["evaluate", "run"],
+]
+
+
+@pytest.mark.parametrize("arguments", MISUSES, ids=" ".join)
+def test_misuse_is_one_message_and_exit_2(
+    run: Run, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = run(*arguments)
+    assert (found.code, found.out) == (2, "")
+    assert found.err.count("Error: ") == 1
+    assert "Traceback" not in found.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_option_names_the_nearest(run: Run) -> None:
+    assert "--workers" in run("build", "corpus.yaml", "-o", "out", "--worker", "2").err
+
+
+# --- errors of our own -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ConfigError, InputError, RunError, WorkerDied, IntegrityError])
+def test_error_is_one_message_and_its_exit_code(
+    run: Run, monkeypatch: pytest.MonkeyPatch, kind: type[FinpileError], corpus: Path
+) -> None:
+    def fail(*_: object) -> None:
+        raise kind("what, where, what was expected, how to mend it") from OSError("beneath")
+
+    monkeypatch.setattr("finpile.config.load_config", fail)
+    for flags in ([], ["--json"]):
+        found = run("check", corpus, *flags)
+        assert found.refusal(kind.exit_code) == "what, where, what was expected, how to mend it"
+        assert found.out == ""
+
+
+def test_interrupt_is_one_message_and_exit_130(run: Run, monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("finpile.config.load_config", interrupt)
+    found = run("check", corpus)
+    assert found.code == 130
+    assert found.err.strip() == "finpile: interrupted; the same command goes on where this one stopped"
+
+
+# --- as a process ----------------------------------------------------------------------------------------------------
+
+HEAVY = ("apache_beam", "pyarrow", "numba", "numpy", "torch", "fsspec")
+WHAT_HELP_IMPORTS = f"""
+import sys
+sys.argv = ["finpile", "--help"]
+from finpile.cli.engine import heavy_imports
+from finpile.cli.main import main
+try:
+    main()
+finally:
+    print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
+"""
+
+
+def test_help_imports_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WHAT_HELP_IMPORTS], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_cycles_are_looked_for_again_after_heavy_imports() -> None:
+    with pytest.raises(ImportError), heavy_imports():
+        assert not gc.isenabled()
+        raise ImportError
+    assert gc.isenabled()
+
+
+def test_process_ends_with_the_code_and_the_message(tmp_path: Path) -> None:
+    with finpile("check", tmp_path / "absent.yaml") as process:
+        out, err = process.communicate()
+    assert (process.returncode, out) == (2, "")
+    assert err == (
+        f"finpile: {tmp_path}/absent.yaml: cannot be read (No such file or directory); give the path of a YAML file\n"
+    )
+
+
+def test_reader_that_leaves_early_is_no_error() -> None:
+    """As in `finpile --help | true`."""
+    read, write = os.pipe()
+    os.close(read)
+    with finpile("--help", stdout=write) as process:
+        os.close(write)
+        assert process.communicate()[1] == ""
+    assert process.returncode == 0

@@ -1,0 +1,67 @@
+"""The output tree: paths are those of the contract, and a path tells which source it belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finpile.layout import (
+    LEDGER_STAGES,
+    STAGES,
+    Layout,
+    document_part,
+    removed_part,
+    row_of,
+    token_part,
+)
+
+#: Names as users write them: signs of paths and of hive's own notation among them.
+NAMES = st.text(st.sampled_from("aZ09 -_.=/%~&é€#?*:\\"), min_size=1, max_size=8)
+
+
+@given(dataset=NAMES, source=NAMES)
+def test_path_tells_its_row(dataset: str, source: str) -> None:
+    path = document_part(dataset, source, 3, 12)
+    assert row_of(path) == (dataset, source)
+    assert path.count("/") == 3, "one folder a level, whatever the name"
+
+
+def test_paths_are_those_of_the_contract() -> None:
+    assert document_part("The Pile", "Pile-CC", 0, 4) == (
+        "documents/dataset=The%20Pile/source=Pile-CC/part-00000-of-00004.parquet"
+    )
+    assert removed_part("exact", 1, 2) == "removed/stage=exact/part-00001-of-00002.parquet"
+    assert token_part("train", 0, 1) == "tokens/split=train/part-00000-of-00001.arrow"
+
+
+@pytest.mark.parametrize("root", ["out", "/out/", "gs://bucket/out"])
+def test_everything_stands_below_the_root(root: str) -> None:
+    tree = Layout(root)
+    base = root.rstrip("/")
+    assert tree.manifest == f"{base}/manifest.json"
+    assert tree.work("near") == f"{base}/.work/near"
+    folders = (tree.documents, tree.removed, tree.tokenizer, tree.tokens, tree.reports)
+    assert folders == tuple(f"{base}/{name}" for name in ("documents", "removed", "tokenizer", "tokens", "reports"))
+
+
+def test_each_published_folder_belongs_to_one_stage() -> None:
+    tree = Layout("out")
+    owned = [folder for stage in STAGES for folder in tree.published(stage)]
+    assert sorted(owned) == sorted(
+        (tree.inputs, tree.documents, tree.removed, tree.tokenizer, tree.tokens, tree.reports)
+    )
+    assert set(LEDGER_STAGES) < set(STAGES)
+
+
+def test_hive_readers_find_the_names(tmp_path: Path) -> None:
+    path = tmp_path / document_part("The Pile", "Ubuntu IRC", 0, 1)
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"n": [1]}), path)
+    found = ds.dataset(tmp_path / "documents", partitioning="hive").to_table().to_pylist()
+    assert found == [{"n": 1, "dataset": "The Pile", "source": "Ubuntu IRC"}]
