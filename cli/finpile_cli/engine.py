@@ -42,7 +42,7 @@ class BeamOptionsLast(click.Command):
 
 
 def engine_options(command: Command) -> Command:
-    """Adds --runner, --workers, --carrier, --fresh and --replace, in this order."""
+    """Adds --runner, --workers, --transport, --fresh and --replace, in this order."""
     options = (
         click.option(
             "--runner",
@@ -57,7 +57,7 @@ def engine_options(command: Command) -> Command:
             help="Workers of the local runner, threads or processes.  [default: CPU cores]",
         ),
         click.option(
-            "--carrier",
+            "--transport",
             type=click.Choice(["files", "shuffle"]),
             help="How exchanges travel.  [default: files on local]",
         ),

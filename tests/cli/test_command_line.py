@@ -102,7 +102,7 @@ MISUSES = [
     ["build", "corpus.yaml", "-o", "out", "--workers", "many"],
     ["build", "corpus.yaml", "-o", "out", "--runner", "hadoop"],
     ["build", "corpus.yaml", "-o", "out", "--nosuchoption"],
-    ["build", "corpus.yaml", "-o", "out", "--carrier", "pigeon"],
+    ["build", "corpus.yaml", "-o", "out", "--transport", "pigeon"],
     ["check"],
     ["check", "one.yaml", "two.yaml"],
     ["verify"],

@@ -167,7 +167,7 @@ def test_same_command_finds_all_done_and_touches_nothing(run: Run, made: Path) -
     assert files_of(made / "out") == before
 
 
-@pytest.mark.parametrize("flags", [["--carrier", "shuffle"], ["--workers", "2"]], ids=lambda flags: flags[0])
+@pytest.mark.parametrize("flags", [["--transport", "shuffle"], ["--workers", "2"]], ids=lambda flags: flags[0])
 def test_same_bytes_however_it_runs(run: Run, made: Path, tmp_path: Path, flags: list[str]) -> None:
     out = tmp_path / "out"
     assert run("dedup", made / "in.jsonl", "-o", out, *flags).code == 0

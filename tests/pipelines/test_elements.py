@@ -51,7 +51,7 @@ def test_tables_that_files_carry_are_never_encoded(
     assert counts["substring"]["cut_bytes"]
 
 
-@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+@pytest.mark.parametrize("transport", ["files", "shuffle"])
 def test_tables_are_never_pickled(
     transport: Transport, config: CorpusConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

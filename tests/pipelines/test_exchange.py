@@ -75,7 +75,7 @@ def exchanged(transport: Transport, order: list[str], folder: Path) -> list[dict
     return sorted(found, key=lambda group: group["partition"])
 
 
-@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+@pytest.mark.parametrize("transport", ["files", "shuffle"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_partition_holds_its_rows_by_origin_whatever_order_they_arrive_in(
     transport: Transport, seed: int, tmp_path: Path
@@ -92,7 +92,7 @@ def test_partition_holds_its_rows_by_origin_whatever_order_they_arrive_in(
     ]
 
 
-@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+@pytest.mark.parametrize("transport", ["files", "shuffle"])
 @pytest.mark.parametrize("order", [[], ["s0"]], ids=["no origin", "an origin that sends nothing"])
 def test_exchange_of_nothing_is_nothing(transport: Transport, order: list[str], tmp_path: Path) -> None:
     assert exchanged(transport, order, tmp_path) == []

@@ -1,4 +1,4 @@
-"""Held-out documents that training text gives away go, for any shards, workers and carriers; all others stay."""
+"""Held-out documents that training text gives away go, for any shards, workers and transports; all others stay."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_two_workers_publish_what_one_publishes(
     assert manifest_of(tmp_path / "out") == manifest_of(sample_build)
 
 
-def test_shards_carrier_and_order_of_files_do_not_show(
+def test_shards_transport_and_order_of_files_do_not_show(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     """All at once; where this fails, the slow tests below say which of them shows."""
@@ -90,7 +90,7 @@ def test_size_of_shards_does_not_show(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("num_workers", [1, 2])
-def test_carrier_does_not_show(
+def test_transport_does_not_show(
     num_workers: int, config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     build(config, str(tmp_path / "out"), Engine(num_workers=num_workers, transport="shuffle"))

@@ -327,7 +327,7 @@ def num_shards(out: Path) -> int:
         ),
     ],
 )
-def test_shards_workers_and_carriers_do_not_show(
+def test_shards_workers_and_transports_do_not_show(
     shard_bytes: int,
     shards: int,
     engine: Engine,

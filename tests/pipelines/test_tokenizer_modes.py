@@ -103,7 +103,7 @@ def about(place: Path, mode: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", [pytest.param("split-merge", marks=pytest.mark.slow), "refit", "global"])
-def test_files_their_order_and_the_carrier_do_not_show(
+def test_files_their_order_and_the_transport_do_not_show(
     mode: str, documents: list[Record], place: Path, tmp_path: Path
 ) -> None:
     shuffled = random.Random(8).sample(documents, len(documents))
@@ -122,7 +122,7 @@ def test_file_system_does_not_show(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "carrier"),
+    ("mode", "transport"),
     [
         pytest.param("global", "shuffle"),
         pytest.param("global", "files", marks=pytest.mark.slow),

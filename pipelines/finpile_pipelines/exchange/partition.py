@@ -1,6 +1,6 @@
 """The shuffle: small tables split by key hash travel to their partition, and a partition is then one table.
 
-Two carriers, same bytes out:
+Two transports, same bytes out:
 
     files     each origin writes one scratch file with a table for each partition; references travel
     shuffle   the tables themselves travel through the runner's GroupByKey, as Arrow IPC

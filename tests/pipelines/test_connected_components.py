@@ -109,7 +109,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+@pytest.mark.parametrize("transport", ["files", "shuffle"])
 def test_star_rounds_give_the_bytes_of_the_way_in_memory(
     transport: Transport,
     decide: Callable[..., tuple[Path, dict[str, Any]]],

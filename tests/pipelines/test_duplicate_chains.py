@@ -81,7 +81,7 @@ def resolved(found: list[str], folder: Path, transport: Transport, in_memory: in
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-@pytest.mark.parametrize("carrier", ["files", "shuffle"])
+@pytest.mark.parametrize("transport", ["files", "shuffle"])
 def test_a_pipeline_writes_what_the_launcher_writes(
     transport: Transport, stages: tuple[dict[str, dict[Place, Place | None]], list[str]], tmp_path: Path
 ) -> None:
