@@ -37,18 +37,18 @@ class BuildState:
         return cls(name=config["name"], paths=tuple(located), is_whole=is_whole)
 
 
-def read_state(tree: Layout) -> BuildState | None:
+def read_state(layout: Layout) -> BuildState | None:
     """The state that a tree tells; None where it tells none. What cannot be read counts as running."""
-    if not storage.exists(tree.state):
+    if not storage.exists(layout.state):
         return None
     try:
-        raw = storage.read_json(tree.state)
+        raw = storage.read_json(layout.state)
         name, paths = str(raw["name"]), tuple(map(str, raw["paths"]))
         return BuildState(name=name, paths=paths, is_whole=raw["state"] == _WHOLE)
     except (ValueError, KeyError, TypeError):
         return BuildState(name="", paths=(), is_whole=False)
 
 
-def write_state(tree: Layout, state: BuildState) -> None:
+def write_state(layout: Layout, state: BuildState) -> None:
     word = _WHOLE if state.is_whole else _RUNNING
-    storage.write_json(tree.state, {"name": state.name, "paths": list(state.paths), "state": word})
+    storage.write_json(layout.state, {"name": state.name, "paths": list(state.paths), "state": word})

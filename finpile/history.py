@@ -83,12 +83,12 @@ def tell(out: str, prefix: str) -> Story:
 
     Raises: InputError where no document, or more than one, has such an id.
     """
-    tree = Layout(out)
+    layout = Layout(out)
     if len(prefix) < MIN_ID_DIGITS:
         raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
     files: set[str] = set()
-    documents = _find(tree, "documents", DOCUMENT_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
-    removals = _find(tree, "removed", LEDGER_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
+    documents = _find(layout, "documents", DOCUMENT_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
+    removals = _find(layout, "removed", LEDGER_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
     ids = sorted({row["id"] for row in (*documents, *removals)})
     if not ids:
         raise InputError(
@@ -96,23 +96,23 @@ def tell(out: str, prefix: str) -> Story:
         )
     if len(ids) > 1:
         raise InputError(f"{len(ids)} ids begin with {prefix!r}: {ids[0]}, {ids[1]}, ...: give more digits")
-    copies = _find(tree, "removed", LEDGER_FOLDERS, ds.field("duplicate_of") == ids[0], files)
-    warnings = _warnings(tree, files)
+    copies = _find(layout, "removed", LEDGER_FOLDERS, ds.field("duplicate_of") == ids[0], files)
+    warnings = _warnings(layout, files)
     return Story(ids[0], documents[0] if documents else None, tuple(removals), tuple(copies), tuple(warnings))
 
 
-def _warnings(tree: Layout, files: Iterable[str]) -> list[str]:
-    if not storage.exists(tree.manifest):
+def _warnings(layout: Layout, files: Iterable[str]) -> list[str]:
+    if not storage.exists(layout.manifest):
         return ["manifest.json is missing: the build is not finished, or damaged"]
-    return find_damage(tree, load_manifest(tree), ("documents", "removed"), files)
+    return find_damage(layout, load_manifest(layout), ("documents", "removed"), files)
 
 
-def _find(tree: Layout, name: str, named: Sequence[str], condition: Any, files: set[str]) -> list[dict[str, Any]]:
+def _find(layout: Layout, name: str, named: Sequence[str], condition: Any, files: set[str]) -> list[dict[str, Any]]:
     """Rows of the files below a folder whose folders hold the columns `named`; adds the rows' files to `files`.
 
     Raises: IntegrityError where a file cannot be read.
     """
-    folder = storage.join(tree.root, name)
+    folder = storage.join(layout.root, name)
     if not storage.list_files(folder):
         return []
     fs, path = url_to_fs(folder)
@@ -122,7 +122,7 @@ def _find(tree: Layout, name: str, named: Sequence[str], condition: Any, files: 
         columns = [*dataset.schema.names, _FILE]
         table = dataset.to_table(columns=columns, filter=condition, use_threads=False)
     except (pa.ArrowException, OSError) as error:
-        raise IntegrityError(f"{folder} is damaged: {error}; {remedy(tree)}") from error
+        raise IntegrityError(f"{folder} is damaged: {error}; {remedy(layout)}") from error
     files.update(f"{name}/{os.path.relpath(file, path)}" for file in table[_FILE].unique().to_pylist())
     rows: list[dict[str, Any]] = table.drop_columns([_FILE]).to_pylist()
     return sorted(rows, key=lambda row: (row["id"], row.get("start") or 0))

@@ -27,30 +27,30 @@ _SAID_BYTES = 500
 
 
 @contextmanager
-def hold(tree: Layout, what: str) -> Iterator[bool]:
+def hold(layout: Layout, what: str) -> Iterator[bool]:
     """Holds the folder's lock; `what` names such runs in messages. Yields whether the folder can be written.
 
     Raises: ConfigError where another run holds it, or no folder can be made.
     """
-    if "://" in tree.root:
+    if "://" in layout.root:
         yield True
         return
-    path = Path(tree.work("lock"))
+    path = Path(layout.work("lock"))
     is_read_only, lock = False, None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = _locked(path)
     except OSError as error:
-        is_read_only = error.errno in _READ_ONLY and Path(tree.root).is_dir()
+        is_read_only = error.errno in _READ_ONLY and Path(layout.root).is_dir()
         if not is_read_only:
             raise ConfigError(
-                f"-o {tree.root}: no folder can be made there ({error.strerror}): name another"
+                f"-o {layout.root}: no folder can be made there ({error.strerror}): name another"
             ) from error
     if is_read_only:
         yield False
         return
     if lock is None:
-        raise ConfigError(f"-o {tree.root}: another {what}{_holder(path)} is running: wait for it or end it")
+        raise ConfigError(f"-o {layout.root}: another {what}{_holder(path)} is running: wait for it or end it")
     try:
         os.truncate(lock, 0)
         os.write(lock, f"{socket.gethostname()} {os.getpid()}".encode())

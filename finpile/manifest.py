@@ -22,43 +22,44 @@ def checksum_of(manifest: Mapping[str, Any]) -> str:
     return stage_record.fingerprint({key: value for key, value in manifest.items() if key != CHECKSUM})
 
 
-def write_manifest(tree: Layout, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def write_manifest(layout: Layout, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Writes the manifest with its checksum, and returns it."""
     sealed = {**manifest, CHECKSUM: checksum_of(manifest)}
-    storage.write_json(tree.manifest, sealed)
+    storage.write_json(layout.manifest, sealed)
     return sealed
 
 
-def load_manifest(tree: Layout, *, through: str = "split") -> dict[str, Any]:
+def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
     """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
 
     Raises: InputError where there is none, or where a build is changing what it lists.
     """
-    state = read_state(tree)
+    state = read_state(layout)
     if state is not None and not state.is_whole:
         name = f"the build {state.name!r}" if state.name else "a build"
         raise InputError(
-            f"{tree.root} holds no finished build: {name} is running, or was interrupted; the command that began it "
-            f"ends it: finpile build CONFIG.yaml -o {tree.root}"
+            f"{layout.root} holds no finished build: {name} is running, or was interrupted; the command that began it "
+            f"ends it: finpile build CONFIG.yaml -o {layout.root}"
         )
-    if not storage.exists(tree.manifest):
+    if not storage.exists(layout.manifest):
         raise InputError(
-            f"{tree.root} holds no finished build (no manifest.json): run `finpile build CONFIG.yaml -o {tree.root}`"
+            f"{layout.root} holds no finished build (no manifest.json): "
+            f"run `finpile build CONFIG.yaml -o {layout.root}`"
         )
     try:
-        manifest: dict[str, Any] = storage.read_json(tree.manifest)
+        manifest: dict[str, Any] = storage.read_json(layout.manifest)
         stages = {stage["stage"] for stage in manifest["stages"]}
     except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(tree) from error
+        raise _damaged(layout) from error
     if "split" not in stages or stages != set(STAGES[: len(stages)]):
-        raise _damaged(tree)
+        raise _damaged(layout)
     if through not in stages:
-        raise InputError(f"{tree.root} was built without the stage {through}: run `finpile build` for it")
+        raise InputError(f"{layout.root} was built without the stage {through}: run `finpile build` for it")
     return manifest
 
 
 def find_damage(
-    tree: Layout, manifest: Mapping[str, Any], folders: Iterable[str], read: Iterable[str] = ()
+    layout: Layout, manifest: Mapping[str, Any], folders: Iterable[str], read: Iterable[str] = ()
 ) -> list[str]:
     """What is wrong with the files that the manifest lists below `folders`: missing, or of another size.
 
@@ -67,29 +68,29 @@ def find_damage(
     folders, read = set(folders), set(read)
     wrong = []
     for file in (file for stage in manifest["stages"] for file in stage["files"]):
-        url, path = storage.join(tree.root, file["path"]), file["path"]
+        url, path = storage.join(layout.root, file["path"]), file["path"]
         if path.split("/")[0] not in folders:
             continue
         if not storage.exists(url):
             wrong.append(f"{path} is missing")
         elif storage.size_of(url) != file["size_bytes"]:
             wrong.append(f"{path} has {storage.size_of(url):,} bytes, expected {file['size_bytes']:,}")
-        elif path in read and stage_record.file_record(tree.root, path).checksum != file["checksum"]:
+        elif path in read and stage_record.file_record(layout.root, path).checksum != file["checksum"]:
             wrong.append(f"{path} is altered")
     if manifest.get(CHECKSUM) != checksum_of(manifest):
         wrong.append("manifest.json is altered")
     return wrong
 
 
-def remedy(tree: Layout) -> str:
+def remedy(layout: Layout) -> str:
     """What to do about a damaged tree."""
     return (
-        f"`finpile verify {tree.root}` says what else is damaged; the build's command writes missing files again, "
+        f"`finpile verify {layout.root}` says what else is damaged; the build's command writes missing files again, "
         "with --fresh all of them"
     )
 
 
-def _damaged(tree: Layout) -> InputError:
+def _damaged(layout: Layout) -> InputError:
     return InputError(
-        f"{tree.manifest} is damaged, or no manifest of a build: delete it and run the build's command again"
+        f"{layout.manifest} is damaged, or no manifest of a build: delete it and run the build's command again"
     )

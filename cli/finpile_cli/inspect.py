@@ -96,14 +96,14 @@ def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None
     from finpile.manifest import find_damage, load_manifest, remedy
 
     console = Console(as_json)
-    tree = Layout(out)
-    manifest = load_manifest(tree, through="tokens")
-    if damage := find_damage(tree, manifest, ("documents", "removed", "tokenizer", "tokens")):
-        raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(tree)}")
-    comparison = _compare(console, out, tree.tokenizer, tokenizers) if tokenizers else None
+    layout = Layout(out)
+    manifest = load_manifest(layout, through="tokens")
+    if damage := find_damage(layout, manifest, ("documents", "removed", "tokenizer", "tokens")):
+        raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(layout)}")
+    comparison = _compare(console, out, layout.tokenizer, tokenizers) if tokenizers else None
     from finpile.report.records import rewrite
 
-    files = rewrite(tree, manifest, comparison)
+    files = rewrite(layout, manifest, comparison)
     for file in files:
         console.line(file)
     console.result({"out": out, "files": files})

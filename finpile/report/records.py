@@ -35,7 +35,7 @@ from finpile.split import HELDOUT, TRAIN
 from finpile.stage_record import StageRecord
 
 
-def write_from_manifest(tree: Layout, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
+def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
     """Writes `reports/` below `tree` from a build's manifest, with Table 3 where there is a `comparison`.
 
     Of the manifest its `name`, `config` and `stages` up to `tokens` are read. What differs between two builds of the
@@ -66,7 +66,7 @@ def write_from_manifest(tree: Layout, manifest: Mapping[str, Any], comparison: C
     )
     private = tuple(config["report"]["private"])
     statistics = corpus_statistics(groups, private, counts["clean"]["sources"])
-    return write_reports(tree.reports, statistics, removals, facts)
+    return write_reports(layout.reports, statistics, removals, facts)
 
 
 def corpus_statistics(
@@ -161,7 +161,7 @@ def _details(counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], 
     )
 
 
-def rewrite(tree: Layout, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:
+def rewrite(layout: Layout, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:
     """Writes the reports of a finished build again, with Table 3 where there is a `comparison`; returns the files.
 
     The manifest is brought up to date with them.
@@ -169,23 +169,25 @@ def rewrite(tree: Layout, manifest: dict[str, Any], comparison: Comparison | Non
     Raises: ConfigError where a build is running in the tree, or it cannot be written.
     """
     state = BuildState.of_config(manifest["config"], is_whole=False)
-    with hold(tree, "build") as is_writable:
+    with hold(layout, "build") as is_writable:
         if not is_writable:
             raise ConfigError(
-                f"{tree.root}: its reports cannot be written there: copy it to a disk that can be written"
+                f"{layout.root}: its reports cannot be written there: copy it to a disk that can be written"
             )
-        write_state(tree, state)
-        storage.remove_tree(tree.reports)
-        files = write_from_manifest(tree, manifest, comparison)
+        write_state(layout, state)
+        storage.remove_tree(layout.reports)
+        files = write_from_manifest(layout, manifest, comparison)
         records = [StageRecord.from_json(stage) for stage in manifest["stages"]]
-        record = replace(next(record for record in records if record.stage == "reports"), files=report_files(tree))
-        stage_record.save_stage(tree.work("reports"), record)
+        record = replace(next(record for record in records if record.stage == "reports"), files=report_files(layout))
+        stage_record.save_stage(layout.work("reports"), record)
         stages = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
-        write_manifest(tree, {**manifest, "stages": stages})
-        write_state(tree, replace(state, is_whole=True))
+        write_manifest(layout, {**manifest, "stages": stages})
+        write_state(layout, replace(state, is_whole=True))
     return files
 
 
-def report_files(tree: Layout) -> tuple[stage_record.FileRecord, ...]:
+def report_files(layout: Layout) -> tuple[stage_record.FileRecord, ...]:
     """What `reports/` holds, for the record."""
-    return tuple(stage_record.file_record(tree.root, f"reports/{name}") for name in storage.list_files(tree.reports))
+    return tuple(
+        stage_record.file_record(layout.root, f"reports/{name}") for name in storage.list_files(layout.reports)
+    )

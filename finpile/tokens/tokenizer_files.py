@@ -38,7 +38,7 @@ def load_tokenizer(url: str) -> UnigramTokenizer:
         return UnigramTokenizer.load(folder)
 
 
-def tokenizer_checksum(tree: Layout) -> str:
+def tokenizer_checksum(layout: Layout) -> str:
     """BLAKE2b-128 of tokenizer.json: says which tokenizer the ids belong to."""
-    with fsspec.open(storage.join(tree.tokenizer, TOKENIZER_FILE), "rb") as stream:
+    with fsspec.open(storage.join(layout.tokenizer, TOKENIZER_FILE), "rb") as stream:
         return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()

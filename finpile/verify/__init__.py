@@ -58,18 +58,18 @@ def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iter
 
     Raises: InputError where `out` holds no finished build.
     """
-    tree = Layout(out)
-    manifest = load_manifest(tree)
-    found = files.checks(tree, manifest, advance)
+    layout = Layout(out)
+    manifest = load_manifest(layout)
+    found = files.checks(layout, manifest, advance)
     if not all(law.holds for law in found):
         return found  # the rest would read files that are known to be wrong
-    return found + [law for group in groups for law in _checked(group, tree, manifest, advance)]
+    return found + [law for group in groups for law in _checked(group, layout, manifest, advance)]
 
 
-def _checked(group: _Group, tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def _checked(group: _Group, layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """The laws of a group; one broken law where what it reads is no longer what a build writes."""
     try:
-        return group(tree, manifest, advance)
+        return group(layout, manifest, advance)
     except _UNREADABLE as error:
         name = f"{group.__module__.rsplit('.', 1)[-1]}: what is read has the form that a build writes"
         return [Check(name, False, f"{type(error).__name__}: {error}")]

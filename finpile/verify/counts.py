@@ -30,11 +30,11 @@ _Row = Mapping[str, Any]
 _Label = tuple[str, str]
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads documents and ledger once more; `advance` receives the bytes read."""
     stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
-    documents = {path: _count_documents(tree, path, advance) for path in _paths(tree, "documents")}
-    ledger = {path: _count_ledger(tree, path, advance) for path in _paths(tree, "removed")}
+    documents = {path: _count_documents(layout, path, advance) for path in _paths(layout, "documents")}
+    ledger = {path: _count_ledger(layout, path, advance) for path in _paths(layout, "removed")}
     wrong = [*_differ(stages["split"]["documents"], documents), *_differ(stages["split"]["ledger"], ledger)]
     return [
         law("counts and digests of every file of documents and ledger", wrong, f"{len(documents) + len(ledger)} files"),
@@ -42,12 +42,12 @@ def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[
     ]
 
 
-def _paths(tree: Layout, folder: str) -> list[str]:
-    return [f"{folder}/{name}" for name in storage.list_files(storage.join(tree.root, folder))]
+def _paths(layout: Layout, folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in storage.list_files(storage.join(layout.root, folder))]
 
 
-def _count_documents(tree: Layout, path: str, advance: Advance) -> dict[str, Any]:
-    table = read_published(storage.join(tree.root, path))
+def _count_documents(layout: Layout, path: str, advance: Advance) -> dict[str, Any]:
+    table = read_published(storage.join(layout.root, path))
     advance(table.nbytes)
     dataset, source = row_of(path)
     return {
@@ -62,8 +62,8 @@ def _count_documents(tree: Layout, path: str, advance: Advance) -> dict[str, Any
     }
 
 
-def _count_ledger(tree: Layout, path: str, advance: Advance) -> dict[str, Any]:
-    table = read_published(storage.join(tree.root, path))
+def _count_ledger(layout: Layout, path: str, advance: Advance) -> dict[str, Any]:
+    table = read_published(storage.join(layout.root, path))
     advance(table.nbytes)
     (stage,) = pc.unique(table["stage"]).to_pylist()
     return {"stage": stage, "rows": table.num_rows, "removed": count_removed(table)}

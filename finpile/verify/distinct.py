@@ -24,14 +24,14 @@ from finpile.verify.check import (
 _NAME = "kept texts are distinct within the scope"
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Holds 16 bytes for each document of one scope. There is no such law where `dedup.exact` is off."""
     dedup = manifest["config"]["dedup"]
     if not dedup["exact"]:
         return []
     fold = dedup["exact_fold"]
     total, wrong = 0, []
-    for files in _scopes(tree, dedup["scope"]):
+    for files in _scopes(layout, dedup["scope"]):
         digests = bytearray()
         for table in _tables(files):
             digests += _digests(table, fold)
@@ -45,12 +45,12 @@ def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[
     return [law(_NAME, wrong, f"{total:,} documents{equal}")]
 
 
-def _scopes(tree: Layout, scope: str) -> Iterator[list[str]]:
+def _scopes(layout: Layout, scope: str) -> Iterator[list[str]]:
     """The URLs of the documents of each scope."""
     found: dict[str, list[str]] = {}
-    for name in storage.list_files(tree.documents):
+    for name in storage.list_files(layout.documents):
         dataset = row_of(f"documents/{name}")[0] if scope == "dataset" else ""
-        found.setdefault(dataset, []).append(storage.join(tree.documents, name))
+        found.setdefault(dataset, []).append(storage.join(layout.documents, name))
     yield from found.values()
 
 

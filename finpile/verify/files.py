@@ -17,22 +17,22 @@ from finpile.verify.check import (
 _OTHER = ("manifest.json", ".work")
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads every recorded file; `advance` receives its bytes."""
     recorded = {file["path"]: file for stage in manifest["stages"] for file in stage["files"]}
     wrong = []
     for path, expected in sorted(recorded.items()):
-        if not storage.exists(storage.join(tree.root, path)):
+        if not storage.exists(storage.join(layout.root, path)):
             wrong.append(f"{path} is missing")
             continue
-        found = stage_record.file_record(tree.root, path)
+        found = stage_record.file_record(layout.root, path)
         advance(found.size_bytes)
         if found.checksum != expected["checksum"]:
             wrong.append(f"{path} is altered")
     folders = {path.split("/")[0] for path in recorded}
-    for name in storage.list_folder(tree.root):
+    for name in storage.list_folder(layout.root):
         if name in folders:
-            names = [f"{name}/{path}" for path in storage.list_files(storage.join(tree.root, name))]
+            names = [f"{name}/{path}" for path in storage.list_files(storage.join(layout.root, name))]
             wrong += [f"{path} is not of this build" for path in names if path not in recorded]
         elif name not in _OTHER:
             wrong.append(f"{name} is not of this build")

@@ -26,9 +26,9 @@ _Source = tuple[str, str]
 _COUNTED = ("files", "input_bytes", "documents", "removals", "removed_bytes")
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the accounts, and the ledger's rows of the stage `ingest`; `advance` receives the bytes read."""
-    accounts = storage.read_parquet(storage.join(tree.root, INPUTS_PART))
+    accounts = storage.read_parquet(storage.join(layout.root, INPUTS_PART))
     advance(accounts.nbytes)
     rows = [{**row, "structure": dict(row["structure"])} for row in accounts.to_pylist()]
     counts = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "ingest")["sources"]
@@ -42,7 +42,7 @@ def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[
         ),
         law(
             "the accounts of inputs are those of the documents and the ledger",
-            _sums_differ(rows, counts) + _counts_differ(rows, counts, _ledger(tree, advance)),
+            _sums_differ(rows, counts) + _counts_differ(rows, counts, _ledger(layout, advance)),
             f"{len(counts)} sources",
         ),
     ]
@@ -113,12 +113,12 @@ def _counts_differ(
     return wrong
 
 
-def _ledger(tree: Layout, advance: Advance) -> dict[_Source, tuple[int, int]]:
+def _ledger(layout: Layout, advance: Advance) -> dict[_Source, tuple[int, int]]:
     """Rows of the stage `ingest` for what became no document, and the bytes that they hold, by source."""
     found: dict[_Source, tuple[int, int]] = {}
-    for name in storage.list_files(storage.join(tree.removed, "stage=ingest")):
+    for name in storage.list_files(storage.join(layout.removed, "stage=ingest")):
         columns = ["dataset", "source", "start", "removed_text"]
-        table = read_published(storage.join(tree.removed, "stage=ingest", name), columns)
+        table = read_published(storage.join(layout.removed, "stage=ingest", name), columns)
         advance(table.nbytes)
         table = table.filter(pc.is_null(table["start"]))
         sizes = pc.binary_length(table["removed_text"]).to_pylist()

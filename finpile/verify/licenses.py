@@ -21,14 +21,14 @@ from finpile.verify.check import (
 )
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the licences of all documents."""
     entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for source in manifest["config"]["sources"]:
         entries.setdefault((source["dataset"], source["name"]), []).append(source)
     wrong, num_documents = [], 0
-    for name in storage.list_files(tree.documents):
-        table = storage.read_parquet(storage.join(tree.documents, name), ["id", "license"])
+    for name in storage.list_files(layout.documents):
+        table = storage.read_parquet(storage.join(layout.documents, name), ["id", "license"])
         num_documents += table.num_rows
         wrong += [f"{document} has another licence" for document in _wrong(table, entries.get(row_of(name), []))]
     return [law("licences are those of the corpus file, or of the record", wrong, f"{num_documents:,} documents")]

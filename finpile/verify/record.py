@@ -15,7 +15,7 @@ from finpile.verify.check import (
 )
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the manifest alone."""
     wrong = []
     if manifest.get(CHECKSUM) != checksum_of(manifest):
@@ -25,13 +25,13 @@ def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[
     if manifest["config_hash"] != fingerprint(manifest["config"]):
         wrong.append("config_hash is not that of the corpus file")
     for stage in manifest["stages"]:
-        wrong += _files(stage, tree)
+        wrong += _files(stage, layout)
     return [law("the manifest is as it was written", wrong, f"{len(manifest['stages'])} stages")]
 
 
-def _files(stage: Mapping[str, Any], tree: Layout) -> list[str]:
+def _files(stage: Mapping[str, Any], layout: Layout) -> list[str]:
     """Contradictions in the files of a stage."""
-    folders = [folder[len(tree.root) :].strip("/") for folder in tree.published(stage["stage"])]
+    folders = [folder[len(layout.root) :].strip("/") for folder in layout.published(stage["stage"])]
     paths = [file["path"] for file in stage["files"]]
     wrong = [f"{path} is not a file of {stage['stage']}" for path in paths if path.split("/")[0] not in folders]
     if stage["stage"] == "split":

@@ -22,11 +22,11 @@ from finpile.verify.check import (
 _COMPARISON = ("table3", "index.html")
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Writes the reports to a temporary folder and compares."""
     if "reports" not in {stage["stage"] for stage in manifest["stages"]}:
         return []
-    there = storage.list_files(tree.reports)
+    there = storage.list_files(layout.reports)
     compared = any(name.startswith(_COMPARISON[0]) for name in there)
     with tempfile.TemporaryDirectory() as folder:
         again = Layout(folder)
@@ -36,7 +36,7 @@ def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[
     for name in there:
         if compared and name.startswith(_COMPARISON):
             continue
-        with fsspec.open(storage.join(tree.reports, name), "rb") as stream:
+        with fsspec.open(storage.join(layout.reports, name), "rb") as stream:
             content = stream.read()
         advance(len(content))
         if expected.get(name) != content:

@@ -36,9 +36,9 @@ _Spans = dict[str, list[tuple[int, int, bytes]]]
 _ONLY_COPIES = ("exact", "near")
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads documents and ledger once more; `advance` receives the bytes read."""
-    audit = _Audit(tree, manifest)
+    audit = _Audit(layout, manifest)
     audit.read(advance)
     return audit.checks()
 
@@ -66,8 +66,8 @@ def _may_outlive(copy: _Copy, gone: str, has_kept: bool) -> bool:
 class _Audit:
     """One pass over the documents and two over the ledger, and what they must add up to."""
 
-    def __init__(self, tree: Layout, manifest: Mapping[str, Any]) -> None:
-        self._tree = tree
+    def __init__(self, layout: Layout, manifest: Mapping[str, Any]) -> None:
+        self._layout = layout
         self._stages = {stage["stage"]: stage for stage in manifest["stages"]}
         self._kept: dict[tuple[str, str], int] = {}
         self._removed: dict[tuple[str, str], int] = {}
@@ -107,7 +107,7 @@ class _Audit:
         ]
 
     def _tables(self, folder: str) -> Iterator[pa.Table]:
-        root = storage.join(self._tree.root, folder)
+        root = storage.join(self._layout.root, folder)
         for name in storage.list_files(root):
             yield read_published(storage.join(root, name))
 

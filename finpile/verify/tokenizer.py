@@ -30,30 +30,30 @@ from finpile.verify.check import (
 )
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the tokenizer's files."""
     stages = {stage["stage"]: stage for stage in manifest["stages"]}
     if "tokenizer" not in stages:
         return []
     counts, config = stages["tokenizer"]["counts"], manifest["config"]["tokenizer"]
-    vocabulary = load_tokenizer(tree.tokenizer).vocabulary
-    training = storage.read_json(storage.join(tree.tokenizer, TRAINING_FILE))
-    wrong = _files(tree, vocabulary, _merged(tree), training)
-    wrong += _counts(tree, counts, config, vocabulary, training)
+    vocabulary = load_tokenizer(layout.tokenizer).vocabulary
+    training = storage.read_json(storage.join(layout.tokenizer, TRAINING_FILE))
+    wrong = _files(layout, vocabulary, _merged(layout), training)
+    wrong += _counts(layout, counts, config, vocabulary, training)
     name = "tokenizer.json, vocabulary.parquet, merged.parquet, training.json and the manifest agree"
     return [law(name, wrong, f"{vocabulary.vocab_size:,} entries")]
 
 
-def _merged(tree: Layout) -> UnigramModel:
-    return UnigramModel.from_table(storage.read_parquet(storage.join(tree.tokenizer, MERGED_MODEL)))
+def _merged(layout: Layout) -> UnigramModel:
+    return UnigramModel.from_table(storage.read_parquet(storage.join(layout.tokenizer, MERGED_MODEL)))
 
 
-def _files(tree: Layout, vocabulary: Vocabulary, merged: UnigramModel, training: Mapping[str, Any]) -> list[str]:
+def _files(layout: Layout, vocabulary: Vocabulary, merged: UnigramModel, training: Mapping[str, Any]) -> list[str]:
     """Files that are not what the vocabulary, and the model before its cut, give."""
     expected = {TOKENIZER_FILE: tokenizer_json(vocabulary), CONFIG_FILE: tokenizer_config_json()}
-    altered = [name for name, content in expected.items() if _read(tree, name) != content]
+    altered = [name for name, content in expected.items() if _read(layout, name) != content]
     wrong = [f"{name} is not that of its vocabulary" for name in altered]
-    table: pa.Table = storage.read_parquet(storage.join(tree.tokenizer, VOCABULARY_FILE))
+    table: pa.Table = storage.read_parquet(storage.join(layout.tokenizer, VOCABULARY_FILE))
     if not table.equals(vocabulary_table(vocabulary)):
         wrong.append(f"{VOCABULARY_FILE} is not the vocabulary of {TOKENIZER_FILE}")
     if training["mode"] != "refit":  # there the model is trained once more before it is cut
@@ -66,14 +66,14 @@ def _files(tree: Layout, vocabulary: Vocabulary, merged: UnigramModel, training:
 
 
 def _counts(
-    tree: Layout,
+    layout: Layout,
     counts: Mapping[str, Any],
     config: Mapping[str, Any],
     vocabulary: Vocabulary,
     training: Mapping[str, Any],
 ) -> list[str]:
     """What training.json and the manifest say, against the files, the corpus file and each other."""
-    summed = {"chunks": len(training["chunks"]), "checksum": tokenizer_checksum(tree)}
+    summed = {"chunks": len(training["chunks"]), "checksum": tokenizer_checksum(layout)}
     again = {**{name: value for name, value in training.items() if name != "chunks"}, **summed}
     wrong = [
         f"{name} is {counts.get(name)} in the manifest, {value} in {TRAINING_FILE}"
@@ -95,7 +95,7 @@ def _counts(
     return wrong
 
 
-def _read(tree: Layout, name: str) -> bytes:
-    with fsspec.open(storage.join(tree.tokenizer, name), "rb") as stream:
+def _read(layout: Layout, name: str) -> bytes:
+    with fsspec.open(storage.join(layout.tokenizer, name), "rb") as stream:
         content: bytes = stream.read()
     return content

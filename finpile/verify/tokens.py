@@ -41,25 +41,25 @@ _COLUMNS = ("dataset", "source", "text", "timestamp", "split")
 _MODULUS = 1 << 128
 
 
-def checks(tree: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Encodes all documents again and reads all token shards; `advance` receives the bytes of text and of shards."""
     stages = {stage["stage"]: stage for stage in manifest["stages"]}
     if "tokens" not in stages:
         return []
     counts, length = stages["tokens"]["counts"], manifest["config"]["tokens"]["sequence_length"]
-    tokenizer = load_tokenizer(tree.tokenizer)
+    tokenizer = load_tokenizer(layout.tokenizer)
     expected = _Expected(tokenizer, length)
-    for name in storage.list_files(tree.documents):
-        table = read_published(storage.join(tree.documents, name), _COLUMNS)
+    for name in storage.list_files(layout.documents):
+        table = read_published(storage.join(layout.documents, name), _COLUMNS)
         expected.add(table)
         advance(table["text"].nbytes)
     meta = TokenMeta(
         vocab_size=tokenizer.vocab_size,
         sequence_length=length,
         eot_id=tokenizer.eot_id,
-        tokenizer=tokenizer_checksum(tree),
+        tokenizer=tokenizer_checksum(layout),
     )
-    return [_are_counted(counts, expected, length), _are_encoded(tree, meta, expected, advance)]
+    return [_are_counted(counts, expected, length), _are_encoded(layout, meta, expected, advance)]
 
 
 class _Expected:
@@ -132,10 +132,10 @@ def _canonical(row: Mapping[str, Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-def _are_encoded(tree: Layout, meta: TokenMeta, expected: _Expected, advance: Advance) -> Check:
+def _are_encoded(layout: Layout, meta: TokenMeta, expected: _Expected, advance: Advance) -> Check:
     name = "token shards = training documents, encoded, in the order of their texts' digests"
-    folder = storage.join(tree.tokens, f"split={TRAIN}")
-    wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(tree.tokens) if not _is_shard(path)]
+    folder = storage.join(layout.tokens, f"split={TRAIN}")
+    wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(layout.tokens) if not _is_shard(path)]
     store = TokenStore.open(folder)
     if store.meta != meta:
         wrong.append(f"the shards are of {store.meta}, the build of {meta}")

@@ -95,19 +95,19 @@ def build(
     Raises: ConfigError or InputError before anything is written, RunError where a stage failed.
     """
     preload(__name__)
-    tree = Layout(out)
+    layout = Layout(out)
     inputs, sets = ingest.find_inputs(config), contamination.read_sets(config)
     stages = _stages_until(until)
-    check_kind(tree)
+    check_kind(layout)
     if not fresh and not replace:
-        check_later_stages(tree, stages)
-    with hold(tree, "build") as is_writable:
-        folder = OutFolder(tree, config, stages, replace=replace, is_writable=is_writable)
+        check_later_stages(layout, stages)
+    with hold(layout, "build") as is_writable:
+        folder = OutFolder(layout, config, stages, replace=replace, is_writable=is_writable)
         folder.check_name()
         if fresh:
             folder.claim("--fresh runs every stage again")
-            forget_stages(tree)
-        return _Build(config, tree, folder, engine, sizes or Sizes(), listen, stages).run(inputs, sets)
+            forget_stages(layout)
+        return _Build(config, layout, folder, engine, sizes or Sizes(), listen, stages).run(inputs, sets)
 
 
 class _Build:
@@ -116,7 +116,7 @@ class _Build:
     def __init__(
         self,
         config: CorpusConfig,
-        tree: Layout,
+        layout: Layout,
         folder: OutFolder,
         engine: Engine,
         sizes: Sizes,
@@ -124,10 +124,10 @@ class _Build:
         stages: tuple[str, ...],
     ) -> None:
         self._config = config
-        self._tree = tree
+        self._layout = layout
         self._sizes = sizes
         self._listen = listen
-        self._runner = StageRunner(tree, folder, stages, listen, engine.watch)
+        self._runner = StageRunner(layout, folder, stages, listen, engine.watch)
         self._engine = replace(engine, watch=self._runner.watch)
         self._records = self._runner.records
         self._orders: list[Order | None] = []
@@ -166,40 +166,40 @@ class _Build:
     def _ingest(self, inputs: Sequence[Sequence[InputFile]]) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         tasks = ingest.plan(self._config, inputs, self._sizes.shard_bytes)
         engine = self._sized(sum(file.size_bytes for task in tasks for file in task.files), len(tasks))
-        folder = self._tree.work("ingest")
+        folder = self._layout.work("ingest")
         counts = ingest.run(engine, tasks, folder, self._sizes.shard_bytes)
-        return counts, [ingest.publish_accounts(tasks, folder, self._tree)]
+        return counts, [ingest.publish_accounts(tasks, folder, self._layout)]
 
     def _clean(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        before, folder = self._tree.work("ingest"), self._tree.work("clean")
+        before, folder = self._layout.work("ingest"), self._layout.work("clean")
         engine = self._sized(self._text_bytes("ingest"))
         return clean.run(engine, self._config, self._orders, self._refs(), before, folder), ()
 
     def _exact(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         if not self._config.dedup.exact:
             return dict(NOT_CONFIGURED), ()
-        engine, folders = self._sized(self._text_bytes("clean")), map(self._tree.work, ("clean", "exact"))
+        engine, folders = self._sized(self._text_bytes("clean")), map(self._layout.work, ("clean", "exact"))
         return exact.run_exact(engine, self._config, self._refs(), *folders), ()
 
     def _near(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        clean_folder, folder = self._tree.work("clean"), self._tree.work("near")
+        clean_folder, folder = self._layout.work("clean"), self._layout.work("near")
         asked = self._config.dedup.near
         hashes = asked.bands * asked.rows if asked else 1
         engine = self._sized(self._text_bytes("clean") * -(-hashes // _LIGHT_HASHES))
         return near.run_near(engine, self._config, self._refs(), clean_folder, self._decided("near"), folder), ()
 
     def _substring(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        clean_folder, folder = self._tree.work("clean"), self._tree.work("substring")
+        clean_folder, folder = self._layout.work("clean"), self._layout.work("substring")
         found, engine = self._decided("substring"), self._sized(self._text_bytes("clean"))
         return substring.run_substring(engine, self._config, self._refs(), clean_folder, found, folder), ()
 
     def _overlap(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        clean_folder, folder = self._tree.work("clean"), self._tree.work("overlap")
+        clean_folder, folder = self._layout.work("clean"), self._layout.work("overlap")
         found = self._decided("overlap")
         return overlap.run_overlap(self._engine, self._config, self._refs(), clean_folder, found, folder), ()
 
     def _contamination(self, sets: EvaluationSets | None) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        clean_folder, folder = self._tree.work("clean"), self._tree.work("contamination")
+        clean_folder, folder = self._layout.work("clean"), self._layout.work("contamination")
         found = self._decided("contamination")
         engine = self._sized(self._text_bytes("clean"))
         return contamination.run_contamination(
@@ -207,7 +207,7 @@ class _Build:
         ), ()
 
     def _split(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        refs, folder = self._refs(), self._tree.work("split")
+        refs, folder = self._refs(), self._layout.work("split")
         engine = self._sized(self._text_bytes("clean"))
         num_removals = sum(self._records[stage].counts["removed"] for stage in DEDUP_STAGES)
         resolving, publishing = engine.parts(1, 9)
@@ -216,7 +216,7 @@ class _Build:
         document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
         total = sum(document_bytes.values())
         parts = split.plan_parts(document_bytes, self._ledger_bytes(total), self._sizes.part_bytes)
-        outcomes = split.run(publishing, self._config, refs, parts, self._tree, folder, self._cut_folder())
+        outcomes = split.run(publishing, self._config, refs, parts, self._layout, folder, self._cut_folder())
         documents = [outcome for outcome in outcomes if "stage" not in outcome]
         if not documents:
             raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
@@ -224,38 +224,38 @@ class _Build:
         return {"documents": documents, "ledger": ledger}, [_record(outcome) for outcome in outcomes]
 
     def _tokenizer(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
-        config, folder = self._config.tokenizer, self._tree.work("tokenizer")
-        training = tokenizer.run(self._engine, config, self._documents(), self._tree, folder)
+        config, folder = self._config.tokenizer, self._layout.work("tokenizer")
+        training = tokenizer.run(self._engine, config, self._documents(), self._layout, folder)
         counts = {key: value for key, value in training.items() if key != "chunks"}
-        told = {"chunks": len(training["chunks"]), "checksum": tokenizer_checksum(self._tree)}
+        told = {"chunks": len(training["chunks"]), "checksum": tokenizer_checksum(self._layout)}
         return {**counts, **told}, self._published("tokenizer")
 
     def _tokens(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         length = self._config.tokens.sequence_length
-        counts = tokens.run(self._engine, self._documents(), length, self._tree, self._tree.work("tokens"))
+        counts = tokens.run(self._engine, self._documents(), length, self._layout, self._layout.work("tokens"))
         files = [_record(outcome) for outcome in counts.pop("files")]
         return counts, files
 
     def _reports(self) -> tuple[Mapping[str, Any], Sequence[FileRecord]]:
         stages = [record.to_json() for record in self._records.values()]
         told = {"name": self._config.name, "config": to_dict(self._config), "stages": stages}
-        reports.write_from_manifest(self._tree, told)
-        return {}, reports.report_files(self._tree)
+        reports.write_from_manifest(self._layout, told)
+        return {}, reports.report_files(self._layout)
 
     def _decided(self, stage: str) -> list[str]:
         """Where the stages before this one left their decisions on documents, in order."""
         folders: list[str] = []
         for earlier in DEDUP_STAGES[: DEDUP_STAGES.index(stage) if stage in DEDUP_STAGES else None]:
             if earlier == "substring":
-                folders += substring.removal_folders(self._tree.work(earlier), self._records[earlier].counts)
+                folders += substring.removal_folders(self._layout.work(earlier), self._records[earlier].counts)
             elif earlier == "overlap":
-                folders += overlap.result_folders(self._tree.work(earlier))
+                folders += overlap.result_folders(self._layout.work(earlier))
             else:
-                folders.append(self._tree.work(earlier))
+                folders.append(self._layout.work(earlier))
         return folders
 
     def _cut_folder(self) -> str:
-        return substring.span_folder(self._tree.work("substring"), self._records["substring"].counts)
+        return substring.span_folder(self._layout.work("substring"), self._records["substring"].counts)
 
     def _text_bytes(self, stage: str) -> int:
         return sum(row["text_bytes"] for row in self._records[stage].counts["sources"])
@@ -272,7 +272,7 @@ class _Build:
         return replace(engine, num_workers=max(1, busy), threads=True)
 
     def _refs(self) -> list[ShardRef]:
-        return shard_refs(storage.read_json(storage.join(self._tree.work("ingest"), "tasks.json")))
+        return shard_refs(storage.read_json(storage.join(self._layout.work("ingest"), "tasks.json")))
 
     def _documents(self) -> list[Mapping[str, Any]]:
         return list(self._records["split"].counts["documents"])
@@ -286,8 +286,8 @@ class _Build:
         return sizes
 
     def _published(self, stage: str) -> list[FileRecord]:
-        (folder,) = self._tree.published(stage)
-        return [stage_record.file_record(self._tree.root, f"{stage}/{name}") for name in storage.list_files(folder)]
+        (folder,) = self._layout.published(stage)
+        return [stage_record.file_record(self._layout.root, f"{stage}/{name}") for name in storage.list_files(folder)]
 
 
 #: So many processes at most, and threads are as fast: kernels, Arrow and compression run without Python's lock.

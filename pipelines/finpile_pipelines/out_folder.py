@@ -19,43 +19,43 @@ from finpile.layout import (
 )
 
 
-def check_kind(tree: Layout) -> None:
+def check_kind(layout: Layout) -> None:
     """Raises: ConfigError for a folder that holds something else than a build."""
-    if "://" in tree.root or not Path(tree.root).exists():
+    if "://" in layout.root or not Path(layout.root).exists():
         return
-    if not Path(tree.root).is_dir():
-        raise ConfigError(f"-o {tree.root} is a file: name a folder")
-    names = {path.name for path in Path(tree.root).iterdir()}
+    if not Path(layout.root).is_dir():
+        raise ConfigError(f"-o {layout.root} is a file: name a folder")
+    names = {path.name for path in Path(layout.root).iterdir()}
     if names and not names & {".work", "manifest.json"}:
-        raise ConfigError(f"-o {tree.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
+        raise ConfigError(f"-o {layout.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
 
 
-def check_later_stages(tree: Layout, stages: Sequence[str]) -> None:
+def check_later_stages(layout: Layout, stages: Sequence[str]) -> None:
     """Raises: ConfigError for a build that ran more stages: what they made would not fit the new documents."""
-    later = [folder for stage in STAGES[len(stages) :] for folder in tree.published(stage) if storage.exists(folder)]
+    later = [folder for stage in STAGES[len(stages) :] for folder in layout.published(stage) if storage.exists(folder)]
     if later:
-        raise ConfigError(f"-o {tree.root} holds a whole build ({later[0]}): name a new folder, or say --replace")
+        raise ConfigError(f"-o {layout.root} holds a whole build ({later[0]}): name a new folder, or say --replace")
 
 
-def forget_stages(tree: Layout) -> None:
+def forget_stages(layout: Layout) -> None:
     """Has every stage run again. What is published stays until the stage that writes it begins."""
     for stage in STAGES:
-        storage.remove_tree(tree.work(stage))
+        storage.remove_tree(layout.work(stage))
 
 
 class OutFolder:
     """The output tree of one run over `stages`."""
 
     def __init__(
-        self, tree: Layout, config: CorpusConfig, stages: Sequence[str], *, replace: bool, is_writable: bool
+        self, layout: Layout, config: CorpusConfig, stages: Sequence[str], *, replace: bool, is_writable: bool
     ) -> None:
-        self._tree = tree
+        self._layout = layout
         self._stages = stages
         self._may_replace = replace
         self._is_writable = is_writable
         self._state = BuildState.of_config(to_dict(config), is_whole=False)
         self._is_ours = False
-        self._found = read_state(tree)
+        self._found = read_state(layout)
 
     @property
     def is_open(self) -> bool:
@@ -67,7 +67,7 @@ class OutFolder:
         before = None if self._may_replace else self._before()
         if before is not None and before.name and before.name != self._state.name:
             raise ConfigError(
-                f"-o {self._tree.root} holds the build {before.name!r}, not {self._state.name!r}: name another "
+                f"-o {self._layout.root} holds the build {before.name!r}, not {self._state.name!r}: name another "
                 "folder, or say --replace to overwrite it"
             )
 
@@ -77,7 +77,9 @@ class OutFolder:
         Raises: ConfigError where OUT cannot be written, or holds another build that is not to be replaced.
         """
         if not self._is_writable:
-            raise ConfigError(f"-o {self._tree.root}: cannot be written, and {why}: name a folder that can be written")
+            raise ConfigError(
+                f"-o {self._layout.root}: cannot be written, and {why}: name a folder that can be written"
+            )
         if not self._is_ours:
             self._check_paths()
         self._is_ours = True
@@ -85,11 +87,11 @@ class OutFolder:
     def begin(self, stage: str) -> None:
         """To be called before a stage runs."""
         self.claim(f"stage {stage} has to run")
-        if self._tree.published(stage) or not storage.exists(self._tree.manifest):
+        if self._layout.published(stage) or not storage.exists(self._layout.manifest):
             self._write(is_whole=False)
         if stage == self._stages[-1]:
             for later in STAGES[len(self._stages) :]:
-                for folder in (*self._tree.published(later), self._tree.work(later)):
+                for folder in (*self._layout.published(later), self._layout.work(later)):
                     storage.remove_tree(folder)
 
     def end(self) -> None:
@@ -99,7 +101,7 @@ class OutFolder:
     def _write(self, *, is_whole: bool) -> None:
         state = replace(self._state, is_whole=is_whole)
         if state != self._found:
-            write_state(self._tree, state)
+            write_state(self._layout, state)
             self._found = state
 
     def _check_paths(self) -> None:
@@ -107,18 +109,18 @@ class OutFolder:
         before = None if self._may_replace or self._stages == STAGES else self._before()
         if before is not None and before.paths and not set(before.paths) & set(self._state.paths):
             raise ConfigError(
-                f"-o {self._tree.root} holds what was made of other inputs ({before.paths[0]}, ...): name another "
+                f"-o {self._layout.root} holds what was made of other inputs ({before.paths[0]}, ...): name another "
                 "folder, or say --replace to overwrite it"
             )
 
     def _before(self) -> BuildState | None:
         """The build that OUT holds; None where there is none, or it cannot be known."""
-        if self._found is not None and (self.is_open or not storage.exists(self._tree.manifest)):
+        if self._found is not None and (self.is_open or not storage.exists(self._layout.manifest)):
             return self._found
         return self._of_manifest() or self._found
 
     def _of_manifest(self) -> BuildState | None:
         try:
-            return BuildState.of_config(storage.read_json(self._tree.manifest)["config"], is_whole=True)
+            return BuildState.of_config(storage.read_json(self._layout.manifest)["config"], is_whole=True)
         except (OSError, ValueError, KeyError, TypeError):
             return None

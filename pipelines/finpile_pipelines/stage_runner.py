@@ -70,9 +70,9 @@ class StageRunner:
     """The stages of one run, in their order."""
 
     def __init__(
-        self, tree: Layout, folder: OutFolder, stages: Sequence[str], listen: Listener, watch: Watch | None
+        self, layout: Layout, folder: OutFolder, stages: Sequence[str], listen: Listener, watch: Watch | None
     ) -> None:
-        self._tree = tree
+        self._layout = layout
         self._folder = folder
         self._stages = stages
         self._listen = listen
@@ -100,7 +100,7 @@ class StageRunner:
             self._peak = psutil.Process().memory_info().rss
             wall, cpu = time.monotonic(), _cpu_seconds()
             counts, files = work()
-            storage.remove_tree(storage.join(self._tree.work(stage), "scratch"))
+            storage.remove_tree(storage.join(self._layout.work(stage), "scratch"))
             return StageRecord(
                 stage=stage,
                 fingerprint=mark,
@@ -112,7 +112,7 @@ class StageRunner:
             )
 
         self._prepare(stage, mark)
-        record, ran = stage_record.run_once(self._tree.work(stage), mark, run, self._tree.published(stage))
+        record, ran = stage_record.run_once(self._layout.work(stage), mark, run, self._layout.published(stage))
         self.records[stage] = record
         self._num_run += ran
         if ran or stage not in self._reported:
@@ -124,14 +124,14 @@ class StageRunner:
 
         Raises: ConfigError where OUT may not be changed.
         """
-        done = stage_record.load_stage(self._tree.work(stage))
+        done = stage_record.load_stage(self._layout.work(stage))
         if done is not None and done.fingerprint == mark:
-            if missing := stage_record.find_missing(self._tree.root, done):
+            if missing := stage_record.find_missing(self._layout.root, done):
                 raise StageDamagedError(stage, missing)
             return
         self._folder.begin(stage)
         for found, record in self.records.items() if not self._are_checked else ():
-            if damage := stage_record.find_stage_damage(self._tree.root, self._tree.work(found), record):
+            if damage := stage_record.find_stage_damage(self._layout.root, self._layout.work(found), record):
                 raise StageDamagedError(found, damage)
         self._are_checked = True
 
@@ -142,7 +142,7 @@ class StageRunner:
         """
         self._folder.claim(str(damage))
         self._listen(StageEvent(damage.stage, "damaged", detail=str(damage)))
-        storage.remove_tree(self._tree.work(damage.stage))
+        storage.remove_tree(self._layout.work(damage.stage))
         self.records.clear()
 
     def watch(self, label: str, progress: Progress) -> None:
@@ -154,7 +154,7 @@ class StageRunner:
     def finish(self, config: CorpusConfig) -> dict[str, Any]:
         """Writes the manifest, unless it is there and nothing has changed; returns it."""
         stages = json.loads(json.dumps([self.records[stage].to_json() for stage in self._stages]))
-        found = _read_manifest(self._tree)
+        found = _read_manifest(self._layout)
         if not self._num_run and not self._folder.is_open and found is not None and found["stages"] == stages:
             return found
         self._folder.claim("its manifest has to be written")
@@ -169,7 +169,7 @@ class StageRunner:
             "packages": {name: version(name) for name in _PACKAGES},
             "stages": stages,
         }
-        manifest = write_manifest(self._tree, manifest)
+        manifest = write_manifest(self._layout, manifest)
         self._folder.end()
         return manifest
 
@@ -180,10 +180,10 @@ def _cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime + workers_cpu_seconds()
 
 
-def _read_manifest(tree: Layout) -> dict[str, Any] | None:
+def _read_manifest(layout: Layout) -> dict[str, Any] | None:
     """The manifest; None where there is none, or it is damaged."""
     try:
-        found = storage.read_json(tree.manifest)
+        found = storage.read_json(layout.manifest)
     except (FileNotFoundError, ValueError):
         return None
     is_whole = isinstance(found, dict) and "stages" in found and found.get(CHECKSUM) == checksum_of(found)

@@ -44,7 +44,7 @@ _STREAM_SCHEMA = pa.schema([("ids", pa.int32())])
 
 
 def run(
-    engine: Engine, files: Sequence[Mapping[str, Any]], sequence_length: int, tree: Layout, folder: str
+    engine: Engine, files: Sequence[Mapping[str, Any]], sequence_length: int, layout: Layout, folder: str
 ) -> dict[str, Any]:
     """Writes `tokens/split=train`; returns the counts, by source, split and year, that the tables are made of.
 
@@ -53,7 +53,7 @@ def run(
     train_bytes = sum(file["text_bytes"] for file in files)
     partitions = max(1, -(-train_bytes // STREAM_BYTES))
     encoding, writing = engine.parts(9, 1)
-    lengths = _write_streams(encoding, files, partitions, tree, folder)
+    lengths = _write_streams(encoding, files, partitions, layout, folder)
     per_shard = max(1, SHARD_TOKENS // sequence_length)
     ranges = cut_points([length for _, length in lengths], sequence_length, per_shard)
     if not ranges:
@@ -62,7 +62,7 @@ def run(
             f"the training documents give {total} tokens, fewer than one sequence of {sequence_length}: "
             "lower tokens.sequence_length or add documents"
         )
-    written = _write_shards(writing, ranges, lengths, sequence_length, tree, folder)
+    written = _write_shards(writing, ranges, lengths, sequence_length, layout, folder)
     num_tokens = sum(length for _, length in lengths)
     return {
         "statistics": storage.read_json(storage.join(folder, "statistics.json")),
@@ -73,10 +73,10 @@ def run(
     }
 
 
-def encode_task(path: str, tree: Layout, partitions: int) -> tuple[PartitionedTables, dict[str, Any]]:
+def encode_task(path: str, layout: Layout, partitions: int) -> tuple[PartitionedTables, dict[str, Any]]:
     """Encodes one documents shard: its training documents' ids by stream partition, and its counts."""
-    tokenizer = load_tokenizer(tree.tokenizer)
-    table = read_published(storage.join(tree.root, path), ["id", "dataset", "source", "text", "timestamp", "split"])
+    tokenizer = load_tokenizer(layout.tokenizer)
+    table = read_published(storage.join(layout.root, path), ["id", "dataset", "source", "text", "timestamp", "split"])
     ids = tokenizer.encode_array(table["text"].combine_chunks())
     report_progress(table.num_rows, table["text"].nbytes)
     digests = exact.document_digests(table)
@@ -95,9 +95,9 @@ def _counts(encoded: tuple[PartitionedTables, dict[str, Any]]) -> dict[str, Any]
 
 
 def _write_streams(
-    engine: Engine, files: Sequence[Mapping[str, Any]], partitions: int, tree: Layout, folder: str
+    engine: Engine, files: Sequence[Mapping[str, Any]], partitions: int, layout: Layout, folder: str
 ) -> list[tuple[str, int]]:
-    eot_id = load_tokenizer(tree.tokenizer).eot_id
+    eot_id = load_tokenizer(layout.tokenizer).eot_id
 
     def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
         name = f"{group[0]:06d}.arrow"
@@ -110,7 +110,7 @@ def _write_streams(
 
     def construct(pipeline: beam.Pipeline) -> None:
         tasks = Tasks((file["path"] for file in files), 0.8, [file["text_bytes"] for file in files])
-        encoded = pipeline | tasks | "Encode" >> beam.Map(encode_task, tree, partitions)
+        encoded = pipeline | tasks | "Encode" >> beam.Map(encode_task, layout, partitions)
         ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.Map(_counts)
         scratch = storage.join(folder, "scratch")
         exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / partitions)
@@ -127,12 +127,12 @@ def _write_shards(
     ranges: Sequence[tuple[int, int]],
     lengths: Sequence[tuple[str, int]],
     sequence_length: int,
-    tree: Layout,
+    layout: Layout,
     folder: str,
 ) -> list[dict[str, Any]]:
-    tokenizer = load_tokenizer(tree.tokenizer)
+    tokenizer = load_tokenizer(layout.tokenizer)
     vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
-    checksum = tokenizer_checksum(tree)
+    checksum = tokenizer_checksum(layout)
 
     def write(task: tuple[int, tuple[int, int]]) -> dict[str, Any]:
         index, (begin, end) = task
@@ -142,9 +142,9 @@ def _write_shards(
         ]
         sequences = np.concatenate(pieces).reshape(-1, sequence_length)
         path = token_part(TRAIN, index, len(ranges))
-        url = storage.join(tree.root, path)
+        url = storage.join(layout.root, path)
         write_token_shard(url, sequences, vocab_size=vocab_size, eot_id=eot_id, tokenizer=checksum)
-        record = stage_record.file_record(tree.root, path, len(sequences))
+        record = stage_record.file_record(layout.root, path, len(sequences))
         return {"path": path, "size_bytes": record.size_bytes, "checksum": record.checksum, "rows": len(sequences)}
 
     def construct(pipeline: beam.Pipeline) -> None:

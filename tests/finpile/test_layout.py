@@ -42,19 +42,19 @@ def test_paths_are_those_of_the_contract() -> None:
 
 @pytest.mark.parametrize("root", ["out", "/out/", "gs://bucket/out"])
 def test_everything_stands_below_the_root(root: str) -> None:
-    tree = Layout(root)
+    layout = Layout(root)
     base = root.rstrip("/")
-    assert tree.manifest == f"{base}/manifest.json"
-    assert tree.work("near") == f"{base}/.work/near"
-    folders = (tree.documents, tree.removed, tree.tokenizer, tree.tokens, tree.reports)
+    assert layout.manifest == f"{base}/manifest.json"
+    assert layout.work("near") == f"{base}/.work/near"
+    folders = (layout.documents, layout.removed, layout.tokenizer, layout.tokens, layout.reports)
     assert folders == tuple(f"{base}/{name}" for name in ("documents", "removed", "tokenizer", "tokens", "reports"))
 
 
 def test_each_published_folder_belongs_to_one_stage() -> None:
-    tree = Layout("out")
-    owned = [folder for stage in STAGES for folder in tree.published(stage)]
+    layout = Layout("out")
+    owned = [folder for stage in STAGES for folder in layout.published(stage)]
     assert sorted(owned) == sorted(
-        (tree.inputs, tree.documents, tree.removed, tree.tokenizer, tree.tokens, tree.reports)
+        (layout.inputs, layout.documents, layout.removed, layout.tokenizer, layout.tokens, layout.reports)
     )
     assert set(LEDGER_STAGES) < set(STAGES)
 

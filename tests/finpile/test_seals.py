@@ -77,11 +77,16 @@ def overwrite(url: str, data: bytes) -> None:
 def test_folders_of_all_stages_are_sealed_and_nothing_else() -> None:
     assert set(SEALED_FOLDERS) == {*STAGES, "training"}
     for root in (".", "out", "/out", "gs://bucket/out", "/a/.work/b"):
-        tree = Layout(root)
-        assert all(seals.is_sealed(storage.join(tree.work(stage), "x/y.arrow")) for stage in SEALED_FOLDERS)
-        for plain in (tree.manifest, tree.state, tree.work("lock"), storage.join(tree.documents, "part-0.parquet")):
+        layout = Layout(root)
+        assert all(seals.is_sealed(storage.join(layout.work(stage), "x/y.arrow")) for stage in SEALED_FOLDERS)
+        for plain in (
+            layout.manifest,
+            layout.state,
+            layout.work("lock"),
+            storage.join(layout.documents, "part-0.parquet"),
+        ):
             assert not seals.is_sealed(plain)
-        assert not seals.is_sealed(storage.join(tree.work("training"), "out", "tokenizer.json"))
+        assert not seals.is_sealed(storage.join(layout.work("training"), "out", "tokenizer.json"))
     assert not seals.is_sealed("/home/me/.work/corpora/out/documents/part.parquet")
 
 

@@ -130,12 +130,12 @@ def _accounts_url(folder: str, task: IngestTask) -> str:
     return storage.join(folder, "accounts", f"{task.index:06d}.parquet")
 
 
-def publish_accounts(tasks: Sequence[IngestTask], folder: str, tree: Layout) -> FileRecord:
+def publish_accounts(tasks: Sequence[IngestTask], folder: str, layout: Layout) -> FileRecord:
     """Writes the accounts of all inputs, in the order of sources and files, into one file."""
     tables = (storage.read_parquet(_accounts_url(folder, task)) for task in tasks)
-    url = storage.join(tree.root, INPUTS_PART)
+    url = storage.join(layout.root, INPUTS_PART)
     num_rows = storage.write_parquet_rows(url, ACCOUNT_SCHEMA, tables)
-    return stage_record.file_record(tree.root, INPUTS_PART, num_rows)
+    return stage_record.file_record(layout.root, INPUTS_PART, num_rows)
 
 
 class Ingest(beam.PTransform):

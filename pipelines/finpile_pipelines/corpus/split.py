@@ -105,18 +105,18 @@ def _number_parts(
 
 
 def run(
-    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], parts: Parts, tree: Layout, folder: str, cut: str
+    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], parts: Parts, layout: Layout, folder: str, cut: str
 ) -> list[dict[str, Any]]:
     """Writes `documents/` and `removed/`; returns what each file holds.
 
     Decisions are read from `folder`, spans from the folder `cut`.
     """
-    clean, results = tree.work("clean"), storage.join(folder, "tasks.json")
+    clean, results = layout.work("clean"), storage.join(folder, "tasks.json")
     document_parts, ledger_parts = parts.by_partition()
     ledger_files = [
-        storage.join(tree.work(stage), "removed", name)
+        storage.join(layout.work(stage), "removed", name)
         for stage in ("ingest", "clean")
-        for name in storage.list_files(storage.join(tree.work(stage), "removed"))
+        for name in storage.list_files(storage.join(layout.work(stage), "removed"))
     ]
 
     def apply(ref: ShardRef) -> tuple[PartitionedTables, PartitionedTables]:
@@ -128,10 +128,10 @@ def run(
         return _ledger_parcels(f"{origin[1]}-{origin[3]}", storage.read_parquet(url), parts)
 
     def write_documents(group: tuple[int, pa.Table]) -> dict[str, Any]:
-        return _write_documents(tree.root, document_parts[group[0]], group[1])
+        return _write_documents(layout.root, document_parts[group[0]], group[1])
 
     def write_ledger(group: tuple[int, pa.Table]) -> dict[str, Any]:
-        return _write_ledger(tree.root, ledger_parts[group[0]], group[1])
+        return _write_ledger(layout.root, ledger_parts[group[0]], group[1])
 
     def construct(pipeline: beam.Pipeline) -> None:
         transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")

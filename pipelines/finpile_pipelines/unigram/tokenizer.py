@@ -55,7 +55,7 @@ class Training:
 
 
 def run(
-    engine: Engine, config: TokenizerConfig, files: Sequence[Mapping[str, Any]], tree: Layout, folder: str
+    engine: Engine, config: TokenizerConfig, files: Sequence[Mapping[str, Any]], layout: Layout, folder: str
 ) -> dict[str, Any]:
     """Trains the tokenizer of a build on its published documents `files`; writes `tokenizer/`.
 
@@ -63,13 +63,13 @@ def run(
 
     Raises: RunError where no training text is left.
     """
-    texts = published_texts(files, config, tree)
+    texts = published_texts(files, config, layout)
     training = train(TrainingRun(engine=engine, config=config, folder=storage.join(folder, "scratch")), texts)
-    write_training(training, tree.tokenizer)
+    write_training(training, layout.tokenizer)
     return dict(training.about)
 
 
-def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig, tree: Layout) -> TrainingTexts:
+def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig, layout: Layout) -> TrainingTexts:
     """The training documents of a build's published files.
 
     Raises: RunError where there is no such file.
@@ -80,7 +80,7 @@ def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig,
         domain_bytes[row_of(file["path"])] += file["text_bytes"]
     if not chosen:
         raise RunError("no documents are left to train a tokenizer on: see the reasons in removed/")
-    sizes = {storage.join(tree.root, file["path"]): file["text_bytes"] for file in chosen}
+    sizes = {storage.join(layout.root, file["path"]): file["text_bytes"] for file in chosen}
     paths = sorted(sizes)
     domains = plan_domains(domain_bytes, config.chunks)
     return TrainingTexts(tuple(map(PublishedFile, paths)), domains, tuple(sizes[path] for path in paths))

@@ -75,10 +75,10 @@ def train_folder(
     Raises: ConfigError or InputError for what cannot be meant or read, RunError where a step failed.
     """
     files = find_files(docs)
-    tree = Layout(out)
+    layout = Layout(out)
     _check_folder(out)
-    with hold(tree, "training") as is_writable:
-        work = tree.work(_STAGE)
+    with hold(layout, "training") as is_writable:
+        work = layout.work(_STAGE)
         mark = f"{fingerprint(__version__, versions(files))} {fingerprint(__version__, to_dict(config))}"
         is_whole = all(storage.exists(storage.join(out, name)) for name in OUTPUTS)
         is_done = is_whole and not fresh and stage_record.is_done(work, mark)
