@@ -49,7 +49,7 @@ import os, signal, sys
 import finpile.dedup, finpile_tokenizer
 from finpile.config import load_config
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine
+from finpile_pipelines.runner.engine import Engine
 
 def child(config, out, last):
     left = [last]

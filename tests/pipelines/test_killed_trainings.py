@@ -33,8 +33,8 @@ FORKING_TRAININGS = """
 import json, os, signal, sys
 import finpile_tokenizer
 from finpile.config import TokenizerConfig
-from finpile_pipelines.engine import Engine
-from finpile_pipelines.tokenizer_folder import train_folder
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.unigram.train_folder import train_folder
 
 def child(mode, out, part, last):
     left = [last]

@@ -37,9 +37,10 @@ import os, signal, sys, time
 import apache_beam as beam
 from finpile.config import load_config
 from finpile.errors import FinpileError
-from finpile_pipelines import local
+from finpile_pipelines.runner import local
 from finpile_pipelines.build import build
-from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.runner.engine import Engine
 
 launcher, deed, folder = os.getpid(), sys.argv[1], sys.argv[2]
 
@@ -100,7 +101,7 @@ def test_lost_worker_ends_the_run_and_leaves_no_process(
 def test_the_input_that_a_dead_worker_was_reading_is_named(start_python: StartPython, tmp_path: Path) -> None:
     deed = """
 from types import SimpleNamespace as Made
-from finpile_pipelines import ingest
+from finpile_pipelines.corpus import ingest
 ingest.read_file = lambda *arguments: __import__('os').abort()
 task = Made(source=None, size_bytes=2, files=[Made(locator="news/2.jsonl.gz"), Made(locator="news/3.jsonl.gz")])
 list(ingest._read_all(task, Made(add=None)))
@@ -247,7 +248,8 @@ NURSERY_SCRIPT = """
 import json, os, sys, time
 import apache_beam as beam
 import psutil
-from finpile_pipelines.engine import Engine, Gather, Tasks
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.runner.engine import Engine
 
 out = sys.argv[1] + "/out.json"
 
@@ -315,7 +317,7 @@ def test_workers_cpu_seconds_grow_by_what_tasks_use(tmp_path: Path) -> None:
 
 LIMITED = """
 import resource, sys
-from finpile.cli.main import main
+from finpile_cli.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 main()
 """
