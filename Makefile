@@ -26,10 +26,10 @@ schemas: $(VENV)/.dev  ## render schemas/ from the code
 	$(BIN)/python schemas/render.py
 
 bench: demo $(VENV)/.dev  ## our hot loops against peers, DATA holding the pinned corpus; results go to benchmarks/results
-	$(BIN)/python benchmarks/peers.py $(OUT)
-	$(BIN)/python benchmarks/tokenizer.py $(DATA)
-	$(BIN)/python benchmarks/dedup.py $(DATA)
-	$(BIN)/python benchmarks/dedup_adversarial.py
+	$(BIN)/python -m benchmarks.dedup.signatures $(OUT)
+	$(BIN)/python -m benchmarks.tokenizer $(DATA)
+	$(BIN)/python -m benchmarks.dedup $(DATA)
+	$(BIN)/python -m benchmarks.dedup.adversarial
 
 $(VENV)/.pip:
 	$(PYTHON) -m venv $(VENV)

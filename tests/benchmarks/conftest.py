@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ROOT / "benchmarks"
 _WORDS = [
     "oil",
     "rose",
@@ -36,9 +37,9 @@ _WORDS = [
 
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The folder of benchmarks among those that modules are imported from, as when a script in it is run."""
+    """The repository root on the import path, as with `python -m benchmarks.ROOM`."""
     before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.syspath_prepend(str(ROOT))
     yield
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCHMARKS)):

@@ -15,7 +15,7 @@ NAMES = [
 
 @pytest.fixture
 def damage(modules: None, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    module = import_module("damage")
+    module = import_module("benchmarks.sources.damage")
     monkeypatch.setattr(module, "NUM_RECORDS", 120)
     return module
 

@@ -18,14 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 Tables = Callable[[str], dict[str, list[list[str]]]]
 Text = Callable[[int], str]
 WriteArchive = Callable[[Path, Mapping[str, bytes]], None]
 
 
 def test_a_part_of_deduplication_that_is_not_there_is_refused_by_name(tmp_path: Path, benchmarks: Path) -> None:
-    command = [sys.executable, str(benchmarks / "dedup.py"), str(tmp_path), "minhas"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "benchmarks.dedup", str(tmp_path), "minhas"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "no part is called minhas: expected minhash, substrings, end_to_end, growth" in done.stderr
 
@@ -37,7 +38,7 @@ def test_the_mix_is_bodies_speeches_tex_and_logs(tmp_path: Path, modules: None, 
     write_archive(tmp_path / "fin_centralbank/fed_speeches_txt.tar.zst", {"1.txt": b" \n", "2.txt": b"speech"})
     write_archive(tmp_path / "arxiv/stacks_project_tex.tar.zst", {"my.bib": b"no", "a.tex": b"lemma"})
     write_archive(tmp_path / "ubuntu_irc/ubuntu_irc_raw.tar.zst", {"1.raw.txt": b"hi"})
-    mix = import_module("dedup_corpus").read_mix(tmp_path)
+    mix = import_module("benchmarks.dedup.corpus").read_mix(tmp_path)
     assert dict(zip(mix.ids, mix.texts, strict=True)) == {
         "News-00000": "A <IBM> &lt; \ufffd",
         "News-00001": "B",
@@ -49,7 +50,7 @@ def test_the_mix_is_bodies_speeches_tex_and_logs(tmp_path: Path, modules: None, 
 
 
 def test_similar_pairs_are_those_of_brute_force(modules: None, text: Text) -> None:
-    truth = import_module("dedup_truth")
+    truth = import_module("benchmarks.dedup.truth")
     texts = [_edited(number, text) for number in range(120)]
     found = truth.similar_pairs(texts, 0.3, truth.shingles_of)
     every = {
@@ -63,8 +64,8 @@ def test_similar_pairs_are_those_of_brute_force(modules: None, text: Text) -> No
 
 
 def test_quality_counts_what_is_unlike_its_copy_and_what_is_left_in(modules: None, tables: Tables) -> None:
-    quality, corpus = import_module("dedup_quality"), import_module("dedup_corpus")
-    truth = import_module("dedup_truth")
+    quality, corpus = import_module("benchmarks.dedup.quality"), import_module("benchmarks.dedup.corpus")
+    truth = import_module("benchmarks.dedup.truth")
     words = [f"w{number}" for number in range(20)]
     texts = [" ".join(words), " ".join([*words[:-1], "7"]), " ".join([*words[:-1], "8"]), "another text", "8"]
     mix = corpus.Mix(ids=list("abcde"), texts=texts)
@@ -77,7 +78,7 @@ def test_quality_counts_what_is_unlike_its_copy_and_what_is_left_in(modules: Non
 
 
 def test_clusters_of_peers_are_read_from_what_they_write(tmp_path: Path, modules: None) -> None:
-    tools, corpus = import_module("dedup_end_to_end"), import_module("dedup_corpus")
+    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.dedup.corpus")
     mix = corpus.Mix(ids=list("abcdefg"), texts=list("abcdefg"))
     corpus.write_jsonl(mix, [tmp_path / "0.jsonl", tmp_path / "1.jsonl.zst"])
     assert [json.loads(line)["id"] for line in (tmp_path / "0.jsonl").read_text().splitlines()] == list("aceg")
@@ -95,7 +96,7 @@ def test_clusters_of_peers_are_read_from_what_they_write(tmp_path: Path, modules
 def test_a_tool_that_fails_end_to_end_stops_no_other(
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch, tables: Tables
 ) -> None:
-    tools, corpus = import_module("dedup_end_to_end"), import_module("dedup_corpus")
+    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.dedup.corpus")
     good = tools.Tool(name="good", command=lambda python, *_: [python, "-c", ""], outcome=tools.datatrove_outcome)
     bad = tools.Tool(name="bad", command=lambda python, *_: [python, "-c", "exit('no luck')"], outcome=None)
     monkeypatch.setattr(tools, "TOOLS", (bad, good))
@@ -109,7 +110,7 @@ def test_a_tool_that_fails_end_to_end_stops_no_other(
 def test_the_suffix_arrays_bytes_are_those_of_the_definition(
     texts: list[str], modules: None, monkeypatch: pytest.MonkeyPatch, benchmarks: Path
 ) -> None:
-    monkeypatch.syspath_prepend(str(benchmarks / "dedup_peers"))
+    monkeypatch.syspath_prepend(str(benchmarks / "dedup/peers"))
     monkeypatch.setitem(sys.modules, "pydivsufsort", _slow_divsufsort())
     ours, theirs = import_module("finpile_windows"), import_module("divsufsort_windows")
     length, seen, expected, begin = 3, set(), set(), 0
@@ -131,7 +132,7 @@ def test_the_suffix_arrays_bytes_are_those_of_the_definition(
 
 
 def test_a_command_is_measured_with_its_children_and_its_last_words_are_kept(tmp_path: Path, modules: None) -> None:
-    measure, log = import_module("dedup_measure"), tmp_path / "log.txt"
+    measure, log = import_module("benchmarks.common.measure"), tmp_path / "log.txt"
     child = "import time; kept = bytearray(64 << 20); time.sleep(1.5)"
     cost = measure.run_tree(
         [sys.executable, "-c", f"import subprocess as s; s.run([{sys.executable!r}, '-c', {child!r}])"], log
@@ -144,8 +145,8 @@ def test_a_command_is_measured_with_its_children_and_its_last_words_are_kept(tmp
 def test_a_served_task_runs_when_asked_and_tells_why_it_ended(
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch, benchmarks: Path
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(benchmarks / "dedup_peers"))
-    measure, script, result = import_module("dedup_measure"), tmp_path / "task.py", tmp_path / "result"
+    monkeypatch.setenv("PYTHONPATH", str(benchmarks / "dedup/peers"))
+    measure, script, result = import_module("benchmarks.common.measure"), tmp_path / "task.py", tmp_path / "result"
     script.write_text(f"import pathlib, rounds\nrounds.serve(lambda: 'done', pathlib.Path({str(result)!r}).write_text)")
     with measure.Served([sys.executable, script], tmp_path / "log.txt") as served:
         assert not result.exists()
@@ -160,7 +161,7 @@ def test_a_served_task_runs_when_asked_and_tells_why_it_ended(
 def test_tasks_take_turns_and_one_that_fails_stops_no_other(
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch, benchmarks: Path
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(benchmarks / "dedup_peers"))
+    monkeypatch.setenv("PYTHONPATH", str(benchmarks / "dedup/peers"))
     turns, script = tmp_path / "turns", tmp_path / "task.py"
     script.write_text(
         f"""import rounds, sys
@@ -171,7 +172,7 @@ def task():
 rounds.serve(task, lambda result: None)"""
     )
     commands = {name: [sys.executable, str(script), name] for name in "abc"}
-    costs, problems = import_module("dedup_measure").take_turns(commands, 3, tmp_path)
+    costs, problems = import_module("benchmarks.common.measure").take_turns(commands, 3, tmp_path)
     assert turns.read_text() == "abcababab"
     assert ({name: len(each) for name, each in costs.items()}, problems) == (
         {"a": 3, "b": 3},
@@ -182,7 +183,7 @@ rounds.serve(task, lambda result: None)"""
 def test_a_peer_that_cannot_be_installed_is_told_and_one_that_is_there_is_used(
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    venvs, dedup = import_module("dedup_venvs"), import_module("dedup")
+    venvs, dedup = import_module("benchmarks.dedup.venvs"), import_module("benchmarks.dedup.__main__")
     pinned = {name: venvs.pinned_version(name) for names in dedup.PEERS.values() for name in names}
     assert set(pinned) == {"datasketch", "rensa", "pydivsufsort", "datatrove", "text-dedup"}
     monkeypatch.setattr(venvs, "SCRIPTS", tmp_path)
@@ -201,8 +202,8 @@ def test_a_peer_that_cannot_be_installed_is_told_and_one_that_is_there_is_used(
 def test_growth_and_outcomes_of_finpile_dedup_are_read(
     data: Path, tmp_path: Path, modules: None, tables: Tables, text: Text
 ) -> None:
-    tools, corpus = import_module("dedup_end_to_end"), import_module("dedup_corpus")
-    measure, growth = import_module("dedup_measure"), import_module("dedup_growth")
+    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.dedup.corpus")
+    measure, growth = import_module("benchmarks.common.measure"), import_module("benchmarks.dedup.growth")
     texts = [text(number) for number in range(30)]
     mix = corpus.Mix(
         ids=[f"IRC-{number}" for number in range(33)], texts=[*texts, texts[3], texts[3] + " end", texts[7]]

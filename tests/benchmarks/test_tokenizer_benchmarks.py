@@ -16,6 +16,7 @@ from finpile_tokenizer import UnigramTokenizer, Vocabulary
 from finpile_tokenizer.pretokenizer import pretoken_starts
 
 DOMAINS = ["News", "Speeches", "TeX", "IRC"]
+ROOT = Path(__file__).resolve().parents[2]
 Tables = Callable[[str], dict[str, list[list[str]]]]
 
 
@@ -23,8 +24,8 @@ def test_the_tokenizer_is_compared_from_text_to_ids(
     data: Path, tmp_path: Path, benchmarks: Path, tables: Tables
 ) -> None:
     options = ["--vocab-sizes", "300", "--rounds", "1", "--encode-megabytes", "0.02", "--results", str(tmp_path)]
-    command = [sys.executable, str(benchmarks / "tokenizer.py"), str(data), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "benchmarks.tokenizer", str(data), *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (file,) = tmp_path.glob("*_tokenizer.md")
     assert done.stdout.strip() in file.read_text()
@@ -39,7 +40,7 @@ def test_the_tokenizer_is_compared_from_text_to_ids(
 
 
 def test_held_out_and_training_documents_are_all_documents_once(data: Path, modules: None) -> None:
-    corpora = import_module("pinned_corpus")
+    corpora = import_module("benchmarks.common.pinned_corpus")
     corpus = corpora.read_corpus(data)
     training, held_out = corpora.split(corpus)
     assert {domain: len(texts) for domain, texts in corpus.items()} == dict.fromkeys(DOMAINS, 42)
@@ -50,7 +51,7 @@ def test_held_out_and_training_documents_are_all_documents_once(data: Path, modu
 
 
 def test_a_limit_chooses_the_same_documents_in_any_order(data: Path, modules: None) -> None:
-    corpora = import_module("pinned_corpus")
+    corpora = import_module("benchmarks.common.pinned_corpus")
     corpus = corpora.read_corpus(data)
     turned = {domain: texts.take(pa.array(range(len(texts))[::-1])) for domain, texts in corpus.items()}
     few, same = corpora.limited(corpus, 0.02), corpora.limited(turned, 0.02)
@@ -62,14 +63,17 @@ def test_a_limit_chooses_the_same_documents_in_any_order(data: Path, modules: No
 
 def test_a_folder_without_the_archives_is_told_apart_from_a_corpus(tmp_path: Path, modules: None) -> None:
     with pytest.raises(SystemExit, match=r"lacks fin_news/reuters21578\.tar\.gz"):
-        import_module("pinned_corpus").read_corpus(tmp_path)
+        import_module("benchmarks.common.pinned_corpus").read_corpus(tmp_path)
 
 
 # --- the claim on ids that differ from SentencePiece's ----------------------------------------------------------------
 
 
 def test_sums_of_32_bits_explain_each_difference_of_a_long_text(modules: None) -> None:
-    peer, judge = import_module("sentencepiece_encoder"), import_module("id_differences")
+    peer, judge = (
+        import_module("benchmarks.tokenizer.sentencepiece_encoder"),
+        import_module("benchmarks.tokenizer.id_differences"),
+    )
     vocabulary, text = _nearly_tied_vocabulary(), b"abc1" * 30_000
     found = _differences(peer, judge, vocabulary, text)
     assert (found.num_units, found.num_units_differ, found.num_pretokens) == (1, 1, 60_000)
@@ -78,7 +82,10 @@ def test_sums_of_32_bits_explain_each_difference_of_a_long_text(modules: None) -
 
 
 def test_another_segmentation_than_sentencepieces_is_not_explained(modules: None) -> None:
-    peer, judge = import_module("sentencepiece_encoder"), import_module("id_differences")
+    peer, judge = (
+        import_module("benchmarks.tokenizer.sentencepiece_encoder"),
+        import_module("benchmarks.tokenizer.id_differences"),
+    )
     vocabulary, text = _nearly_tied_vocabulary(), b"abc1" * 100
     assert _differences(peer, judge, vocabulary, text).num_differ == 0
     worse = _differences(peer, judge, vocabulary, text, spoilt=True)
@@ -86,7 +93,7 @@ def test_another_segmentation_than_sentencepieces_is_not_explained(modules: None
 
 
 def test_both_alphabets_of_sentencepiece_give_the_same_ids(modules: None) -> None:
-    peer = import_module("sentencepiece_encoder")
+    peer = import_module("benchmarks.tokenizer.sentencepiece_encoder")
     texts = pa.array([bytes(range(256)) * 2, b"abc abc\0\0abc", b"<unk> \xe2\x81\x87"], pa.large_binary())
     encoder = peer.SentencePieceEncoder(_nearly_tied_vocabulary())
     expected = UnigramTokenizer(_nearly_tied_vocabulary()).encode_array(texts).values.to_pylist()
@@ -95,7 +102,7 @@ def test_both_alphabets_of_sentencepiece_give_the_same_ids(modules: None) -> Non
 
 def test_events_that_a_machine_cannot_count_are_left_out(modules: None) -> None:
     printed = "123,,cycles:u,5,100.00,,\n<not supported>,,branch-misses,0,100.00,,\n\n7,,cache-misses,5,100.00,,\n"
-    assert import_module("hardware_counters").parse(printed) == {"cycles": 123, "cache-misses": 7}
+    assert import_module("benchmarks.tokenizer.hardware_counters").parse(printed) == {"cycles": 123, "cache-misses": 7}
 
 
 def _nearly_tied_vocabulary() -> Vocabulary:

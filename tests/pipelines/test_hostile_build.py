@@ -23,7 +23,7 @@ MAX_RESIDENT_KIB = 1 << 20
 @pytest.fixture(scope="module")
 def hostile_corpus() -> ModuleType:
     """The generator, a script of the benchmarks."""
-    spec = importlib.util.spec_from_file_location("hostile_corpus", ROOT / "benchmarks" / "hostile_corpus.py")
+    spec = importlib.util.spec_from_file_location("hostile_corpus", ROOT / "benchmarks/sources/hostile_corpus.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -48,7 +48,7 @@ def _first_bytes(path: Path, num_bytes: int) -> bytes:
 @pytest.fixture(scope="session")
 def sentencepiece_peer() -> ModuleType:
     """`benchmarks/sentencepiece_peer.py`: SentencePiece's trainer on our counts."""
-    spec = importlib.util.spec_from_file_location("sentencepiece_peer", BENCHMARKS / "sentencepiece_peer.py")
+    spec = importlib.util.spec_from_file_location("sentencepiece_peer", BENCHMARKS / "tokenizer/sentencepiece_peer.py")
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load sentencepiece_peer from {BENCHMARKS}")
     module = importlib.util.module_from_spec(spec)

@@ -10,17 +10,17 @@ from types import ModuleType
 
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
 def mutations() -> Iterator[ModuleType]:
-    """benchmarks/mutations.py, which the tests run on a few hundred files."""
+    """`benchmarks.sources.mutations`, which the tests run on a few hundred files."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        yield import_module("mutations")
-    for name in ("mutations", "report"):
-        sys.modules.pop(name, None)
+        patch.syspath_prepend(str(ROOT))
+        yield import_module("benchmarks.sources.mutations")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+        del sys.modules[name]
 
 
 @pytest.fixture(scope="session")

@@ -98,7 +98,7 @@ _FORMATS = {
 
 @pytest.mark.parametrize("number", range(8))
 def test_no_byte_of_a_damaged_file_is_unaccounted_for(number: int, tmp_path: Path, mutations: Mutations) -> None:
-    """304 files in all; benchmarks/mutations.py reads 20,000."""
+    """304 files in all; benchmarks.sources.mutations reads 20,000."""
     for whole in mutations.wholes():
         for repeat in range(2):
             data = mutations.mutate(whole.data, random.Random(f"{number} {repeat} {whole.name}"))

@@ -1,9 +1,8 @@
 """Near-duplicate signatures against a named peer, side by side in one run, one thread each.
 
-    python benchmarks/peers.py OUT [--megabytes 16]
+    python -m benchmarks.dedup.signatures OUT [--megabytes 16]
 
-OUT is a finished build: its documents are the text. Writes results/<date>_peers.md. The tokenizer's peers are in
-tokenizer.py.
+OUT is a finished build: its documents are the text. Writes results/<date>_dedup_signatures.md.
 
     minhash   256 permutations over 5-word shingles, from text to signature, against datasketch's bulk interface
 """
@@ -15,13 +14,12 @@ import re
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from datasketch import MinHash
-from report import Report, table
 
+from benchmarks.common.report import RESULTS, Report, table
 from finpile.dedup import FAST, band_keys
 from finpile.report.documents import iter_texts
 
@@ -37,7 +35,7 @@ def main() -> None:
     arguments = parser.parse_args()
     texts = _texts(arguments.out, int(arguments.megabytes * 1e6))
     size = texts.nbytes / 1e6
-    report = Report(Path(__file__).with_name("results"), "peers", "Against peers", ("numba", "datasketch"))
+    report = Report(RESULTS, "dedup_signatures", "Signatures against peers", ("numba", "datasketch"))
     report.add(
         f"{size:.1f} MB, {len(texts):,} documents, one thread each, median of {ROUNDS} rounds, A B A B.",
         table(["what", "ours MB/s", "peer", "peer MB/s", "ratio"], [_minhash(texts, size)]),

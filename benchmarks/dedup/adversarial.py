@@ -1,6 +1,6 @@
 """Texts made to hurt exact substrings: does `finpile dedup` end, how soon, and how much memory does it take?
 
-    python benchmarks/dedup_adversarial.py [SCALE] [CASE ...]
+    python -m benchmarks.dedup.adversarial [SCALE] [CASE ...]
 
 SCALE (1 unless told) multiplies the number of documents, or the size of the one document. Results go to
 benchmarks/results.
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dedup_measure import PeerFailedError, TreeCost, run_tree
-from report import Report, say, table
+
+from benchmarks.common.measure import PeerFailedError, TreeCost, run_tree
+from benchmarks.common.report import RESULTS, Report, say, table
 
 NUM_WORKERS = 2
 MIN_LENGTH = 200
@@ -111,9 +112,7 @@ CASES: dict[str, tuple[str, Callable[[np.random.Generator, float], Iterator[byte
 def main(arguments: Sequence[str]) -> None:
     """Measures the cases named, or all."""
     scale = float(arguments[0]) if arguments else 1.0
-    report = Report(
-        Path(__file__).parent / "results", "dedup_adversarial", "Adversarial texts", ("finpile", "numba", "pyarrow")
-    )
+    report = Report(RESULTS, "dedup_adversarial", "Adversarial texts", ("finpile", "numba", "pyarrow"))
     told = "\n".join(f"- {name}: {CASES[name][0]}" for name in CASES)
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as scratch:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from dedup_corpus import Mix, write_jsonl
-from dedup_measure import RoundCost, take_turns
-from dedup_venvs import SCRIPTS, Venv
-from report import table
+
+from benchmarks.common.measure import RoundCost, take_turns
+from benchmarks.common.report import table
+from benchmarks.dedup.corpus import Mix, write_jsonl
+from benchmarks.dedup.venvs import SCRIPTS, Venv
 
 MIN_LENGTH = 200
 PEER = "pydivsufsort"

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from dedup_corpus import Mix, write_jsonl
-from dedup_measure import PeerFailedError, TreeCost, run_tree
-from dedup_quality import Outcome
-from dedup_venvs import SCRIPTS, Venv
-from report import say, table
+
+from benchmarks.common.measure import PeerFailedError, TreeCost, run_tree
+from benchmarks.common.report import say, table
+from benchmarks.dedup.corpus import Mix, write_jsonl
+from benchmarks.dedup.quality import Outcome
+from benchmarks.dedup.venvs import SCRIPTS, Venv
 
 NUM_WORKERS = 2
 _TARGET = 5.0

@@ -1,6 +1,6 @@
 """Records recovered from damaged containers: one bit is flipped at many places, and intact records are counted.
 
-    python benchmarks/damage.py [--places 500] [--seed 1] [--only NAME] [--results FOLDER]
+    python -m benchmarks.sources.damage [--places 500] [--seed 1] [--only NAME] [--results FOLDER]
 
 What counts as intact, recovered and altered is said in the result file.
 """
@@ -25,8 +25,8 @@ import lz4.frame
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
-from report import Report, say, table
 
+from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.sources import list_inputs, read_file
@@ -213,7 +213,7 @@ def main() -> None:
     parser.add_argument("--places", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results"))
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     records = texts(options.seed)
     rows = []

@@ -1,16 +1,16 @@
 """Deduplication against named peers, side by side in one run on real corpora.
 
-    python benchmarks/dedup.py DATA [PART ...] [options]
+    python -m benchmarks.dedup DATA [PART ...] [options]
 
-DATA is the folder that holds the archives (see pinned_corpus.ARCHIVES and dedup_corpus). Without a part named, all run.
-Writes results/<date>_dedup.md, or <date>_dedup_PART_... if only some run.
+DATA is the folder that holds the archives (see common/pinned_corpus.py and dedup/corpus.py). Without a part,
+all run. Writes results/<date>_dedup.md, or <date>_dedup_PART_... if only some run.
 
     minhash      from text to signature on one thread: datasketch, rensa; and which similar pairs the signatures find
     substrings   repeated windows of bytes on one thread: pydivsufsort; and whether the same bytes go
     end_to_end   near duplicates from files to files on two workers: datatrove, text-dedup; cost, and what each removed
     growth       FinPile alone, 1x to 16x the data: time per byte, memory, exchanged bytes
 
-Each peer has a virtual environment of its own, made with pip below --venvs on first use from the pins in dedup_peers/
+Each peer has a virtual environment of its own, made with pip below --venvs on first use from the pins in peers/
 (2.5 GB in all, from the package index).
 A peer that cannot be installed, or fails, is said so in the result, and the rest goes on. Linux only.
 """
@@ -22,15 +22,16 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from dedup_corpus import Mix, read_mix, sample
-from dedup_end_to_end import compare_end_to_end
-from dedup_growth import SIZES_MB, measure_growth
-from dedup_minhash import compare_minhash
-from dedup_quality import LEAST_JACCARD, compare_quality
-from dedup_substrings import PEER, compare_substrings
-from dedup_truth import SimilarPairs, shingles_of, similar_pairs
-from dedup_venvs import Venv, describe, prepare
-from report import Report, say
+
+from benchmarks.common.report import RESULTS, Report, say
+from benchmarks.dedup.corpus import Mix, read_mix, sample
+from benchmarks.dedup.end_to_end import compare_end_to_end
+from benchmarks.dedup.growth import SIZES_MB, measure_growth
+from benchmarks.dedup.minhash import compare_minhash
+from benchmarks.dedup.quality import LEAST_JACCARD, compare_quality
+from benchmarks.dedup.substrings import PEER, compare_substrings
+from benchmarks.dedup.truth import SimilarPairs, shingles_of, similar_pairs
+from benchmarks.dedup.venvs import Venv, describe, prepare
 
 PEERS = {
     "minhash": ("datasketch", "rensa"),
@@ -87,7 +88,9 @@ def _truth(mix: Mix) -> SimilarPairs:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.dedup", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path, metavar="DATA", help="the folder with the archives")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PEERS)}; all by default")
     parser.add_argument("--venvs", type=Path, default=_VENVS, help=f"the peers' environments; by default {_VENVS}")
@@ -96,7 +99,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="of minhash and substrings")
     parser.add_argument("--runs", type=int, default=1, help="end to end")
     parser.add_argument("--sizes", type=float, nargs="+", default=list(SIZES_MB), help="megabytes of text for growth")
-    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results"), help="where to write")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where to write")
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - set(PEERS):
         parser.error(f"no part is called {', '.join(sorted(unknown))}: expected {', '.join(PEERS)}")

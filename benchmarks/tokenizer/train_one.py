@@ -1,6 +1,6 @@
 """Trains one Unigram model with one library in this process alone, and measures that.
 
-    python benchmarks/train_one.py ENGINE TEXTS.arrow MODEL.arrow VOCAB_SIZE NUM_THREADS
+    python -m benchmarks.tokenizer.train_one ENGINE TEXTS.arrow MODEL.arrow VOCAB_SIZE NUM_THREADS
 
 ENGINE is finpile, sentencepiece or tokenizers. TEXTS holds the column `text`; it is in memory before the clock starts,
 which stops with the model. MODEL gets the columns `piece` and `log_weight`, and the `Cost` in its schema's metadata.
@@ -58,7 +58,7 @@ def train_finpile(texts: pa.Array, vocab_size: int, num_threads: int) -> Learned
 
 def train_sentencepiece(texts: pa.Array, vocab_size: int, num_threads: int) -> Learned:
     """SentencePiece, fed with our counted pretokens."""
-    import sentencepiece_peer
+    from benchmarks.tokenizer import sentencepiece_peer
 
     counts = count_pretokens(texts)
     return sentencepiece_peer.train(

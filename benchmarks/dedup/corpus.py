@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import zstandard
-from pinned_corpus import ARCHIVES, Corpus, limited
+
+from benchmarks.common.pinned_corpus import ARCHIVES, Corpus, limited
 
 _BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))

@@ -15,12 +15,20 @@ import pyarrow as pa
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 from finpile_tokenizer._buffers import byte_buffers
 from finpile_tokenizer.pretokenizer import pretoken_starts
-from hardware_counters import EVENTS, counted
-from id_differences import Differences, Float32Search, differences
-from pinned_corpus import Corpus, size_bytes, together
-from report import say, table
-from sentencepiece_encoder import BY_DOCUMENT, BY_PRETOKEN, FAST_MODES, MODES, Mode, SentencePieceEncoder
-from tokenizers_encoder import hf_tokenizer, ids_of, prepared
+
+from benchmarks.common.pinned_corpus import Corpus, size_bytes, together
+from benchmarks.common.report import say, table
+from benchmarks.tokenizer.hardware_counters import EVENTS, counted
+from benchmarks.tokenizer.id_differences import Differences, Float32Search, differences
+from benchmarks.tokenizer.sentencepiece_encoder import (
+    BY_DOCUMENT,
+    BY_PRETOKEN,
+    FAST_MODES,
+    MODES,
+    Mode,
+    SentencePieceEncoder,
+)
+from benchmarks.tokenizer.tokenizers_encoder import hf_tokenizer, ids_of, prepared
 
 Run: TypeAlias = Callable[[], Any]
 Reference: TypeAlias = Callable[[list[str]], list[list[int]]] | None

@@ -1,6 +1,6 @@
 """Writes a corpus of inputs made to stop or exhaust a build: bombs, nesting, attributes, huge records, broken dates.
 
-    python benchmarks/hostile_corpus.py FOLDER [--expanded-mib 10240]
+    python -m benchmarks.sources.hostile_corpus FOLDER [--expanded-mib 10240]
 
 Each hostile input is named with the reasons that its ledger rows may have; intact documents are among them in every
 source. `--expanded-mib` is the size to which each decompression bomb expands.

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dedup_corpus import Mix, sample, write_jsonl
-from dedup_end_to_end import NUM_WORKERS, finpile_command
-from dedup_measure import PeerFailedError, TreeCost, run_tree
-from report import say, table
+from benchmarks.common.measure import PeerFailedError, TreeCost, run_tree
+from benchmarks.common.report import say, table
+from benchmarks.dedup.corpus import Mix, sample, write_jsonl
+from benchmarks.dedup.end_to_end import NUM_WORKERS, finpile_command
 
 SIZES_MB = (5.0, 10.0, 20.0, 40.0, 80.0)
 #: Files in which the corpus comes: more than workers, so that none waits for the other.

@@ -10,6 +10,11 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
+"""The checkout. Commands with `-m benchmarks...` run in it."""
+
+RESULTS = ROOT / "benchmarks/results"
+
 
 class Report:
     """Grows by sections; the file is written anew with each, so that a run cut short leaves what it measured."""
@@ -50,9 +55,17 @@ def cpu_model() -> str:
 def _circumstances(packages: Sequence[str]) -> str:
     versions = ", ".join(f"{name} {number}" for name in packages if (number := _version(name)))
     return (
-        f"Command: `python {' '.join(sys.argv)}`. {cpu_model()}, {os.cpu_count()} cores, "
+        f"Command: `{_command()}`. {cpu_model()}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}, {versions}."
     )
+
+
+def _command() -> str:
+    """The command line, with `-m MODULE` as it was given."""
+    spec = sys.modules["__main__"].__spec__
+    if spec is None:
+        return " ".join(["python", *sys.argv])
+    return " ".join(["python -m", spec.name.removesuffix(".__main__"), *sys.argv[1:]])
 
 
 def _version(package: str) -> str | None:

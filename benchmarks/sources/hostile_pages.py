@@ -1,6 +1,6 @@
 """CPU seconds and memory for hostile HTML pages of growing size, and for a build over the hostile corpus.
 
-    python benchmarks/hostile_pages.py [--mib 25 50 100] [--no-build] [--data ../shared/data]
+    python -m benchmarks.sources.hostile_pages [--mib 25 50 100] [--no-build] [--data ../shared/data]
 
 Each page is cleaned as a page of a web crawl, in a process of its own. Time linear in the size shows as a constant
 number of MB/s. With `--data`, the share that counting the markup takes of the cleaning of real pages.
@@ -19,9 +19,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import hostile_corpus
 from zstandard import ZstdDecompressor
 
+from benchmarks.common.report import ROOT
+from benchmarks.sources import hostile_corpus
 from finpile.clean.clean import compile_kernels
 from finpile.clean.html import to_text
 from finpile.clean.html_dates import read_html
@@ -59,8 +60,10 @@ def clean(page: str) -> str:
 
 def measured(family: str, size_mib: int) -> tuple[float, int, str]:
     """Seconds, peak resident MiB, and what became of the page, in a process of its own."""
-    command = [sys.executable, __file__, "--one", family, str(size_mib)]
-    seconds, mib, what = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    command = [sys.executable, "-m", "benchmarks.sources.hostile_pages", "--one", family, str(size_mib)]
+    seconds, mib, what = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    )
     return seconds, mib, what
 
 

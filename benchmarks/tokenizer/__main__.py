@@ -1,8 +1,8 @@
 """The tokenizer against named peers, side by side in one run on the pinned corpus.
 
-    python benchmarks/tokenizer.py DATA [train] [encode] [options]
+    python -m benchmarks.tokenizer DATA [train] [encode] [options]
 
-DATA is the folder that holds the archives (see pinned_corpus.ARCHIVES). Without a part named, both run. Writes
+DATA is the folder that holds the archives (see common/pinned_corpus.py). Without a part named, both run. Writes
 results/<date>_tokenizer.md, or <date>_tokenizer_PART.md if but one part runs.
 
     train     from text to a model of the first of --vocab-sizes: time, memory, and the held-out text's code length,
@@ -20,12 +20,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from encoding import compare_encoding
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
-from pinned_corpus import HELD_OUT_EVERY, Corpus, limited, read_corpus, split, valid_utf8
-from report import Report, say
-from tiktoken_peer import tiktoken_gpt2
-from training import NUM_THREADS, TrainingRoom, compare_training
+
+from benchmarks.common.pinned_corpus import HELD_OUT_EVERY, Corpus, limited, read_corpus, split, valid_utf8
+from benchmarks.common.report import RESULTS, Report, say
+from benchmarks.tokenizer.encoding import compare_encoding
+from benchmarks.tokenizer.tiktoken_peer import tiktoken_gpt2
+from benchmarks.tokenizer.training import NUM_THREADS, TrainingRoom, compare_training
 
 PARTS = ("train", "encode")
 PACKAGES = ("numpy", "numba", "pyarrow", "sentencepiece", "tokenizers", "tiktoken")
@@ -56,7 +57,9 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.tokenizer", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path, metavar="DATA", help="the folder with the archives")
     parser.add_argument("parts", nargs="*", metavar="PART", help="train, encode; both by default")
     parser.add_argument("--vocab-sizes", type=int, nargs="+", default=[65_536, 131_072])
@@ -65,7 +68,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--encode-megabytes", type=float, default=16, help="of text to encode")
     parser.add_argument("--tokenizer", type=Path, nargs="+", default=[], help="encode with these saved tokenizers")
     parser.add_argument("--rounds", type=int, default=3, help="of encoding")
-    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results"), help="where to write")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where to write")
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"no part is called {', '.join(sorted(unknown))}: expected {' or '.join(PARTS)}")

@@ -1,6 +1,6 @@
 """What a process, or a tree of processes, takes: wall and CPU time and memory. Linux only.
 
-`Served` is a process that repeats one task on request (dedup_peers/rounds.py), so that several take turns.
+`Served` is a process that repeats one task on request (benchmarks/dedup/peers/rounds.py), so that several take turns.
 `run_tree` runs a command and watches it and all that it starts.
 """
 
@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Any
 
 import psutil
-from dedup_venvs import last_line
-from report import say
+
+from benchmarks.common.report import say
 
 #: One look at a tree takes some milliseconds, so this costs a few hundredths of a core.
 _LOOK_SECONDS = 0.2
@@ -203,6 +203,13 @@ class _Tree:
             return int(process.memory_full_info().pss)
         except psutil.Error:
             return 0
+
+
+def last_line(output: str) -> str:
+    """Of what a program printed the last line that reports an error, or just the last; a table holds it."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")]
+    return (errors or lines or ["no word of it"])[-1].replace("|", "/")[:200]
 
 
 def _look_for_scratch(folder: Path, sizes: dict[str, int]) -> None:

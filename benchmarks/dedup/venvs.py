@@ -1,6 +1,6 @@
 """Virtual environments for the peers of deduplication: one each, for their requirements exclude each other.
 
-dedup_peers/NAME.txt pins a peer and all that it needs. An environment is made once in a folder and used again as long
+peers/NAME.txt pins a peer and all that it needs. An environment is made once in a folder and used again as long
 as the pins stay the same.
 """
 
@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from report import say, table
+from benchmarks.common.measure import last_line
+from benchmarks.common.report import say, table
 
-SCRIPTS = Path(__file__).with_name("dedup_peers")
+SCRIPTS = Path(__file__).with_name("peers")
 _STAMP = "finished_with_pins.txt"
 
 
@@ -38,13 +39,6 @@ def describe(venvs: Iterable[Venv]) -> str:
     """The table of what is compared with what version."""
     rows = [[each.name, each.version, each.problem or "installed"] for each in venvs]
     return table(["peer", "version", "state"], rows)
-
-
-def last_line(output: str) -> str:
-    """Of what a program printed the last line that reports an error, or just the last; a table holds it."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith("error")]
-    return (errors or lines or ["no word of it"])[-1].replace("|", "/")[:200]
 
 
 def pinned_version(name: str) -> str:

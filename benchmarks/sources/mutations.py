@@ -1,6 +1,6 @@
 """Damaged files of every format: no byte may be unaccounted for, and nothing may be raised.
 
-    python benchmarks/mutations.py [--num 20000] [--seed 1] [--only NAME] [--results FOLDER]
+    python -m benchmarks.sources.mutations [--num 20000] [--seed 1] [--only NAME] [--results FOLDER]
 
 A small whole file of each format, plain, compressed and in archives, is damaged at random (bits flipped, bytes cut out,
 inserted, doubled, exchanged, the end cut off) and read by `read_file`. What must hold of each is in `problems`.
@@ -29,8 +29,8 @@ import lz4.frame
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
-from report import Report, say, table
 
+from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.config import SourceConfig
 from finpile.document import DocumentBuilder, RawDocument, document_id
 from finpile.ledger import Removal, ledger_table
@@ -381,7 +381,7 @@ def main() -> int:
     parser.add_argument("--num", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only")
-    parser.add_argument("--results", type=Path, default=Path(__file__).with_name("results"))
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     rows, total, num_wrong = [], 0, 0
     for one in run(arguments.num, arguments.seed, arguments.only):

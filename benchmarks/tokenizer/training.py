@@ -16,10 +16,11 @@ import pyarrow.ipc as ipc
 from finpile_tokenizer import MIN_VOCAB_SIZE, UnigramModel, UnigramTokenizer, Vocabulary, prune_to
 from finpile_tokenizer._buffers import lengths_of, order_by_bytes
 from finpile_tokenizer.unigram import log_normalized
-from pinned_corpus import Corpus, size_bytes, together
-from report import say, table
-from tiktoken_peer import tiktoken_gpt2
-from train_one import COST_KEY, MAX_PIECE_BYTES, SEED_SIZE, Cost, write_arrow
+
+from benchmarks.common.pinned_corpus import Corpus, size_bytes, together
+from benchmarks.common.report import say, table
+from benchmarks.tokenizer.tiktoken_peer import tiktoken_gpt2
+from benchmarks.tokenizer.train_one import COST_KEY, MAX_PIECE_BYTES, SEED_SIZE, Cost, write_arrow
 
 NUM_THREADS = 2
 NAMES = {"finpile": "FinPile", "sentencepiece": "SentencePiece", "tokenizers": "HF tokenizers"}

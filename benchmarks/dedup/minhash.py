@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from dedup_corpus import Mix, write_jsonl
-from dedup_measure import RoundCost, take_turns
-from dedup_peers.shingles import shingles as blank_shingles
-from dedup_truth import SimilarPairs, shingles_of, similar_pairs
-from dedup_venvs import SCRIPTS, Venv
-from report import say, table
 
+from benchmarks.common.measure import RoundCost, take_turns
+from benchmarks.common.report import say, table
+from benchmarks.dedup.corpus import Mix, write_jsonl
+from benchmarks.dedup.peers.shingles import shingles as blank_shingles
+from benchmarks.dedup.truth import SimilarPairs, shingles_of, similar_pairs
+from benchmarks.dedup.venvs import SCRIPTS, Venv
 from finpile.config import NearConfig
 from finpile.dedup import FAST, PAPER, s_curve
 

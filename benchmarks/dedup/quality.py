@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from dedup_corpus import Mix
-from dedup_truth import Pairs, SimilarPairs, edited_pairs, jaccard
-from report import say, table
+
+from benchmarks.common.report import say, table
+from benchmarks.dedup.corpus import Mix
+from benchmarks.dedup.truth import Pairs, SimilarPairs, edited_pairs, jaccard
 
 #: Pairs are looked for from this exact Jaccard similarity on.
 LEAST_JACCARD = 0.2

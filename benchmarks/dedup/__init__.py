@@ -1,0 +1,1 @@
+"""Deduplication: speed, memory and quality beside its peers."""

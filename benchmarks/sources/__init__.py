@@ -1,0 +1,1 @@
+"""Readers and cleaning: damaged and hostile input."""

@@ -1,0 +1,1 @@
+"""The tokenizer: training and encoding beside its peers."""
