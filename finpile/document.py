@@ -76,6 +76,15 @@ def text_digest(text: bytes | memoryview) -> bytes:
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
+def digest_bits(digests: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.uint64]:
+    """The first 64 bits of 16-byte digests, as numbers whose order is the digests' order."""
+    chunk = digests.combine_chunks() if isinstance(digests, pa.ChunkedArray) else digests
+    if len(chunk) == 0:
+        return np.empty(0, dtype=np.uint64)
+    data = np.frombuffer(chunk.buffers()[1], dtype=">u8").reshape(-1, 2)
+    return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RawDocument:
     """What a reader makes of one record: text as found, and all that the format says about it."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from finpile import stage_record, storage
 from finpile.dedup import exact
+from finpile.document import digest_bits
 from finpile.errors import RunError
 from finpile.layout import (
     Layout,
@@ -28,7 +29,6 @@ from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
     by_range,
-    digest_bits,
     split_by_partition,
 )
 from finpile_pipelines.exchange.tasks import Gather, Tasks

@@ -12,6 +12,7 @@ Source: Kiveris et al. 2014, Connected Components in MapReduce and Beyond.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,8 @@ NEIGHBOUR_SCHEMA = pa.schema(
     [pa.field("node", pa.int64(), nullable=False), pa.field("neighbour", pa.int64(), nullable=False)]
 )
 
+_NUMBER_MASK = (1 << 63) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Stars:
@@ -55,6 +58,13 @@ class Stars:
     """`NEIGHBOUR_SCHEMA`, the node being the larger end. An edge may stand there twice, and in other parts too."""
     num_changed: int
     """Edges that the step moved; 0 in all parts of both steps means that every component is a star."""
+
+
+def document_numbers(scope: str, digests: pa.FixedSizeBinaryArray) -> pa.Int64Array:
+    """63 bits for each document, drawn from its scope and the digest of its text: the same however a corpus is cut."""
+    prefix = scope.encode() + b"\0"
+    hashes = (hashlib.blake2b(prefix + digest, digest_size=8).digest() for digest in digests.to_pylist())
+    return pa.array([int.from_bytes(value, "big") & _NUMBER_MASK for value in hashes], pa.int64())
 
 
 def candidate_pairs(rows: pa.Table) -> pa.Table:

@@ -14,7 +14,7 @@ from finpile.dedup._hash_kernels import (
     U8,
     U64,
 )
-from finpile.document import text_arrays
+from finpile.document import digest_bits, text_arrays
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,11 +63,23 @@ class Shard:
         return dense_rank(self.order_high, self.order_low)
 
 
-def order_keys(priority: int, timestamps: I64, missing: npt.NDArray[np.bool_], digests: U64) -> tuple[U64, U64]:
+def shard_of(number: int, documents: pa.Table) -> Shard:
+    """The documents of a table with `id`, `timestamp`, `digest` (of the original text), `priority` and `row`."""
+    times = documents["timestamp"].combine_chunks()
+    seconds = times.cast(pa.int64()).fill_null(0).to_numpy()
+    priorities = documents["priority"].to_numpy()
+    high, low = order_keys(priorities, seconds, np.asarray(times.is_null()), digest_bits(documents["digest"]))
+    rows, ids = documents["row"].to_numpy(), documents["id"].combine_chunks()
+    return Shard(number=number, rows=rows, ids=ids, order_high=high, order_low=low)
+
+
+def order_keys(
+    priority: int | npt.NDArray[np.int32], timestamps: I64, missing: npt.NDArray[np.bool_], digests: U64
+) -> tuple[U64, U64]:
     """The order of preference as two numbers: source priority, then time (seconds; none is last), then digest."""
     clipped = np.clip(timestamps, -(1 << 46), (1 << 46) - 1) + (1 << 46)
     moment = np.where(missing, (1 << 48) - 1, clipped).astype(np.uint64)
-    return moment | np.uint64(priority << 48), digests
+    return moment | np.asarray(priority).astype(np.uint64) << np.uint64(48), digests
 
 
 def dense_rank(high: U64, low: U64) -> I64:

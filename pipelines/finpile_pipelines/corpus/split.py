@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from finpile import stage_record, storage
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
+from finpile.dedup.substring.spans import cut_rows
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
-from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, text_arrays, text_views
+from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_arrays, text_views
 from finpile.layout import (
     Layout,
     document_part,
@@ -27,7 +28,6 @@ from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
 from finpile.split import HELDOUT, assign_split
 from finpile_pipelines.dedup import substring
 from finpile_pipelines.dedup.duplicate_chains import read_copies
-from finpile_pipelines.dedup.remaining import cut_rows
 from finpile_pipelines.dedup.removals import (
     read_removals,
     read_spans,
@@ -36,7 +36,6 @@ from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
     by_range,
-    digest_bits,
     split_by_partition,
 )
 from finpile_pipelines.exchange.tasks import Gather, Tasks

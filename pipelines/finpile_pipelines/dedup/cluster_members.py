@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 
 from finpile import storage
 from finpile.dedup.near import clusters
+from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
 from finpile_pipelines.dedup.connected_components import (
     by_number,
     read_partition,
@@ -32,8 +32,6 @@ from finpile_pipelines.shard_refs import FEW_SHARDS
 #: A document's number, and where it stands.
 PLACE_SCHEMA = pa.schema([("number", pa.int64()), ("shard", pa.int32()), ("row", pa.int32())])
 MEMBER_SCHEMA = pa.schema([("row", pa.int32()), ("group", pa.int64())])
-NAMED_PAIR_SCHEMA = clusters.PAIR_SCHEMA.append(pa.field("group", pa.int64(), nullable=False))
-_PAIR_ORDER = [(name, "ascending") for name in ("group", "a", "b")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +61,16 @@ class ClusterMembers:
 
     def pairs(self, number: int) -> pa.Table:
         """The pairs of a range of groups, group after group."""
-        return read_partition(self._at("named_pairs"), number, NAMED_PAIR_SCHEMA)
+        return read_partition(self._at("named_pairs"), number, GROUPED_PAIR_SCHEMA)
 
     def _run_here(self) -> None:
         groups = pa.concat_tables(self._groups(number) for number in range(self.num_ranges))
         for shard in self.shard_indices:
-            grouped = _with_group(self._places(shard), "number", groups)
+            grouped = with_group(self._places(shard), "number", groups)
             if grouped.num_rows:
                 self._write_members((shard, grouped))
         pairs = pa.concat_tables(self._pairs(number) for number in range(self.num_ranges))
-        for part in self._by_group(_with_group(pairs, "a", groups)).items():
+        for part in self._by_group(with_group(pairs, "a", groups)).items():
             self._write_pairs(part)
 
     def _run_in_pipeline(self, engine: Engine, stage: str) -> None:
@@ -100,12 +98,12 @@ class ClusterMembers:
         return PartitionedTables(f"{shard:06d}", split_by_partition(rows, ranges))
 
     def _send_members(self, received: tuple[int, pa.Table]) -> PartitionedTables:
-        grouped = _with_group(received[1], "number", self._groups(received[0]))
+        grouped = with_group(received[1], "number", self._groups(received[0]))
         return PartitionedTables(f"{received[0]:06d}", split_by_partition(grouped, grouped["shard"].to_numpy()))
 
     def _send_pairs(self, number: int) -> PartitionedTables:
         return PartitionedTables(
-            f"{number:06d}", self._by_group(_with_group(self._pairs(number), "a", self._groups(number)))
+            f"{number:06d}", self._by_group(with_group(self._pairs(number), "a", self._groups(number)))
         )
 
     def _by_group(self, pairs: pa.Table) -> dict[int, pa.Table]:
@@ -117,7 +115,7 @@ class ClusterMembers:
         return {"shard": received[0], "members": rows.num_rows}
 
     def _write_pairs(self, received: tuple[int, pa.Table]) -> dict[str, Any]:
-        write_partition(self._at("named_pairs"), received[0], received[1].sort_by(_PAIR_ORDER))
+        write_partition(self._at("named_pairs"), received[0], received[1].sort_by(PAIR_ORDER))
         return {"range": received[0], "pairs": received[1].num_rows}
 
     def _places(self, shard: int) -> pa.Table:
@@ -131,14 +129,3 @@ class ClusterMembers:
 
     def _at(self, name: str) -> str:
         return storage.join(self.folder, name)
-
-
-def _with_group(rows: pa.Table, column: str, groups: pa.Table) -> pa.Table:
-    """The rows whose number in `column` is in `groups` (`GROUP_SCHEMA`, ascending), with one more column, `group`."""
-    numbers, known = rows[column].to_numpy(), groups["doc"].to_numpy()
-    if len(known) == 0:
-        return rows.slice(0, 0).append_column(NAMED_PAIR_SCHEMA.field("group"), pa.array([], pa.int64()))
-    at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-    found = known[at] == numbers
-    group = pa.array(groups["group"].to_numpy()[at[found]], pa.int64())
-    return rows.filter(pa.array(found)).append_column(NAMED_PAIR_SCHEMA.field("group"), group)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
+from finpile.document import digest_bits
 from finpile_pipelines.dedup.remaining import scope_of
 from finpile_pipelines.dedup.removals import (
     WriteRemovals,
@@ -22,7 +23,6 @@ from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
     by_range,
-    digest_bits,
     num_partitions,
     split_by_partition,
 )

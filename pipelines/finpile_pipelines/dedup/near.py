@@ -21,11 +21,11 @@ from finpile import storage
 from finpile.config import CorpusConfig, NearConfig
 from finpile.dedup.near import (
     clusters,
+    groups,
     minhash,
     verify,
 )
 from finpile.dedup.near.numbers import part_by_numbers
-from finpile.document import text_views
 from finpile_pipelines.dedup.cluster_members import (
     PLACE_SCHEMA,
     ClusterMembers,
@@ -60,7 +60,6 @@ _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
 _PIECES, _PIECE_ROWS = 32, 64
 #: Of the stage's work: keys and pairs, connected groups, their members, comparing texts.
 _WORKS = (0.6, 0.05, 0.05, 0.3)
-_LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
 
 
 def run_near(
@@ -106,13 +105,12 @@ class Comparison:
         return clusters.candidate_pairs(rows)
 
     def resolve(self, members: pa.Table, pairs: np.ndarray[Any, Any], near: NearConfig) -> verify.Resolution:
-        """Decides on a group of documents in order of preference; `pairs` are rows of `members`."""
-        return verify.resolve_group([bytes(view) for view in text_views(members)], pairs, near)
+        """Decides a group of documents in order of preference; `pairs` are rows of `members`."""
+        return groups.resolve(members, pairs, near)
 
     def describe(self, resolved: verify.NearDuplicate) -> dict[str, str]:
         """The reason and the detail of the ledger's row."""
-        detail = f"jaccard {resolved.jaccard:.3f}, edit similarity {resolved.edit_similarity:.3f}"
-        return {"reason": verify.REASON, "detail": detail}
+        return groups.describe(resolved)
 
 
 class NearStage:
@@ -186,7 +184,8 @@ class NearStage:
             return PartitionedTables(f"{ref.index:06d}", parts)
 
         def resolve(received: tuple[int, pa.Table]) -> tuple[pa.Table, dict[str, Any]]:
-            decisions, counts = _resolve_partition(received[1], members.pairs(received[0]), near, comparison)
+            pairs = members.pairs(received[0])
+            decisions, counts = groups.resolve_groups(received[1], pairs, near, comparison.resolve, comparison.describe)
             return removal_table(decisions, comparison.stage), {"partition": received[0], **counts}
 
         def construct(pipeline: beam.Pipeline) -> None:
@@ -257,73 +256,3 @@ def _grouped_rows(comparison: Comparison, ref: ShardRef, members: pa.Table) -> p
         found = rows[at] == mine
         tables.append(table.filter(pa.array(found)).append_column("group", pa.array(groups[at[found]])))
     return pa.concat_tables(tables)
-
-
-def _resolve_partition(
-    table: pa.Table, pairs: pa.Table, near: NearConfig, comparison: Comparison
-) -> tuple[pa.Table, dict[str, int]]:
-    """Decisions on all groups of one partition, whose `pairs` ascend by group; and how many pairs were compared."""
-    preferred = [("group", "ascending"), ("priority", "ascending"), ("timestamp", "ascending")]
-    rows = table.sort_by([*preferred, ("digest", "ascending"), ("id", "ascending")])
-    edge_bounds = dict(_named_bounds(pairs["group"].to_numpy()))
-    numbers = rows["number"].to_numpy()
-    ends = np.stack([pairs["a"].to_numpy(), pairs["b"].to_numpy()], axis=1)
-    large = pairs["large"].to_numpy()
-    found: list[dict[str, Any]] = []
-    counts = {"compared_pairs": 0, "verified_pairs": 0}
-    for group, (start, end) in _named_bounds(rows["group"].to_numpy()):
-        low, high = edge_bounds[group]
-        local = _places(numbers[start:end], ends[low:high])
-        members = rows.slice(start, end - start)
-        resolved = comparison.resolve(members, local, near)
-        sparse = set(local[large[low:high]].ravel().tolist())
-        found += [_decision(members, row, comparison.describe(row), row.removed in sparse) for row in resolved.removed]
-        counts["compared_pairs"] += resolved.num_compared
-        counts["verified_pairs"] += resolved.num_verified
-    return pa.Table.from_pylist(found, schema=_FOUND_SCHEMA), counts
-
-
-def _places(numbers: np.ndarray[Any, Any], named: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Where in `numbers` each of the `named` stands."""
-    order = np.argsort(numbers, kind="stable")
-    return order[np.searchsorted(numbers[order], named)]
-
-
-_FOUND_SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("shard", pa.int32()),
-        ("row", pa.int32()),
-        ("reason", pa.string()),
-        ("detail", pa.string()),
-        ("duplicate_of", pa.string()),
-        ("duplicate_offset", pa.int64()),
-        ("kept_shard", pa.int32()),
-        ("kept_row", pa.int32()),
-    ]
-)
-
-
-def _decision(
-    members: pa.Table, resolved: verify.NearDuplicate, described: dict[str, str], is_large: bool
-) -> dict[str, Any]:
-    gone, stays = (
-        members.select(["id", "shard", "row"]).slice(index, 1).to_pylist()[0]
-        for index in (resolved.removed, resolved.kept)
-    )
-    return {
-        **gone,
-        "reason": described["reason"],
-        "detail": described["detail"] + (_LARGE if is_large else ""),
-        "duplicate_of": stays["id"],
-        "duplicate_offset": None,
-        "kept_shard": stays["shard"],
-        "kept_row": stays["row"],
-    }
-
-
-def _named_bounds(sorted_values: np.ndarray[Any, Any]) -> Iterator[tuple[int, tuple[int, int]]]:
-    names, starts = np.unique(sorted_values, return_index=True)
-    ends = np.append(starts[1:], len(sorted_values))
-    for name, start, end in zip(names.tolist(), starts.tolist(), ends.tolist(), strict=True):
-        yield name, (start, end)

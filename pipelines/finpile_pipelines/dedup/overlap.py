@@ -19,7 +19,7 @@ from finpile import storage
 from finpile.config import CorpusConfig, HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig
 from finpile.dedup.near import verify
 from finpile.dedup.substring import repeats
-from finpile.dedup.substring.texts import Texts
+from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.document import text_views
 from finpile.split import HELDOUT, assign_split
 from finpile_pipelines.dedup.near import (
@@ -37,7 +37,6 @@ from finpile_pipelines.dedup.request_reply import (
     read_answer,
     request_reply,
 )
-from finpile_pipelines.dedup.substring import shard_of
 from finpile_pipelines.exchange.partition import PartitionedTables
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
@@ -111,7 +110,7 @@ class _Windows:
     def _send_contexts(self, ref: ShardRef) -> PartitionedTables:
         shared, tables = self._shared(ref), [_CONTEXT_SCHEMA.empty_table()]
         for is_heldout, table in self._sides(ref):
-            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref, table)
+            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref.index, table)
             rows = repeats.contexts(texts, shard, shared, self._setting(), _SCOPE)
             tables.append(_with_side(rows, is_heldout))
         return by_hash(ref, pa.concat_tables(tables), len(self.refs))
@@ -127,7 +126,7 @@ class _Windows:
         decisions: list[dict[str, Any]] = []
         if matches.num_rows:
             table = next(table for is_heldout, table in self._sides(ref) if is_heldout)
-            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref, table)
+            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref.index, table)
             covered = repeats.cover(texts, shard, self._shared(ref), matches, self._setting(), _SCOPE)
             kept = matches.group_by("kept_id").aggregate([("kept_shard", "min"), ("kept_row", "min")])
             decisions = list(_decisions(ref, table, covered.spans, kept))

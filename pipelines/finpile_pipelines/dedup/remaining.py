@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,9 +10,9 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
-from finpile.ledger import cut_spans
+from finpile.dedup.near import clusters
+from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile_pipelines.dedup.removals import (
-    SPAN_SCHEMA,
     read_removals,
     read_spans,
 )
@@ -21,8 +20,6 @@ from finpile_pipelines.shard_refs import (
     ShardRef,
     shard_url,
 )
-
-_NUMBER_MASK = (1 << 63) - 1
 
 
 def scope_of(config: CorpusConfig, dataset: str) -> str:
@@ -60,7 +57,7 @@ class RemainingDocuments:
                 "digest": digests,
                 "row": pa.array(rows),
                 "shard": pa.array(np.full(table.num_rows, ref.index, np.int32)),
-                "number": pa.array([_number(scope, digest) for digest in digests.to_pylist()], pa.int64()),
+                "number": clusters.document_numbers(scope, digests),
                 "priority": pa.array(np.full(table.num_rows, ref.entry, np.int32)),
             }
             for name, column in columns.items():
@@ -73,17 +70,3 @@ class RemainingDocuments:
     def spans(self, ref: ShardRef) -> pa.Table:
         """The spans cut from the shard's documents so far."""
         return pa.concat_tables([SPAN_SCHEMA.empty_table(), *(read_spans(folder, ref.index) for folder in self._found)])
-
-
-def cut_rows(texts: pa.LargeStringArray, spans: pa.Table, first: int = 0) -> pa.LargeStringArray:
-    """The texts of rows `first`, `first + 1`, ... of a shard without the spans of `SPAN_SCHEMA` that are theirs."""
-    rows, starts, ends = (spans[name].to_numpy().astype(np.int64) for name in ("row", "start", "end"))
-    mine = (rows >= first) & (rows < first + len(texts))
-    return cut_spans(texts, rows[mine] - first, starts[mine], ends[mine])
-
-
-def _number(scope: str, digest: bytes) -> int:
-    """63 bits that stand for a text within its scope."""
-    return (
-        int.from_bytes(hashlib.blake2b(scope.encode() + b"\0" + digest, digest_size=8).digest(), "big") & _NUMBER_MASK
-    )

@@ -10,6 +10,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from finpile import storage
+from finpile.dedup.substring.spans import SPAN_SCHEMA
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
@@ -30,19 +31,6 @@ REMOVAL_SCHEMA = pa.schema(
         pa.field("duplicate_offset", pa.int64()),
         pa.field("kept_shard", pa.int32()),
         pa.field("kept_row", pa.int32()),
-    ]
-)
-#: Bytes `start` to `end` of the clean text of `row` that go, as they stand at `duplicate_offset` of the clean text of
-#: `duplicate_of`. The spans of one row ascend and do not meet within.
-SPAN_SCHEMA = pa.schema(
-    [
-        pa.field("row", pa.int32()),
-        pa.field("start", pa.int64()),
-        pa.field("end", pa.int64()),
-        pa.field("reason", pa.string()),
-        pa.field("detail", pa.string()),
-        pa.field("duplicate_of", pa.string()),
-        pa.field("duplicate_offset", pa.int64()),
     ]
 )
 

@@ -10,26 +10,21 @@ Every step reads the shard again and keeps nothing of it. A round's spans are al
 the clean text; the next round reads the shards through them.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig, SubstringConfig, to_dict
 from finpile.dedup.substring import repeats
+from finpile.dedup.substring.spans import join_spans, short_documents
 from finpile.dedup.substring.texts import (
-    Shard,
     Texts,
-    order_keys,
+    shard_of,
 )
-from finpile.document import text_views
-from finpile.ledger import cut_spans
 from finpile_pipelines.dedup.alphabet import (
     Alphabet,
     open_alphabet,
@@ -38,7 +33,6 @@ from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.dedup.removals import (
     NOT_CONFIGURED,
     REMOVAL_SCHEMA,
-    SPAN_SCHEMA,
     read_removals,
     removals_url,
     spans_url,
@@ -50,7 +44,7 @@ from finpile_pipelines.dedup.request_reply import (
     request_reply,
 )
 from finpile_pipelines.dedup.residue import remove_equal_remains
-from finpile_pipelines.exchange.partition import PartitionedTables, digest_bits
+from finpile_pipelines.exchange.partition import PartitionedTables
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
@@ -197,7 +191,7 @@ class _Round:
 
         def send(ref: ShardRef) -> PartitionedTables:
             table = self._read(ref)
-            texts, shard, shared = self._symbols(table), shard_of(ref, table), self._shared(ref, known)
+            texts, shard, shared = self._symbols(table), shard_of(ref.index, table), self._shared(ref, known)
             rows = repeats.contexts(texts, shard, shared, self.config, self.reader.scope(ref), known[-1])
             return self._by_hash(ref, rows)
 
@@ -212,7 +206,7 @@ class _Round:
 
         def cut(ref: ShardRef) -> dict[str, int]:
             table = self._read(ref)
-            texts, shard, shared = self._symbols(table), shard_of(ref, table), self._shared(ref, known)
+            texts, shard, shared = self._symbols(table), shard_of(ref.index, table), self._shared(ref, known)
             matches = read_answer(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
             scope = self.reader.scope(ref)
             covered = repeats.cover(texts, shard, shared, matches, self.config, scope, known[-1])
@@ -238,17 +232,17 @@ class _Round:
     def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
         """The round's spans and decisions joined to those before; returns what the round took."""
         earlier = self.reader.spans(ref)
-        joined = _joined(earlier, new, self.number)
+        joined = join_spans(earlier, new, self.number)
         if joined.num_rows:
             storage.write_parquet(spans_url(self.folder, ref.index), joined)
-        gone = list(_gone(ref, table, new, self.config.min_chars))
+        short = short_documents(table, new, self.config.min_chars)
         decisions = [read_removals(self.before, ref.index)] if self.before else []
-        decisions.append(pa.Table.from_pylist(gone, schema=REMOVAL_SCHEMA))
+        decisions.append(_removals(ref, short))
         if any(table.num_rows for table in decisions):
             storage.write_parquet(removals_url(self.folder, ref.index), pa.concat_tables(decisions))
         sizes = new["end"].to_numpy() - new["start"].to_numpy()
-        emptied = sum(row["reason"] == repeats.NOTHING_LEFT for row in gone)
-        return {"emptied": emptied, "too_short": len(gone) - emptied, "cut_bytes": int(sizes.sum())}
+        emptied = short["reason"].to_pylist().count(repeats.NOTHING_LEFT)
+        return {"emptied": emptied, "too_short": short.num_rows - emptied, "cut_bytes": int(sizes.sum())}
 
     def _read(self, ref: ShardRef) -> pa.Table:
         return pa.concat_tables(self.reader.read(ref)).combine_chunks()
@@ -266,85 +260,7 @@ def _names(size: int) -> tuple[str, str]:
     return ("minimizers", "shared") if size == repeats.WHOLE else (f"pieces{size}", f"shared{size}")
 
 
-def shard_of(ref: ShardRef, table: pa.Table) -> Shard:
-    """What is known of the documents of a table of `Survivors`, beside their texts."""
-    times = table["timestamp"].combine_chunks()
-    seconds = times.cast(pa.int64()).fill_null(0).to_numpy()
-    high, low = order_keys(ref.entry, seconds, np.asarray(times.is_null()), digest_bits(table["digest"]))
-    rows, ids = table["row"].to_numpy(), table["id"].combine_chunks()
-    return Shard(number=ref.index, rows=rows, ids=ids, order_high=high, order_low=low)
-
-
-def _joined(earlier: pa.Table, new: pa.Table, number: int) -> pa.Table:
-    """Spans of `SPAN_SCHEMA` with those of a round added: these count bytes of what the earlier ones left.
-
-    A copy's place is told in the first round only: later it counts bytes that are no longer those of the clean text.
-    """
-    found = list(_in_clean_text(earlier, new, number))
-    joined = pa.concat_tables([earlier, pa.Table.from_pylist(found, schema=SPAN_SCHEMA)])
-    return joined.sort_by([("row", "ascending"), ("start", "ascending")])
-
-
-def _in_clean_text(earlier: pa.Table, new: pa.Table, number: int) -> Iterator[dict[str, Any]]:
-    cuts: dict[int, list[tuple[int, int, int]]] = {}
-    for row, start, end in zip(*(earlier[name].to_pylist() for name in ("row", "start", "end")), strict=True):
-        mine = cuts.setdefault(row, [])
-        mine.append((start - _taken(mine), start, end))
-    for span in new.to_pylist():
-        for start, end in _through(cuts.get(span["row"], []), span["start"], span["end"]):
-            yield {
-                "row": span["row"],
-                "start": start,
-                "end": end,
-                "reason": repeats.REASON,
-                "detail": f"round {number}",
-                "duplicate_of": span["kept_id"],
-                "duplicate_offset": span["kept_offset"] if number == 1 else None,
-            }
-
-
-def _taken(cuts: Sequence[tuple[int, int, int]]) -> int:
-    """Bytes of the cuts, each given as (where its sides meet, start, end)."""
-    return cuts[-1][2] - cuts[-1][0] if cuts else 0
-
-
-def _through(cuts: Sequence[tuple[int, int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Bytes `start` to `end` of a text without the ascending `cuts`, as bytes of the text with them.
-
-    >>> list(_through([(2, 2, 5)], 1, 4))
-    [(1, 2), (5, 7)]
-    """
-    first = bisect_right(cuts, start, key=itemgetter(0))
-    taken = _taken(cuts[max(first - 1, 0) : first])
-    for index in range(first, len(cuts)):
-        meet, cut_start, cut_end = cuts[index]
-        if meet >= end:
-            break
-        if meet > start:
-            yield start + taken, cut_start
-            start = meet
-        taken = cut_end - meet
-    yield start + taken, end + taken
-
-
-def _gone(ref: ShardRef, table: pa.Table, spans: pa.Table, min_chars: int) -> Iterator[dict[str, Any]]:
-    """Decisions on documents of which the spans leave nothing but white space, or fewer characters than `min_chars`."""
-    rows = np.searchsorted(table["row"].to_numpy(), spans["row"].to_numpy())
-    touched, local = np.unique(rows, return_inverse=True)
-    part = table.take(pa.array(touched)).combine_chunks()
-    if part.num_rows == 0:
-        return
-    left = cut_spans(part["text"].chunk(0), local, spans["start"].to_numpy(), spans["end"].to_numpy())
-    names = zip(part["row"].to_pylist(), part["id"].to_pylist(), strict=True)
-    for (row, identifier), view in zip(names, text_views(pa.table({"text": left})), strict=True):
-        size = len(str(view, "utf-8").strip())
-        if size < max(1, min_chars):
-            detail = f"{size} characters of {min_chars} are left" if size else "all of its text stands elsewhere"
-            yield {
-                "shard": ref.index,
-                "row": row,
-                "id": identifier,
-                "stage": STAGE,
-                "reason": repeats.TOO_SHORT if size else repeats.NOTHING_LEFT,
-                "detail": detail,
-            }
+def _removals(ref: ShardRef, short: pa.Table) -> pa.Table:
+    """`REMOVAL_SCHEMA` of a shard's documents that cuts leave too short."""
+    rows = [{**row, "shard": ref.index, "stage": STAGE} for row in short.to_pylist()]
+    return pa.Table.from_pylist(rows, schema=REMOVAL_SCHEMA)

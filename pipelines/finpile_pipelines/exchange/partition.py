@@ -90,15 +90,6 @@ def num_partitions(num_shards: int) -> int:
     return max(_MIN_PARTITIONS, min(_MAX_PARTITIONS, num_shards))
 
 
-def digest_bits(digests: pa.ChunkedArray | pa.Array) -> np.ndarray[Any, Any]:
-    """The first 64 bits of 16-byte digests, as numbers whose order is the digests' order."""
-    chunk = digests.combine_chunks() if isinstance(digests, pa.ChunkedArray) else digests
-    if len(chunk) == 0:
-        return np.empty(0, dtype=np.uint64)
-    data = np.frombuffer(chunk.buffers()[1], dtype=">u8").reshape(-1, 2)
-    return data[chunk.offset : chunk.offset + len(chunk), 0].astype(np.uint64)
-
-
 class ExchangeByPartition(beam.PTransform):
     """`Parcels` in; `(partition, table)` out, a table's rows ordered by origin, then as they were sent.
 

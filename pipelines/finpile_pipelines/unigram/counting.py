@@ -15,11 +15,11 @@ from finpile_tokenizer import PretokenCounts, count_pretokens
 
 from finpile import storage
 from finpile.dedup import exact
+from finpile.document import digest_bits
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
     by_range,
-    digest_bits,
     split_by_partition,
 )
 from finpile_pipelines.exchange.tasks import Tasks

@@ -1,0 +1,115 @@
+"""Decides groups of candidates, given as tables: which documents are removed, and which copy is kept for each.
+
+A table of documents has `id`, `timestamp`, `text`, `digest` (of the text), `priority`, `number`, `group`, `shard` and
+`row`. Within a group, documents are preferred by priority, then the earliest timestamp, then digest, then id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from finpile.config import NearConfig
+from finpile.dedup._hash_kernels import I64
+from finpile.dedup.exact import REMOVAL_SCHEMA
+from finpile.dedup.near import clusters, verify
+from finpile.document import text_views
+
+#: The pairs of a group: `PAIR_SCHEMA` and the group's name.
+GROUPED_PAIR_SCHEMA = clusters.PAIR_SCHEMA.append(pa.field("group", pa.int64(), nullable=False))
+#: The order of `GROUPED_PAIR_SCHEMA` that `resolve_groups` expects.
+PAIR_ORDER = [(name, "ascending") for name in ("group", "a", "b")]
+
+_PREFERRED = [(name, "ascending") for name in ("group", "priority", "timestamp", "digest", "id")]
+_LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
+
+#: Decides one group: its documents in order of preference, and the candidate pairs as rows of that table.
+Resolve = Callable[[pa.Table, I64, NearConfig], verify.Resolution]
+#: The `reason` and `detail` of a removal.
+Describe = Callable[[verify.NearDuplicate], dict[str, str]]
+
+
+def with_group(rows: pa.Table, column: str, groups: pa.Table) -> pa.Table:
+    """The rows whose number in `column` is in `groups` (`GROUP_SCHEMA`, ascending), with a column `group` appended."""
+    numbers, grouped = rows[column].to_numpy(), groups["doc"].to_numpy()
+    if len(grouped) == 0:
+        return rows.slice(0, 0).append_column(GROUPED_PAIR_SCHEMA.field("group"), pa.array([], pa.int64()))
+    at = np.minimum(np.searchsorted(grouped, numbers), len(grouped) - 1)
+    found = grouped[at] == numbers
+    names = pa.array(groups["group"].to_numpy()[at[found]], pa.int64())
+    return rows.filter(pa.array(found)).append_column(GROUPED_PAIR_SCHEMA.field("group"), names)
+
+
+def resolve(members: pa.Table, pairs: I64, near: NearConfig) -> verify.Resolution:
+    """Decides a group: `finpile.dedup.resolve_group` over a table."""
+    return verify.resolve_group([bytes(view) for view in text_views(members)], pairs, near)
+
+
+def describe(duplicate: verify.NearDuplicate) -> dict[str, str]:
+    """The reason and the detail of the ledger's row."""
+    detail = f"jaccard {duplicate.jaccard:.3f}, edit similarity {duplicate.edit_similarity:.3f}"
+    return {"reason": verify.REASON, "detail": detail}
+
+
+def resolve_groups(
+    documents: pa.Table,
+    pairs: pa.Table,
+    near: NearConfig,
+    resolve: Resolve = resolve,
+    describe: Describe = describe,
+) -> tuple[pa.Table, dict[str, int]]:
+    """Decides all groups of `documents`; returns `REMOVAL_SCHEMA` and the counts of compared and verified pairs.
+
+    `pairs` (`GROUPED_PAIR_SCHEMA`, ordered by `PAIR_ORDER`) has all pairs of these groups.
+    """
+    rows = documents.sort_by(_PREFERRED)
+    pair_bounds = dict(_bounds_by_name(pairs["group"].to_numpy()))
+    numbers = rows["number"].to_numpy()
+    ends = np.stack([pairs["a"].to_numpy(), pairs["b"].to_numpy()], axis=1)
+    large = pairs["large"].to_numpy()
+    found: list[dict[str, Any]] = []
+    counts = {"compared_pairs": 0, "verified_pairs": 0}
+    for group, (start, end) in _bounds_by_name(rows["group"].to_numpy()):
+        low, high = pair_bounds[group]
+        local = _positions(numbers[start:end], ends[low:high])
+        members = rows.slice(start, end - start)
+        resolved = resolve(members, local, near)
+        sparse = set(local[large[low:high]].ravel().tolist())
+        found += [_removal(members, one, describe(one), one.removed in sparse) for one in resolved.removed]
+        counts["compared_pairs"] += resolved.num_compared
+        counts["verified_pairs"] += resolved.num_verified
+    return pa.Table.from_pylist(found, schema=REMOVAL_SCHEMA), counts
+
+
+def _removal(
+    members: pa.Table, resolved: verify.NearDuplicate, described: dict[str, str], is_large: bool
+) -> dict[str, Any]:
+    removed, kept = (
+        members.select(["id", "shard", "row"]).slice(index, 1).to_pylist()[0]
+        for index in (resolved.removed, resolved.kept)
+    )
+    return {
+        **removed,
+        "reason": described["reason"],
+        "detail": described["detail"] + (_LARGE if is_large else ""),
+        "duplicate_of": kept["id"],
+        "duplicate_offset": None,
+        "kept_shard": kept["shard"],
+        "kept_row": kept["row"],
+    }
+
+
+def _positions(numbers: I64, named: I64) -> I64:
+    """The position in `numbers` of each of the `named`."""
+    order = np.argsort(numbers, kind="stable")
+    return np.asarray(order[np.searchsorted(numbers[order], named)])
+
+
+def _bounds_by_name(sorted_values: I64) -> Iterator[tuple[int, tuple[int, int]]]:
+    names, starts = np.unique(sorted_values, return_index=True)
+    ends = np.append(starts[1:], len(sorted_values))
+    for name, start, end in zip(names.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        yield name, (start, end)
