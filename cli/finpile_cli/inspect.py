@@ -29,27 +29,27 @@ _MOST_DAMAGES = 3
 @click.argument("out", type=PathOrUrl())
 @json_option
 def verify_command(out: str, as_json: bool) -> None:
-    """Check the laws of a build: nothing lost, nothing altered, every removal accounted for.
+    """Check a build: nothing lost, nothing altered, every removal accounted for.
 
-    Reads everything again. Exits 1 where a law is broken.
+    Re-reads all output and checks that kept text plus ledger reconstructs the input. Exits 1 if a check fails.
     """
     from finpile.verify import verify
 
     console = Console(as_json)
     with console.progress("reading", unit="B") as advance:
         checks = verify(out, advance)
-    for law in checks:
+    for check in checks:
         console.line(
-            f"{'holds ' if law.holds else 'BROKEN'}  {law.name}: {law.detail}", style=None if law.holds else "red"
+            f"{'ok    ' if check.ok else 'FAILED'}  {check.name}: {check.detail}", style=None if check.ok else "red"
         )
-    broken = sum(not law.holds for law in checks)
+    failed = sum(not check.ok for check in checks)
     console.line(
-        f"{out}: all {len(checks)} laws hold" if not broken else f"{out}: {broken} of {len(checks)} laws are broken"
+        f"{out}: all {len(checks)} checks ok" if not failed else f"{out}: {failed} of {len(checks)} checks failed"
     )
     console.result(
-        {"out": out, "laws": [{"name": law.name, "holds": law.holds, "detail": law.detail} for law in checks]}
+        {"out": out, "checks": [{"name": check.name, "ok": check.ok, "detail": check.detail} for check in checks]}
     )
-    if broken:
+    if failed:
         sys.exit(1)
 
 

@@ -20,7 +20,7 @@ _COMMANDS = {
     "check": ("finpile_cli.check", "check_command", "Validate a corpus file, find every input, read first records."),
     "dedup": ("finpile_cli.dedup", "dedup_command", "Remove duplicates from Parquet or JSON Lines, nothing else."),
     "report": ("finpile_cli.inspect", "report_command", "Write Tables 1 to 3 of a build again."),
-    "verify": ("finpile_cli.inspect", "verify_command", "Check the laws of a build: nothing lost, nothing altered."),
+    "verify": ("finpile_cli.inspect", "verify_command", "Check a build: nothing lost, nothing altered."),
     "show": ("finpile_cli.inspect", "show_command", "Tell a document's story: origin, text, what was cut and why."),
     "tokenizer": ("finpile_cli.tokenizer", "tokenizer_group", "Train, compare and use tokenizers."),
     "train": ("finpile_cli.train", "train_command", "Train the reference language model on token shards."),

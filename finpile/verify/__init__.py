@@ -1,8 +1,8 @@
-"""`finpile verify`: the laws of a finished build, checked on the files on disk.
+"""`finpile verify`: re-reads all output of a build and checks that kept text plus ledger reconstructs the input.
 
-Nothing here trusts the run that wrote the tree: files are read and hashed again, and what can be computed from other
-files is computed and compared. Each module holds one group of laws as a function `laws(tree, manifest, advance)`; a new
-group is a new module and its entry in `GROUPS`.
+The checks do not rely on the run that wrote the output: files are read and hashed again, and values that follow from
+other files are computed and compared. Each module holds one group of checks as a function
+`checks(layout, manifest, advance)`. A new group is a new module and its entry in `GROUPS`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,13 @@ from finpile.verify import (
     tokenizer,
     tokens,
 )
-from finpile.verify.check import (
-    Advance,
-    Check,
-)
+from finpile.verify.check import Advance, Check
 
 _Group = Callable[[Layout, Mapping[str, Any], Advance], list[Check]]
 
-__all__ = ["GROUPS", "Law", "verify"]
+__all__ = ["GROUPS", "Check", "verify"]
 
-#: The groups of laws after that of the files, in the order of their report.
+#: The groups of checks after that of the files, in the order in which they are reported.
 GROUPS: tuple[_Group, ...] = (
     record.checks,
     inputs.checks,
@@ -49,25 +46,27 @@ GROUPS: tuple[_Group, ...] = (
     tokens.checks,
     reports.checks,
 )
-#: What reading files raises that a build did not write.
+#: Errors that reading a damaged file can raise.
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException, FinpileError, TokenizerError)
 
 
 def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iterable[_Group] = GROUPS) -> list[Check]:
-    """Checks the laws of files of the tree `out`, then those of the `groups`; `advance` receives the bytes read.
+    """Runs the checks of files on the build in `out`, then those of the `groups`; `advance` receives the bytes read.
 
-    Raises: InputError where `out` holds no finished build.
+    The `groups` are skipped if a file is missing or altered.
+
+    Raises: InputError if `out` holds no finished build.
     """
     layout = Layout(out)
     manifest = load_manifest(layout)
     found = files.checks(layout, manifest, advance)
-    if not all(law.holds for law in found):
-        return found  # the rest would read files that are known to be wrong
-    return found + [law for group in groups for law in _checked(group, layout, manifest, advance)]
+    if not all(check.ok for check in found):
+        return found  # the other groups would read files that are known to be damaged
+    return found + [check for group in groups for check in _checked(group, layout, manifest, advance)]
 
 
 def _checked(group: _Group, layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
-    """The laws of a group; one broken law where what it reads is no longer what a build writes."""
+    """The checks of a group; one failed check if a file does not have the form that a build writes."""
     try:
         return group(layout, manifest, advance)
     except _UNREADABLE as error:

@@ -1,4 +1,4 @@
-"""What every group of laws returns."""
+"""The result that every group of checks returns."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _MAX_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One law, and whether it holds."""
+    """One check of a build, and whether it passed."""
 
     name: str
-    holds: bool
+    ok: bool
     detail: str
-    """What was counted; where the law is broken, the first places."""
+    """What was counted; for a failed check, the first places at which it failed."""
 
-
-def law(name: str, wrong: list[str], counted: str) -> Check:
-    """The law `name`, broken at the places `wrong`; where there are none it holds for what was `counted`."""
-    if not wrong:
-        return Check(name, True, counted)
-    more = f" (and {len(wrong) - _MAX_NAMED} more)" if len(wrong) > _MAX_NAMED else ""
-    return Check(name, False, "; ".join(wrong[:_MAX_NAMED]) + more)
+    @classmethod
+    def of(cls, name: str, wrong: list[str], counted: str) -> Check:
+        """The check `name`, which failed at the places `wrong`; with none of these it passed for what was `counted`."""
+        if not wrong:
+            return cls(name, True, counted)
+        more = f" (and {len(wrong) - _MAX_NAMED} more)" if len(wrong) > _MAX_NAMED else ""
+        return cls(name, False, "; ".join(wrong[:_MAX_NAMED]) + more)

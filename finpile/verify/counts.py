@@ -1,4 +1,4 @@
-"""Laws of counts: what the manifest counts in documents and ledger is in them."""
+"""Checks of counts: documents and ledger contain what the manifest counts in them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ from finpile.layout import (
 )
 from finpile.ledger import count_removed
 from finpile.split import HELDOUT
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
 _Row = Mapping[str, Any]
 _Label = tuple[str, str]
@@ -37,7 +33,9 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     ledger = {path: _count_ledger(layout, path, advance) for path in _paths(layout, "removed")}
     wrong = [*_differ(stages["split"]["documents"], documents), *_differ(stages["split"]["ledger"], ledger)]
     return [
-        law("counts and digests of every file of documents and ledger", wrong, f"{len(documents) + len(ledger)} files"),
+        Check.of(
+            "counts and digests of every file of documents and ledger", wrong, f"{len(documents) + len(ledger)} files"
+        ),
         _stages_count_their_removals(stages, documents, ledger),
     ]
 
@@ -113,7 +111,7 @@ def _stages_count_their_removals(
                 for name, value in expected.items()
                 if row[name] != value
             ]
-    return law("counts of every stage = documents and ledger", wrong, f"{found.num_rows:,} reasons of sources")
+    return Check.of("counts of every stage = documents and ledger", wrong, f"{found.num_rows:,} reasons of sources")
 
 
 class _Removals:

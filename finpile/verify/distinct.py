@@ -1,4 +1,4 @@
-"""Law of kept texts: within the scope of deduplication no two of them are equal."""
+"""Check of kept texts: no two of them are equal within the scope of deduplication."""
 
 from __future__ import annotations
 
@@ -15,17 +15,13 @@ from finpile.layout import (
     Layout,
     row_of,
 )
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
 _NAME = "kept texts are distinct within the scope"
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
-    """Holds 16 bytes for each document of one scope. There is no such law where `dedup.exact` is off."""
+    """Holds 16 bytes for each document of one scope. There is no such check if `dedup.exact` is off."""
     dedup = manifest["config"]["dedup"]
     if not dedup["exact"]:
         return []
@@ -42,7 +38,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
             names = " and ".join(_named(files, fold, first))
             wrong.append(f"{num_repeated:,} documents repeat the text of another, such as {names}")
     equal = "" if fold == "none" else f", where {fold.replace('_', ' and ')} do not count"
-    return [law(_NAME, wrong, f"{total:,} documents{equal}")]
+    return [Check.of(_NAME, wrong, f"{total:,} documents{equal}")]
 
 
 def _scopes(layout: Layout, scope: str) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""Laws of files: what the manifest lists is on disk, with its checksum, and nothing else is."""
+"""Checks of files: OUT contains the files that the manifest lists, with their checksums, and no others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from typing import Any
 
 from finpile import stage_record, storage
 from finpile.layout import Layout
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
-#: What else is in OUT; what stages hand to each other may be deleted.
+#: Further names in OUT; `.work` may be deleted.
 _OTHER = ("manifest.json", ".work")
 
 
@@ -36,4 +32,4 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
             wrong += [f"{path} is not of this build" for path in names if path not in recorded]
         elif name not in _OTHER:
             wrong.append(f"{name} is not of this build")
-    return [law("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")]
+    return [Check.of("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")]

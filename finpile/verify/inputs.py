@@ -1,4 +1,4 @@
-"""Laws of inputs: each byte that was read is a record's, in the ledger, or structure of its format."""
+"""Checks of inputs: each byte that was read belongs to a record, to the ledger, or to the structure of its format."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ from finpile.layout import (
     read_published,
 )
 from finpile.sources.accounting import STRUCTURE, SUMS
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
 _Source = tuple[str, str]
 #: Columns of an account whose sum over a source's inputs other files of the tree give too.
@@ -35,12 +31,12 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     wrong = [f"{row['locator']}: {problem}" for row in rows if (problem := _imbalance(row))]
     total = sum(row["decompressed_bytes"] for row in rows)
     return [
-        law(
+        Check.of(
             "bytes read = records + ledger + members + structure, for every input file",
             wrong + _members_differ(rows),
             f"{total:,} bytes of {len(rows):,} inputs",
         ),
-        law(
+        Check.of(
             "the accounts of inputs are those of the documents and the ledger",
             _sums_differ(rows, counts) + _counts_differ(rows, counts, _ledger(layout, advance)),
             f"{len(counts)} sources",

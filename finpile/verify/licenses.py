@@ -1,4 +1,4 @@
-"""Laws of licences: a document has that of its source's entry in the corpus file, or, in records, its own."""
+"""Checks of licences: a document has that of its source's entry in the corpus file, or that of its record."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from finpile.layout import (
     row_of,
 )
 from finpile.sources.records import RECORD_FORMATS
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
@@ -31,7 +27,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         table = storage.read_parquet(storage.join(layout.documents, name), ["id", "license"])
         num_documents += table.num_rows
         wrong += [f"{document} has another licence" for document in _wrong(table, entries.get(row_of(name), []))]
-    return [law("licences are those of the corpus file, or of the record", wrong, f"{num_documents:,} documents")]
+    return [Check.of("licences are those of the corpus file, or of the record", wrong, f"{num_documents:,} documents")]
 
 
 def _wrong(documents: pa.Table, entries: list[Mapping[str, Any]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Laws of the manifest: it is as the build wrote it, and does not contradict itself."""
+"""Checks of the manifest: it is as the build wrote it, and consistent."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from typing import Any
 from finpile.layout import Layout
 from finpile.manifest import CHECKSUM, checksum_of
 from finpile.stage_record import fingerprint
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
@@ -26,7 +22,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         wrong.append("config_hash is not that of the corpus file")
     for stage in manifest["stages"]:
         wrong += _files(stage, layout)
-    return [law("the manifest is as it was written", wrong, f"{len(manifest['stages'])} stages")]
+    return [Check.of("the manifest is as it was written", wrong, f"{len(manifest['stages'])} stages")]
 
 
 def _files(stage: Mapping[str, Any], layout: Layout) -> list[str]:

@@ -1,4 +1,4 @@
-"""Laws of reports: written again from the manifest's counts, they are the files on disk."""
+"""Checks of reports: reports written again from the manifest's counts equal the files on disk."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ import fsspec
 from finpile import storage
 from finpile.layout import Layout
 from finpile.report.records import write_from_manifest
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
 #: The page, and the tables of a comparison of tokenizers, which only its texts and tokenizers give.
 _COMPARISON = ("table3", "index.html")
@@ -42,4 +38,4 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         if expected.get(name) != content:
             wrong.append(f"reports/{name} is not what the counts give")
     counted = f"{len(there)} files" + (", but for the comparison of tokenizers" if compared else "")
-    return [law("reports = the counts of the manifest", wrong, counted)]
+    return [Check.of("reports = the counts of the manifest", wrong, counted)]

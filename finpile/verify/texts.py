@@ -1,4 +1,4 @@
-"""Laws of documents and ledger: kept text and ledger are put together again to the text that went in."""
+"""Checks of documents and ledger: kept text plus ledger reconstructs the input."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ from finpile.layout import (
 )
 from finpile.ledger import restore
 from finpile.split import HELDOUT, TRAIN, assign_split
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
 #: The spans `(start, end, removed_text)` of each id.
 _Spans = dict[str, list[tuple[int, int, bytes]]]
@@ -102,7 +98,9 @@ class _Audit:
             self._text_is_restored(*DEDUP_STAGES, digest="digest", found=self._digests),
             self._text_is_restored("clean", digest="digest_before_filters", found=self._digests_before),
             self._duplicates_are_kept(),
-            law("every id is that of its source and locator, once", self._wrong_ids, f"{len(self._ids):,} documents"),
+            Check.of(
+                "every id is that of its source and locator, once", self._wrong_ids, f"{len(self._ids):,} documents"
+            ),
             self._heldout_is_later(),
         ]
 
@@ -185,7 +183,7 @@ class _Audit:
             total += read
             if read != kept + removed:
                 wrong.append(f"{'/'.join(source)}: {read} read, {kept} kept, {removed} removed")
-        return law("documents read = kept + removed, for every source", wrong, f"{total:,} documents read")
+        return Check.of("documents read = kept + removed, for every source", wrong, f"{total:,} documents read")
 
     def _text_is_restored(self, *stages: str, digest: str, found: Mapping[tuple[str, str], int]) -> Check:
         wrong = []
@@ -195,14 +193,14 @@ class _Audit:
             if to_hex(add(found.get(source, 0))) != row[digest]:
                 wrong.append(f"{'/'.join(source)}: the text before {stages[0]} does not come back")
         names = " and ".join([", ".join(stages[:-1]), stages[-1]] if len(stages) > 1 else stages)
-        return law(f"kept text + ledger = the text before {names}, byte for byte", wrong, f"{len(rows)} sources")
+        return Check.of(f"kept text + ledger = the text before {names}, byte for byte", wrong, f"{len(rows)} sources")
 
     def _duplicates_are_kept(self) -> Check:
         gone = [f"{copies[0].id} is for {kept}, which is not kept" for kept, copies in sorted(self._wanted.items())]
-        return law(
+        return Check.of(
             "every duplicate's kept copy is kept", [*gone, *self._wrong_copies], f"{self._num_copies:,} duplicates"
         )
 
     def _heldout_is_later(self) -> Check:
         counted = f"{self._num_heldout:,} documents after {self._heldout_after or 'no day'}"
-        return law("what is held out is later than all that is trained on", self._wrong_split, counted)
+        return Check.of("what is held out is later than all that is trained on", self._wrong_split, counted)

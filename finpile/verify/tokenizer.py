@@ -1,4 +1,4 @@
-"""Laws of the tokenizer's files: they agree with each other, with the corpus file and with the manifest."""
+"""Checks of the tokenizer's files: they agree with each other, with the corpus file and with the manifest."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ from finpile.layout import (
     Layout,
 )
 from finpile.tokens.tokenizer_files import TRAINING_FILE, load_tokenizer, tokenizer_checksum
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
@@ -41,7 +37,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     wrong = _files(layout, vocabulary, _merged(layout), training)
     wrong += _counts(layout, counts, config, vocabulary, training)
     name = "tokenizer.json, vocabulary.parquet, merged.parquet, training.json and the manifest agree"
-    return [law(name, wrong, f"{vocabulary.vocab_size:,} entries")]
+    return [Check.of(name, wrong, f"{vocabulary.vocab_size:,} entries")]
 
 
 def _merged(layout: Layout) -> UnigramModel:

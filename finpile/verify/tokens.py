@@ -1,4 +1,4 @@
-"""Laws of token shards: documents encoded again with the build's tokenizer are what the shards hold, and are counted.
+"""Checks of token shards: documents encoded again with the build's tokenizer equal the shards and their counts.
 
 The stream is too large to be made again in one piece. Its documents are compared as a multiset, by the digests of their
 ids; their order is that of the digests of their texts, which the ids give back.
@@ -30,11 +30,7 @@ from finpile.split import TRAIN
 from finpile.tokens.counts import count_documents
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
-from finpile.verify.check import (
-    Advance,
-    Check,
-    law,
-)
+from finpile.verify.check import Advance, Check
 
 _Ids = npt.NDArray[np.int32]
 _COLUMNS = ("dataset", "source", "text", "timestamp", "split")
@@ -125,7 +121,7 @@ def _are_counted(counts: Mapping[str, Any], expected: _Expected, length: int) ->
     wrong += [f"the documents do not give {row}" for row in sorted(set(recorded) - set(again))]
     if not wrong and recorded != again:
         wrong.append("the statistics do not list every file of documents once")
-    return law("counts of documents, characters, bytes and tokens", wrong, f"{expected.num_tokens:,} tokens")
+    return Check.of("counts of documents, characters, bytes and tokens", wrong, f"{expected.num_tokens:,} tokens")
 
 
 def _canonical(row: Mapping[str, Any]) -> str:
@@ -143,7 +139,7 @@ def _are_encoded(layout: Layout, meta: TokenMeta, expected: _Expected, advance: 
         wrong.append(f"{len(store)} sequences, the documents give {expected.num_tokens // meta.sequence_length}")
     else:
         wrong += _compare(store, meta, expected, advance)
-    return law(name, wrong, f"{len(store):,} sequences of {meta.sequence_length}")
+    return Check.of(name, wrong, f"{len(store):,} sequences of {meta.sequence_length}")
 
 
 def _compare(store: TokenStore, meta: TokenMeta, expected: _Expected, advance: Advance) -> list[str]:

@@ -81,29 +81,29 @@ def small_tree(tmp_path: Path) -> tuple[Path, str, str]:
 # --- verify ----------------------------------------------------------------------------------------------------------
 
 
-def test_verify_tells_each_law_and_exits_0(run: Run, sample_build: Path) -> None:
+def test_verify_reports_each_check_and_exits_0(run: Run, sample_build: Path) -> None:
     found = run("verify", sample_build)
     assert (found.code, found.err) == (0, "")
     lines = found.out.splitlines()
-    assert all(line.startswith("holds ") for line in lines[:-1])
-    assert lines[-1] == f"{sample_build}: all {len(lines) - 1} laws hold"
+    assert all(line.startswith("ok    ") for line in lines[:-1])
+    assert lines[-1] == f"{sample_build}: all {len(lines) - 1} checks ok"
     assert "\x1b" not in found.out
     report = run("verify", sample_build, "--json").json()
     assert report["out"] == str(sample_build)
-    assert len(report["laws"]) == len(lines) - 1
-    assert all(law["holds"] and law["name"] and law["detail"] for law in report["laws"])
+    assert len(report["checks"]) == len(lines) - 1
+    assert all(check["ok"] and check["name"] and check["detail"] for check in report["checks"])
 
 
 def test_verify_of_a_damaged_build_exits_1(run: Run, copy_of_sample: Path) -> None:
     (copy_of_sample / "reports" / "index.html").unlink()
     found = run("verify", copy_of_sample)
     assert found.code == 1
-    assert "BROKEN  every file is there, unaltered, and no other: reports/index.html is missing" in found.out
-    assert f"{copy_of_sample}: 1 of 1 laws are broken" in found.out
+    assert "FAILED  every file is there, unaltered, and no other: reports/index.html is missing" in found.out
+    assert f"{copy_of_sample}: 1 of 1 checks failed" in found.out
     assert "Traceback" not in found.err
     found = run("verify", copy_of_sample, "--json")
     assert found.code == 1
-    assert [law["holds"] for law in found.json()["laws"]] == [False]
+    assert [check["ok"] for check in found.json()["checks"]] == [False]
 
 
 @pytest.mark.parametrize("command", ["verify", "report", "show"])

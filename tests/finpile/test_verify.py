@@ -1,6 +1,6 @@
-"""`verify` finds every kind of damage, and each by the law that it breaks.
+"""`verify` finds every kind of damage, and each by the check that fails.
 
-A copy of the sample build is damaged; then its manifest is mended, so that no checksum can tell and the law itself
+A copy of the sample build is damaged; then its manifest is mended, so that no checksum differs and the check itself
 must.
 """
 
@@ -47,13 +47,13 @@ _OF_TEXTS = (inputs.checks, texts.checks, distinct.checks)
 
 def broken(out: Path) -> set[str]:
     """Of files, inputs, texts, ids and split. An edit that breaks one of these breaks some of counts, too."""
-    return {law.name for law in verify(str(out), groups=_OF_TEXTS) if not law.holds}
+    return {check.name for check in verify(str(out), groups=_OF_TEXTS) if not check.ok}
 
 
 def detail(out: Path, name: str) -> str:
-    (law,) = (law for law in verify(str(out), groups=_OF_TEXTS) if law.name == name)
-    assert not law.holds
-    return law.detail
+    (check,) = (check for check in verify(str(out), groups=_OF_TEXTS) if check.name == name)
+    assert not check.ok
+    return check.detail
 
 
 def edit(path: Path, schema: pa.Schema, change: Change) -> None:
@@ -125,12 +125,21 @@ def flip(text: bytes) -> bytes:
 
 def test_finished_build_keeps_every_law(sample_build: Path) -> None:
     checks = verify(str(sample_build))
-    assert [law for law in checks if not law.holds] == []
-    assert {law.name for law in checks} >= {FILES, COUNTED, BEFORE_EXACT, BEFORE_CLEAN, COPIES, IDS, LATER, DISTINCT}
+    assert [check for check in checks if not check.ok] == []
+    assert {check.name for check in checks} >= {
+        FILES,
+        COUNTED,
+        BEFORE_EXACT,
+        BEFORE_CLEAN,
+        COPIES,
+        IDS,
+        LATER,
+        DISTINCT,
+    }
 
 
 def test_laws_say_what_they_counted(sample_build: Path) -> None:
-    found = {law.name: law.detail for law in verify(str(sample_build))}
+    found = {check.name: check.detail for check in verify(str(sample_build))}
     expected = json.loads((Path(__file__).resolve().parents[2] / "data_samples" / "expected.json").read_text())
     num_read = sum(row["read"] for row in expected["sources"])
     assert found[COUNTED] == f"{num_read:,} documents read"
@@ -148,7 +157,7 @@ def test_copies_of_a_document_are_its_duplicates_and_itself(sample_build: Path) 
 
 def test_mending_alone_breaks_nothing(copy_of_sample: Path) -> None:
     mend_manifest(copy_of_sample)
-    assert [law for law in verify(str(copy_of_sample)) if not law.holds] == []
+    assert [check for check in verify(str(copy_of_sample)) if not check.ok] == []
 
 
 def test_progress_counts_every_byte_of_every_file(sample_build: Path) -> None:

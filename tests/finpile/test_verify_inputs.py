@@ -22,7 +22,7 @@ SUMS = "the accounts of inputs are those of the documents and the ledger"
 
 
 def broken(out: Path) -> dict[str, str]:
-    return {law.name: law.detail for law in verify(str(out)) if not law.holds}
+    return {check.name: check.detail for check in verify(str(out)) if not check.ok}
 
 
 def edit_accounts(out: Path, change: Callable[[list[Row]], list[Row] | None]) -> None:
@@ -59,8 +59,8 @@ def test_each_input_file_has_an_account_with_its_size(sample_build: Path, sample
 
 
 def test_accounts_of_a_finished_build_hold(sample_build: Path) -> None:
-    found = {law.name: law for law in verify(str(sample_build))}
-    assert found[BYTES].holds and found[SUMS].holds
+    found = {check.name: check for check in verify(str(sample_build))}
+    assert found[BYTES].ok and found[SUMS].ok
     num_rows = storage.read_parquet(str(sample_build / INPUTS_PART)).num_rows
     assert found[BYTES].detail.endswith(f" bytes of {num_rows:,} inputs")
 

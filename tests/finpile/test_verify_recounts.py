@@ -37,7 +37,7 @@ LATER = "what is held out is later than all that is trained on"
 
 
 def broken(out: Path) -> set[str]:
-    return {law.name for law in verify(str(out)) if not law.holds}
+    return {check.name for check in verify(str(out)) if not check.ok}
 
 
 def edit_manifest(out: Path, change: Callable[[dict[str, Row]], object], *, reseal: bool = True) -> None:
@@ -101,7 +101,7 @@ def test_mending_alone_breaks_nothing(copy_of_sample: Path) -> None:
 
 # --- the manifest ----------------------------------------------------------------------------------------------------
 
-#: An edit of the manifest, and laws that it breaks with the manifest's checksum mended.
+#: An edit of the manifest, and the checks that fail with the manifest's checksum mended.
 EDITS: dict[str, tuple[Callable[[dict[str, Row]], object], set[str]]] = {
     "tokens of the stream": (lambda s: s["tokens"]["counts"].update(stream_tokens=1), {TOKEN_COUNTS}),
     "sequences": (lambda s: s["tokens"]["counts"].update(sequences=268), {TOKEN_COUNTS, REPORTS}),
@@ -161,7 +161,7 @@ def test_edit_of_the_manifest_is_found_by_what_it_counts(
 ) -> None:
     edit_manifest(copy_of_sample, change)
     found = broken(copy_of_sample)
-    assert all(any(name.startswith(law) for name in found) for law in checks), found
+    assert all(any(name.startswith(check) for name in found) for check in checks), found
 
 
 def test_any_edit_of_the_manifest_alone_breaks_its_checksum(copy_of_sample: Path) -> None:

@@ -135,7 +135,7 @@ def test_laws_hold_though_a_duplicate_is_a_copy_of_what_went_later(write: WriteC
     ids = {row["removed_text"].decode(): row["id"] for row in removed(tmp_path / "out")}
     (duplicate,) = rows(tmp_path / "out" / "removed" / "stage=exact")
     assert duplicate["duplicate_of"] == ids[COPIED]
-    assert [law for law in verify(str(tmp_path / "out")) if not law.holds] == []
+    assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
 
 
 def test_set_of_its_own_coverage_takes_less_or_more(write: WriteCorpus, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_items_that_earlier_stages_cut_out_are_not_found(write: WriteCorpus, tmp
     kept = "\n".join(row["text"] for row in rows(tmp_path / "out" / "documents"))
     assert prose(61) in kept
     assert ITEMS["q3"] not in kept
-    assert [law for law in verify(str(tmp_path / "out")) if not law.holds] == []
+    assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
 
 
 def test_nothing_is_looked_for_where_no_set_is_named(write: WriteCorpus, tmp_path: Path) -> None:
@@ -286,4 +286,4 @@ def test_novel_that_a_real_set_quotes_goes_and_filings_stay(shared_data: Callabl
         ("LAMBADA", 5153, 2, 1),
         ("ConvFinQA", 421, 0, 0),
     ]
-    assert [law for law in verify(str(tmp_path / "out")) if not law.holds] == []
+    assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []

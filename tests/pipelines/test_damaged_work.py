@@ -91,7 +91,7 @@ def test_flipped_bit_runs_its_stage_again_and_changes_nothing(
             damaged.add(stage)
         assert snapshot(out) == before
     assert damaged >= {"ingest", "clean", "exact", "near", "split", "tokens"}
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 def test_missing_decisions_are_noticed(corpus: Path, out: Path, snapshot: Snapshot) -> None:

@@ -97,7 +97,7 @@ def test_undated_documents_go_where_the_corpus_file_says(
         assert ledger == [("unreadable_timestamp", "soon")]
     (summary,) = source_rows(manifest)
     assert (summary["read"], summary["undated"], summary["unreadable_dates"]) == (5, 2, 1)
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 def test_field_that_no_record_has_ends_the_build(corpus: Callable[..., Path], tmp_path: Path) -> None:

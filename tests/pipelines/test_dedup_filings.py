@@ -44,7 +44,7 @@ def filings(root: Path, out: Path, **source: Any) -> tuple[list[Row], list[Row]]
     """A corpus of one source, deduplicated as by default: its documents and its ledger, in which every law holds."""
     entry = SourceConfig(name="Filings", dataset="FinPile", **source)
     build(CorpusConfig(name="filings", root=str(root), sources=(entry,)), str(out), Engine(), until="split")
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
     return rows_of(out / "documents"), rows_of(out / "removed")
 
 

@@ -115,5 +115,5 @@ def test_row_may_lose_all_its_documents_to_the_filters(write_corpus: Callable[..
     manifest = build(load_config(path), str(tmp_path / "out"), Engine())
     (web,) = (row for row in source_rows(manifest) if row["source"] == "Web")
     assert (web["read"], web["cleaned_out"], web["train"]) == (3, 3, 0)
-    assert [law for law in verify(str(tmp_path / "out")) if not law.holds] == []
+    assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
     assert not list((tmp_path / "out" / "documents").rglob("source=Web"))

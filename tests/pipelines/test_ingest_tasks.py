@@ -88,7 +88,7 @@ def test_records_that_no_reader_can_take_do_not_end_a_build(
     files = {"News.jsonl": b"\n".join([*lines[::2], *hostile]) + b"\n", "Web.jsonl": b"\n".join(lines[1::2])}
     config = load_config(write_corpus(tmp_path / "corpus", files))
     build(config, str(tmp_path / "out"), Engine(num_workers=1))
-    assert [law for law in verify(str(tmp_path / "out")) if not law.holds] == []
+    assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
     [file] = (tmp_path / "out" / "removed" / "stage=ingest").iterdir()
     removed = [row["removed_text"] for row in storage.read_parquet(str(file)).to_pylist()]
     assert {line + b"\n" for line in hostile[2:]} <= set(removed)

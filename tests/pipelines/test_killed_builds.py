@@ -210,7 +210,7 @@ def test_build_killed_at_file_operations_ends_as_one_left_in_peace(
     out = tmp_path / "out"
     assert kill_at_operations(seed, 250, forks, out) > 1
     assert_same(snapshot(out), snapshot(undisturbed))
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
     assert forks.build(out, 0) == 0
 
 
@@ -240,11 +240,11 @@ def test_changed_build_killed_is_no_finished_build_and_ends_as_a_new_one(
         assert (out / "manifest.json").read_bytes() == manifest  # of the build before, until the new one is whole
         was_whole.append((read_state(Layout(str(out))) or UNFINISHED).is_whole)
         if was_whole[-1]:  # then it was killed before it touched what is published
-            assert [law for law in verify(str(out)) if not law.holds] == []
+            assert [check for check in verify(str(out)) if not check.ok] == []
         else:
             assert_unfinished(out)
     assert True in was_whole and False in was_whole
     assert forks.build(out, 0) == 0
     assert (out / "manifest.json").read_bytes() != manifest
     assert_same(snapshot(out), snapshot(undisturbed))
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []

@@ -119,7 +119,7 @@ def test_old_build_is_whole_until_the_first_published_stage_begins(
         patch.setattr(build_module.dedup, "run_exact", failing)
         run(fold, out)
     assert {name: data for name, data in files_of(out).items() if not name.startswith(".work/")} == before
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 def test_old_manifest_stays_until_the_new_one_is_written(
@@ -135,7 +135,7 @@ def test_old_manifest_stays_until_the_new_one_is_written(
     assert run(changed, out) == ["tokens", "reports"]
     run(changed, tmp_path / "new")
     assert snapshot(out) == snapshot(tmp_path / "new")
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 def test_build_interrupted_before_its_manifest_writes_it_next_time(
@@ -148,7 +148,7 @@ def test_build_interrupted_before_its_manifest_writes_it_next_time(
     assert (out / "manifest.json").read_bytes() == before
     assert run(changed, out) == []
     assert (out / "manifest.json").read_bytes() != before
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 # --- files of the folder that are cut or garbage ---------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_published_file_that_is_gone_or_cut_comes_back(corpus: Path, out: Path, 
     part.write_bytes(part.read_bytes()[:100])
     assert run(corpus, out) == ["tokens"]
     assert snapshot(out) == before
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 # --- a disk that cannot be written -----------------------------------------------------------------------------------

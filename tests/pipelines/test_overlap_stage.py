@@ -105,7 +105,7 @@ def test_what_training_text_gives_away_goes_and_nothing_else(built: tuple[Path, 
     assert len({"fresh, the same dataset", "fresh twin"} & set(kept)) == 1  # near duplicates of one dataset: stage near
     assert set(old) <= set(kept)
     assert counts == {"removed": 4, "shared_text": 3, "near_duplicates": 1}
-    assert all(law.holds for law in verify(str(out)))
+    assert all(check.ok for check in verify(str(out)))
     assert not list((out / ".work").rglob("scratch"))  # what was exchanged does not stay on the disk
 
 

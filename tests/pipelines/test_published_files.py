@@ -31,4 +31,4 @@ def test_damaged_published_files_are_written_again(
         build(config, str(out), Engine(num_workers=1), listen=events.append)
         assert (stage, "done") in [(event.stage, event.state) for event in events]
         assert snapshot(out) == before
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []

@@ -90,7 +90,7 @@ def test_files_do_not_show_in_what_is_learned_and_reported(
     assert len(wanted) > 8
     assert [path for path in wanted if found[path] != expected[path]] == []
     assert documents_of(out) == documents_of(plain)
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 def test_plain_build_removed_exact_and_near_copies(plain: Path) -> None:

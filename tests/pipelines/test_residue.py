@@ -69,7 +69,7 @@ def build_texts(
         heldout={},
     )
     build(load_config(path), str(folder / "out"), engine or Engine(), sizes=sizes, until="split")
-    assert [law for law in verify(str(folder / "out")) if not law.holds] == []
+    assert [check for check in verify(str(folder / "out")) if not check.ok] == []
     return folder / "out"
 
 
@@ -233,7 +233,7 @@ def test_cuts_of_real_stories_join_no_words(
     config = load_config(write_corpus(tmp_path, files, sources=[source], dedup=dedup, heldout={}))
     out = tmp_path / "out"
     build(config, str(out), Engine(num_workers=2, threads=True), until="split")
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
     spans = removed_by_substring(out)
     documents = {row["id"]: row["text"] for row in rows_of(out / "documents")}
     found = [

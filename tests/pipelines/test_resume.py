@@ -131,7 +131,7 @@ def test_change_runs_the_stages_it_touches_and_gives_what_a_new_build_gives(
     found, expected = snapshot(out), snapshot(config.parent / "new")
     assert sorted(found) == sorted(expected)
     assert [path for path in found if found[path] != expected[path]] == []
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 def test_change_taken_back_gives_the_first_build_again(

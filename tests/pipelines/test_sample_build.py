@@ -131,7 +131,7 @@ def test_documents_are_held_out_by_day_and_undated_ones_are_trained_on(found: Fo
 def test_every_law_holds(sample_build: Path) -> None:
     checks = verify(str(sample_build))
     assert len(checks) > 1
-    assert [law for law in checks if not law.holds] == []
+    assert [check for check in checks if not check.ok] == []
 
 
 def test_copies_count_documents_and_the_duplicates_removed_for_them(found: Found) -> None:
@@ -278,7 +278,7 @@ def test_page_shows_the_curve_of_the_near_setting_and_what_the_stage_met(sample_
 def test_file_system_of_the_output_does_not_show(sample_build: Path) -> None:
     folder = f"memory://{uuid.uuid4().hex}/out"
     build(load_config(ROOT / "pipelines" / "configs" / "sample.yaml"), folder, Engine())
-    assert [law for law in verify(folder) if not law.holds] == []
+    assert [check for check in verify(folder) if not check.ok] == []
     memory = fsspec.filesystem("memory")
     root = folder.removeprefix("memory:/")
     written = {path.removeprefix(f"{root}/"): memory.cat(path) for path in memory.find(root)}

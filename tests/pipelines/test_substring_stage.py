@@ -210,7 +210,7 @@ def counts_of(out: Path, stage: str = "substring") -> Mapping[str, Any]:
 
 
 def assert_lawful(out: Path) -> None:
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
 
 
 def assert_same(found: Mapping[str, bytes], expected: Mapping[str, bytes]) -> None:

@@ -171,7 +171,7 @@ def test_build_trains_in_the_mode_of_its_config(
     ran: list[str] = []
     build(config, str(out), Engine(), listen=lambda event: ran.append(event.stage) if event.state == "done" else None)
     assert ran == ["tokenizer", "tokens", "reports"]
-    assert [law for law in verify(str(out)) if not law.holds] == []
+    assert [check for check in verify(str(out)) if not check.ok] == []
     assert json.loads((out / "tokenizer" / "training.json").read_text())["mode"] == mode
     texts = [text for *_, some in iter_texts([sample_build]) for text in some.to_pylist()]
     tokenizers = [UnigramTokenizer.load(folder / "tokenizer") for folder in (sample_build, out)]
