@@ -30,7 +30,7 @@ from finpile_pipelines.build import DEDUPLICATED
 from finpile_pipelines.dedup import overlap
 from finpile_pipelines.stage_runner import MANIFEST_VERSION
 from finpile_tokenizer.export import vocabulary_table
-from finpile_tokenizer.unigram import UnigramModel, Vocabulary
+from finpile_tokenizer.model import UnigramModel, Vocabulary
 from meanings import DOCUMENT_MEANINGS, INPUT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
 
 from finpile.clean import REASONS as clean_reasons  # noqa: N811

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
-from finpile_tokenizer._buffers import byte_buffers
-from finpile_tokenizer.pretokenizer import pretoken_starts
+from finpile_tokenizer.arrays.buffers import byte_buffers
+from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 
 from benchmarks.common.pinned_corpus import Corpus, size_bytes, together
 from benchmarks.common.report import say, table

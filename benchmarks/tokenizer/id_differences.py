@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 from finpile_tokenizer import Vocabulary
-from finpile_tokenizer._buffers import Int64s, lengths_of
+from finpile_tokenizer.arrays.buffers import Int64s, lengths_of
 
 Float32s: TypeAlias = npt.NDArray[np.float32]
 

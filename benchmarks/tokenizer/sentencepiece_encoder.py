@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import sentencepiece
 from finpile_tokenizer import Vocabulary
-from finpile_tokenizer._buffers import Int64s, byte_buffers
-from finpile_tokenizer.pretokenizer import pretoken_starts
+from finpile_tokenizer.arrays.buffers import Int64s, byte_buffers
+from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 
 #: Its ids are ours plus one: the unknown piece, which it insists on, comes first.
 FIRST_ID = 1

@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.ipc as ipc
 from finpile_tokenizer import MIN_VOCAB_SIZE, UnigramModel, UnigramTokenizer, Vocabulary, prune_to
-from finpile_tokenizer._buffers import lengths_of, order_by_bytes
-from finpile_tokenizer.unigram import log_normalized
+from finpile_tokenizer.arrays.buffers import lengths_of, order_by_bytes
+from finpile_tokenizer.model import log_normalized
 
 from benchmarks.common.pinned_corpus import Corpus, size_bytes, together
 from benchmarks.common.report import say, table

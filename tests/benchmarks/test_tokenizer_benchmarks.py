@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
-from finpile_tokenizer.pretokenizer import pretoken_starts
+from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 
 DOMAINS = ["News", "Speeches", "TeX", "IRC"]
 ROOT = Path(__file__).resolve().parents[2]

@@ -31,7 +31,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram import split_merge
 from finpile_pipelines.unigram.counting import Chunk
 from finpile_tokenizer import UnigramTrainer, count_pretokens
-from finpile_tokenizer.training_state import TrainingState
+from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile.config import SourceConfig, load_config

@@ -32,11 +32,11 @@ from finpile_pipelines.unigram.tokenizer import OUTPUTS
 from finpile_pipelines.unigram.train_folder import train_folder
 from finpile_pipelines.unigram.whole_text import NUM_REFIT_UPDATES, train_globally
 from finpile_tokenizer import PretokenCounts, UnigramTokenizer, UnigramTrainer, count_pretokens
-from finpile_tokenizer.em import LEAST_EXPECTED
-from finpile_tokenizer.lattice import find_lattices
-from finpile_tokenizer.seed import find_seeds
-from finpile_tokenizer.training_state import TrainingState
-from finpile_tokenizer.training_text import InMemoryText
+from finpile_tokenizer.training.em import LEAST_EXPECTED
+from finpile_tokenizer.training.lattice import find_lattices
+from finpile_tokenizer.training.seed import find_seeds
+from finpile_tokenizer.training.state import TrainingState
+from finpile_tokenizer.training.text import InMemoryText
 
 from finpile.config import TokenizerConfig, load_config
 from finpile.report.documents import iter_texts

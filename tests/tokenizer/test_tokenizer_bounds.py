@@ -46,7 +46,8 @@ import random
 import numpy as np
 import pyarrow as pa
 from numba import config
-from finpile_tokenizer import PretokenCounts, UnigramTrainer, em, lattice, prune, seed
+from finpile_tokenizer import PretokenCounts, UnigramTrainer
+from finpile_tokenizer.training import em, lattice, prune, seed
 
 assert config.BOUNDSCHECK == 1
 # Small ranges, so that every edge of one is met.

@@ -9,19 +9,13 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import (
-    TokenizerError,
-    UnigramTokenizer,
-    Vocabulary,
-    _automaton_kernels,
-    _encoder_kernels,
-    _trie_kernels,
-    reference,
-)
-from finpile_tokenizer import automaton as automaton_module
-from finpile_tokenizer._buffers import byte_buffers
-from finpile_tokenizer.automaton import Automaton, build_automaton
-from finpile_tokenizer.trie import build_trie
+from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary, reference
+from finpile_tokenizer.arrays.buffers import byte_buffers
+from finpile_tokenizer.encoding import _automaton_kernels, _encoder_kernels
+from finpile_tokenizer.encoding import automaton as automaton_module
+from finpile_tokenizer.encoding.automaton import Automaton, build_automaton
+from finpile_tokenizer.trie import _double_array_kernels as _trie_kernels
+from finpile_tokenizer.trie.double_array import build_trie
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

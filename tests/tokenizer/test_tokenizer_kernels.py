@@ -15,7 +15,7 @@ from finpile_tokenizer import (
     pretokenize,
     reference,
 )
-from finpile_tokenizer.pretokenizer import pretoken_starts
+from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -23,17 +23,16 @@ from finpile_tokenizer import (
     UnigramModel,
     UnigramTokenizer,
     UnigramTrainer,
-    _automaton_kernels,
-    _encoder_kernels,
-    _kernels,
-    _trie_kernels,
     compile_kernels,
     count_pretokens,
     merge,
     prune_to,
     reference,
 )
+from finpile_tokenizer.encoding import _automaton_kernels, _encoder_kernels
 from finpile_tokenizer.export import byte_alphabet, tokenizer_json
+from finpile_tokenizer.pretokens import _kernels
+from finpile_tokenizer.trie import _double_array_kernels as _trie_kernels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

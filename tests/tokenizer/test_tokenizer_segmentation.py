@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import itertools
 import math
@@ -15,18 +14,13 @@ import pyarrow as pa
 import pytest
 import sentencepiece
 import tokenizers
-from finpile_tokenizer import (
-    TokenizerError,
-    UnigramTokenizer,
-    Vocabulary,
-    brute_force,
-    compile_kernels,
-    document_ranges,
-    nbest,
-    reference,
-)
+from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary, brute_force, compile_kernels, reference
+from finpile_tokenizer.arrays import document_ranges
+from finpile_tokenizer.encoding import _offset_kernels
 from finpile_tokenizer.export import tokenizer_json
-from finpile_tokenizer.piece_index import build_piece_index
+from finpile_tokenizer.segmentations import _distinct_kernels, _nbest_kernels, _segmentation_kernels, nbest
+from finpile_tokenizer.trie import _hashed_kernels
+from finpile_tokenizer.trie.hashed import build_piece_index
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -471,10 +465,7 @@ def test_long_texts_end_in_good_time(text: bytes) -> None:
 
 def test_no_segmentation_kernel_is_compiled_after_the_warm_up() -> None:
     compile_kernels()
-    modules = [
-        importlib.import_module(f"finpile_tokenizer._{name}_kernels")
-        for name in ("index", "segmentation", "nbest", "distinct", "offset")
-    ]
+    modules = [_hashed_kernels, _segmentation_kernels, _nbest_kernels, _distinct_kernels, _offset_kernels]
     kernels = {
         name: value for module in modules for name, value in vars(module).items() if hasattr(value, "signatures")
     }

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import PretokenCounts, UnigramTrainer, count_pretokens, lattice, reference
-from finpile_tokenizer._buffers import Float64s, Int64s, lengths_of
-from finpile_tokenizer.em import LEAST_EXPECTED, Expectation, digamma, expectation, maximization, scale_for
-from finpile_tokenizer.lattice import find_lattices
-from finpile_tokenizer.seed import find_seeds
-from finpile_tokenizer.unigram import log_normalized
+from finpile_tokenizer import PretokenCounts, UnigramTrainer, count_pretokens, reference
+from finpile_tokenizer.arrays.buffers import Float64s, Int64s, lengths_of
+from finpile_tokenizer.model import log_normalized
+from finpile_tokenizer.training import lattice
+from finpile_tokenizer.training.em import LEAST_EXPECTED, Expectation, digamma, expectation, maximization, scale_for
+from finpile_tokenizer.training.lattice import find_lattices
+from finpile_tokenizer.training.seed import find_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -163,7 +164,7 @@ def test_sums_in_logarithms_are_those_in_numbers(drawn: tuple[dict[bytes, int], 
     found = expect(counts_of(frequencies), list(pieces), list(pieces.values()))
     with pytest.MonkeyPatch.context() as patch:
         # Weights of 0 underflow at once.
-        patch.setattr("finpile_tokenizer.em._nats_per_byte", lambda lattices, log_probs: -1e6)
+        patch.setattr("finpile_tokenizer.training.em._nats_per_byte", lambda lattices, log_probs: -1e6)
         in_logarithms = expect(counts_of(frequencies), list(pieces), list(pieces.values()))
     np.testing.assert_allclose(in_logarithms.counts, found.counts, rtol=1e-9, atol=4)
     assert in_logarithms.log_likelihood == pytest.approx(found.log_likelihood, rel=1e-12, abs=1e-12)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import PretokenCounts, count_pretokens, lattice, prune, reference
-from finpile_tokenizer._buffers import Int64s
-from finpile_tokenizer.lattice import Lattices, find_lattices
-from finpile_tokenizer.prune import best_path_counts, kept_by_loss, removal_losses
-from finpile_tokenizer.seed import find_seeds
-from finpile_tokenizer.unigram import log_normalized
+from finpile_tokenizer import PretokenCounts, count_pretokens, reference
+from finpile_tokenizer.arrays.buffers import Int64s
+from finpile_tokenizer.model import log_normalized
+from finpile_tokenizer.training import lattice, prune
+from finpile_tokenizer.training.lattice import Lattices, find_lattices
+from finpile_tokenizer.training.prune import best_path_counts, kept_by_loss, removal_losses
+from finpile_tokenizer.training.seed import find_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,17 +7,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import (
-    PretokenCounts,
-    TokenizerError,
-    UnigramTrainer,
-    count_pretokens,
-    lattice,
-    reference,
-    seed,
-)
-from finpile_tokenizer.lattice import Lattices, find_lattices
-from finpile_tokenizer.seed import LONGEST_PIECE_BYTES, Seeds, find_seeds
+from finpile_tokenizer import PretokenCounts, TokenizerError, UnigramTrainer, count_pretokens, reference
+from finpile_tokenizer.training import lattice, seed
+from finpile_tokenizer.training.lattice import Lattices, find_lattices
+from finpile_tokenizer.training.seed import LONGEST_PIECE_BYTES, Seeds, find_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -14,23 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from finpile_tokenizer import (
-    PretokenCounts,
-    TokenizerError,
-    UnigramModel,
-    UnigramTrainer,
-    count_pretokens,
-    lattice,
-    reference,
-    seed,
-)
-from finpile_tokenizer._buffers import Float64s
-from finpile_tokenizer.em import expectation, scale_for
-from finpile_tokenizer.lattice import find_lattices
-from finpile_tokenizer.seed import find_seeds
+from finpile_tokenizer import PretokenCounts, TokenizerError, UnigramModel, UnigramTrainer, count_pretokens, reference
+from finpile_tokenizer.arrays.buffers import Float64s
+from finpile_tokenizer.model import log_normalized
 from finpile_tokenizer.trainer import HEADROOM, NUM_SUB_ITERATIONS, SHRINKING_FACTOR, finalize
-from finpile_tokenizer.training_state import TrainingState
-from finpile_tokenizer.unigram import log_normalized
+from finpile_tokenizer.training import lattice, seed
+from finpile_tokenizer.training.em import expectation, scale_for
+from finpile_tokenizer.training.lattice import find_lattices
+from finpile_tokenizer.training.seed import find_seeds
+from finpile_tokenizer.training.state import TrainingState
 
 _DRAW = random.Random(3)
 WORDS = [bytes(_DRAW.choices(b"abcde \x00", k=_DRAW.randrange(2, 8))) for _ in range(60)]

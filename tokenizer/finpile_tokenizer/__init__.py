@@ -7,14 +7,14 @@ tokenizer = UnigramTokenizer(vocabulary)
 tokenizer.save("tokenizer/")                           # loads in HF tokenizers and transformers
 """
 
-from finpile_tokenizer.counts import MAX_PRETOKEN_BYTES, PretokenCounts, count_pretokens
 from finpile_tokenizer.errors import EmptyCorpusError, FormatError, InputTypeError, TokenizerError
 from finpile_tokenizer.merge import MIN_VOCAB_SIZE, merge, prune_to
-from finpile_tokenizer.model import UnigramTokenizer
-from finpile_tokenizer.pretokenizer import PRETOKEN_PATTERN, pretokenize
-from finpile_tokenizer.sampling import DistinctSample
+from finpile_tokenizer.model import END_OF_TEXT, UnigramModel, Vocabulary
+from finpile_tokenizer.pretokens.counts import MAX_PRETOKEN_BYTES, PretokenCounts, count_pretokens
+from finpile_tokenizer.pretokens.pretokenizer import PRETOKEN_PATTERN, pretokenize
+from finpile_tokenizer.segmentations.sampling import DistinctSample
+from finpile_tokenizer.tokenizer import UnigramTokenizer
 from finpile_tokenizer.trainer import CHUNK_VOCAB_SIZE, DEFAULT_MAX_PIECE_BYTES, UnigramTrainer
-from finpile_tokenizer.unigram import END_OF_TEXT, UnigramModel, Vocabulary
 from finpile_tokenizer.warmup import compile_kernels
 
 __all__ = [

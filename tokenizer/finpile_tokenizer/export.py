@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from finpile_tokenizer.errors import FormatError, TokenizerError
 from finpile_tokenizer.merge import NUM_BYTE_PIECES
-from finpile_tokenizer.pretokenizer import PRETOKEN_PATTERN
-from finpile_tokenizer.unigram import END_OF_TEXT, Vocabulary
+from finpile_tokenizer.model import END_OF_TEXT, Vocabulary
+from finpile_tokenizer.pretokens.pretokenizer import PRETOKEN_PATTERN
 
 TOKENIZER_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"

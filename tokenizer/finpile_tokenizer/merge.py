@@ -11,10 +11,10 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from finpile_tokenizer import _kernels
-from finpile_tokenizer._buffers import Float64s, Int64s, byte_buffers, concat, lengths_of, order_by_bytes
+from finpile_tokenizer.arrays.buffers import Float64s, Int64s, byte_buffers, concat, lengths_of, order_by_bytes
 from finpile_tokenizer.errors import TokenizerError
-from finpile_tokenizer.unigram import UnigramModel, Vocabulary
+from finpile_tokenizer.model import UnigramModel, Vocabulary
+from finpile_tokenizer.pretokens import _kernels
 
 NUM_BYTE_PIECES = 256
 #: Decimals kept of a log probability: see `Vocabulary.log_probs`.

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.merge import MIN_VOCAB_SIZE, prune_to
-from finpile_tokenizer.model import UnigramTokenizer
-from finpile_tokenizer.unigram import UnigramModel, Vocabulary
+from finpile_tokenizer.model import UnigramModel, Vocabulary
+from finpile_tokenizer.tokenizer import UnigramTokenizer
 
 #: The paper's range, and the step we read it with.
 PAPER_SIZES = range(25_000, 550_001, 25_000)

@@ -20,15 +20,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from finpile_tokenizer._buffers import order_by_bytes
-from finpile_tokenizer.counts import PretokenCounts
-from finpile_tokenizer.em import maximization
+from finpile_tokenizer.arrays.buffers import order_by_bytes
 from finpile_tokenizer.errors import EmptyCorpusError, TokenizerError
-from finpile_tokenizer.prune import kept_by_loss
-from finpile_tokenizer.seed import LONGEST_PIECE_BYTES, MOST_SEEDS, SEED_SIZE, find_seeds
-from finpile_tokenizer.training_state import TrainingState, check_place, load_state, save_state, training_mark
-from finpile_tokenizer.training_text import InMemoryText, TrainingText
-from finpile_tokenizer.unigram import UnigramModel, log_normalized
+from finpile_tokenizer.model import UnigramModel, log_normalized
+from finpile_tokenizer.pretokens.counts import PretokenCounts
+from finpile_tokenizer.training.em import maximization
+from finpile_tokenizer.training.prune import kept_by_loss
+from finpile_tokenizer.training.seed import LONGEST_PIECE_BYTES, MOST_SEEDS, SEED_SIZE, find_seeds
+from finpile_tokenizer.training.state import TrainingState, check_place, load_state, save_state, training_mark
+from finpile_tokenizer.training.text import InMemoryText, TrainingText
 
 #: Pieces of a chunk model. Source: BloombergGPT (arXiv:2303.17564), section 2.3.
 CHUNK_VOCAB_SIZE = 65_536

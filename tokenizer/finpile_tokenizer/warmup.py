@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from finpile_tokenizer.counts import count_pretokens
-from finpile_tokenizer.lattice import find_lattices
 from finpile_tokenizer.merge import MIN_VOCAB_SIZE, merge, prune_to
-from finpile_tokenizer.model import UnigramTokenizer
-from finpile_tokenizer.nbest import MIN_BLOCK_BYTES
-from finpile_tokenizer.pretokenizer import pretokenize
+from finpile_tokenizer.model import UnigramModel
+from finpile_tokenizer.pretokens.counts import count_pretokens
+from finpile_tokenizer.pretokens.pretokenizer import pretokenize
+from finpile_tokenizer.segmentations.nbest import MIN_BLOCK_BYTES
+from finpile_tokenizer.tokenizer import UnigramTokenizer
 from finpile_tokenizer.trainer import UnigramTrainer
-from finpile_tokenizer.unigram import UnigramModel
+from finpile_tokenizer.training.lattice import find_lattices
 
 
 def compile_kernels() -> None:

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from finpile_tokenizer import PretokenCounts
-from finpile_tokenizer.em import Expectation, expectation, scale_for
-from finpile_tokenizer.lattice import Lattices, find_lattices
-from finpile_tokenizer.prune import best_path_counts, removal_losses
-from finpile_tokenizer.training_state import TrainingState
+from finpile_tokenizer.training.em import Expectation, expectation, scale_for
+from finpile_tokenizer.training.lattice import Lattices, find_lattices
+from finpile_tokenizer.training.prune import best_path_counts, removal_losses
+from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile_pipelines.exchange.tasks import Tasks
@@ -73,7 +73,7 @@ def _lattices_url(folder: str, number: int) -> str:
 
 
 class PartitionedText:
-    """A text whose lattices stand on disk, in partitions: a `finpile_tokenizer.training_text.TrainingText`.
+    """A text whose lattices stand on disk, in partitions: a `finpile_tokenizer.training.text.TrainingText`.
 
     Each answer is one pipeline: a state goes to the workers as a file, and sums come back as one. `steps_left` is how
     many answers the training needs from a state on, for the progress that is shown.

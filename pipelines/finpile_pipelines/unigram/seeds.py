@@ -12,8 +12,8 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
-from finpile_tokenizer.seed import SEED_SIZE, find_seeds
-from finpile_tokenizer.training_state import TrainingState
+from finpile_tokenizer.training.seed import SEED_SIZE, find_seeds
+from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile_pipelines.exchange.partition import (

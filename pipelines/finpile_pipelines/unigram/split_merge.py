@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import apache_beam as beam
 from finpile_tokenizer import UnigramModel, UnigramTrainer, merge
-from finpile_tokenizer.training_state import TrainingState
+from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile_pipelines.exchange.tasks import Tasks

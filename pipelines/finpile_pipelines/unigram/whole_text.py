@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from finpile_tokenizer import UnigramModel, UnigramTrainer
-from finpile_tokenizer.em import maximization
+from finpile_tokenizer.model import log_normalized
 from finpile_tokenizer.trainer import HEADROOM, finalize
-from finpile_tokenizer.training_state import TrainingState, load_state, save_state
-from finpile_tokenizer.unigram import log_normalized
+from finpile_tokenizer.training.em import maximization
+from finpile_tokenizer.training.state import TrainingState, load_state, save_state
 
 from finpile import storage
 from finpile.stage_record import fingerprint

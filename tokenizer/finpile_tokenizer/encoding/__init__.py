@@ -1,0 +1,1 @@
+"""Encoding: the automaton that finds the most probable segmentation, and the offsets of ids in their text."""

@@ -1,0 +1,108 @@
+"""The lattices of all pretokens: which pieces begin at each position.
+
+A position stores one number: the longest piece that begins there. The others are prefixes of it, each the longest
+proper prefix of the one before, down to the single byte; so a table with one entry a piece, its length and its longest
+prefix, tells all edges of all lattices. Dropping pieces rewrites those numbers; nothing is searched again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from finpile_tokenizer.arrays.buffers import Int32s, Int64s, byte_buffers, lengths_of
+from finpile_tokenizer.arrays.threads import map_threads
+from finpile_tokenizer.errors import TokenizerError
+from finpile_tokenizer.pretokens.counts import PretokenCounts
+from finpile_tokenizer.training import _lattice_kernels
+from finpile_tokenizer.trie.hashed import hashed_trie
+
+NO_PIECE = -1
+#: A link has 8 bits for a length.
+_LONGEST = 255
+
+#: A block's size is fixed, so that sums over blocks do not depend on the threads that share them.
+_BLOCK_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
+class Lattices:
+    """The lattices of `len(frequencies)` pretokens over `len(links)` pieces, which are numbered from 0.
+
+    Every byte of the pretokens is a piece.
+    """
+
+    offsets: Int64s
+    """Where each pretoken begins, and the end of the last; the first is 0."""
+    frequencies: Int64s
+    heads: Int32s
+    """For each position, the longest piece that begins there and ends within the pretoken."""
+    links: Int32s
+    """For each piece, `parent << 8 | length`: its longest proper prefix among the pieces, or -1, and its bytes."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the text that was counted."""
+        return int(np.dot(np.diff(self.offsets), self.frequencies))
+
+    @property
+    def lengths(self) -> Int32s:
+        """The bytes of each piece."""
+        return self.links & 255
+
+    def keep(self, kept: npt.NDArray[np.bool_], num_threads: int = 1) -> Lattices:
+        """The lattices over the pieces kept, renumbered in order. The arrays of this object are reused.
+
+        All single bytes must be among the pieces kept.
+        """
+        nearest = _lattice_kernels.nearest_kept(self.links, kept)
+        spans = [self.heads[self.offsets[first] : self.offsets[last]] for first, last in self.blocks()]
+        map_threads(lambda heads: _lattice_kernels.renumber(heads, nearest), spans, num_threads)
+        parents = (self.links >> 8)[kept]
+        parents = np.where(parents < 0, NO_PIECE, nearest[np.maximum(parents, 0)])
+        links = link(parents, self.lengths[kept])
+        return Lattices(offsets=self.offsets, frequencies=self.frequencies, heads=self.heads, links=links)
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Consecutive ranges `(first, last)` of pretokens, of some `_BLOCK_BYTES` each."""
+        targets = np.arange(_BLOCK_BYTES, self.offsets[-1], _BLOCK_BYTES)
+        cuts = np.unique(np.concatenate([[0], np.searchsorted(self.offsets, targets), [len(self.frequencies)]]))
+        return [(int(first), int(last)) for first, last in pairwise(cuts)]
+
+
+def find_lattices(counts: PretokenCounts, pieces: pa.LargeBinaryArray, num_threads: int = 1) -> Lattices:
+    """The lattices of counted pretokens over any distinct `pieces`, found by a trie; each piece within one pretoken.
+
+    Raises:
+        TokenizerError: a byte of the pretokens is no piece, or a piece has more than 255 bytes.
+    """
+    longest = int(lengths_of(pieces).max(initial=0))
+    if longest > _LONGEST:
+        raise TokenizerError(f"a piece has {longest} bytes: a lattice holds pieces of at most {_LONGEST}")
+    offsets, data = byte_buffers(counts.pretokens)
+    data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
+    units, slot_pieces = hashed_trie(pieces)
+    heads = np.empty(len(data), np.int32)
+    parents = _lattice_kernels.longest_prefixes(*byte_buffers(pieces), units, slot_pieces)
+    lattices = Lattices(
+        offsets=offsets, frequencies=counts.frequencies, heads=heads, links=link(parents, lengths_of(pieces))
+    )
+    map_threads(
+        lambda block: _lattice_kernels.longest_pieces(offsets, data, *block, units, slot_pieces, heads),
+        lattices.blocks(),
+        num_threads,
+    )
+    if len(heads) and heads.min() == NO_PIECE:
+        value = int(data[np.argmin(heads)])
+        raise TokenizerError(f"byte {value} occurs in the text and is no piece: add it, so that the text has a lattice")
+    return lattices
+
+
+def link(parents: Int32s, lengths: Int32s | Int64s) -> Int32s:
+    """`Lattices.links` of pieces with these longest prefixes (`NO_PIECE` where there is none) and lengths."""
+    links: Int32s = parents.astype(np.int32) << 8 | lengths.astype(np.int32)
+    return links

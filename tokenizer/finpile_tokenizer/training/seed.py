@@ -1,0 +1,196 @@
+"""The seed vocabulary: the substrings of the pretokens that are worth a piece's place, by frequency times length.
+
+Candidates are the strings of 2 to `max_piece_bytes` bytes within one pretoken that are followed by different bytes or
+by the pretoken's end: the nodes of the suffix tree. A string that is always followed by the same byte is none, for the
+longer one says as much. Frequencies are those of the text: a place counts as often as its pretoken occurs.
+
+The suffixes are sorted only as far as a piece may reach, so no full suffix array is built: 4 bytes a position.
+
+Source: Kudo, "Subword Regularization" (arXiv:1804.10959), section 3.2, has the seeds from a suffix array; the
+frequencies and the strings that end a pretoken are what SentencePiece's trainer was found to leave out.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, binary_array, byte_buffers
+from finpile_tokenizer.arrays.threads import map_threads
+from finpile_tokenizer.pretokens.counts import PretokenCounts
+from finpile_tokenizer.training import _seed_kernels
+from finpile_tokenizer.training._seed_kernels import LEFT, LENGTH, NUM_COLUMNS, SCORE, WIDTH
+from finpile_tokenizer.training.lattice import NO_PIECE, Lattices, link
+
+#: Source: SentencePiece's default for seed_sentencepiece_size.
+SEED_SIZE = 1_000_000
+#: Piece numbers have to fit 23 bits, the bytes among them.
+MOST_SEEDS = (1 << 23) - 256
+#: A suffix is looked at up to the byte after the longest piece, and that length has to fit 8 bits.
+LONGEST_PIECE_BYTES = 254
+
+#: Buckets are handed to threads in ranges of about this many positions.
+_RANGE_POSITIONS = 1 << 19
+#: The first pretoken of each 16 positions is noted, to find a position's pretoken by.
+_OWNER_SHIFT = 4
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
+class Seeds:
+    """The seed pieces: first the bytes that occur, by value, then strings by falling score, ties by their bytes."""
+
+    pieces: pa.LargeBinaryArray
+    scores: Float64s
+    """Frequency times length."""
+    lattices: Lattices
+    """The pretokens' lattices over these pieces."""
+    places: Int64s
+    """For each piece, a position of the pretokens' bytes at which it stands."""
+
+
+def find_seeds(
+    counts: PretokenCounts, *, max_piece_bytes: int, seed_size: int = SEED_SIZE, num_threads: int = 1
+) -> Seeds:
+    """The bytes that occur and the `seed_size` best candidates; the same for any number of threads."""
+    text = _Text.of(counts, max_piece_bytes)
+    suffixes = _sort_suffixes(text, max_piece_bytes, seed_size, num_threads)
+    strings = suffixes.candidates
+    by_score = np.argsort(-strings[:, SCORE], kind="stable")
+    values, firsts, frequencies = _bytes_that_occur(text)
+    places = np.concatenate([firsts, suffixes.ranks[strings[by_score, LEFT]]]).astype(np.int64)
+    lengths = np.concatenate([np.ones(len(values), np.int64), strings[by_score, LENGTH]])
+    return Seeds(
+        pieces=binary_array(*_seed_kernels.gather_strings(text.data, places, lengths)),
+        scores=np.concatenate([frequencies, strings[by_score, SCORE]]).astype(np.float64),
+        lattices=_lattices(text, suffixes, values, lengths, by_score, num_threads),
+        places=places,
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
+class _Text:
+    """The pretokens one after the other."""
+
+    offsets: Int64s
+    data: UInt8s
+    frequencies: Int64s
+    remaining: UInt8s
+    """From each position, the bytes to its pretoken's end, or one more than a piece may have."""
+    owners: Int64s
+    """The pretoken that each block of `1 << _OWNER_SHIFT` positions begins in."""
+
+    @classmethod
+    def of(cls, counts: PretokenCounts, max_piece_bytes: int) -> _Text:
+        offsets, data = byte_buffers(counts.pretokens)
+        data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
+        blocks = np.arange(0, len(data), 1 << _OWNER_SHIFT)
+        return cls(
+            offsets=offsets,
+            data=data,
+            frequencies=counts.frequencies,
+            remaining=_seed_kernels.remaining_bytes(offsets, max_piece_bytes + 1),
+            owners=np.searchsorted(offsets, blocks, side="right") - 1,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
+class _Suffixes:
+    """All positions in the order of the bytes from there to the pretoken's end."""
+
+    ranks: Int32s | Int64s
+    """The positions in order; int32 where that suffices."""
+    candidates: Int64s
+    """The best, in the order of their bytes; columns LEFT, WIDTH, LENGTH and SCORE."""
+    ranges: list[tuple[int, int]]
+    """Ranges of ranks whose candidates lie within them."""
+
+
+def _sort_suffixes(text: _Text, max_piece_bytes: int, seed_size: int, num_threads: int) -> _Suffixes:
+    ranks = _room_for_positions(len(text.data))
+    bounds = _seed_kernels.bucket_positions(text.data, text.remaining, ranks)
+    best = _Best(seed_size)
+
+    def scan(buckets: tuple[int, int]) -> None:
+        scan_buckets = _seed_kernels.sort_and_scan
+        found = scan_buckets(
+            text.data, text.remaining, text.frequencies, text.owners, text.offsets, _OWNER_SHIFT,
+            ranks, bounds, *buckets, max_piece_bytes, best.least,
+        )  # fmt: skip
+        best.add(found)
+
+    ranges = _bucket_ranges(bounds)
+    map_threads(scan, ranges, num_threads)
+    return _Suffixes(
+        ranks=ranks,
+        candidates=best.in_order(),
+        ranges=[(int(bounds[first]), int(bounds[last])) for first, last in ranges],
+    )
+
+
+def _room_for_positions(size: int) -> Int32s | Int64s:
+    return np.empty(size, np.int32) if size < 1 << 31 else np.empty(size, np.int64)
+
+
+def _bucket_ranges(bounds: Int64s) -> list[tuple[int, int]]:
+    """Consecutive buckets in ranges of about `_RANGE_POSITIONS`, all of them together."""
+    targets = np.arange(_RANGE_POSITIONS, bounds[-1], _RANGE_POSITIONS)
+    cuts = np.unique(np.concatenate([[0], np.searchsorted(bounds, targets), [len(bounds) - 1]]))
+    return [(int(first), int(last)) for first, last in pairwise(cuts)]
+
+
+class _Best:
+    """The candidates of highest score; those that cannot be among them are forgotten on the way."""
+
+    def __init__(self, num_wanted: int) -> None:
+        self.least = 0
+        """A candidate of a lower score is not among the best."""
+        self._num_wanted = num_wanted
+        self._found = np.empty((0, NUM_COLUMNS), np.int64)
+        self._lock = threading.Lock()
+
+    def add(self, candidates: Int64s) -> None:
+        with self._lock:
+            self._found = np.concatenate([self._found, candidates[candidates[:, SCORE] >= self.least]])
+            if len(self._found) > 2 * self._num_wanted > 0:
+                self.least = int(np.partition(self._found[:, SCORE], -self._num_wanted)[-self._num_wanted])
+                self._found = self._found[self._found[:, SCORE] >= self.least]
+
+    def in_order(self) -> Int64s:
+        """At most as many as are wanted, in the order of their bytes; among equal scores the first ones are better."""
+        found = self._found[np.lexsort((self._found[:, LENGTH], self._found[:, LEFT]))]
+        chosen = np.sort(np.argsort(-found[:, SCORE], kind="stable")[: self._num_wanted])
+        ordered: Int64s = found[chosen]
+        return ordered
+
+
+def _bytes_that_occur(text: _Text) -> tuple[Int64s, Int64s, Int64s]:
+    """The byte values, a position of each, and their frequencies in the text that was counted."""
+    frequencies, firsts = _seed_kernels.byte_frequencies(text.offsets, text.data, text.frequencies)
+    values = np.flatnonzero(frequencies)
+    return values, firsts[values], frequencies[values]
+
+
+def _lattices(
+    text: _Text, suffixes: _Suffixes, values: Int64s, lengths: Int64s, by_score: Int64s, num_threads: int
+) -> Lattices:
+    """The lattices over the bytes and the candidates, which are numbered in the order `by_score` after the bytes."""
+    numbers = np.empty(len(by_score), np.int32)
+    numbers[by_score] = np.arange(len(values), len(values) + len(by_score), dtype=np.int32)
+    byte_numbers = np.zeros(256, np.int32)
+    byte_numbers[values] = np.arange(len(values), dtype=np.int32)
+    heads = byte_numbers[text.data]
+    parents = np.full(len(lengths), NO_PIECE, np.int32)
+    lefts = suffixes.candidates[:, LEFT].copy()
+    parents[numbers] = byte_numbers[text.data[suffixes.ranks[lefts]]]
+    widths = suffixes.candidates[:, WIDTH].copy()
+
+    def assign(ranks: tuple[int, int]) -> None:
+        first, last = np.searchsorted(lefts, ranks)
+        _seed_kernels.assign_heads(suffixes.ranks, *ranks, lefts, widths, numbers, first, last, heads, parents)
+
+    map_threads(assign, suffixes.ranges, num_threads)
+    return Lattices(offsets=text.offsets, frequencies=text.frequencies, heads=heads, links=link(parents, lengths))

@@ -1,0 +1,88 @@
+"""The beginnings of all pieces as a trie, laid out as a double array: where the encoder's automaton is built from.
+
+Node n has a slot and a base; its child by byte c is in slot `base ^ c`, if the node there is labelled c.
+
+Source: Aoe, IEEE Trans. Software Eng. 15 (1989), 1066-1077 (double array); the XOR addressing follows Yata's
+Darts-clone (https://github.com/s-yata/darts-clone).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt8s, byte_buffers, order_by_bytes
+from finpile_tokenizer.errors import TokenizerError
+from finpile_tokenizer.pretokens import _kernels
+from finpile_tokenizer.trie import _double_array_kernels as _trie_kernels
+from finpile_tokenizer.trie import _hashed_kernels as _index_kernels
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
+class Trie:
+    """One entry for each node in each array; node 0 is the root, and nodes are numbered in preorder."""
+
+    parents: Int32s
+    """The node of the string without its last byte."""
+    labels: UInt8s
+    """That last byte."""
+    depths: Int32s
+    """The string's length in bytes."""
+    pieces: Int32s
+    """The id of the piece that the string is, or -1."""
+    slots: Int32s
+    """Where the node lies."""
+    bases: Int32s
+    """What leads to its children."""
+    num_slots: int
+    """Slots in all, those left empty included."""
+
+    def prefixes(self, text: bytes) -> list[int]:
+        """The ids of all pieces that `text` begins with, shortest first."""
+        nodes: Int64s = np.zeros(self.num_slots, np.int64)
+        nodes[self.slots] = np.arange(len(self.slots))
+        found: list[int] = []
+        node = 0
+        for byte in text:
+            child = int(nodes[int(self.bases[node]) ^ byte])
+            if child == 0 or int(self.labels[child]) != byte:
+                break
+            node = child
+            if self.pieces[node] >= 0:
+                found.append(int(self.pieces[node]))
+        return found
+
+
+def build_trie(pieces: pa.LargeBinaryArray) -> Trie:
+    """The trie of the pieces, whose ids are their positions in the array.
+
+    Raises:
+        TokenizerError: a piece is empty or stands twice, or there are too many of them for 24 bits of slots.
+    """
+    order = order_by_bytes(pieces)
+    offsets, data = byte_buffers(pieces.take(pa.array(order)))
+    lengths = np.diff(offsets)
+    if len(pieces) and lengths.min() == 0:
+        raise TokenizerError("a piece is empty: it would be found everywhere and move nothing on")
+    _, firsts = _kernels.group_items(offsets, data)
+    if len(firsts) != len(pieces):
+        raise TokenizerError(f"{len(pieces) - len(firsts)} of {len(pieces)} pieces stand in the vocabulary twice")
+    num_nodes = 1 + _index_kernels.count_nodes(offsets, data)
+    _check_room(num_nodes, len(pieces), num_nodes <= _trie_kernels.MAX_SLOTS)
+    ids, longest = order.astype(np.int32), int(lengths.max(initial=0))
+    parents, labels, depths, piece_of = _trie_kernels.fill_nodes(offsets, data, ids, num_nodes, longest)
+    slots, bases, num_slots = _trie_kernels.place_nodes(parents, labels)
+    _check_room(num_nodes, len(pieces), num_slots > 0)
+    return Trie(
+        parents=parents, labels=labels, depths=depths, pieces=piece_of, slots=slots, bases=bases, num_slots=num_slots
+    )
+
+
+def _check_room(num_nodes: int, num_pieces: int, fits: bool) -> None:
+    if not fits:
+        raise TokenizerError(
+            f"{num_pieces} pieces have {num_nodes - 1} distinct beginnings, which do not fit the encoder's "
+            f"{_trie_kernels.MAX_SLOTS} slots: use fewer or shorter pieces"
+        )
