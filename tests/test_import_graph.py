@@ -1,0 +1,298 @@
+"""The import graph of the four packages: no circles between modules or folders, no arrow against the layers.
+
+    python tests/test_import_graph.py
+
+prints each package's files, lines and arrows, and the counts that the tests check.
+
+An arrow is an import of one of our modules by another, wherever it is written: at the top of the file, below
+`TYPE_CHECKING`, or in a function. Between folders, each package is looked at by itself: its modules and subpackages are
+the nodes, and an arrow joins two of them if any module below the one imports any module below the other. The layers are
+those of import-linter in pyproject.toml, which checks indirect imports besides.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Top to bottom.
+PACKAGES = {
+    "finpile_cli": "cli/finpile_cli",
+    "finpile_pipelines": "pipelines/finpile_pipelines",
+    "finpile": "finpile",
+    "finpile_tokenizer": "tokenizer/finpile_tokenizer",
+}
+Place = Literal["top", "typing", "function"]
+Graph = Mapping[str, Iterable[str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arrow:
+    """One import of a module of ours by another."""
+
+    source: str
+    target: str
+    place: Place
+    """Where the import is written: at the top, below `TYPE_CHECKING`, or in a function."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Module:
+    path: Path
+    num_lines: int
+    tree: ast.Module
+
+
+def read_modules(root: Path, packages: Mapping[str, str] = PACKAGES) -> dict[str, Module]:
+    """All modules of `packages` (name: folder below `root`), by dotted name."""
+    modules = {}
+    for package, folder in packages.items():
+        for path in sorted((root / folder).rglob("*.py")):
+            parts = (package, *path.relative_to(root / folder).with_suffix("").parts)
+            text = path.read_text()
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            modules[name] = Module(path=path, num_lines=len(text.splitlines()), tree=ast.parse(text))
+    return modules
+
+
+def arrows(modules: Mapping[str, Module]) -> list[Arrow]:
+    """Every import of one module by another; of several between the same two, the first."""
+    found: dict[tuple[str, str], Arrow] = {}
+    for name, module in modules.items():
+        for target, place in _imports(module.tree, "top"):
+            while target and target not in modules:  # `from module import name`
+                target = target.rpartition(".")[0]
+            if target and target != name:
+                found.setdefault((name, target), Arrow(source=name, target=target, place=place))
+    return list(found.values())
+
+
+def sibling_graphs(modules: Mapping[str, Module], found: Iterable[Arrow]) -> dict[str, dict[str, set[str]]]:
+    """For each package, its direct children and the children that each imports; `__init__` is a child, too."""
+    packages = [name for name, module in modules.items() if module.path.name == "__init__.py"]
+    graphs: dict[str, dict[str, set[str]]] = {package: {} for package in packages}
+    for package, graph in graphs.items():
+        for name in modules:
+            if _is_below(name, package):
+                graph.setdefault(_child(name, package), set())
+    for arrow in found:
+        for package, graph in graphs.items():
+            if _is_below(arrow.source, package) and _is_below(arrow.target, package):
+                source, target = _child(arrow.source, package), _child(arrow.target, package)
+                if source != target:
+                    graph[source].add(target)
+    return graphs
+
+
+def circle(graph: Graph) -> list[str]:
+    """A circle of the graph, its first node repeated at the end; empty if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
+
+
+def upward(found: Iterable[Arrow], contracts: Iterable[Mapping[str, Any]]) -> list[Arrow]:
+    """Arrows from a lower layer to a higher one, or between two of one layer that are declared independent."""
+    wrong = []
+    levels = [_levels(contract) for contract in contracts if contract["type"] == "layers"]
+    for arrow in found:
+        for level_of in levels:
+            source, target = _layer(arrow.source, level_of), _layer(arrow.target, level_of)
+            if source and target and source != target and level_of[source] >= level_of[target]:
+                wrong.append(arrow)
+    return wrong
+
+
+def listing(modules: Mapping[str, Module], found: list[Arrow]) -> Iterator[str]:
+    """The packages with their lines, files and arrows, then the totals."""
+    graphs = sibling_graphs(modules, found)
+    for package in graphs:
+        inside = [name for name in modules if _is_below(name, package)]
+        num_lines = sum(modules[name].num_lines for name in inside)
+        out = Counter(_folder(arrow.target, modules) for arrow in found if _is_below(arrow.source, package))
+        outside = {name: number for name, number in out.items() if not _is_below(name, package)}
+        yield f"{package}: {len(inside)} files, {num_lines:,} lines"
+        direct = [
+            name for name in inside if _child(name, package) == name.removeprefix(f"{package}.") or name == package
+        ]
+        yield "    " + ", ".join(
+            f"{modules[name].path.stem} {modules[name].num_lines}"
+            for name in direct
+            if name not in graphs or name == package
+        )
+        if outside:
+            yield "    imports " + ", ".join(f"{name} ({number})" for name, number in sorted(outside.items()))
+    places = Counter(arrow.place for arrow in found)
+    yield ""
+    yield f"files: {len(modules)}; lines: {sum(module.num_lines for module in modules.values()):,}; folders: {len(graphs)}"
+    yield f"arrows between modules: {len(found)} ({', '.join(f'{place} {n}' for place, n in sorted(places.items()))})"
+    folders = {(_folder(arrow.source, modules), _folder(arrow.target, modules)) for arrow in found}
+    yield f"arrows between folders: {sum(source != target for source, target in folders)}"
+    yield f"arrows upward: {len(upward(found, _contracts()))}"
+    yield f"circles between modules: {int(bool(circle(_by_source(found))))}"
+    yield f"packages with a circle between their children: {sum(bool(circle(graph)) for graph in graphs.values())}"
+
+
+def _imports(node: ast.AST, place: Place) -> Iterator[tuple[str, Place]]:
+    for child in ast.iter_child_nodes(node):
+        inner = place
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            inner = "function"
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            inner = "typing"
+        if isinstance(child, ast.Import):
+            yield from ((alias.name, place) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            yield from ((f"{child.module}.{alias.name}", place) for alias in child.names)
+        else:
+            yield from _imports(child, inner)
+
+
+def _is_below(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def _child(name: str, package: str) -> str:
+    return name.removeprefix(package).lstrip(".").partition(".")[0] or "__init__"
+
+
+def _folder(name: str, modules: Mapping[str, Module]) -> str:
+    return name if modules[name].path.name == "__init__.py" else name.rpartition(".")[0]
+
+
+def _by_source(found: Iterable[Arrow]) -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = {}
+    for arrow in found:
+        graph.setdefault(arrow.source, set()).add(arrow.target)
+    return graph
+
+
+def _contracts() -> list[dict[str, Any]]:
+    settings: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts: list[dict[str, Any]] = settings["tool"]["importlinter"]["contracts"]
+    return contracts
+
+
+def _levels(contract: Mapping[str, Any]) -> dict[str, int]:
+    """The level of each module that a contract names; 0 is the top."""
+    containers = [f"{container}." for container in contract.get("containers", [])] or [""]
+    return {
+        container + name.strip("() "): level
+        for container in containers
+        for level, layer in enumerate(contract["layers"])
+        for name in layer.split("|")
+    }
+
+
+def _layer(name: str, level_of: Mapping[str, int]) -> str:
+    """The module or package named by a contract that `name` is in; the innermost. Empty if it is in none."""
+    while name and name not in level_of:
+        name = name.rpartition(".")[0]
+    return name
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, Module]:
+    return read_modules(ROOT)
+
+
+@pytest.fixture(scope="module")
+def found(modules: dict[str, Module]) -> list[Arrow]:
+    return arrows(modules)
+
+
+def test_modules_form_no_circle(found: list[Arrow]) -> None:
+    assert len(found) > 500
+    assert circle(_by_source(found)) == []
+
+
+def test_children_of_a_package_form_no_circle(modules: dict[str, Module], found: list[Arrow]) -> None:
+    graphs = sibling_graphs(modules, found)
+    assert len(graphs) > 20
+    assert {package: circle(graph) for package, graph in graphs.items() if circle(graph)} == {}
+
+
+def test_no_import_goes_up_the_layers(found: list[Arrow]) -> None:
+    assert upward(found, _contracts()) == []
+
+
+def test_every_package_of_the_wheel_is_in_the_graph() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert set(PACKAGES.values()) == set(settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+    assert set(PACKAGES) == set(settings["tool"]["importlinter"]["root_packages"])
+
+
+def test_every_module_of_the_library_has_a_layer(modules: dict[str, Module]) -> None:
+    """A new module without a layer would be checked by no contract."""
+    levels = [_levels(contract) for contract in _contracts() if contract["type"] == "layers"]
+    without = [
+        name
+        for name, module in modules.items()
+        if name not in PACKAGES and name.startswith(("finpile.", "finpile_pipelines."))
+        if not any(_layer(name, level_of) for level_of in levels)
+        if module.num_lines > 1
+    ]
+    assert without == []
+
+
+@pytest.fixture
+def write_package(tmp_path: Path) -> Path:
+    """A package with an import at each place: c -> room.a at the top, room.a -> b in a function, b -> c for types."""
+    (tmp_path / "p/room").mkdir(parents=True)
+    files = {
+        "__init__.py": "",
+        "room/__init__.py": "",
+        "room/a.py": "def f():\n    from p.b import g\n    return g",
+        "b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import c\n",
+        "c.py": "import p.room.a\nimport os\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "p" / name).write_text(text)
+    return tmp_path
+
+
+def test_imports_are_found_wherever_they_are_written(write_package: Path) -> None:
+    found = arrows(read_modules(write_package, {"p": "p"}))
+    assert {(arrow.source, arrow.target, arrow.place) for arrow in found} == {
+        ("p.room.a", "p.b", "function"),
+        ("p.b", "p.c", "typing"),
+        ("p.c", "p.room.a", "top"),
+    }
+
+
+def test_circles_between_modules_and_between_folders_are_found(write_package: Path) -> None:
+    modules = read_modules(write_package, {"p": "p"})
+    found = arrows(modules)
+    assert set(circle(_by_source(found))) == {"p.room.a", "p.b", "p.c"}
+    assert set(circle(sibling_graphs(modules, found)["p"])) == {"room", "b", "c"}
+    assert circle(sibling_graphs(modules, found)["p.room"]) == []
+
+
+@pytest.mark.parametrize(
+    ("layers", "num_upward"),
+    [
+        (["p.c", "p.room", "p.b"], 1),  # b imports c
+        (["p.b", "p.room", "p.c"], 2),
+        (["p.c", "p.room | p.b"], 2),  # room imports its neighbour
+        (["p.c"], 0),
+    ],
+)
+def test_arrows_up_the_layers_are_counted(layers: list[str], num_upward: int, write_package: Path) -> None:
+    found = arrows(read_modules(write_package, {"p": "p"}))
+    assert len(upward(found, [{"type": "layers", "layers": layers}])) == num_upward
+
+
+if __name__ == "__main__":
+    _modules = read_modules(ROOT)
+    print("\n".join(listing(_modules, arrows(_modules))))  # noqa: T201
