@@ -1,20 +1,20 @@
-"""The `finpile` command. Commands are found by name and imported only when they are called."""
+"""The `finpile` command: its table of subcommands, and the exit code and message of every error."""
 
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import signal
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 from finpile import __version__
 from finpile.errors import FinpileError
+from finpile_cli.lazy_group import LazyGroup
 
-#: command -> (module, attribute, one line of help); the help stands here so that `--help` imports nothing.
+#: By command: module, attribute, and one line of help. The help is kept here so that `--help` imports no command.
 _COMMANDS = {
     "build": ("finpile_cli.build", "build_command", "Build a corpus: documents, tokenizer, token shards, reports."),
     "check": ("finpile_cli.check", "check_command", "Validate a corpus file, find every input, read first records."),
@@ -27,28 +27,6 @@ _COMMANDS = {
     "evaluate": ("finpile_cli.train", "evaluate_command", "Held-out bits per byte of a trained model, by source."),
 }
 _INTERRUPTED = 130
-
-
-class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports each on first use."""
-
-    def __init__(self, *args: Any, lazy: dict[str, tuple[str, str, str]], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._lazy = lazy
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._lazy)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in self._lazy:
-            return None
-        module, attribute, _ = self._lazy[name]
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, _, summary) in self._lazy.items()])
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

@@ -13,7 +13,7 @@ from finpile_cli.console import (
     Console,
     json_option,
 )
-from finpile_cli.main import LazyGroup
+from finpile_cli.lazy_group import LazyGroup
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:

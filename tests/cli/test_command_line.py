@@ -165,8 +165,8 @@ HEAVY = ("apache_beam", "pyarrow", "numba", "numpy", "torch", "fsspec")
 WHAT_HELP_IMPORTS = f"""
 import sys
 sys.argv = ["finpile", "--help"]
-from finpile.cli.engine import heavy_imports
-from finpile.cli.main import main
+from finpile_cli.engine import heavy_imports
+from finpile_cli.main import main
 try:
     main()
 finally:
