@@ -5,8 +5,9 @@
 prints each package's files, lines and arrows, and the counts that the tests check, of this checkout by default.
 
 An arrow is an import of one of our modules by another, wherever it is written: at the top of the file, below
-`TYPE_CHECKING`, or in a function. Between folders, each package is looked at by itself: its modules and subpackages are
-the nodes, and an arrow joins two of them if any module below the one imports any module below the other. The layers are
+`TYPE_CHECKING`, in a function, or as `import_module("name")`. Between folders, each package is looked at by itself: its
+modules and subpackages are the nodes, and an arrow joins two of them if any module below the one imports any module
+below the other. The four packages together are looked at in the same way. The layers are
 those of import-linter in pyproject.toml, which checks indirect imports besides.
 """
 
@@ -32,7 +33,7 @@ PACKAGES = {
     "finpile": "finpile",
     "finpile_tokenizer": "tokenizer/finpile_tokenizer",
 }
-Place = Literal["top", "typing", "function"]
+Place = Literal["top", "typing", "function", "literal"]
 Graph = Mapping[str, Iterable[str]]
 
 
@@ -43,7 +44,7 @@ class Arrow:
     source: str
     target: str
     place: Place
-    """Where the import is written: at the top, below `TYPE_CHECKING`, or in a function."""
+    """Where the import is written: at the top, below `TYPE_CHECKING`, in a function, or as `import_module("name")`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,8 +79,11 @@ def arrows(modules: Mapping[str, Module]) -> list[Arrow]:
 
 
 def sibling_graphs(modules: Mapping[str, Module], found: Iterable[Arrow]) -> dict[str, dict[str, set[str]]]:
-    """For each package, its direct children and the children that each imports; `__init__` is a child, too."""
-    packages = [name for name, module in modules.items() if module.path.name == "__init__.py"]
+    """For each package, its direct children and the children that each imports; `__init__` is a child, too.
+
+    The empty name is that of the folder above all packages.
+    """
+    packages = ["", *(name for name, module in modules.items() if module.path.name == "__init__.py")]
     graphs: dict[str, dict[str, set[str]]] = {package: {} for package in packages}
     for package, graph in graphs.items():
         for name in modules:
@@ -120,7 +124,7 @@ def listing(root: Path) -> Iterator[str]:
     modules = read_modules(root)
     found = arrows(modules)
     graphs = sibling_graphs(modules, found)
-    for package in graphs:
+    for package in filter(None, graphs):
         inside = [name for name in modules if _is_below(name, package)]
         yield f"{package}: {len(inside)} files, {_num_lines(modules, inside):,} lines"
         direct = [name for name in inside if _folder(name, modules) == package]
@@ -131,7 +135,7 @@ def listing(root: Path) -> Iterator[str]:
     places = Counter(arrow.place for arrow in found)
     folders = {(_folder(arrow.source, modules), _folder(arrow.target, modules)) for arrow in found}
     yield ""
-    yield f"files: {len(modules)}; lines: {_num_lines(modules, modules):,}; folders: {len(graphs)}"
+    yield f"files: {len(modules)}; lines: {_num_lines(modules, modules):,}; folders: {len(graphs) - 1}"
     yield f"arrows between modules: {len(found)} ({', '.join(f'{place} {n}' for place, n in sorted(places.items()))})"
     yield f"arrows between folders: {sum(source != target for source, target in folders)}"
     yield f"arrows upward: {len(upward(found, _contracts(root)))}"
@@ -163,12 +167,25 @@ def _imports(node: ast.AST, place: Place) -> Iterator[tuple[str, Place]]:
             yield from ((alias.name, place) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             yield from ((f"{child.module}.{alias.name}", place) for alias in child.names)
+        elif name := _literal_import(child):
+            yield name, "literal"
         else:
             yield from _imports(child, inner)
 
 
+def _literal_import(node: ast.AST) -> str:
+    """The module that `import_module("name")` or `__import__("name")` imports; empty for all else."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return ""
+    function = ast.unparse(node.func).rpartition(".")[2]
+    name = node.args[0]
+    if function in ("import_module", "__import__") and isinstance(name, ast.Constant):
+        return str(name.value)
+    return ""
+
+
 def _is_below(name: str, package: str) -> bool:
-    return name == package or name.startswith(f"{package}.")
+    return package in ("", name) or name.startswith(f"{package}.")
 
 
 def _child(name: str, package: str) -> str:
@@ -256,7 +273,7 @@ def test_every_module_of_the_library_has_a_layer(modules: dict[str, Module]) -> 
 
 @pytest.fixture
 def write_package(tmp_path: Path) -> Path:
-    """A package with an import at each place: c -> room.a at the top, room.a -> b in a function, b -> c for types."""
+    """A package with an import at each place: c -> room.a -> b -> c, and d -> c."""
     (tmp_path / "p/room").mkdir(parents=True)
     files = {
         "__init__.py": "",
@@ -264,6 +281,7 @@ def write_package(tmp_path: Path) -> Path:
         "room/a.py": "def f():\n    from p.b import g\n    return g",
         "b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import c\n",
         "c.py": "import p.room.a\nimport os\n",
+        "d.py": "import importlib\nvalue = importlib.import_module('p.c').value\n",
     }
     for name, text in files.items():
         (tmp_path / "p" / name).write_text(text)
@@ -276,6 +294,7 @@ def test_imports_are_found_wherever_they_are_written(write_package: Path) -> Non
         ("p.room.a", "p.b", "function"),
         ("p.b", "p.c", "typing"),
         ("p.c", "p.room.a", "top"),
+        ("p.d", "p.c", "literal"),
     }
 
 
