@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.exact import document_digests, find_duplicates
+from finpile.dedup.in_memory import Deduplicated, deduplicate
 from finpile.dedup.near import _pair_kernels
 from finpile.dedup.near.clusters import (
     candidate_pairs,
@@ -40,12 +41,14 @@ __all__ = [
     "FAST",
     "NO_KEY",
     "PAPER",
+    "Deduplicated",
     "NearDuplicate",
     "Resolution",
     "band_keys",
     "candidate_pairs",
     "compile_kernels",
     "components",
+    "deduplicate",
     "document_digests",
     "find_duplicates",
     "find_near_duplicates",

@@ -110,6 +110,6 @@ def _positions(numbers: I64, named: I64) -> I64:
 
 def _bounds_by_name(sorted_values: I64) -> Iterator[tuple[int, tuple[int, int]]]:
     names, starts = np.unique(sorted_values, return_index=True)
-    ends = np.append(starts[1:], len(sorted_values))
+    ends = np.append(starts[1:], len(sorted_values))[: len(starts)]
     for name, start, end in zip(names.tolist(), starts.tolist(), ends.tolist(), strict=True):
         yield name, (start, end)

@@ -330,9 +330,14 @@ def find_repeats_in(texts: Texts, config: SubstringConfig, widths: I64 = _BYTE_W
     ids = pa.array([str(number) for number in range(num)], pa.string())
     order = numbers.astype(np.uint64)
     shard = Shard(number=0, rows=numbers, ids=ids, order_high=np.zeros(num, np.uint64), order_low=order)
-    shared = shared_minimizers(minimizers(texts, config, "", 0), crowd=_MANY)  # nothing travels
-    matches = match_contexts(contexts(texts, shard, shared, config, ""), config, widths)
-    return cover(texts, shard, shared, matches, config, "").spans
+    return find_cover(texts, shard, config, "", widths).spans
+
+
+def find_cover(texts: Texts, shard: Shard, config: SubstringConfig, scope: str, widths: I64 = _BYTE_WIDTHS) -> Cover:
+    """All steps at once for a scope that is one shard."""
+    shared = shared_minimizers(minimizers(texts, config, scope, shard.number), crowd=_MANY)  # nothing travels
+    matches = match_contexts(contexts(texts, shard, shared, config, scope), config, widths)
+    return cover(texts, shard, shared, matches, config, scope)
 
 
 def compile_kernels() -> None:

@@ -16,15 +16,16 @@ import pyarrow.compute as pc
 from finpile import stage_record, storage
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
+from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.dedup.substring.spans import cut_rows
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
-from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_arrays, text_views
+from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_views
 from finpile.layout import (
     Layout,
     document_part,
     removed_part,
 )
-from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
+from finpile.ledger import PUBLISHED_LEDGER_SCHEMA, count_removed
 from finpile.split import HELDOUT, assign_split
 from finpile_pipelines.dedup import substring
 from finpile_pipelines.dedup.duplicate_chains import read_copies
@@ -169,7 +170,7 @@ def apply_decisions(
     batches = list(storage.read_ipc(shard_url(clean, ref.name)))
     table = pa.Table.from_batches(batches, schema=DOCUMENT_SCHEMA).combine_chunks()
     spans = read_spans(cut, ref.index)
-    ledger = _span_rows(table, spans)
+    ledger = span_rows(table, spans, substring.STAGE)
     if spans.num_rows:
         index = table.schema.get_field_index("text")
         table = table.set_column(index, table.schema.field(index), cut_rows(table["text"].chunk(0), spans))
@@ -181,44 +182,7 @@ def apply_decisions(
     table = table.append_column("split", assign_split(table["timestamp"], config.heldout.after, config.heldout.undated))
     stay = np.ones(table.num_rows, bool)
     stay[decisions["row"].to_numpy()] = False
-    gone = table.take(decisions["row"])
-    return table.filter(pa.array(stay)), pa.concat_tables([ledger, _ledger_rows(gone, decisions)])
-
-
-def _span_rows(table: pa.Table, spans: pa.Table) -> pa.Table:
-    """Ledger rows of the spans cut from a shard's documents, which are still whole in `table`."""
-    owners = table.select(["id", "dataset", "source", "locator"]).take(spans["row"])
-    data, bounds = text_arrays(table)
-    base = bounds[spans["row"].to_numpy()]
-    begins, ends = base + spans["start"].to_numpy(), base + spans["end"].to_numpy()
-    columns = {
-        **{name: owners[name] for name in owners.schema.names},
-        "stage": pa.array([substring.STAGE] * spans.num_rows, pa.string()),
-        **{name: spans[name] for name in ("reason", "detail", "duplicate_of", "duplicate_offset", "start", "end")},
-        "removed_text": pa.array(
-            [data[begin:end].tobytes() for begin, end in zip(begins, ends, strict=True)], pa.large_binary()
-        ),
-    }
-    return pa.table(columns).cast(LEDGER_SCHEMA)
-
-
-def _ledger_rows(gone: pa.Table, decisions: pa.Table) -> pa.Table:
-    size = gone.num_rows
-    columns = {
-        "id": gone["id"],
-        "dataset": gone["dataset"],
-        "source": gone["source"],
-        "locator": gone["locator"],
-        "stage": decisions["stage"],
-        "reason": decisions["reason"],
-        "detail": decisions["detail"],
-        "duplicate_of": decisions["duplicate_of"],
-        "duplicate_offset": decisions["duplicate_offset"],
-        "start": pa.nulls(size, pa.int64()),
-        "end": pa.nulls(size, pa.int64()),
-        "removed_text": gone["text"].cast(pa.large_binary()),
-    }
-    return pa.table(columns).cast(LEDGER_SCHEMA)
+    return table.filter(pa.array(stay)), pa.concat_tables([ledger, removal_rows(table, decisions)])
 
 
 def _document_parcels(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> PartitionedTables:

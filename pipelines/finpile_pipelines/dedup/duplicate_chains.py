@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.dedup.redirects import MOST_REDIRECTS, redirect
 from finpile.layout import COPY_STAGES
 from finpile_pipelines.dedup.removals import (
     REMOVAL_SCHEMA,
@@ -38,9 +39,6 @@ from finpile_pipelines.shard_refs import (
 
 #: What a shard's row gains when others are removed for its sake.
 COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
-#: How often a decision can be redirected: a later stage may remove the kept copy for the sake of another document, and
-#: after `exact` there are three that do so: near, substring and overlap.
-MOST_REDIRECTS = 3
 #: Decisions up to which the launcher works alone; one takes some 300 bytes.
 DECISIONS_IN_MEMORY = 250_000
 
@@ -163,14 +161,8 @@ def _redirected(table: pa.Table, later: pa.Table) -> tuple[pa.Table, pa.Table]:
         return table, REMOVAL_SCHEMA.empty_table()
     found = [(row, removed.get(row["kept_row"])) for row in table.to_pylist()]
     final = [row for row, by in found if by is None]
-    moved = [_redirect(row, by) for row, by in found if by is not None]
+    moved = [redirect(row, by) for row, by in found if by is not None]
     return pa.Table.from_pylist(final, schema=REMOVAL_SCHEMA), pa.Table.from_pylist(moved, schema=REMOVAL_SCHEMA)
-
-
-def _redirect(row: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
-    detail = f"{row['detail']}; its kept copy {row['duplicate_of']} was removed by the stage {later['stage']}"
-    moved = {name: later[name] for name in ("duplicate_of", "kept_shard", "kept_row")}
-    return {**row, **moved, "duplicate_offset": None, "detail": detail}
 
 
 def _copies(table: pa.Table) -> pa.Table:

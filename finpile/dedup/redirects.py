@@ -1,0 +1,19 @@
+"""A duplicate whose kept copy was itself removed as a duplicate names that copy's kept copy instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: How often a removal can be redirected: after `exact`, the stages near, substring and overlap remove duplicates.
+MOST_REDIRECTS = 3
+
+
+def redirect(removal: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """A removal (`stage`, `detail`, `duplicate_of`, `kept_shard`, `kept_row`, ...), redirected.
+
+    `later` is the removal of its kept copy by a later stage. The offset in the new copy is unknown.
+    """
+    detail = f"{removal['detail']}; its kept copy {removal['duplicate_of']} was removed by the stage {later['stage']}"
+    moved = {name: later[name] for name in ("duplicate_of", "kept_shard", "kept_row")}
+    return {**removal, **moved, "duplicate_offset": None, "detail": detail}

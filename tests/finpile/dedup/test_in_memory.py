@@ -1,0 +1,174 @@
+"""`deduplicate`: one table, the same decisions as the pipelines."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pytest
+
+from finpile import storage
+from finpile.config import SubstringConfig, load_config
+from finpile.dedup import deduplicate
+from finpile.errors import ConfigError, InputError
+from finpile.ledger import LEDGER_SCHEMA, restore
+
+_STAGES = ("exact", "near", "substring")
+_LEDGER = [name for name in LEDGER_SCHEMA.names if name not in ("dataset", "source", "locator")]
+_WORDS = ("shares", "bond", "yield", "oil", "gold", "rate", "bank", "court", "trade", "profit", "loss", "wheat", "port")
+
+
+def rows_of(table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+    """The rows in an order of their own."""
+    return sorted(table.select(names).to_pylist(), key=lambda row: repr(list(row.values())))
+
+
+def clean_documents(out: Path) -> pa.Table:
+    """The documents of a build before its deduplication, `priority` being the number of their source."""
+    tasks = storage.read_json(str(out / ".work" / "ingest" / "tasks.json"))
+    entries = {name: task["entry"] for task in tasks for name in task["shards"]}
+    tables = []
+    for path in sorted((out / ".work" / "clean" / "documents").glob("*.arrow")):
+        table = pa.Table.from_batches(list(storage.read_ipc(str(path))))
+        tables.append(table.append_column("priority", pa.array([entries[path.stem]] * table.num_rows, pa.int32())))
+    return pa.concat_tables(tables)
+
+
+def test_sample_is_deduplicated_as_by_a_build(sample_build: Path, sample_config: Path) -> None:
+    dedup = load_config(sample_config).dedup
+    result = deduplicate(clean_documents(sample_build), near=dedup.near, substring=dedup.substring, scope=dedup.scope)
+    built = ds.dataset(sample_build / "documents", partitioning="hive").to_table()
+    names = ["id", "text", "num_copies"]
+    assert rows_of(result.kept, names) == rows_of(built, names)
+    ledger = ds.dataset(sample_build / "removed", partitioning="hive").to_table()
+    decided = ledger.filter(pc.is_in(ledger["stage"].cast(pa.string()), pa.array(_STAGES)))
+    assert decided.num_rows > 20
+    assert rows_of(result.removed, _LEDGER) == rows_of(decided, _LEDGER)
+
+
+def documents(num: int = 60) -> pa.Table:
+    """Documents with ids and times; some are copies, some near copies, and some share a paragraph."""
+    draw = random.Random(12)
+
+    def sentence(size: int) -> str:
+        return " ".join(draw.choices(_WORDS, k=size)).capitalize() + "."
+
+    shared = sentence(60)
+    texts = [" ".join(sentence(12) for _ in range(8)) for _ in range(num // 2)]
+    texts += [texts[index] for index in range(num // 4)]
+    texts += [texts[index].replace("gold", "gold and", 1) + " Fund." for index in range(5, 10)]
+    texts += [f"{sentence(20)}\n{shared}\n{sentence(20)}" for _ in range(5)]
+    texts.append(shared)
+    draw.shuffle(texts)
+    start = datetime(2020, 1, 1, tzinfo=UTC)
+    times = [None if index % 7 == 0 else start + timedelta(days=draw.randrange(50)) for index in range(len(texts))]
+    columns = {
+        "id": [f"{draw.getrandbits(128):032x}" for _ in texts],
+        "text": pa.array(texts, pa.large_string()),
+        "timestamp": pa.array(times, pa.timestamp("s", tz="UTC")),
+        "note": [f"note {index}" for index in range(len(texts))],
+    }
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("substring", [None, SubstringConfig(min_length=100, rounds=2)])
+def test_order_of_rows_does_not_matter(substring: SubstringConfig | None) -> None:
+    table = documents()
+    found = deduplicate(table, substring=substring)
+    assert 0 < found.kept.num_rows < table.num_rows
+    rows = list(range(table.num_rows))
+    for seed in range(3):
+        random.Random(seed).shuffle(rows)
+        again = deduplicate(table.take(pa.array(rows)), substring=substring)
+        assert rows_of(again.kept, ["id", "text", "note"]) == rows_of(found.kept, ["id", "text", "note"])
+        assert again.removed == found.removed
+
+
+def test_kept_text_and_ledger_rebuild_the_input() -> None:
+    table = documents()
+    found = deduplicate(table, substring=SubstringConfig(min_length=100, rounds="fixpoint"))
+    spans: dict[str, list[tuple[int, int, bytes]]] = {}
+    texts = {row["id"]: row["text"].encode() for row in found.kept.to_pylist()}
+    for row in found.removed.to_pylist():
+        if row["start"] is None:
+            assert row["id"] not in texts
+            texts[row["id"]] = row["removed_text"]
+        else:
+            spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"]))
+    assert spans
+    rebuilt = {name: restore(text, spans.get(name, [])) for name, text in texts.items()}
+    assert rebuilt == {row["id"]: row["text"].encode() for row in table.to_pylist()}
+
+
+def test_kept_rows_have_the_columns_types_and_order_of_the_input() -> None:
+    table = documents().rename_columns(["id", "body", "timestamp", "note"])
+    found = deduplicate(table, text="body", substring=100)
+    assert found.kept.schema == table.schema
+    ids = table["id"].to_pylist()
+    assert found.kept["id"].to_pylist() == [name for name in ids if name in set(found.kept["id"].to_pylist())]
+    assert found.removed.schema == LEDGER_SCHEMA
+
+
+def test_first_of_equal_texts_is_kept_where_rows_have_no_ids() -> None:
+    found = deduplicate(pa.table({"text": ["b", "a", "b", "b"]}), near=None)
+    assert found.kept["text"].to_pylist() == ["b", "a"]
+    assert found.removed.select(["id", "duplicate_of"]).to_pylist() == [
+        {"id": "2", "duplicate_of": "0"},
+        {"id": "3", "duplicate_of": "0"},
+    ]
+
+
+def test_smaller_priority_and_earlier_time_are_preferred() -> None:
+    times = pa.array([datetime(2020, 1, day, tzinfo=UTC) for day in (1, 3, 2)])
+    table = pa.table({"text": ["same"] * 3, "timestamp": times, "priority": pa.array([1, 0, 0], pa.int32())})
+    assert deduplicate(table).removed["duplicate_of"].to_pylist() == ["2", "2"]
+
+
+def test_copies_are_counted() -> None:
+    table = pa.table({"text": ["same", "other", "same"], "num_copies": pa.array([2, 1, 3], pa.int32())})
+    assert deduplicate(table).kept["num_copies"].to_pylist() == [5, 1]
+
+
+def test_scope_dataset_keeps_a_copy_in_each_dataset() -> None:
+    table = pa.table({"text": ["same"] * 3, "dataset": ["a", "b", "a"]})
+    assert deduplicate(table, scope="dataset").kept["dataset"].to_pylist() == ["a", "b"]
+    assert deduplicate(table).kept["dataset"].to_pylist() == ["a"]
+
+
+def test_data_frames_are_accepted() -> None:
+    texts = ["Oil rose.", "Gold fell.", "Oil rose."]
+    for frame in (pd.DataFrame({"text": texts}), pl.DataFrame({"text": texts}), pa.record_batch({"text": texts})):
+        assert deduplicate(frame).kept["text"].to_pylist() == texts[:2]
+
+
+def test_empty_table_gives_an_empty_result() -> None:
+    found = deduplicate(pa.table({"text": pa.array([], pa.string())}), substring=100)
+    assert found.kept.num_rows == found.removed.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pa.table({"body": ["x"]}), "no column `text`; they have body"),
+        (pa.table({"text": ["x", None]}), "column `text`: 1 rows are null"),
+        (pa.table({"text": [1]}), "column `text` is int64: expected large_string"),
+        (pa.table({"text": ["x", "y"], "id": ["1", "1"]}), "two documents have the same id"),
+        (pa.table({"text": ["x"], "timestamp": ["2020"]}), "column `timestamp` is string"),
+        (["x"], "documents are of type list"),
+    ],
+)
+def test_unusable_documents_are_refused(table: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        deduplicate(table)
+
+
+def test_contradicting_settings_are_refused() -> None:
+    with pytest.raises(ConfigError, match="exact: true"):
+        deduplicate(pa.table({"text": ["x"]}), exact=False)
