@@ -34,8 +34,8 @@ class Deduplicated:
     """The result of a deduplication, of the same form for exact duplicates, near duplicates and repeated substrings."""
 
     kept: pa.Table
-    """The columns and types of the input, without the removed rows, in the order of the input. Repeated substrings are
-    cut out of the text. `num_copies`, if the input has it, counts the documents that each row now represents."""
+    """The input without the removed rows: same columns, types (string views become large strings) and order. Repeated
+    substrings are cut out of the text. `num_copies`, if the input has it, counts what each row represents."""
     removed: pa.Table
     """`finpile.ledger.LEDGER_SCHEMA`: a row for each removed document, and for each span of text that was cut."""
 
@@ -223,8 +223,14 @@ def _table(documents: Any) -> pa.Table:
     if isinstance(documents, pa.Table):
         return documents
     if hasattr(documents, "__arrow_c_stream__"):
-        return pa.table(documents)
+        table = pa.table(documents)
+        return table.cast(pa.schema([_without_view(field) for field in table.schema]))
     raise InputError(f"documents are of type {type(documents).__name__}: expected an Arrow table or a data frame")
+
+
+def _without_view(field: pa.Field) -> pa.Field:
+    """Arrow cannot select rows of string views, which Polars exports."""
+    return field.with_type(pa.large_string()) if field.type == pa.string_view() else field
 
 
 def _renamed(table: pa.Table, text: str) -> pa.Table:
