@@ -1,8 +1,7 @@
-"""Whether an output tree is what its manifest says, or a build is at work on it, or was interrupted.
+"""The state of an output folder: complete, or changed by a running or interrupted build.
 
-`OUT/.work/build.json` has the state `running` from the moment at which a build begins to change what is published until
-its manifest is written; the manifest of the build before stays all the while. A tree whose `.work` was deleted is
-finished where it has a manifest.
+`OUT/.work/build.json` has the state `running` from the first change of a published file until the manifest is written;
+the manifest of the previous build remains until then. A folder without `.work` is complete if it has a manifest.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ _RUNNING, _WHOLE = "running", "whole"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BuildState:
-    """The build that last wrote to a tree."""
+    """The last build that wrote to the folder."""
 
     name: str
-    """Of its corpus."""
+    """The name of the corpus."""
     paths: tuple[str, ...]
-    """Of its sources: absolute, or URLs, patterns as they were given."""
+    """The paths of the sources: absolute paths or URLs, with their patterns."""
     is_whole: bool
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any], *, is_whole: bool) -> BuildState:
-        """The state of a build of this config, which is JSON-able as in a manifest."""
+        """The state of a build with this configuration, given as in a manifest."""
         root = str(config["root"])
         paths = [path for source in config["sources"] for path in source["paths"]]
         located = [path if "://" in path else posixpath.join(root, path) for path in paths]
@@ -38,7 +37,7 @@ class BuildState:
 
 
 def read_state(layout: Layout) -> BuildState | None:
-    """The state that a tree tells; None where it tells none. What cannot be read counts as running."""
+    """The recorded state; None if there is none. An unreadable record counts as running."""
     if not storage.exists(layout.state):
         return None
     try:

@@ -1,8 +1,8 @@
-"""A digest of a set of documents that does not depend on their order, and that adds up over shards.
+"""A digest of a multiset of documents that is independent of their order and additive over shards.
 
-Each document counts as a number of 128 bits, BLAKE2b of its id, a zero byte and its text; a set counts as their sum
-modulo 2^128. So the digests of the parts add up to that of the whole, a document that stands there twice counts twice,
-and two sets of equal digest are, for all that chance can do, the same documents with the same texts.
+The digest of a document is BLAKE2b-128 of its id, a zero byte and its text; the digest of a multiset is the sum of
+these numbers modulo 2^128. So the digest of a union is the sum of the digests, a document that occurs twice counts
+twice, and two multisets with equal digests have, up to hash collisions, the same documents with the same texts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _MODULUS = 1 << (8 * _DIGEST_BYTES)
 
 
 def multiset_digest(ids: Iterable[str], texts: Iterable[str | bytes | memoryview]) -> int:
-    """The sum over all documents, `0 <= digest < 2^128`; 0 where there is none.
+    """The sum over all documents, `0 <= digest < 2^128`; 0 if there are none.
 
-    Raises: ValueError for more ids than texts, or fewer.
+    Raises: ValueError if the numbers of ids and texts differ.
     """
     total = 0
     for identity, text in zip(ids, texts, strict=True):
@@ -31,7 +31,7 @@ def multiset_digest(ids: Iterable[str], texts: Iterable[str | bytes | memoryview
 
 
 def metadata_digest(documents: pa.Table) -> int:
-    """The same sum over documents and all of their columns but the text, which may be in any order."""
+    """The same sum over documents with all columns except the text, in any order of columns."""
     parts: list[pa.Array | pa.Scalar] = []
     for name in sorted(set(documents.column_names) - {"id", "text"}):
         values = documents[name]
@@ -44,7 +44,7 @@ def metadata_digest(documents: pa.Table) -> int:
 
 
 def add(*digests: int) -> int:
-    """The digest of several sets taken together."""
+    """The digest of the union of multisets."""
     return sum(digests) % _MODULUS
 
 

@@ -1,8 +1,8 @@
-"""The Document batch: the one record type that travels through the whole system.
+"""The document batch: the record type of all stages.
 
-A batch is a `pyarrow.RecordBatch` of `DOCUMENT_SCHEMA`. Its order means nothing; its rows are found by `id`.
-Between ingest and clean a batch carries two more columns: the media type of the text, and the date as it was written
-(`RAW_SCHEMA`).
+A batch is a `pyarrow.RecordBatch` of `DOCUMENT_SCHEMA`. The order of its rows has no meaning; `id` identifies a row.
+Between ingest and clean, a batch has two more columns (`RAW_SCHEMA`): the media type of the text, and the date string
+of the record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow as pa
 _U8 = npt.NDArray[np.uint8]
 _I64 = npt.NDArray[np.int64]
 
-#: How a document's date was found, best evidence first; `none` where the timestamp is null.
+#: Sources of a document's date, most reliable first; `none` if the timestamp is null.
 TIMESTAMP_ORIGINS = ("field", "header", "html", "url", "filename", "none")
 
 PLAIN = "text/plain"
@@ -49,30 +49,30 @@ RAW_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("media_type", pa.string(), nullable
     pa.field("raw_timestamp", pa.string())
 )
 
-#: Columns that the folders `documents/dataset=D/source=S` hold for all documents of their files.
+#: Columns that are in the folder names `documents/dataset=D/source=S`.
 DOCUMENT_FOLDERS = ("dataset", "source")
 
 
 def without(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
-    """The schema of a file below folders `name=value`, which hold the columns `names` for all of its rows.
+    """The schema of a file in folders `name=value`: the schema without the columns `names`.
 
-    Readers of such folders infer these columns' types, each in its own way (pyarrow gives strings, dictionaries or
-    integers), and refuse files that have the columns in another type.
+    Readers infer the types of these columns in different ways (pyarrow: strings, dictionaries or integers) and refuse
+    files that have the columns in another type.
     """
     return pa.schema([entry for entry in schema if entry.name not in names])
 
 
-#: The schema of the published shards: a document and the side of the temporal split that it is on.
+#: The schema of the published shards: a document and its side of the temporal split.
 PUBLISHED_SCHEMA = without(DOCUMENT_SCHEMA.append(pa.field("split", pa.string(), nullable=False)), DOCUMENT_FOLDERS)
 
 
 def document_id(source: str, locator: str) -> str:
-    """The 32 hex digits that name a document: BLAKE2b-128 of `source \\0 locator`."""
+    """The id of a document, 32 hex digits: BLAKE2b-128 of `source \\0 locator`."""
     return hashlib.blake2b(f"{source}\0{locator}".encode(), digest_size=16).hexdigest()
 
 
 def text_digest(text: bytes | memoryview) -> bytes:
-    """The 16 bytes (BLAKE2b-128) that stand for a text wherever equality or a content-given order is wanted."""
+    """The digest of a text, 16 bytes (BLAKE2b-128), for equality and for an order that depends only on content."""
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
@@ -87,18 +87,18 @@ def digest_bits(digests: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RawDocument:
-    """What a reader makes of one record: text as found, and all that the format says about it."""
+    """A record as read: its text without cleaning, and the metadata of its format."""
 
     locator: str
-    """Path relative to the corpus root, then `#` and the record's byte offset or ordinal where a file holds several."""
+    """Path relative to the corpus root, then `#` and the record's byte offset or ordinal if a file has several."""
     text: str
     media_type: str = PLAIN
     timestamp: datetime | None = None
     timestamp_origin: str = "none"
     raw_timestamp: str | None = None
-    """What the record's date field says, where it is text or a number: its order may be known only later."""
+    """The value of the record's date field if it is text or a number: its order of day and month is resolved later."""
     fields_found: tuple[str, ...] = field(default=(), compare=False)
-    """Which of a document's fields the record has, whatever their values."""
+    """The document fields that the record has, with any value."""
     url: str | None = None
     title: str | None = None
     license: str | None = None
@@ -106,7 +106,7 @@ class RawDocument:
 
 
 def check_storable(document: RawDocument) -> None:
-    """Raises whatever hinders a document from becoming a row of `RAW_SCHEMA`: UnicodeError, TypeError, ..."""
+    """Raises the error of a document that cannot become a row of `RAW_SCHEMA`: UnicodeError, TypeError, ..."""
     for text in (document.text, document.locator, document.url, document.title, document.license):
         if text is not None and not text.isascii():
             text.encode()
@@ -116,11 +116,11 @@ def check_storable(document: RawDocument) -> None:
 
 
 def _is_storable(value: Any) -> bool:
-    """Whether a value is JSON that UTF-8 can write, as nearly all in `meta` are; not each that is not is a defect."""
+    """Whether a value is surely valid JSON in UTF-8. A fast check: False does not mean that the value is invalid."""
     return value is None or type(value) is int or (type(value) is str and value.isascii())
 
 
-#: One for all documents: to make one takes longer than to use it.
+#: Shared, because the constructor takes longer than one call.
 _META = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
@@ -184,7 +184,7 @@ def text_views(batch: pa.RecordBatch | pa.Table, column: str = "text") -> Iterat
 
 
 def text_buffers(array: pa.Array) -> tuple[list[int], memoryview]:
-    """Offsets (`len + 1` of them, in bytes) and the data they point into, of a large_string or large_binary array."""
+    """The offsets (`len + 1`, in bytes) and the data of a large_string or large_binary array."""
     _, offsets, data = array.buffers()
     begin = array.offset * 8
     size = (len(array) + 1) * 8
@@ -193,23 +193,23 @@ def text_buffers(array: pa.Array) -> tuple[list[int], memoryview]:
 
 
 def text_arrays(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -> tuple[_U8, _I64]:
-    """The bytes of strings, binaries, or a column `text`, and where each starts and ends: what kernels work on.
+    """The bytes and offsets of strings, binaries or a column `text`, as NumPy arrays for kernels.
 
-    Read-only, and without a copy where the array is one chunk of large_string or large_binary.
+    Read-only; not copied if the array is one chunk of large_string or large_binary.
     """
     array = texts.column("text") if isinstance(texts, (pa.RecordBatch, pa.Table)) else texts
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     array = array.cast(pa.large_binary())
     _, offsets, data = array.buffers()
-    # An empty array may lack both buffers; eight zero bytes then stand for its one offset and for data never read.
+    # An empty array can lack both buffers; eight zero bytes replace its only offset and the data, which is not read.
     content, bounds = np.frombuffer(data or bytes(8), np.uint8), np.frombuffer(offsets or bytes(8), np.int64)
-    content.flags.writeable = bounds.flags.writeable = False  # Arrow's memory is either; a kernel is compiled for one
+    content.flags.writeable = bounds.flags.writeable = False  # kernels are compiled for read-only arrays alone
     return content, bounds[array.offset : array.offset + len(array) + 1]
 
 
 def _utc(moment: datetime | None) -> datetime | None:
-    """Naive moments are taken for UTC."""
+    """The moment in UTC; a naive moment is read as UTC."""
     if moment is None:
         return None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

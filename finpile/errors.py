@@ -1,33 +1,33 @@
-"""Every error that FinPile raises on purpose.
+"""The exceptions of FinPile.
 
-    FinpileError                      what the command line turns into one message
+    FinpileError                      the command line prints one message
     ├── ConfigError   (ValueError)    the corpus file or a flag is wrong            exit 2
     ├── InputError    (ValueError)    an input is missing or is not what it claims  exit 2
     ├── RunError      (RuntimeError)  the run itself failed                         exit 1
     │   └── WorkerDied                a worker process ended (killed, out of memory)
-    └── IntegrityError (RuntimeError) a written artifact breaks one of its laws     exit 1
+    └── IntegrityError (RuntimeError) an output file is damaged or inconsistent     exit 1
 
-A message says what is wrong, where, what was expected, and how to mend it. Bad *documents* are no errors: they become
-rows of the removal ledger (`finpile.ledger`), and the run goes on.
+A message has the defect, its place, the expectation and the remedy. Invalid *documents* are not errors: they become
+rows of the ledger (`finpile.ledger`), and the run continues.
 """
 
 from __future__ import annotations
 
 
 class FinpileError(Exception):
-    """Base of all errors raised on purpose; `exit_code` is what the command line ends with."""
+    """Base class; `exit_code` is the exit code of the command line."""
 
     exit_code = 1
 
 
 class ConfigError(FinpileError, ValueError):
-    """The corpus file, or a flag, says something that cannot be meant."""
+    """The corpus file or an option is invalid."""
 
     exit_code = 2
 
 
 class InputError(FinpileError, ValueError):
-    """A file given as input is missing, unreadable as a whole, or of another kind than claimed."""
+    """An input file is missing, unreadable as a whole, or of another format than declared."""
 
     exit_code = 2
 
@@ -37,8 +37,8 @@ class RunError(FinpileError, RuntimeError):
 
 
 class WorkerDied(RunError):
-    """A worker process ended before its work was done."""
+    """A worker process ended before its work was complete."""
 
 
 class IntegrityError(FinpileError, RuntimeError):
-    """An artifact on disk is not what its manifest or its laws say."""
+    """An output file is missing, damaged, or inconsistent with the manifest."""

@@ -1,6 +1,6 @@
-"""Bounds on what one input may cost: the largest record, the largest file once decompressed, and how far it expands.
+"""Limits of one input: the largest record, the largest decompressed file, and the largest compression ratio.
 
-All of them are counts of bytes, never times, so that a build gives the same result on every machine.
+All limits are counts of bytes, never times, so that a build gives the same result on every machine.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from finpile.errors import ConfigError
 _UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,6})?)\s*([KMGT]iB|B)?\s*", re.IGNORECASE)
 
-#: `ratio` applies only above this many decompressed bytes: small files of one repeated line are no attack.
+#: `ratio` applies only above this number of decompressed bytes: small files of one repeated line are harmless.
 RATIO_FREE_BYTES = 64 << 20
-#: Of a record that is too large, the ledger keeps this many bytes.
+#: Bytes of a record above the limit that the ledger keeps.
 HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitsConfig:
-    """The most that one input may cost. A size is a number of bytes, or text such as `256 MiB`.
+    """Limits of one input. A size is a number of bytes, or text such as `256 MiB`.
 
-    What exceeds a limit becomes a ledger row with the number of bytes, and the build continues behind it.
+    An input above a limit becomes a ledger row with the number of bytes, and reading continues after it.
     """
 
     record: int | str = "256 MiB"
-    """The largest record held in memory: a line, a story, a web response, a file of one document."""
+    """The largest record (line, story, web response, or file with one document), which is kept in memory."""
     member: int | str = "256 GiB"
-    """The largest file or archive member, decompressed."""
+    """The largest decompressed file or archive member."""
     ratio: int = 1000
-    """Decompressed bytes for each compressed byte, above the first 64 MiB. Text gives up to 20, logs 200 and more."""
+    """Decompressed bytes per compressed byte, above the first 64 MiB. Text has up to 20, logs 200 and more."""
     window: int | str = "128 MiB"
-    """The longest window of .zst and dictionary of .xz, held in memory. Files of `zstd --long=31` need 2 GiB."""
+    """The largest window of .zst and dictionary of .xz, kept in memory. Files of `zstd --long=31` need 2 GiB."""
 
     def __post_init__(self) -> None:
         for name in ("record", "member", "window"):
@@ -57,12 +57,12 @@ class LimitsConfig:
 
 
 def size_bytes(what: str, size: int | str) -> int:
-    """A size in bytes: a number of them, or text with a unit (KiB, MiB, GiB, TiB).
+    """A size in bytes, from a number or from text with a unit (KiB, MiB, GiB, TiB).
 
     >>> size_bytes("limits.record", "1.5 KiB")
     1536
 
-    Raises: ConfigError, which calls the size `what`.
+    Raises: ConfigError with the name `what`.
     """
     if isinstance(size, int):
         return size

@@ -1,10 +1,9 @@
-"""One run at a time in a local folder.
+"""The lock of an output folder: one run at a time in a local folder.
 
-The lock is the operating system's (`flock`) on the open file `.work/lock`: the kernel gives it back when the process
-ends, however it ends, so a lock of the dead does not exist and no process number is trusted. The file's content says
-who holds it, for messages only.
+The lock is a `flock` on the open file `.work/lock`. The kernel releases it when the process ends for any reason, so
+there are no stale locks. The content of the file names the holder, for messages only.
 
-Object stores have no locks, nor have some network file systems: there, nothing keeps two runs apart.
+Object stores and some network file systems have no locks; two runs in one folder are not detected there.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 from finpile.errors import ConfigError
 from finpile.layout import Layout
 
-#: A file system that knows no locks, or whose lock service does not answer.
+#: The file system has no locks, or its lock service does not respond.
 _NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 _SAID_BYTES = 500
@@ -28,9 +27,9 @@ _SAID_BYTES = 500
 
 @contextmanager
 def hold(layout: Layout, what: str) -> Iterator[bool]:
-    """Holds the folder's lock; `what` names such runs in messages. Yields whether the folder can be written.
+    """Holds the lock of the folder; `what` describes the run in messages. Yields whether the folder is writable.
 
-    Raises: ConfigError where another run holds it, or no folder can be made.
+    Raises: ConfigError if another run holds it, or no folder can be made.
     """
     if "://" in layout.root:
         yield True
@@ -44,7 +43,7 @@ def hold(layout: Layout, what: str) -> Iterator[bool]:
         is_read_only = error.errno in _READ_ONLY and Path(layout.root).is_dir()
         if not is_read_only:
             raise ConfigError(
-                f"-o {layout.root}: no folder can be made there ({error.strerror}): name another"
+                f"-o {layout.root}: cannot create the folder ({error.strerror}): name another one"
             ) from error
     if is_read_only:
         yield False
@@ -56,12 +55,12 @@ def hold(layout: Layout, what: str) -> Iterator[bool]:
         os.write(lock, f"{socket.gethostname()} {os.getpid()}".encode())
         yield True
     finally:
-        path.unlink(missing_ok=True)  # while it is held: who opened it before finds that it is no longer there
+        path.unlink(missing_ok=True)  # before the release: a process that opened the file detects that it is deleted
         os.close(lock)
 
 
 def _locked(path: Path) -> int | None:
-    """The descriptor of the locked file; None where another process holds it."""
+    """The descriptor of the locked file; None if another process holds the lock."""
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -76,7 +75,7 @@ def _locked(path: Path) -> int | None:
             raise
         if _is_there(path, lock):
             return lock
-        os.close(lock)  # its holder removed it as this process opened it
+        os.close(lock)  # the previous holder deleted the file after this process opened it
 
 
 def _is_there(path: Path, lock: int) -> bool:
@@ -87,7 +86,7 @@ def _is_there(path: Path, lock: int) -> bool:
 
 
 def _holder(path: Path) -> str:
-    """Who holds the lock, as far as it says."""
+    """The holder of the lock for messages; empty if unknown."""
     try:
         host, _, pid = path.read_text()[:_SAID_BYTES].partition(" ")
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The temporal held-out split: what was published after a day is never trained on."""
+"""The temporal split: documents published after a given day are held out of training."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ def assign_split(
 ) -> pa.Array | pa.ChunkedArray:
     """`heldout` for each moment later than the end of the day `after` (UTC), else `train`.
 
-    So every dated document that is held out is strictly later than every dated one that is trained on. A document
-    without a date is on the side that `undated` names (`heldout.undated` of the corpus file); null under `drop`, for
-    there it is on neither.
+    So every dated held-out document is strictly later than every dated training document. `undated` is the split of
+    documents without a date (`heldout.undated` of the corpus file); with `drop` their split is null.
 
     Source: BloombergGPT §5.2 evaluates on documents from after the training period.
     """
