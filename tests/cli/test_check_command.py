@@ -13,7 +13,7 @@ import pytest
 
 Run = Callable[..., Any]
 
-SAMPLES = Path(__file__).resolve().parents[3] / "data_samples"
+SAMPLES = Path(__file__).resolve().parents[2] / "data_samples"
 
 
 def replace(path: Path, old: str, new: str) -> Path:

@@ -18,7 +18,7 @@ from finpile_cli.engine import heavy_imports
 from finpile import __version__
 from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError, WorkerDied
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., Any]
 
 

@@ -21,7 +21,7 @@ from finpile_cli.console import Console
 from finpile_cli.display import Display
 from finpile_pipelines.progress import Progress
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _SHOWN = re.compile(r"^(?P<stage>[a-z]+) +[━╸╺ ]+ +(?P<share>\d+) %(?P<detail>[^\r\n]*)", re.MULTILINE)
 

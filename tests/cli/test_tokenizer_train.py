@@ -135,7 +135,7 @@ def test_files_folders_builds_and_tables_are_documents(
     (tmp_path / "plain.txt").write_text("Gold fell.")
     named = (tmp_path / "plain.txt", docs / "others.jsonl", tmp_path / "table.parquet", sample_build)
     found = run("tokenizer", "train", *named, "-o", tmp_path / "out", *SMALL, "--json").json()
-    expected = json.loads((Path(__file__).parents[3] / "data_samples" / "expected.json").read_text())["sources"]
+    expected = json.loads((Path(__file__).parents[2] / "data_samples" / "expected.json").read_text())["sources"]
     kept = {(row["dataset"], row["source"]): row["kept_train"] for row in expected if row["kept_train"]}
     counted = {(row["dataset"], row["source"]): row["documents"] for row in found["domains"] if row["bytes"]}
     assert counted == {**kept, ("plain", "plain"): 1, ("others", "others"): 100, ("table", "table"): 5}
@@ -145,7 +145,7 @@ def test_held_out_documents_of_a_build_are_those_after_its_date(run: Run, copied
     command = ("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", *SMALL)
     found = run(*command, "--held-out", sample_build, "--json").json()
     assert found["ran"] is False  # what is held out is no part of the training
-    expected = json.loads((Path(__file__).parents[3] / "data_samples" / "expected.json").read_text())["sources"]
+    expected = json.loads((Path(__file__).parents[2] / "data_samples" / "expected.json").read_text())["sources"]
     kept = {(row["dataset"], row["source"]): row["kept_heldout"] for row in expected if row["kept_heldout"]}
     assert {(row["dataset"], row["source"]): row["documents"] for row in found["held_out"]} == kept
     tables = [pq.read_table(path, partitioning=None) for path in (sample_build / "documents").rglob("*.parquet")]
