@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from finpile import storage
+from finpile.dedup.exact import document_digests
+from finpile.document import CLEAN_SCHEMA
 from finpile.ledger import Removal
 
 #: Text bytes of one intermediate shard: a task's worth of work, and what a worker holds at once.
@@ -35,6 +39,21 @@ def shard_refs(outcomes: Iterable[Mapping[str, Any]]) -> list[ShardRef]:
 def shard_url(folder: str, name: str) -> str:
     """Where a stage keeps the shard of that name."""
     return storage.join(folder, "documents", f"{name}.arrow")
+
+
+def write_clean(folder: str, name: str, batches: Iterable[pa.RecordBatch]) -> None:
+    """Writes clean documents with the digests of their texts, as `CLEAN_SCHEMA`."""
+    storage.write_ipc(shard_url(folder, name), CLEAN_SCHEMA, map(_with_digests, batches))
+
+
+def read_clean(folder: str, name: str) -> Iterator[pa.RecordBatch]:
+    """The documents of a clean shard, as `CLEAN_SCHEMA`; digests are computed for a shard without the column."""
+    for batch in storage.read_ipc(shard_url(folder, name)):
+        yield batch if "digest" in batch.schema.names else _with_digests(batch)
+
+
+def _with_digests(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*batch.columns, document_digests(batch)], schema=CLEAN_SCHEMA)
 
 
 def count_reasons(removals: Iterable[Removal]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from finpile import storage
 from finpile.clean import Cleaned, clean_batch, compile_kernels, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.digest import add, multiset_digest, to_hex
-from finpile.document import DOCUMENT_SCHEMA, text_views
+from finpile.document import text_views
 from finpile.ledger import ledger_table
 from finpile.timestamps import Order
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -21,6 +21,7 @@ from finpile_pipelines.shard_refs import (
     add_counts,
     count_reasons,
     shard_url,
+    write_clean,
 )
 
 
@@ -34,7 +35,7 @@ def clean_task(
     ]
     kept = [cleaned.batch for cleaned in batches]
     removals = [removal for cleaned in batches for removal in cleaned.removals]
-    storage.write_ipc(shard_url(folder, ref.name), DOCUMENT_SCHEMA, kept)
+    write_clean(folder, ref.name, kept)
     if removals:
         storage.write_parquet(storage.join(folder, "removed", f"{ref.name}.parquet"), ledger_table(removals))
     num_documents = sum(batch.num_rows for batch in kept)

@@ -19,7 +19,7 @@ from finpile.dedup import exact
 from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.dedup.substring.spans import cut_rows
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
-from finpile.document import DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_views
+from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_views
 from finpile.layout import (
     Layout,
     document_part,
@@ -44,7 +44,7 @@ from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import (
     ShardRef,
-    shard_url,
+    read_clean,
 )
 
 K = TypeVar("K", str, tuple[str, str])
@@ -167,13 +167,11 @@ def apply_decisions(
     ref: ShardRef, config: CorpusConfig, clean: str, folder: str, cut: str
 ) -> tuple[pa.Table, pa.Table]:
     """(kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard."""
-    batches = list(storage.read_ipc(shard_url(clean, ref.name)))
-    table = pa.Table.from_batches(batches, schema=DOCUMENT_SCHEMA).combine_chunks()
+    table = pa.Table.from_batches(list(read_clean(clean, ref.name)), schema=CLEAN_SCHEMA).combine_chunks()
     spans = read_spans(cut, ref.index)
     ledger = span_rows(table, spans, substring.STAGE)
     if spans.num_rows:
-        index = table.schema.get_field_index("text")
-        table = table.set_column(index, table.schema.field(index), cut_rows(table["text"].chunk(0), spans))
+        table = _cut(table, spans)
     decisions = read_removals(folder, ref.index)
     copies = read_copies(folder, ref.index)
     num_copies = np.ones(table.num_rows, np.int32)
@@ -185,13 +183,23 @@ def apply_decisions(
     return table.filter(pa.array(stay)), pa.concat_tables([ledger, removal_rows(table, decisions)])
 
 
+def _cut(table: pa.Table, spans: pa.Table) -> pa.Table:
+    """The documents without the spans, and with the digests of the texts that are left."""
+    text, digest = (table.schema.get_field_index(name) for name in ("text", "digest"))
+    table = table.set_column(text, table.schema.field(text), cut_rows(table["text"].chunk(0), spans))
+    is_cut = np.zeros(table.num_rows, bool)
+    is_cut[spans["row"].to_numpy()] = True
+    mask = pa.array(is_cut)
+    digests = pc.replace_with_mask(table["digest"], mask, exact.document_digests(table.filter(mask)))
+    return table.set_column(digest, table.schema.field(digest), digests)
+
+
 def _document_parcels(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> PartitionedTables:
     report_progress(kept.num_rows, kept["text"].nbytes)
     source = config.sources[ref.entry]
     mine = parts.documents[(source.dataset, source.name)]
-    digests = exact.document_digests(kept)
-    partition = by_range(digest_bits(digests), len(mine)) + mine[0].partition
-    return PartitionedTables(f"{ref.index:06d}", split_by_partition(kept.append_column("digest", digests), partition))
+    partition = by_range(digest_bits(kept["digest"]), len(mine)) + mine[0].partition
+    return PartitionedTables(f"{ref.index:06d}", split_by_partition(kept, partition))
 
 
 def _ledger_parcels(origin: str, rows: pa.Table, parts: Parts) -> PartitionedTables:

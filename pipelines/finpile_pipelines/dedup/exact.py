@@ -31,7 +31,7 @@ from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import (
     ShardRef,
-    shard_url,
+    read_clean,
 )
 
 #: Of the stage's work; the rest is reading and hashing.
@@ -47,9 +47,9 @@ def run_exact(
 
     def rows(ref: ShardRef) -> pa.Table:
         tables, first = [exact.ROW_SCHEMA.empty_table()], 0
-        for batch in storage.read_ipc(shard_url(clean, ref.name)):
+        for batch in read_clean(clean, ref.name):
             report_progress(batch.num_rows, batch["text"].nbytes)
-            digests = exact.document_digests(batch)
+            digests = batch["digest"]
             folded = digests if fold == "none" else exact.document_digests(batch, fold)
             places = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int32))
             tables.append(digest_rows(ref, config, batch, places, folded, digests))

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from finpile import storage
 from finpile.config import CorpusConfig
-from finpile.dedup import exact
 from finpile.dedup.near import clusters
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile_pipelines.dedup.removals import (
@@ -18,7 +16,7 @@ from finpile_pipelines.dedup.removals import (
 )
 from finpile_pipelines.shard_refs import (
     ShardRef,
-    shard_url,
+    read_clean,
 )
 
 
@@ -48,11 +46,11 @@ class RemainingDocuments:
         spans = self.spans(ref)
         scope = self.scope(ref)
         first = 0
-        for batch in storage.read_ipc(shard_url(self._clean, ref.name)):
+        for batch in read_clean(self._clean, ref.name):
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
             keep = pa.array(np.array([row not in gone for row in rows.tolist()], dtype=bool))
             table = pa.Table.from_batches([batch]).select(["id", "timestamp", "text"])
-            digests = exact.document_digests(table)
+            digests = batch["digest"]
             columns = {
                 "digest": digests,
                 "row": pa.array(rows),

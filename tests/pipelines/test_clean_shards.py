@@ -1,0 +1,42 @@
+"""Clean shards carry the digest of each text, which later stages read instead of the text."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+from finpile_pipelines.shard_refs import read_clean, shard_url, write_clean
+
+from finpile import storage
+from finpile.document import CLEAN_SCHEMA, DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
+
+TEXTS = ["Oil rose.", "", "Öl stieg.\n", "x" * 100_000]
+
+
+def _documents() -> pa.RecordBatch:
+    builder = DocumentBuilder("FinPile", "News")
+    for number, text in enumerate(TEXTS):
+        builder.append(RawDocument(locator=f"{number}.txt", text=text))
+    return builder.flush().select(DOCUMENT_SCHEMA.names)
+
+
+def test_digest_of_a_clean_shard_is_that_of_the_text(tmp_path: Path) -> None:
+    documents = _documents()
+    write_clean(str(tmp_path), "000000-0000", [documents.slice(0, 1), documents.slice(1)])
+    stored = pa.Table.from_batches(read_clean(str(tmp_path), "000000-0000"))
+    assert stored.schema == CLEAN_SCHEMA
+    assert stored["digest"].to_pylist() == [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in TEXTS]
+    assert stored.drop_columns(["digest"]) == pa.Table.from_batches([documents])
+
+
+def test_shard_without_digests_reads_like_one_with_them(tmp_path: Path) -> None:
+    documents, folder = _documents(), str(tmp_path)
+    storage.write_ipc(shard_url(folder, "old"), DOCUMENT_SCHEMA, [documents])
+    write_clean(folder, "new", [documents])
+    assert list(read_clean(folder, "old")) == list(read_clean(folder, "new"))
+
+
+def test_empty_shard_has_the_column(tmp_path: Path) -> None:
+    write_clean(str(tmp_path), "empty", [_documents().slice(0, 0)])
+    assert [batch.schema for batch in read_clean(str(tmp_path), "empty")] == [CLEAN_SCHEMA]
