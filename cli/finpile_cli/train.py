@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 EVALUATION_NAME = "evaluation.json"
 _LINE_EVERY_SECONDS = 5.0
+_OTHER_BUILD = "evaluate on the build whose token shards the model was trained on"
 
 
 @click.command()
@@ -135,23 +136,31 @@ def require_torch() -> None:
 
 
 def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:
-    """The tokenizer of a build.
+    """The tokenizer of a build, which must be the one that made the model's training tokens.
 
-    Raises: InputError where there is none, or where it is not the one the model was trained with.
+    Raises:
+        InputError: the build has no tokenizer, or another one. The ids of another tokenizer of equal size would be
+            scored without an error, and every number would be wrong.
     """
-    from finpile_tokenizer import TokenizerError, UnigramTokenizer
+    from finpile_tokenizer import TokenizerError
 
     from finpile.layout import Layout
+    from finpile.tokens import tokenizer_files
 
-    folder = Layout(build).tokenizer
+    layout = Layout(build)
     try:
-        tokenizer = UnigramTokenizer.load(folder)
-    except TokenizerError as error:
-        raise InputError(f"{folder}: {error}") from error
+        tokenizer = tokenizer_files.load_tokenizer(layout.tokenizer)
+        checksum = tokenizer_files.tokenizer_checksum(layout)
+    except (TokenizerError, OSError) as error:
+        raise InputError(f"{layout.tokenizer}: {error}") from error
     if (tokenizer.vocab_size, tokenizer.eot_id) != (meta.vocab_size, meta.eot_id):
         raise InputError(
-            f"{folder}: has {tokenizer.vocab_size} ids, the model {meta.vocab_size}; "
-            "evaluate on the build whose token shards the model was trained on"
+            f"{layout.tokenizer}: has {tokenizer.vocab_size} ids, the model {meta.vocab_size}; {_OTHER_BUILD}"
+        )
+    if checksum != meta.tokenizer:
+        raise InputError(
+            f"{layout.tokenizer}: is another tokenizer of {tokenizer.vocab_size} ids (checksum {checksum}) than the "
+            f"one that made the model's training tokens (checksum {meta.tokenizer}); {_OTHER_BUILD}"
         )
     return tokenizer
 

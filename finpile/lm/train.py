@@ -51,7 +51,11 @@ _CUBLAS_SETTING = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig:
-    """A training file. What is left out, or null, is the preset's."""
+    """A training file.
+
+    The model, batches, learning rate and other optimizer settings that are left out, or null, are the preset's. Other
+    settings have the defaults given here; the sequence length is that of the token shards, not the preset's.
+    """
 
     tokens: str
     """Folder of token shards: OUT/tokens/split=train of a build. Relative to the training file, or a URL."""
@@ -64,7 +68,8 @@ class TrainConfig:
     model: ModelConfig | None = None
     """Another shape than the preset's."""
     sequence_length: int | None = None
-    """The shards' own where null, or a divisor of it: stored sequences are then cut."""
+    """Tokens of a training sequence: a divisor of the shards' length, into which stored sequences are cut; the shards' own
+    length if null."""
     batch_size: int | None = None
     """Sequences of a step."""
     warmup_batch_size: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import sys
@@ -15,9 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from finpile_cli import train as commands
+from finpile_tokenizer import UnigramTokenizer, Vocabulary
 
 from finpile.document import PUBLISHED_SCHEMA
 from finpile.errors import ConfigError, InputError
+from finpile.layout import Layout
+from finpile.lm.checkpoint import ModelMeta
+from finpile.lm.model import ModelConfig
+from finpile.tokens import tokenizer_files
 from finpile.tokens.store import write_token_shard
 
 TEXT = "Gold rose by a tenth, and oil fell. "
@@ -78,6 +84,39 @@ def test_train_then_evaluate(build: Path) -> None:
 def test_evaluate_names_a_folder_without_a_run(build: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no checkpoint\.pt"):
         run(commands.evaluate_command, tmp_path / "nowhere", "--on", build)
+
+
+def save_tokenizer(root: Path, pieces: list[bytes]) -> str:
+    """Saves the tokenizer of all bytes and these pieces as that of a build; returns its checksum."""
+    every = [*(bytes([byte]) for byte in range(256)), *pieces]
+    vocabulary = Vocabulary(
+        pieces=pa.array(every, pa.large_binary()),
+        log_probs=np.full(len(every), -5.0),
+        num_models=None,
+        num_requested=len(every) + 1,
+    )
+    tokenizer_files.save_tokenizer(UnigramTokenizer(vocabulary), f"{root}/tokenizer")
+    return tokenizer_files.tokenizer_checksum(Layout(str(root)))
+
+
+def test_evaluate_refuses_another_tokenizer_of_equal_size(tmp_path: Path) -> None:
+    """Its ids are all in range, so only the checksum shows that they are of other pieces."""
+    trained_with = save_tokenizer(tmp_path / "mine", [b"oil", b"gold"])
+    other = save_tokenizer(tmp_path / "other", [b"rate", b"bond"])
+    meta = ModelMeta(
+        model=ModelConfig(num_layers=1, num_heads=3, hidden_size=24),
+        vocab_size=259,
+        sequence_length=32,
+        eot_id=258,
+        tokenizer=trained_with,
+    )
+    assert commands.load_tokenizer(str(tmp_path / "mine"), meta).vocab_size == 259
+    with pytest.raises(InputError, match=f"another tokenizer of 259 ids.*{other}.*{trained_with}.*evaluate on the"):
+        commands.load_tokenizer(str(tmp_path / "other"), meta)
+    with pytest.raises(InputError, match="has 259 ids, the model 300"):
+        commands.load_tokenizer(str(tmp_path / "mine"), dataclasses.replace(meta, vocab_size=300))
+    with pytest.raises(InputError, match="none/tokenizer"):
+        commands.load_tokenizer(str(tmp_path / "none"), meta)
 
 
 @pytest.mark.parametrize("command", [commands.train_command, commands.evaluate_command])

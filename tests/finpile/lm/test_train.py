@@ -20,7 +20,7 @@ from finpile.lm.checkpoint import FILE_NAME, load_checkpoint, restore_model
 from finpile.lm.losses import LOG_NAME, PLOT_NAME, LossRecord, read_log, smooth
 from finpile.lm.model import ModelConfig
 from finpile.lm.presets import BLOOMBERGGPT_50B
-from finpile.lm.train import TrainConfig, load_train_config, repeatable, train
+from finpile.lm.train import TrainConfig, Trainer, load_train_config, repeatable, train
 from finpile.tokens.store import write_token_shard
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -255,3 +255,13 @@ def test_the_training_file_that_comes_along_is_valid() -> None:
 def test_an_absent_device_is_named(settings: TrainConfig) -> None:
     with pytest.raises(ConfigError, match="finds no CUDA device"):
         train(dataclasses.replace(settings, device="cuda"))
+
+
+def test_a_preset_gives_model_and_optimizer_but_not_the_sequence_length(settings: TrainConfig) -> None:
+    """The description of TrainConfig: the paper's preset has sequences of 2,048 tokens, the shards of 16."""
+    taken = dataclasses.replace(settings, preset="bloomberggpt-50b", batch_size=None, learning_rate=None)
+    assert taken.batch_config() == BLOOMBERGGPT_50B.batch
+    assert taken.optimizer_config().learning_rate == BLOOMBERGGPT_50B.optimizer.learning_rate
+    assert dataclasses.replace(taken, model=None).model_config() == BLOOMBERGGPT_50B.model
+    assert Trainer(taken).data.sequence_length == 16
+    assert Trainer(elsewhere(taken, "cut", sequence_length=8)).data.sequence_length == 8
