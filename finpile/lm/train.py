@@ -68,8 +68,8 @@ class TrainConfig:
     model: ModelConfig | None = None
     """Another shape than the preset's."""
     sequence_length: int | None = None
-    """Tokens of a training sequence: a divisor of the shards' length, into which stored sequences are cut; the shards' own
-    length if null."""
+    """Tokens of a training sequence: a divisor of the shards' length, into which stored sequences are cut; the shards'
+    own length if null."""
     batch_size: int | None = None
     """Sequences of a step."""
     warmup_batch_size: int | None = None
