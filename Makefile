@@ -4,23 +4,35 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out/sample
 DATA ?= ../shared/data
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all lint schemas bench clean
+.PHONY: demo test test-all lint style types fast-tests all-tests schemas bench clean
 
 demo: $(VENV)/.core  ## install, build the sample corpus, say where the report is
 	$(BIN)/finpile build pipelines/configs/sample.yaml -o $(OUT)
 
-test: lint  ## what CI runs
-	$(BIN)/python -m pytest -m "not slow" -q
+test: style  ## what CI runs
+	+$(MAKE) --no-print-directory --jobs=2 types fast-tests
 
-test-all: lint  ## the same, with the tests that take minutes or need the real corpora
-	$(BIN)/python -m pytest -q
+test-all: style  ## the same, with the tests that take minutes or need the real corpora
+	+$(MAKE) --no-print-directory --jobs=2 types all-tests
 
-lint: $(VENV)/.dev  ## style, types, layers
+lint: style types  ## style, layers, types
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+fast-tests: $(VENV)/.dev
+	$(PYTEST) -m "not slow"
+
+all-tests: $(VENV)/.dev
+	$(PYTEST)
 
 schemas: $(VENV)/.dev  ## render schemas/ from the code
 	$(BIN)/python schemas/render.py

@@ -1,7 +1,9 @@
-"""What all tests share: a finished build of the sample corpus, made once, and where larger real data may lie."""
+"""Fixtures of all tests: folders that all test processes share, such as a build of the sample corpus, and real data."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,48 @@ settings.register_profile("finpile", deadline=None, derandomize=True)
 settings.load_profile("finpile")
 
 
+#: Folders of tests that run first, so that no process is left alone with a long file at the end.
+_LONGEST_FIRST = ("pipelines", "cli", "tokenizer", "benchmarks")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Moves the folders whose files take longest to the front; all else keeps its order."""
+    folders = [str(ROOT / "tests" / name) + os.sep for name in _LONGEST_FIRST]
+
+    def rank(item: pytest.Item) -> int:
+        return next((at for at, folder in enumerate(folders) if str(item.path).startswith(folder)), len(folders))
+
+    items.sort(key=rank)
+
+
+Share = Callable[[str, Callable[[Path], object]], Path]
+
+
+@pytest.fixture(scope="session")
+def share(tmp_path_factory: pytest.TempPathFactory) -> Share:
+    """`share("name", make)`: a folder that `make(folder)` fills, once for all processes of a test run. Read only.
+
+    The first process that needs the folder makes it; another that needs it in the meantime waits.
+    """
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+
+    def find(name: str, make: Callable[[Path], object]) -> Path:
+        place = root / "shared" / name
+        place.mkdir(parents=True, exist_ok=True)
+        with (place / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (place / "made").exists():
+                shutil.rmtree(place / "folder", ignore_errors=True)  # of a process whose `make` failed
+                (place / "folder").mkdir()
+                make(place / "folder")
+                (place / "made").touch()
+        return place / "folder"
+
+    return find
+
+
 @pytest.fixture(scope="session")
 def sample_config() -> Path:
     """The corpus file of data_samples."""
@@ -28,14 +72,16 @@ def sample_config() -> Path:
 
 
 @pytest.fixture(scope="session")
-def sample_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished one-worker build of data_samples. To be read only: `copy_of_sample` is for writing."""
-    from finpile_pipelines.build import build  # Beam: seconds that a test of one function need not wait
-    from finpile_pipelines.runner.engine import Engine
+def sample_build(share: Share) -> Path:
+    """A finished one-worker build of data_samples. Read only: a test that writes takes `copy_of_sample`."""
 
-    out = tmp_path_factory.mktemp("sample") / "out"
-    build(load_config(SAMPLE_CONFIG), str(out), Engine(num_workers=1))
-    return out
+    def make(folder: Path) -> None:
+        from finpile_pipelines.build import build  # Beam: seconds that a test of one function does not need
+        from finpile_pipelines.runner.engine import Engine
+
+        build(load_config(SAMPLE_CONFIG), str(folder / "out"), Engine(num_workers=1))
+
+    return share("sample", make) / "out"
 
 
 @pytest.fixture
@@ -46,7 +92,7 @@ def copy_of_sample(sample_build: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Callable[[str], Path]:
-    """`shared_data("fin_news")`: that path in the real corpora; skips the test where they are not."""
+    """`shared_data("fin_news")`: that path in the real corpora; skips the test if they are absent."""
 
     def find(name: str) -> Path:
         if not (SHARED_DATA / name).exists():
