@@ -17,7 +17,16 @@ from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
     from finpile.report.table import Table
-    from finpile.report.table3 import Comparison
+    from finpile.report.table3 import Comparison, TotalOf
+
+
+total_of_option = click.option(
+    "--total-of",
+    type=click.Choice(["all", "public"]),
+    default="all",
+    show_default=True,
+    help="Rows that Total adds up: all, or the public datasets, as in the paper. FinPile is private.",
+)
 
 
 @click.command()
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
     required=True,
     type=PathOrUrl(),
     metavar="DOCS",
-    help="What to count; may be repeated.",
+    help="Documents to count; may be repeated.",
 )
 @click.option("--ours", metavar="TOKENIZER", help="The tokenizer that the others are measured against.")
 @click.option("--by", type=click.Choice(["dataset", "source"]), help="What a row is; sources if there is one dataset.")
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
 @click.option(
     "--limit-bytes", type=click.IntRange(min=1), metavar="N", help="Count only the first N bytes of a source."
 )
+@total_of_option
 @json_option
 def compare_command(
     tokenizers: tuple[str, ...],
@@ -45,6 +55,7 @@ def compare_command(
     by: Literal["dataset", "source"] | None,
     output: str | None,
     limit_bytes: int | None,
+    total_of: TotalOf,
     as_json: bool,
 ) -> None:
     """Count the same documents with several tokenizers (Table 3 of the paper).
@@ -60,7 +71,9 @@ def compare_command(
     others = [argument for argument in tokenizers if argument != ours]
     opened = [open_named(argument) for argument in (*others, *([ours] if ours else []))]
     with console.progress("counting", unit="B") as advance:
-        comparison = compare(opened, iter_texts(documents, limit_bytes), limit_bytes=limit_bytes, advance=advance)
+        comparison = compare(
+            opened, iter_texts(documents, limit_bytes), limit_bytes=limit_bytes, total_of=total_of, advance=advance
+        )
     tables = [table3(comparison, by, ours=ours is not None), efficiency(comparison)]
     for table in tables:
         _show(console, table)

@@ -9,6 +9,7 @@ import click
 
 from finpile.errors import IntegrityError
 from finpile.layout import Layout
+from finpile_cli.compare import open_named, total_of_option
 from finpile_cli.console import (
     Console,
     json_option,
@@ -17,7 +18,7 @@ from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
     from finpile.history import Story
-    from finpile.report.table3 import Comparison
+    from finpile.report.table3 import Comparison, TotalOf
 
 _EXCERPT_CHARACTERS = 1200
 _CUT_CHARACTERS = 300
@@ -85,8 +86,9 @@ def show_command(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa:
 @click.option(
     "--compare", "tokenizers", multiple=True, metavar="TOKENIZER", help="Add Table 3 against this one; may be repeated."
 )
+@total_of_option
 @json_option
-def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None:
+def report_command(out: str, tokenizers: tuple[str, ...], total_of: TotalOf, as_json: bool) -> None:
     """Write the reports of a build again: Tables 1 and 2 in Markdown, CSV, TeX, JSON, and the page.
 
     With --compare, Table 3 too: the build's training documents counted with each TOKENIZER (as for `finpile tokenizer
@@ -100,7 +102,7 @@ def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None
     manifest = load_manifest(layout, through="tokens")
     if damage := find_damage(layout, manifest, ("documents", "removed", "tokenizer", "tokens")):
         raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(layout)}")
-    comparison = _compare(console, out, layout.tokenizer, tokenizers) if tokenizers else None
+    comparison = _compare(console, out, layout.tokenizer, tokenizers, total_of) if tokenizers else None
     from finpile.report.records import rewrite
 
     files = rewrite(layout, manifest, comparison)
@@ -109,14 +111,13 @@ def report_command(out: str, tokenizers: tuple[str, ...], as_json: bool) -> None
     console.result({"out": out, "files": files})
 
 
-def _compare(console: Console, out: str, ours: str, others: tuple[str, ...]) -> Comparison:
+def _compare(console: Console, out: str, ours: str, others: tuple[str, ...], total_of: TotalOf) -> Comparison:
     from finpile.report.documents import iter_texts
     from finpile.report.table3 import compare
-    from finpile_cli.compare import open_named
 
     opened = [open_named(argument) for argument in (*others, f"ours={ours}")]
     with console.progress("counting", unit="B") as advance:
-        return compare(opened, iter_texts([out]), advance=advance)
+        return compare(opened, iter_texts([out]), total_of=total_of, advance=advance)
 
 
 def _tell(console: Console, story: Story, full: bool) -> None:

@@ -1,10 +1,11 @@
 """Table 3: how many tokens each tokenizer makes of the same text, and what that is in percent of the reference's.
 
     compare(tokenizers, texts) -> Comparison        counting: the only slow step
-    table3(comparison)         -> Table             as the paper prints it; the reference stands last
-    efficiency(comparison)     -> Table             characters and bytes per token, bits per byte, what was lost
+    table3(comparison)         -> Table             as the paper prints it; the reference is the last column
+    efficiency(comparison)     -> Table             characters and bytes per token, bits per byte, altered documents
 
-In the paper the row `Total` adds up the public datasets only, since its FinPile was an older one; here it is all rows.
+The row `Total` is the sum of all rows, or of the public datasets only, which is the paper's rule: its FinPile row was
+counted on an older version of that dataset.
 
 Source: BloombergGPT (Wu et al. 2023), Table 3; white-space tokens: GPT-NeoX-20B (Black et al. 2022), Table 16.
 """
@@ -26,13 +27,15 @@ from finpile.report.table import Column, Row, RowKind, Table
 from finpile.report.tokenizers import CountingTokenizer
 
 _FORMAT_VERSION = 1
+TotalOf = Literal["all", "public"]
+"""The rows that Table 3's `Total` adds up; `public` is the paper's rule."""
 #: The paper prints 345 billion tokens: the total has at least so many units.
 _LEAST_UNITS = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerFacts:
-    """Who was compared."""
+    """One of the tokenizers compared."""
 
     name: str
     vocab_size: int
@@ -41,12 +44,12 @@ class TokenizerFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenCount:
-    """What one tokenizer made of one source."""
+    """The counts of one tokenizer over one source."""
 
     num_tokens: int = 0
     num_unknown: int = 0
     num_altered: int = 0
-    """Documents that decoding does not give back."""
+    """Documents that differ after encoding and decoding."""
     num_whitespace: int = 0
 
     def __add__(self, other: TokenCount) -> TokenCount:
@@ -81,15 +84,32 @@ class Comparison:
 
     tokenizers: tuple[TokenizerFacts, ...]
     sources: tuple[ComparedSource, ...]
-    """In the order in which they were met."""
+    """In the order of the texts."""
     private: tuple[str, ...] = ("FinPile",)
-    """These datasets stand first."""
+    """The rows of these datasets come first; all other datasets are public."""
     limit_bytes: int | None = None
-    """Where set: the bytes of each source after which counting stopped."""
+    """If set: the bytes of each source after which counting stopped."""
+    total_of: TotalOf = "all"
 
     @property
     def total(self) -> ComparedSource:
+        """The sum over all sources, whatever `total_of` is."""
         return _sum(self.sources)
+
+    @property
+    def printed_total(self) -> ComparedSource:
+        """The row `Total` of Table 3.
+
+        Raises:
+            InputError: it is to be that of the public datasets, and there are none.
+        """
+        if self.total_of == "all":
+            return self.total
+        public = [row for row in self.sources if row.dataset not in self.private]
+        if not public:
+            names = ", ".join(sorted({row.dataset for row in self.sources}))
+            raise InputError(f"the total is to be that of the public datasets, and all are private: {names}")
+        return _sum(public)
 
     def to_json(self) -> dict[str, Any]:
         return {"version": _FORMAT_VERSION, **asdict(self)}
@@ -105,6 +125,7 @@ class Comparison:
             ),
             private=tuple(raw["private"]),
             limit_bytes=raw["limit_bytes"],
+            total_of=raw.get("total_of", "all"),
         )
 
 
@@ -114,11 +135,13 @@ def compare(
     *,
     private: Sequence[str] = ("FinPile",),
     limit_bytes: int | None = None,
+    total_of: TotalOf = "all",
     advance: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Counts `(dataset, source, texts)` with every tokenizer; the last one is what the others are measured against.
+    """Counts `(dataset, source, texts)` with every tokenizer; the last one is the reference of all percentages.
 
-    Raises: InputError where there is no tokenizer, two of one name, or no text.
+    Raises:
+        InputError: there is no tokenizer, two have one name, or there is no text.
     """
     _check_names([tokenizer.name for tokenizer in tokenizers])
     found: dict[tuple[str, str], ComparedSource] = {}
@@ -137,13 +160,14 @@ def compare(
         sources=tuple(found.values()),
         private=tuple(private),
         limit_bytes=limit_bytes,
+        total_of=total_of,
     )
 
 
 def table3(comparison: Comparison, by: Literal["dataset", "source"] | None = None, ours: bool = False) -> Table:
-    """Table 3; rows are datasets, or sources where there is but one dataset. `ours`: the reference is FinPile's own."""
-    rows = _rows(comparison, by)
-    largest = max(one.num_tokens for one in comparison.total.counts)
+    """Table 3; rows are datasets, or sources if there is only one dataset. `ours`: the reference is FinPile's own."""
+    rows, total = _rows(comparison, by), comparison.printed_total
+    largest = max(one.num_tokens for one in total.counts)
     exponent = choose_unit(largest, step=STEP_THOUSAND, least=_LEAST_UNITS)
     *others, reference = comparison.tokenizers
     against = "/ours" if ours else f"/{reference.name}"
@@ -156,15 +180,15 @@ def table3(comparison: Comparison, by: Literal["dataset", "source"] | None = Non
         title="Table 3",
         caption=f"Tokens that each tokenizer makes of the same text, in {unit_name(exponent, 'tokens')}.",
         columns=(*columns, Column(key=reference.name, title=reference.name)),
-        rows=(*(_row(label, row, exponent) for label, row in rows), _total_row(comparison.total, exponent)),
-        footnotes=(*_losses(comparison), *_limit_note(comparison)),
+        rows=(*(_row(label, row, exponent) for label, row in rows), _total_row(total, exponent)),
+        footnotes=(*_total_note(comparison), *_losses(comparison), *_limit_note(comparison)),
     )
 
 
 def efficiency(comparison: Comparison) -> Table:
-    """The tokenizers themselves, over all texts: size, characters, bytes and bits per token, what was lost.
+    """The tokenizers over all texts: size, characters, bytes and bits per token, altered documents.
 
-    `Bits/byte` is tokens x log2(vocabulary) / bytes, the size of the text where every token takes as many bits
+    `Bits/byte` is tokens x log2(vocabulary) / bytes: the size of the text if every token takes log2(vocabulary) bits
     (BloombergGPT §2.3).
     """
     titles = ("Vocabulary", "Tokens", "Chars/tok", "Bytes/tok", "Bits/byte", "White space", "Unknown", "Altered docs")
@@ -209,9 +233,9 @@ def _measure(tokenizers: Sequence[CountingTokenizer], dataset: str, source: str,
 def _check_names(names: Sequence[str]) -> None:
     if not names:
         raise InputError("there is no tokenizer to compare: give at least one")
-    twins = [label for label in names if names.count(label) > 1]
-    if twins:
-        raise InputError(f"two tokenizers are called {twins[0]!r}: name them apart as NAME=PATH")
+    repeated = [label for label in names if names.count(label) > 1]
+    if repeated:
+        raise InputError(f"two tokenizers are called {repeated[0]!r}: name them apart as NAME=PATH")
 
 
 def _rows(comparison: Comparison, by: str | None) -> list[tuple[str, ComparedSource]]:
@@ -281,6 +305,10 @@ def _efficiency_cells(facts: TokenizerFacts, made: TokenCount, total: ComparedSo
         count(made.num_unknown),
         count(made.num_altered),
     )
+
+
+def _total_note(comparison: Comparison) -> list[str]:
+    return ["Total is the sum of the public datasets."] if comparison.total_of == "public" else []
 
 
 def _losses(comparison: Comparison) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,20 @@ def test_compare_counts_the_build_with_its_own_tokenizer(run: Run, sample_build:
     found = run("tokenizer", "compare", f"ours={tokenizer}", "--on", sample_build, "--json").json()
     assert found["files"] == []
     assert "ours" in json.dumps(found)
+
+
+def test_a_total_of_public_datasets_leaves_out_the_private_ones(run: Run, sample_build: Path, tokenizer: Path) -> None:
+    command = ["tokenizer", "compare", f"ours={tokenizer}", "--on", sample_build]
+    of_all, of_public = run(*command), run(*command, "--total-of", "public")
+    found = run(*command, "--total-of", "public", "--json").json()
+    assert found["total_of"] == "public"
+    counts = [(row["dataset"], row["counts"][0]["num_tokens"]) for row in found["sources"]]
+    public = sum(count for dataset, count in counts if dataset != "FinPile")
+    totals = [re.search(r"^Total +([0-9,]+)", each.out, re.MULTILINE) for each in (of_all, of_public)]
+    shown = [int(match[1].replace(",", "")) if match else None for match in totals]
+    in_thousands = round(sum(count for _, count in counts) / 1000)
+    assert shown == [in_thousands, public]
+    assert "- Total is the sum of the public datasets." in of_public.out.splitlines()
 
 
 def test_compare_refuses_what_is_no_tokenizer(run: Run, sample_build: Path, tmp_path: Path) -> None:
