@@ -1,6 +1,6 @@
-"""Strict YAML to frozen dataclasses: no unknown key, no missing one, no value of another type.
+"""Strict YAML to frozen dataclasses: unknown keys, missing keys and values of another type are errors.
 
-Every error tells file, line, what was found, what was expected, and the nearest name that is known.
+Every error has the file, the line, the value found, the value expected, and the nearest known name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a mapping is in a YAML file: the lines, from 1, of its keys and of the scalars below each of them."""
+    """The place of a mapping in a YAML file: the lines, from 1, of its keys and of the scalars below each key."""
 
     file: str = ""
     line: int = 0
@@ -42,27 +42,27 @@ class Place:
     values: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def of(self, key: str, value: str = "") -> str:
-        """`file:line: ` of a value below a key, else of the key, else of the mapping: the head of an error message.
+        """`file:line: ` of a value below a key, else of the key, else of the mapping: the prefix of an error message.
 
-        Empty for a config that no file gave.
+        Empty for a configuration that was not read from a file.
         """
         line = self.values.get((key, value)) or self.keys.get(key) or self.line
         return f"{self.file}:{line}: " if self.file else ""
 
 
-#: The metadata of a dataclass field that holds the `Place` of its own mapping, and is no setting.
+#: Metadata of a dataclass field that has the `Place` of its mapping and is not a setting.
 PLACE: Mapping[str, Any] = {"finpile.place": True}
 
 
 def settings(kind: Any) -> list[dataclasses.Field[Any]]:
-    """The fields of a config that a file may give: all but its `Place`."""
+    """The fields of a configuration that a file can set: all except its `Place`."""
     return [entry for entry in dataclasses.fields(kind) if not entry.metadata.get("finpile.place")]
 
 
 def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
     """Reads a YAML file into a dataclass.
 
-    A dataclass with a classmethod `named` may also be given by one of its names, and one with `choices` lists them.
+    A dataclass with a classmethod `named` can also be given by name; a classmethod `choices` lists the names.
 
     Raises: ConfigError.
     """
@@ -81,14 +81,14 @@ def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message about a name that is not known."""
+    """The end of a message about an unknown name."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return f"; did you mean `{close[0]}`?" if close else f"; known: {', '.join(sorted(names))}"
 
 
 class _Reader:
-    """Turns YAML nodes, which know their lines, into values of annotated types."""
+    """Converts YAML nodes, which have line numbers, into values of annotated types."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -117,7 +117,7 @@ class _Reader:
         return self._fail(node, what, *kinds)
 
     def _fits(self, node: yaml.Node, kind: Any) -> bool:
-        """Whether a node is of the kind at first sight: good enough to choose, and to let `read` find the error."""
+        """Whether a node looks like the kind: enough to choose a member of a union, before `read` checks the value."""
         if kind is type(None):
             return bool(node.tag == _NULL)
         if dataclasses.is_dataclass(kind):
@@ -159,7 +159,7 @@ class _Reader:
         return Place(self._file, node.start_mark.line + 1, keys, values)
 
     def _made(self, node: yaml.Node, make: typing.Callable[[], T]) -> T:
-        """A value whose own checks may object: the line is that of the key, or of the entry, that they name."""
+        """The value that `make` returns; an error of its checks gets the line of the key or entry that it names."""
         try:
             return make()
         except ConfigError as error:
@@ -178,13 +178,13 @@ class _Reader:
         return {key: self._scalar(child, str, f"`{key}` of {what}") for key, child in self._entries(node, what)}
 
     def _entries(self, node: yaml.MappingNode, what: str) -> Iterator[tuple[str, yaml.Node]]:
-        """Keys that are text, each once, and their values."""
+        """Keys and their values; keys are unique texts."""
         seen: set[str] = set()
         for key, child in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 self._error(key, f"a key of {what} is {_found(key)}: expected text")
             if key.value in seen:
-                self._error(key, f"key `{key.value}` stands twice in {what}: keep one of them")
+                self._error(key, f"key `{key.value}` is given twice in {what}: keep one of them")
             seen.add(key.value)
             yield key.value, child
 
@@ -195,7 +195,7 @@ class _Reader:
         return float(value) if kind is float else value
 
     def _plain(self, node: yaml.Node, what: str) -> Any:
-        """The value of a scalar; another node stays as it is, and so is of no scalar kind."""
+        """The value of a scalar; any other node is returned unchanged and fails the check for a scalar."""
         if not isinstance(node, yaml.ScalarNode):
             return node
         try:
@@ -213,7 +213,7 @@ class _Reader:
 
 
 def _is_a(value: Any, kind: Any) -> bool:
-    """Strictly: true is no number, and a moment is no day."""
+    """Strict type check: true is not a number, and a datetime is not a date."""
     if isinstance(value, bool) or kind is bool:
         return isinstance(value, bool) and kind is bool
     if isinstance(value, datetime):
@@ -244,7 +244,7 @@ def _key_node(node: yaml.MappingNode, name: str) -> yaml.Node:
 
 
 def _blamed(node: yaml.Node, message: str) -> yaml.Node:
-    """The node that an object's own objection is about: it names a key first, or quotes a value."""
+    """The node that an error message is about: the message begins with a key or quotes a key or a value."""
     if not isinstance(node, yaml.MappingNode):
         return node
     words = re.findall(r"[\w.]+", message)

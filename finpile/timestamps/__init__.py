@@ -1,17 +1,17 @@
-"""When a document was published: dates read from fields, headers, URLs and file names; `finpile.clean.html_dates` reads
-those of HTML.
+"""Publication dates from fields, headers, URLs and file names; `finpile.clean.html_dates` reads those of HTML.
 
-Evidence is asked for in the order field or header > html > url > filename (`TIMESTAMP_ORIGINS` of `finpile.document`).
+The sources of a date have the priority field or header > html > url > filename (`TIMESTAMP_ORIGINS` of
+`finpile.document`).
 
     clock       times, zones, plausible moments
     numeric     dates of three numbers, whose order is a property of the field
     periods     years, halves, quarters and months, which count as their last second
     values      all other values
     declared    `date_format` of a source
-    evidence    which order the values of a whole field prove
+    evidence    the order of day and month that the values of a field prove
     paths       file names and URLs
 
-All moments are aware, in UTC, and cut to whole seconds. A moment without a zone is taken for UTC.
+All moments are aware, in UTC, and truncated to whole seconds. A moment without a zone is read as UTC.
 """
 
 from finpile.timestamps.clock import EARLIEST, LATEST, is_plausible

@@ -1,6 +1,6 @@
-"""Times of day and zones, and the moment in UTC that a day, a time and a zone make.
+"""Times of day and zones, and the moment in UTC of a day, a time and a zone.
 
-A moment without a zone is taken for UTC; so is a zone whose name RFC 2822 does not know, as the RFC says.
+A moment without a zone is read as UTC, and so is a zone name that RFC 2822 does not define, as the RFC requires.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-#: Bounds of what can be a publication date of machine-readable text; outside them a date is a typing error.
+#: Bounds of plausible publication dates of machine-readable text; dates outside them are typing errors.
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -33,7 +33,7 @@ _POSIX_PIVOT = 69
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of day, and how many minutes east of Greenwich it was read."""
+    """A time of day and the offset of its zone, in minutes east of Greenwich."""
 
     hour: int = 0
     minute: int = 0
@@ -45,12 +45,12 @@ MIDNIGHT = Clock()
 
 
 def is_plausible(moment: datetime) -> bool:
-    """Whether a document can have been published then: `EARLIEST <= moment < LATEST`."""
+    """Whether the moment is a possible publication date: `EARLIEST <= moment < LATEST`."""
     return EARLIEST <= moment < LATEST
 
 
 def utc(moment: datetime) -> datetime | None:
-    """In UTC, cut to the second; None at the ends of what a datetime can hold."""
+    """The moment in UTC, truncated to the second; None if that is outside the range of datetime."""
     try:
         aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (OverflowError, ValueError):
@@ -59,7 +59,7 @@ def utc(moment: datetime) -> datetime | None:
 
 
 def at(year: int, month: int, day: int, clock: Clock = MIDNIGHT) -> datetime | None:
-    """The moment in UTC; None where there is no such day or time. A leap second counts as the second before it."""
+    """The moment in UTC; None if the day or time does not exist. A leap second counts as the second before it."""
     try:
         local = datetime(year, month, day, clock.hour, clock.minute, min(clock.second, 59), tzinfo=UTC)
         return local - timedelta(minutes=clock.minutes_east)
@@ -68,7 +68,7 @@ def at(year: int, month: int, day: int, clock: Clock = MIDNIGHT) -> datetime | N
 
 
 def take_time(text: str) -> tuple[str, Clock] | None:
-    """The text without its time of day and zone, and these; midnight where it has none. None for an impossible time."""
+    """The text without its time of day and zone, and the time; midnight if it has none. None for an invalid time."""
     match = _TIME.search(text)
     if match is None:
         return text, MIDNIGHT
@@ -84,7 +84,7 @@ def take_time(text: str) -> tuple[str, Clock] | None:
 
 
 def four_digits(year: int) -> int:
-    """A year written with two digits, as POSIX has it."""
+    """The year of two digits, as POSIX defines it."""
     return year + (1900 if year >= _POSIX_PIVOT else 2000)
 
 

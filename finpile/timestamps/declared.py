@@ -1,8 +1,8 @@
-"""`date_format` of a source: how the values of its date field are written.
+"""`date_format` of a source: the format of its date field.
 
-It is one of the three orders (`day-first`, `month-first`, `year-first`), which fixes dates of three numbers and nothing
-else, or a strptime pattern. A value that a pattern does not match is read in the order that the pattern has, so
-`%d-%m-%Y` reads `6/9/2017` as a day of September, and names of months, ISO 8601 and epochs as always.
+It is one of the three orders (`day-first`, `month-first`, `year-first`), which applies only to dates of three numbers,
+or a strptime pattern. A value that does not match the pattern is read in the order of the pattern: `%d-%m-%Y` reads
+`6/9/2017` as a day in September. Month names, ISO 8601 and epochs are read as without `date_format`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from finpile.timestamps.numeric import ORDERS, Order
 from finpile.timestamps.periods import end_of
 from finpile.timestamps.values import NOTHING, Reading, read
 
-#: Which part of a date each directive gives. `%Z` is not among them: it would depend on the machine's own zone.
+#: The part of a date of each directive. `%Z` is missing, because its result depends on the time zone of the machine.
 _PARTS = {
     "%Y": "Y", "%y": "Y", "%m": "m", "%b": "m", "%B": "m", "%d": "d", "%j": "md",
     **dict.fromkeys(("%H", "%I", "%p", "%M", "%S", "%f", "%z", "%a", "%A", "%%"), ""),
@@ -29,17 +29,17 @@ _MAX_VALUE_LENGTH = 100
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """A `date_format`, taken apart."""
+    """A parsed `date_format`."""
 
     pattern: str | None
-    """strptime pattern; None where only an order is declared."""
+    """strptime pattern; None if only an order is declared."""
     order: Order | None
-    """None for a pattern whose parts are in none of the three orders."""
+    """None for a pattern with parts in another order than these three."""
     parts: str = "Ymd"
-    """The parts of a date that the pattern gives, in its order."""
+    """The parts of a date in the pattern, in its order."""
 
     def read(self, value: str) -> Reading:
-        """What a value says under this format; nothing where it contradicts it."""
+        """The reading of a value under this format; `NOTHING` if the value contradicts it."""
         text = value.strip()
         if self.pattern is not None and len(text) <= _MAX_VALUE_LENGTH:
             try:
@@ -58,9 +58,9 @@ class DateFormat:
 
 @functools.lru_cache(maxsize=64)
 def date_format(declared: str) -> DateFormat:
-    """The format that a `date_format` declares.
+    """Parses a `date_format`.
 
-    Raises: ConfigError where it is neither an order nor a pattern that has a year.
+    Raises: ConfigError if it is neither an order nor a pattern with a year.
     """
     if declared in ORDERS:
         return DateFormat(None, declared)

@@ -1,8 +1,8 @@
-"""Which order the dates of a field are written in, from all of its values.
+"""Inference of the order of day and month in a field, from all of its values.
 
-One value proves nothing: `13/02/2008` may be a misprint. The order of a field is proven where some value can be read in
-that order alone and no value contradicts it. A field that mixes two orders is not noticed if all dates of one of them
-have a day of at most 12: no reading of the values could tell.
+The order of a field is proven if some value can be read in that order only and no value contradicts it. One value alone
+is not enough: `13/02/2008` can be a misprint. A field that mixes two orders is not detected if all dates in one of them
+have a day of at most 12, because the values do not show it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ NUM_EXAMPLES = 3
 
 @dataclass(slots=True)
 class DateEvidence:
-    """Values whose order was open, counted by the orders that can read them; a sum does not depend on its order."""
+    """Values with an open order, counted by the orders that can read them; merging is commutative."""
 
     counts: dict[tuple[Order, ...], int] = field(default_factory=dict)
     examples: dict[tuple[Order, ...], list[tuple[str, str]]] = field(default_factory=dict)
-    """(locator, value) of up to three records for each, the first by locator."""
+    """(locator, value) of the first three records of each key, by locator."""
 
     def add(self, locator: str, value: str) -> None:
         """Counts a value of the field."""
@@ -31,7 +31,7 @@ class DateEvidence:
             self._add(orders, 1, [(locator, value)])
 
     def merge(self, other: DateEvidence) -> None:
-        """Adds what was counted elsewhere."""
+        """Adds the counts of another instance."""
         for orders, count in other.counts.items():
             self._add(orders, count, other.examples[orders])
 
@@ -46,21 +46,21 @@ class DateEvidence:
         return not self.counts
 
     def proven(self) -> Order | None:
-        """The order that some value can be read in alone, and that every value can be read in; None where none is."""
+        """The order in which every value can be read and some value only; None if there is none."""
         for order in ORDERS:
             if (order,) in self.counts and all(order in orders for orders in self.counts):
                 return order
         return None
 
     def conflict(self) -> str:
-        """What keeps an order from being proven, with examples: the end of an error message."""
+        """The reason why no order is proven, with examples: the end of an error message."""
         proofs = [orders for orders in self.counts if len(orders) == 1]
         if len(proofs) > 1:
             shown = "; ".join(f"{self.counts[key]:,} only {key[0]} ({self._shown(key)})" for key in sorted(proofs))
             return f"some values can only be read in one order and some only in another: {shown}"
         total = sum(self.counts.values())
         shown = "; ".join(self._shown(orders) for orders in sorted(self.counts))
-        return f"{total:,} values may be read in several orders, and none shows which: {shown}"
+        return f"{total:,} values can be read in several orders, and no value proves one: {shown}"
 
     def _shown(self, orders: tuple[Order, ...]) -> str:
         return ", ".join(f"{value!r} in {locator}" for locator, value in self.examples[orders])
@@ -82,6 +82,6 @@ class DateEvidence:
 
 
 def _in_order(example: tuple[str, str]) -> list[tuple[str, int]]:
-    """Sorts locators as a person does: `a#45` before `a#135`."""
+    """A sort key that compares numbers in locators by value: `a#45` before `a#135`."""
     parts = re.findall(r"(\D*)(\d{1,18})", example[0] + "#0")
     return [*((text, int(digits)) for text, digits in parts), (example[0], 0)]

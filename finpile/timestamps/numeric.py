@@ -1,10 +1,10 @@
 """Dates of three numbers: `2/10/2008`, `02-10-2008 16:30`, `2.10.2008`, `2008/10/02`.
 
-A year of four digits that is written first leaves nothing open: ISO 8601 has the month next. In all others the order of
-the parts is a property of the field, never of the value: `2/10/2008` is a day of October under `day-first` and of
-February under `month-first`. Dots are German and Nordic usage, which is day-first.
+If a year of four digits comes first, the order is known: as in ISO 8601, the month is next. Otherwise the order of the
+parts is a property of the field, never of the value: `2/10/2008` is a day in October under `day-first` and in February
+under `month-first`. Dots are German and Nordic usage, which is day-first.
 
-Years of two digits are those of POSIX, 1969 to 2068.
+Years of two digits are 1969 to 2068, as in POSIX.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _THREE_NUMBERS = re.compile(
 
 
 _MAX_LENGTH = 100
-#: Nearly all dates; spares them the rest.
+#: Matches nearly all dates: a fast path.
 _YEAR_FIRST = re.compile(r"\s*\d{4}")
 
 
@@ -39,11 +39,11 @@ class NumericDate:
 
     @property
     def leaves_order_open(self) -> bool:
-        """Whether the order has to come from the field: not for years of four digits that come first."""
+        """Whether the order must come from the field: true unless a year of four digits comes first."""
         return len(self.parts[0]) != 4
 
     def under(self, order: Order) -> datetime | None:
-        """The moment under an order; None where the order cannot read the value."""
+        """The moment under an order; None if the value is invalid in that order."""
         first, second, third = self.parts
         if order == "year-first":
             year, month, day = first, second, third
@@ -57,13 +57,13 @@ class NumericDate:
         return at(number, int(month), int(day), self.clock)
 
     def readings(self) -> dict[Order, datetime]:
-        """The moment under each order that can read the value."""
+        """The moment under each order in which the value is valid."""
         found = {order: self.under(order) for order in ORDERS}
         return {order: moment for order, moment in found.items() if moment is not None}
 
 
 def numeric_date(text: str) -> NumericDate | None:
-    """The three numbers and the time of a text that has nothing else, but for a weekday; None for another text."""
+    """The three numbers and the time of a text without other content except a weekday; None for any other text."""
     match = _THREE_NUMBERS.match(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         return None
@@ -77,7 +77,7 @@ def numeric_date(text: str) -> NumericDate | None:
 
 
 def is_order_open(text: str) -> bool:
-    """Whether a text is a date of three numbers that another order may read otherwise."""
+    """Whether a text is a date of three numbers whose reading depends on the order."""
     if _YEAR_FIRST.match(text):
         return False
     found = numeric_date(text.strip())
@@ -85,9 +85,9 @@ def is_order_open(text: str) -> bool:
 
 
 def possible_orders(text: str) -> tuple[Order, ...]:
-    """The orders that can read a date whose order is open; empty for all other texts.
+    """The orders in which a date with an open order is valid; empty for all other texts.
 
-    A date that reads the same under each of its orders (`5/5/2008`) shows nothing, and so do dots.
+    A date with the same reading in all orders (`5/5/2008`) proves nothing, nor does a date with dots.
 
     >>> possible_orders("2/10/2008"), possible_orders("23/10/2008"), possible_orders("2008-10-23")
     (('day-first', 'month-first'), ('day-first',), ())

@@ -13,12 +13,12 @@ from finpile.timestamps.clock import month_number
 
 T = TypeVar("T")
 
-#: What a strptime directive looks like in a path. Two digits each, since neighbours (%y%m%d) must not share theirs.
+#: Regular expressions of strptime directives in a path. Fixed numbers of digits, for adjacent directives (%y%m%d).
 _DIRECTIVES = {
     "%Y": r"\d{4}", "%y": r"\d\d", "%m": r"\d\d", "%d": r"\d\d", "%H": r"\d\d", "%M": r"\d\d", "%S": r"\d\d",
     "%j": r"\d{3}", "%b": r"[a-z]{3}", "%B": r"[a-z]{3,9}", "%%": "%",
 }  # fmt: skip
-#: The part of a date that a directive gives.
+#: The part of a date of each directive.
 _PART = {"%Y": "Y", "%y": "Y", "%m": "m", "%b": "m", "%B": "m", "%d": "d", "%j": "j"}
 
 
@@ -27,14 +27,14 @@ def check_pattern(pattern: str) -> None:
     _strptime_regex(pattern.removesuffix(_MORE_DIGITS), more_digits=False)
 
 
-#: At the end of a pattern: digits may follow the date, such as the number of a speech on that day.
+#: At the end of a pattern: more digits can follow the date, such as the number of a speech on that day.
 _MORE_DIGITS = "*"
 
 
 def from_name(path: str, pattern: str) -> datetime | None:
-    """The date that stands in a path as a strptime pattern: in its last part, or anywhere where the pattern has a `/`.
+    """The date in the file name of a path by a strptime pattern; in the whole path if the pattern has a `/`.
 
-    Of several matches the first that is a date counts. No other digit may touch it, unless the pattern ends in `*`.
+    The first match that is a valid date counts. No other digit can be adjacent to it, unless the pattern ends in `*`.
 
     >>> from_name("speeches/201603092.txt", "%Y%m%d*").date().isoformat()
     '2016-03-09'
@@ -56,7 +56,7 @@ _URL_DATES = (
 
 
 def from_url(url: str | None) -> datetime | None:
-    """The day in a URL's path (/2021/03/15/, /2021-03-15-oil, /20210315/); query and host are not looked at."""
+    """The day in the path of a URL (/2021/03/15/, /2021-03-15-oil, /20210315/); host and query are ignored."""
     if not url:
         return None
     path = re.sub(r"^[A-Za-z][\w+.\-]*://[^/?#]*", "", url).split("?", 1)[0].split("#", 1)[0]
@@ -81,9 +81,9 @@ def _strptime(text: str, pattern: str) -> datetime | None:
 
 @functools.lru_cache(maxsize=64)
 def _strptime_regex(pattern: str, more_digits: bool) -> re.Pattern[str]:
-    """What a strptime pattern looks like, as group 1; no digit stands before it, nor after it unless `more_digits`.
+    """The regular expression of a strptime pattern, as group 1, without an adjacent digit unless `more_digits`.
 
-    Raises: ConfigError for a directive that dates in paths do not have, and where year, month or day is missing.
+    Raises: ConfigError for an unsupported directive, or if year, month or day is missing.
     """
     pieces = re.split(r"(%.)", pattern)  # literal, directive, literal, ...
     directives = pieces[1::2]

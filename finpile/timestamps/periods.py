@@ -1,6 +1,6 @@
-"""Years, halves, quarters and months: a document that names one counts as published at its last second (UTC).
+"""Years, halves, quarters and months: a period counts as its last second (UTC).
 
-So a document of `2022Q3` is never on the training side of a cut within that quarter. `FY2022` is taken for the
+So a document of `2022Q3` is never a training document if the split is within that quarter. `FY2022` is read as the
 calendar year.
 """
 
@@ -32,17 +32,17 @@ _FORMS: tuple[tuple[Precision, str], ...] = (
     ("month", r"(?P<year>\d{4})[\s\-/,.]+(?P<name>[A-Z]{3,9})\.?"),
     ("month", r"(?P<name>[A-Z]{3,9})\.?[\s\-/,]*(?P<year>\d{4})"),
 )
-#: No longer text names a period.
+#: Longer texts are not periods.
 _MAX_LENGTH = 24
 
 
 def end_of(year: int, month: int = 12) -> datetime | None:
-    """The last second of a month (of the year, where none is given), in UTC."""
+    """The last second of a month (default: of the year), in UTC."""
     return at(year, month, monthrange(year, month)[1], _LAST_SECOND) if 1 <= month <= 12 and year > 0 else None
 
 
 def read_period(text: str) -> tuple[datetime, Precision] | None:
-    """The last second of the period that a text names, and what kind of period it is.
+    """The last second of the period that a text names, and the kind of period.
 
     >>> read_period("2022Q3")[0].isoformat()
     '2022-09-30T23:59:59+00:00'

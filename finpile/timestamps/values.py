@@ -1,7 +1,7 @@
-"""A value and the moment that it names.
+"""Parsing of date values.
 
-Nothing here looks at the clock or guesses a part that is not written: the same value is the same moment on every
-machine and day. What leaves its year open gives none, nor does a date of three numbers whose order is open.
+Parsing does not use the current time and does not guess missing parts: the same value gives the same moment on every
+machine and every day. A value without a year gives no moment, nor does a date of three numbers with an open order.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from finpile.timestamps.numeric import Order, numeric_date
 from finpile.timestamps.periods import Precision, read_period
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Units of a count since 1970, by its digits, such that every count from 1973 to 2286 has just one of them: 9 digits of
-#: seconds begin in March 1973. Fewer digits are no count: 8 digits are a day (20240418).
+#: Units of a count since 1970, by its number of digits. Every count from 1973 to 2286 has exactly one unit: 9 digits of
+#: seconds begin in March 1973. Fewer digits are not a count: 8 digits are a day (20240418).
 _UNITS_PER_SECOND = {
     **dict.fromkeys(range(9, 12), 1),
     **dict.fromkeys(range(12, 14), 10**3),
@@ -29,32 +29,32 @@ _MAX_DIGITS = max(_UNITS_PER_SECOND)
 #: Longer values are prose.
 _MAX_VALUE_LENGTH = 100
 
-#: What digits alone mean, by their number (EDGAR: filing date and acceptance date-time).
+#: Formats of values that consist of digits, by their number (EDGAR: filing date and acceptance date-time).
 _COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _YEAR_DIGITS = 4
 
 _ISO = re.compile(r"\d{4}-?\d\d-?\d\d")  # weeks of ISO 8601 are not read: fromisoformat would take their Monday
 _COUNT = re.compile(r"-?\d{9,19}(?:\.\d+)?")  # digits alone are read before
-#: What a date with the name of a month is made of, once its time is taken out.
+#: The tokens of a date with a month name, after its time is removed.
 _WORDS = re.compile(r"([A-Za-z]+)|(\d+)(st|nd|rd|th)?(?![A-Za-z\d])|[\s,.\-/]+|('(?=\d\d(?!\d)))", re.IGNORECASE)
 _FILLERS = ("t", "of", "at", "on", "the")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a value says of when."""
+    """The moment of a value, and its precision."""
 
     moment: datetime | None = None
-    """UTC, cut to whole seconds; of a period its last second; None where the value names no moment."""
+    """UTC, truncated to whole seconds; the last second of a period; None if the value is not a moment."""
     precision: Precision = "second"
-    """How long the period is; `second` also for a day, which is kept as its first second."""
+    """The length of the period; `second` also for a day, which is stored as its first second."""
 
 
 NOTHING = Reading()
 
 
 def parse(value: str | float | datetime | date | None) -> datetime | None:
-    """The moment a value names, or None where it names none or leaves year, month, day or their order open.
+    """The moment of a value; None if it is not a date or if year, month, day or their order is open.
 
     Reads ISO 8601, RFC 2822, digits as EDGAR writes them (20240418, 20240418163021), Reuters' `26-FEB-1987
     15:01:01.79`, names of months in any order, counts of seconds, milli-, micro- or nanoseconds since 1970, and
@@ -66,10 +66,10 @@ def parse(value: str | float | datetime | date | None) -> datetime | None:
 def read(
     value: str | float | datetime | date | None, order: Order | None = None, dotted: Order = "day-first"
 ) -> Reading:
-    """As `parse`, with the precision of what was read; `order` is that of the field, where it is known.
+    """The moment of a value as by `parse`, with its precision; `order` is the order of the field if it is known.
 
-    Without it a date of three numbers is read only where all orders that can read it agree. `dotted` is the order of
-    dates that are written with dots.
+    Without `order`, a date of three numbers is read only if all valid orders agree. `dotted` is the order of dates
+    with dots.
     """
     if value is None or isinstance(value, bool):
         return NOTHING
@@ -123,7 +123,7 @@ def _from_digits(text: str) -> Reading:
 
 
 def _from_number(value: float) -> Reading:
-    """As digits, but a negative count lies before 1970, and a fraction is one of a count since 1970."""
+    """The reading of a number: as digits, except that negative numbers and fractions are counts since 1970."""
     if abs(value) >= 10**_MAX_DIGITS or not math.isfinite(value):  # of whole numbers the first is enough
         return NOTHING
     whole = math.floor(value)
@@ -144,7 +144,7 @@ def _since_1970(value: int, num_digits: int) -> Reading:
 
 
 def _from_words(text: str) -> Reading:
-    """Day, name of the month and year, in any order, each written once; beside them a weekday, a time and a zone."""
+    """Day, month name and year, each once and in any order, with an optional weekday, time and zone."""
     taken = take_time(text)
     if taken is None:
         return NOTHING
@@ -181,7 +181,7 @@ def _from_words(text: str) -> Reading:
 
 
 def _named_day(day: str, month: int, year: str) -> date | None:
-    """None where the digits cannot be a day and a year."""
+    """The day; None if the digits are not a day and a year."""
     if len(day) > 2 or len(year) not in (2, 4):
         return None
     try:

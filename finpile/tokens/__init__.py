@@ -1,4 +1,4 @@
-"""Token shards: packing token streams into training sequences, and reading them back memory-mapped."""
+"""Token shards: packing of token streams into training sequences, and memory-mapped reading."""
 
 from finpile.tokens.store import TokenMeta, TokenStore, write_token_shard
 

@@ -1,4 +1,4 @@
-"""What the tables count: documents, characters, bytes and tokens of a documents shard, by split and year."""
+"""Counts for the report tables: documents, characters, bytes and tokens of a documents shard, by split and year."""
 
 from __future__ import annotations
 

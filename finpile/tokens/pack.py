@@ -1,6 +1,6 @@
-"""From documents' ids to sequences: documents are joined by `<|endoftext|>` and the stream is cut.
+"""Packing of documents into sequences: documents are joined by `<|endoftext|>`, and the stream is cut.
 
-The stream is the concatenation of pieces that different workers wrote; a sequence may begin in one and end in the next.
+The stream is the concatenation of pieces written by different workers; a sequence can span several pieces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Ids = npt.NDArray[np.integer[Any]]
 
 
 def join_documents(documents: pa.LargeListArray | pa.ListArray, eot_id: int) -> Ids:
-    """All ids in order, each document followed by `eot_id`: `num_ids + num_documents` of them."""
+    """All ids in order, with `eot_id` after each document: `num_ids + num_documents` ids."""
     offsets = np.asarray(documents.offsets, dtype=np.int64)
     values = np.asarray(documents.values)[offsets[0] : offsets[-1]]
     ends = offsets[1:] - offsets[0]
@@ -24,7 +24,7 @@ def join_documents(documents: pa.LargeListArray | pa.ListArray, eot_id: int) -> 
 
 
 def cut_points(stream_lengths: Sequence[int], sequence_length: int, per_shard: int) -> list[tuple[int, int]]:
-    """The token ranges (begin, end) of the shards over the whole stream; what is left at its end is no sequence."""
+    """The token ranges (begin, end) of the shards over the whole stream; an incomplete last sequence is dropped."""
     num_sequences = sum(stream_lengths) // sequence_length
     step = per_shard * sequence_length
     whole = num_sequences * sequence_length
@@ -32,7 +32,7 @@ def cut_points(stream_lengths: Sequence[int], sequence_length: int, per_shard: i
 
 
 def overlaps(stream_lengths: Sequence[int], begin: int, end: int) -> list[tuple[int, int, int]]:
-    """(piece, from, to) for each piece of the stream that the token range [begin, end) touches.
+    """(piece, from, to) for each piece of the stream that overlaps the token range [begin, end).
 
     >>> overlaps([10, 5, 20], 8, 17)
     [(0, 8, 10), (1, 0, 5), (2, 0, 2)]

@@ -1,10 +1,10 @@
-"""Token shards on disk: what a language model trains on.
+"""Token shards on disk: the training data of a language model.
 
 A shard is an Arrow IPC file, uncompressed so that it can be memory-mapped, with one column:
 
     ids: FixedSizeList<uint16 | uint32>[sequence_length]      one row is one training sequence
 
-Its schema metadata say which vocabulary the ids belong to. `uint16` holds vocabularies of up to 65,536 entries.
+The schema metadata identify the vocabulary of the ids. `uint16` is for vocabularies of up to 65,536 entries.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from finpile.errors import ConfigError, InputError
 SHARD_SUFFIX = ".arrow"
 #: Ids below this fit in two bytes.
 MAX_UINT16_VOCAB = 1 << 16
-#: Shards kept open at once: an open map may hold a file descriptor, and systems often allow no more than 1,024.
+#: Shards open at the same time: an open map can use a file descriptor, and systems often allow at most 1,024.
 _MAX_OPEN_SHARDS = 256
-#: Metadata key of our own writer: lets a remote shard be counted without reading its ids.
+#: Metadata key: the number of sequences, so that a remote shard is counted without reading its ids.
 _NUM_SEQUENCES = "num_sequences"
 
 Ids = npt.NDArray[np.unsignedinteger]
@@ -36,10 +36,10 @@ Ids = npt.NDArray[np.unsignedinteger]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenMeta:
-    """What all shards of one store agree on."""
+    """The metadata that all shards of one store share."""
 
     vocab_size: int
-    """Entries of the vocabulary, `<|endoftext|>` among them."""
+    """Entries of the vocabulary, including `<|endoftext|>`."""
     sequence_length: int
     """Tokens of one sequence."""
     eot_id: int
@@ -57,7 +57,7 @@ class TokenMeta:
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
-        """The narrowest of uint16 and uint32 that holds every id."""
+        """uint16 if it can represent every id, else uint32."""
         return np.dtype(np.uint16 if self.vocab_size <= MAX_UINT16_VOCAB else np.uint32)
 
     def schema(self, num_sequences: int | None = None) -> pa.Schema:
@@ -70,11 +70,11 @@ class TokenMeta:
 
 
 def write_token_shard(url: str, sequences: Ids, *, vocab_size: int, eot_id: int, tokenizer: str) -> int:
-    """Writes one shard, atomically; returns its sequences.
+    """Writes one shard atomically; returns the number of its sequences.
 
-    `sequences` is [N, sequence_length] of any integer type. The same ids are always the same bytes.
+    `sequences` is [N, sequence_length] of any integer type. The same ids give the same bytes.
 
-    Raises: InputError where an id lies outside the vocabulary, ConfigError where the metadata contradict themselves.
+    Raises: InputError if an id is outside the vocabulary, ConfigError if the metadata are inconsistent.
     """
     num_sequences, length = sequences.shape
     meta = TokenMeta(vocab_size=vocab_size, sequence_length=length, eot_id=eot_id, tokenizer=tokenizer)
@@ -90,10 +90,10 @@ def write_token_shard(url: str, sequences: Ids, *, vocab_size: int, eot_id: int,
 
 
 class TokenStore:
-    """All sequences of a folder of token shards, in the order of the shards' names.
+    """All sequences of a folder of token shards, in the order of the shard names.
 
-    Local shards are memory-mapped on first use, so a store may be far larger than memory; shards behind other URLs
-    are read whole on first use. At most `_MAX_OPEN_SHARDS` stay open.
+    Local shards are memory-mapped on first use, so a store can be much larger than memory; shards at other URLs are
+    read into memory on first use. At most `_MAX_OPEN_SHARDS` are open.
 
     >>> store = TokenStore.open("out/tokens/split=train")      # doctest: +SKIP
     >>> store.batch([0, 7]).shape                              # doctest: +SKIP
@@ -108,9 +108,9 @@ class TokenStore:
 
     @classmethod
     def open(cls, folder: str) -> TokenStore:
-        """Reads the shards' schemas, and no ids.
+        """Opens the store; reads the schemas of the shards, but no ids.
 
-        Raises: InputError where the folder is absent, holds no shard, or holds shards that do not belong together.
+        Raises: InputError if the folder does not exist, has no shard, or has shards with different metadata.
         """
         urls = [storage.join(folder, path) for path in storage.list_files(folder) if path.endswith(SHARD_SUFFIX)]
         if not urls:
@@ -130,7 +130,7 @@ class TokenStore:
         return int(self._starts[-1])
 
     def __getitem__(self, index: int) -> Ids:
-        """One sequence, [sequence_length], read-only, in the shard's own type."""
+        """One sequence, [sequence_length], read-only, in the type of the shard."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"sequence {index} of {len(self)}")
         index %= len(self)
@@ -139,14 +139,14 @@ class TokenStore:
         return sequence
 
     def batch(self, indices: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        """The sequences at `indices` as int64 [B, sequence_length], in the order asked for."""
+        """The sequences at `indices` as int64 [B, sequence_length], in the order of `indices`."""
         out = np.empty((len(indices), self.sequence_length), dtype=np.int64)
         for row, index in enumerate(indices):
             out[row] = self[int(index)]
         return out
 
     def shards(self) -> Iterator[Ids]:
-        """The ids of each shard, [N, sequence_length], in the order of the shards' names."""
+        """The ids of each shard, [N, sequence_length], in the order of the shard names."""
         return (self._shard(index) for index in range(len(self._urls)))
 
     @property
@@ -166,7 +166,7 @@ class TokenStore:
         return len(self) * self.sequence_length
 
     def _shard(self, shard: int) -> Ids:
-        """The ids of one shard, [N, sequence_length]; the least recently opened shard makes room."""
+        """The ids of one shard, [N, sequence_length]; closes the least recently opened shard if too many are open."""
         if shard not in self._open:
             if len(self._open) >= _MAX_OPEN_SHARDS:
                 del self._open[next(iter(self._open))]
@@ -204,7 +204,7 @@ def _parse_meta(url: str, schema: pa.Schema) -> TokenMeta:
 
 
 def _read_ids(url: str) -> Ids:
-    """The column as one array: a view of the mapped file where it is local, of its bytes elsewhere."""
+    """The column as one array: a view of the mapped file if it is local, else of its bytes."""
     fs, path = url_to_fs(url)
     source = pa.memory_map(path) if isinstance(fs, LocalFileSystem) else pa.BufferReader(fs.cat_file(path))
     with pa.ipc.open_file(source) as reader:

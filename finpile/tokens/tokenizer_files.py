@@ -1,4 +1,4 @@
-"""A tokenizer's files in a folder of any file system; `finpile_tokenizer` itself knows only local ones."""
+"""Tokenizer files in a folder of any file system; `finpile_tokenizer` itself reads and writes local files only."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FIL
 from finpile import storage
 from finpile.layout import Layout
 
-#: What a tokenizer is loaded from; beside these stand larger files that nothing but its maker reads.
+#: The files of a tokenizer; the folder has other, larger files that loading does not need.
 FILES = (TOKENIZER_FILE, CONFIG_FILE, VOCABULARY_FILE)
-#: What the training tells of itself.
+#: The record of the training.
 TRAINING_FILE = "training.json"
 
 
@@ -39,6 +39,6 @@ def load_tokenizer(url: str) -> UnigramTokenizer:
 
 
 def tokenizer_checksum(layout: Layout) -> str:
-    """BLAKE2b-128 of tokenizer.json: says which tokenizer the ids belong to."""
+    """BLAKE2b-128 of tokenizer.json, which identifies the tokenizer of a token shard."""
     with fsspec.open(storage.join(layout.tokenizer, TOKENIZER_FILE), "rb") as stream:
         return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()

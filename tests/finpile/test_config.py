@@ -269,7 +269,7 @@ DUPLICATES = [
 )
 def test_key_may_stand_only_once(text: str, line: int, key: str, refusal: Refusal) -> None:
     message = refusal(text)
-    assert message.startswith(f"corpus.yaml:{line}: key `{key}` stands twice")
+    assert message.startswith(f"corpus.yaml:{line}: key `{key}` is given twice")
 
 
 ENUMS = [
