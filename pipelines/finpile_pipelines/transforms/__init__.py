@@ -1,0 +1,32 @@
+"""Steps of a build as Beam transforms, for pipelines of your own.
+
+    read, unreadable = pipeline | ReadDocuments(config)
+    documents, cut = read | CleanDocuments(config)
+    documents, copies = documents | ExactDuplicates()
+    documents, near_copies = documents | NearDuplicates()
+    documents, repeats = documents | RepeatedSubstrings()
+
+Each transform returns `Outputs(kept, removed)`: kept documents and ledger rows (`finpile.ledger.LEDGER_SCHEMA`), both
+as `pa.RecordBatch`. Documents are batches with the columns of `finpile.document.DOCUMENT_SCHEMA`, of which only `id`
+(unique) and `text` are required; `priority` (int32) may be added and decides which copy is kept, the smaller number
+first. Further columns pass through.
+
+The results do not depend on how documents are cut into batches, on their order, or on the number of partitions; for the
+settings of a corpus file they are the documents that `finpile build` publishes. Tables travel through the runner's
+shuffle: the transforms need no shared disk and keep nothing in the launcher.
+"""
+
+from finpile_pipelines.transforms.documents import CleanDocuments, ReadDocuments
+from finpile_pipelines.transforms.exact import ExactDuplicates
+from finpile_pipelines.transforms.near import NearDuplicates
+from finpile_pipelines.transforms.outputs import Outputs
+from finpile_pipelines.transforms.substring import RepeatedSubstrings
+
+__all__ = [
+    "CleanDocuments",
+    "ExactDuplicates",
+    "NearDuplicates",
+    "Outputs",
+    "ReadDocuments",
+    "RepeatedSubstrings",
+]
