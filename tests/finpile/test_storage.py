@@ -147,6 +147,24 @@ with storage.write_atomically(sys.argv[1]) as stream:
 """
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_durable_file_is_on_disk_before_it_has_its_name(
+    durable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[list[str]] = []
+
+    def fsync(descriptor: int) -> None:
+        assert os.fstat(descriptor).st_size == 3  # nothing is left in a buffer
+        synced.append([path.name for path in tmp_path.iterdir()])
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with storage.write_atomically(str(tmp_path / "oil"), durable=durable) as stream:
+        stream.write(b"oil")
+    assert (tmp_path / "oil").read_bytes() == b"oil"
+    assert len(synced) == durable
+    assert all("oil" not in names for names in synced)
+
+
 @pytest.mark.parametrize("before", [None, b"what stood there"])
 def test_sigkill_in_the_middle_leaves_what_was_there(tmp_path: Path, before: bytes | None) -> None:
     path = tmp_path / "tree" / "file"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -89,6 +90,34 @@ def write_corpus(records: list[Record]) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def small_build(share: Callable[..., Path], write_corpus: Callable[..., Path]) -> Path:
+    """The folder of the small corpus, `corpus.yaml`, with its finished build in `out`. Read only: see `copy_small`."""
+
+    def make(folder: Path) -> None:
+        from finpile_pipelines.build import build
+        from finpile_pipelines.runner.engine import Engine
+
+        from finpile.config import load_config
+
+        build(load_config(write_corpus(folder)), str(folder / "out"), Engine())
+
+    return share("small", make)
+
+
+@pytest.fixture(scope="session")
+def copy_small(small_build: Path) -> Callable[[Path], Path]:
+    """Copies the small corpus and its build into a new folder, and returns the path of the corpus file.
+
+    Inputs keep their times, so that a build in the copy finds all its stages done.
+    """
+
+    def copy(folder: Path) -> Path:
+        return Path(shutil.copytree(small_build, folder)) / "corpus.yaml"
+
+    return copy
 
 
 @pytest.fixture(scope="session")

@@ -30,13 +30,12 @@ NUM_FLIPS = 60
 
 
 @pytest.fixture(scope="module")
-def corpus(write_corpus: WriteCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
+def corpus(copy_small: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_small(tmp_path_factory.mktemp("corpus") / "small")
 
 
 @pytest.fixture(scope="module")
 def built(corpus: Path) -> Path:
-    build(load_config(corpus), str(corpus.parent / "out"), Engine())
     return corpus.parent / "out"
 
 

@@ -16,10 +16,7 @@ from finpile_pipelines.exchange import (
     partition,
 )
 from finpile_pipelines.exchange.partition import PartitionedTables
-from finpile_pipelines.runner.engine import (
-    Engine,
-    Transport,
-)
+from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import CorpusConfig, load_config
 
@@ -51,11 +48,10 @@ def test_tables_that_files_carry_are_never_encoded(
     assert counts["substring"]["cut_bytes"]
 
 
-@pytest.mark.parametrize("transport", ["files", "shuffle"])
-def test_tables_are_never_pickled(
-    transport: Transport, config: CorpusConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_tables_that_are_shuffled_are_never_pickled(
+    config: CorpusConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A pickled slice carries its whole parent."""
     for kind in (pa.Table, PartitionedTables):
         monkeypatch.setitem(copyreg.dispatch_table, kind, refuse)
-    build(config, str(tmp_path / "out"), Engine(transport=transport))
+    build(config, str(tmp_path / "out"), Engine(transport="shuffle"))

@@ -41,13 +41,12 @@ def run(config: Path, out: Path, **options: Any) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def corpus(write_corpus: WriteCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
+def corpus(copy_small: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_small(tmp_path_factory.mktemp("corpus") / "small")
 
 
 @pytest.fixture(scope="module")
 def built(corpus: Path) -> Path:
-    run(corpus, corpus.parent / "out")
     return corpus.parent / "out"
 
 

@@ -38,13 +38,12 @@ def run(config: Path, out: Path, engine: Engine | None = None, *, fresh: bool = 
 
 
 @pytest.fixture(scope="module")
-def corpus(write_corpus: WriteCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
+def corpus(copy_small: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_small(tmp_path_factory.mktemp("corpus") / "small")
 
 
 @pytest.fixture(scope="module")
 def built(corpus: Path) -> Path:
-    assert run(corpus, corpus.parent / "out") == list(STAGES)
     return corpus.parent / "out"
 
 
