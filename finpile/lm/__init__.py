@@ -1,4 +1,4 @@
-"""The reference trainer: BloombergGPT's architecture and optimisation in PyTorch, at any size.
+"""The reference trainer: architecture and optimisation of BloombergGPT in PyTorch, at any size.
 
-Read in this order: model, optimizer, presets, data, train, checkpoint, losses, evaluate. Needs the extra `train`.
+Reading order: model, optimizer, presets, data, train, checkpoint, losses, evaluate. Requires the extra `train`.
 """

@@ -1,4 +1,4 @@
-"""Checkpoints: everything a run needs to go on as if it had never stopped, in one file that is whole or absent."""
+"""Checkpoints: the complete state of a run in one file, written atomically, so that a resumed run gives equal bytes."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _FORMAT = "finpile-lm-checkpoint-1"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelMeta:
-    """What must be known to rebuild the model and to feed it."""
+    """The metadata that are needed to rebuild the model and to encode its input."""
 
     model: ModelConfig
     vocab_size: int
     sequence_length: int
-    """Tokens of the sequences it was trained on, the window of its evaluation."""
+    """Tokens of a training sequence; also the window of the evaluation."""
     eot_id: int
     tokenizer: str
-    """Checksum of the tokenizer, as its token shards carry it."""
+    """Checksum of the tokenizer, from the metadata of the token shards."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,14 +40,14 @@ class Checkpoint:
     step: int
     meta: ModelMeta
     settings: Mapping[str, Any]
-    """All that decides what is learned: a run resumes only under equal settings."""
+    """All settings that affect the weights: a run resumes only with equal settings."""
     model: Mapping[str, Any]
     optimizer: Mapping[str, Any]
     random: Mapping[str, Any]
-    """States of torch's generators, which dropout draws from; batches need none."""
+    """States of torch's random generators, which dropout uses; batches do not."""
 
     def check_settings(self, settings: Mapping[str, Any], where: str) -> None:
-        """Raises ConfigError that names each setting in which a run differs from the one that left this checkpoint."""
+        """Raises: ConfigError with each setting that differs from those of this checkpoint."""
         names = sorted({*settings, *self.settings})
         changed = [name for name in names if settings.get(name) != self.settings.get(name)]
         if changed:
@@ -56,7 +56,7 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: str, checkpoint: Checkpoint) -> None:
-    """Replaces the folder's checkpoint in one rename."""
+    """Replaces the checkpoint of the folder atomically."""
     names = ("step", "meta", "settings", "model", "optimizer", "random")
     state = {"format": _FORMAT, **{name: getattr(checkpoint, name) for name in names}}
     state["meta"] = to_dict(checkpoint.meta)
@@ -65,9 +65,9 @@ def save_checkpoint(folder: str, checkpoint: Checkpoint) -> None:
 
 
 def load_checkpoint(folder: str) -> Checkpoint | None:
-    """The folder's checkpoint, its tensors on the CPU; None where there is none.
+    """The checkpoint of the folder, with its tensors on the CPU; None if there is none.
 
-    Raises: InputError where the file is no checkpoint of this version.
+    Raises: InputError if the file is not a checkpoint of this version.
     """
     url = storage.join(folder, FILE_NAME)
     if not storage.exists(url):
@@ -90,7 +90,7 @@ def load_checkpoint(folder: str) -> Checkpoint | None:
 
 
 def restore_model(checkpoint: Checkpoint) -> Decoder:
-    """The model of a checkpoint, on the CPU, ready to be evaluated."""
+    """The model of a checkpoint, on the CPU, in evaluation mode."""
     model = Decoder(checkpoint.meta.model, checkpoint.meta.vocab_size)
     model.load_state_dict(checkpoint.model)
     return model.eval()
@@ -103,7 +103,7 @@ def random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: Mapping[str, Any]) -> None:
-    """The inverse of `random_state`; devices that are not here are left out."""
+    """The inverse of `random_state`; states of missing devices are ignored."""
     torch.set_rng_state(state["cpu"])
     for device, value in enumerate(state["cuda"][: torch.cuda.device_count()]):
         torch.cuda.set_rng_state(value, device)

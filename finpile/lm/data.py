@@ -1,7 +1,7 @@
-"""Which sequences a training step sees: a function of (seed, step), so that nothing need be saved to resume.
+"""The sequences of each training step, as a function of (seed, step): a resumed run needs no saved state for them.
 
-Every epoch is one permutation of all sequences. It is computed, not stored: a Feistel network, keyed by seed and epoch,
-maps each position to its sequence on its own, in constant memory, however many sequences there are.
+Every epoch is a permutation of all sequences. A Feistel network, keyed by seed and epoch, maps each position to its
+sequence in constant memory for any number of sequences.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from finpile.errors import ConfigError, InputError
 from finpile.lm.presets import BatchConfig
 from finpile.tokens.store import TokenStore
 
-#: Rounds of the network; four make a pseudo-random permutation (Luby and Rackoff 1988), two more cost nothing here.
+#: Rounds of the network; four give a pseudo-random permutation (Luby and Rackoff 1988), two more cost almost nothing.
 _ROUNDS = 6
 _WORD = (1 << 64) - 1
 #: The increment and multipliers of SplitMix64 (Steele, Lea, Flood 2014).
@@ -27,20 +27,20 @@ Words = npt.NDArray[np.uint64]
 
 
 def permutation(positions: npt.NDArray[np.int64], size: int, *, seed: int, epoch: int) -> npt.NDArray[np.int64]:
-    """Where each of `positions` (0 .. size-1) goes in the epoch's permutation of 0 .. size-1.
+    """The image of each of `positions` (0 .. size-1) under the epoch's permutation of 0 .. size-1.
 
     >>> sorted(permutation(np.arange(5), 5, seed=1, epoch=0).tolist())
     [0, 1, 2, 3, 4]
     """
     half_bits = max(1, ((size - 1).bit_length() + 1) // 2)
     values = _feistel(positions.astype(np.uint64), half_bits, seed, epoch)
-    while (outside := values >= size).any():  # walk the cycle until it is back inside; the domain is below 4 * size
+    while (outside := values >= size).any():  # follow the cycle until it is inside; the domain is below 4 * size
         values[outside] = _feistel(values[outside], half_bits, seed, epoch)
     return values.astype(np.int64)
 
 
 def _feistel(values: Words, half_bits: int, seed: int, epoch: int) -> Words:
-    """A permutation of the numbers of 2 * half_bits bits."""
+    """A permutation of the numbers with 2 * half_bits bits."""
     mask = np.uint64((1 << half_bits) - 1)
     left, right = values >> np.uint64(half_bits), values & mask
     for number in range(_ROUNDS):
@@ -50,7 +50,7 @@ def _feistel(values: Words, half_bits: int, seed: int, epoch: int) -> Words:
 
 
 def _mix(words: Words) -> Words:
-    """SplitMix64's scrambling of 64-bit words; arithmetic wraps."""
+    """The mixing function of SplitMix64 on 64-bit words; arithmetic wraps."""
     words = words + np.uint64(_GAMMA)
     words = (words ^ words >> np.uint64(30)) * np.uint64(_MIX_1)
     words = (words ^ words >> np.uint64(27)) * np.uint64(_MIX_2)
@@ -64,7 +64,7 @@ class TrainingData:
     store: TokenStore
     schedule: BatchConfig
     sequence_length: int
-    """Tokens of a training sequence; stored sequences are cut where it is a part of theirs."""
+    """Tokens of a training sequence; a divisor of the stored length, to which stored sequences are cut."""
     seed: int
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class TrainingData:
         if not 0 <= self.seed < 1 << 63:
             raise ConfigError(f"seed is {self.seed}: expected 0 to 2^63 - 1")
         if not len(self.store):
-            raise InputError("the token shards hold no sequence: the corpus is shorter than one sequence_length")
+            raise InputError("the token shards have no sequence: the corpus is shorter than one sequence_length")
 
     @property
     def num_sequences(self) -> int:
@@ -84,7 +84,7 @@ class TrainingData:
         return len(self.store) * (self.store.sequence_length // self.sequence_length)
 
     def indices(self, step: int) -> npt.NDArray[np.int64]:
-        """The training sequences of step 0, 1, ..., in their order; an epoch may end inside a step."""
+        """The training sequences of step 0, 1, ..., in order; an epoch can end within a step."""
         start = self.schedule.before(step)
         positions = np.arange(start, start + self.schedule.at(step), dtype=np.int64)
         epochs, within = np.divmod(positions, self.num_sequences)

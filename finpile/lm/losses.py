@@ -23,21 +23,21 @@ _SMOOTHED_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class LossRecord:
-    """One step. Holds no time, so that equal runs leave equal logs."""
+    """One step. Has no time, so that equal runs write equal logs."""
 
     step: int
     """1 after the first step."""
     tokens: int
-    """Training tokens seen so far, this step's included."""
+    """Training tokens so far, including this step's."""
     loss: float
-    """Nats per token on this step's batch, before its update."""
+    """Nats per token on the batch of this step, before its update."""
     learning_rate: float
     gradient_norm: float
     """Global norm, before clipping."""
 
 
 class LossLog:
-    """Appends to a run's log; on opening, forgets what lies past the step the run goes on from."""
+    """Appends to the log of a run; when opened, drops the records after the step from which the run resumes."""
 
     def __init__(self, folder: str, step: int) -> None:
         self.records = [record for record in read_log(folder) if record.step <= step]
@@ -50,7 +50,7 @@ class LossLog:
         self._stream.write(_line(record))
 
     def sync(self) -> None:
-        """Puts the log on the disk; to be called before a checkpoint, so that it never lags behind one."""
+        """Flushes the log to disk; called before a checkpoint is written, so that the log is never older."""
         os.fsync(self._stream.fileno())
 
     def __enter__(self) -> Self:
@@ -63,7 +63,7 @@ class LossLog:
 
 
 def read_log(folder: str) -> list[LossRecord]:
-    """The whole lines of a run's log; a last line that a killed process left unfinished is none."""
+    """The complete lines of a run's log; an incomplete last line of a killed process is ignored."""
     path = Path(folder) / LOG_NAME
     if not path.exists():
         return []
@@ -72,7 +72,7 @@ def read_log(folder: str) -> list[LossRecord]:
 
 
 def smooth(losses: Sequence[float], alpha: float) -> list[float]:
-    """Running means in which a loss k steps ago weighs (1 - alpha)^k: y_t of BloombergGPT §4.
+    """Running means in which a loss k steps ago has the weight (1 - alpha)^k: y_t of BloombergGPT §4.
 
     >>> smooth([4.0, 2.0], 0.5)
     [4.0, 2.6666666666666665]

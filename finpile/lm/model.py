@@ -1,4 +1,4 @@
-"""BloombergGPT's decoder, as appendix A of the paper defines it.
+"""The decoder of BloombergGPT, as defined in appendix A of the paper.
 
 A name ends in the axes of its tensor, so `scores_BHTS` is [batch, head, query position, key position]:
 
@@ -8,9 +8,9 @@ A name ends in the axes of its tensor, so `scores_BHTS` is [batch, head, query p
 The shape of the computation:
 
     h = LN_em(W_em[ids])                      tokens become vectors; ALiBi needs no positional embedding
-    h = h + SA(LN_in(h))                      70 times: look at earlier positions,
-    h = h + FFN(LN_at(h))                               then think about what was seen
-    logits = LN_f(h) @ W_em.T                 the embedding matrix once more, and no bias
+    h = h + SA(LN_in(h))                      70 times: self-attention over earlier positions,
+    h = h + FFN(LN_at(h))                               then a feed-forward net at each position
+    logits = LN_f(h) @ W_em.T                 the tied embedding matrix, without a bias
 
 Source: Wu et al. 2023, "BloombergGPT", appendix A (equation numbers below) and §3.3 (initialisation).
 """
@@ -36,14 +36,14 @@ NORM_EPSILON = 1e-5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
-    """The shape of a decoder. Its vocabulary is the tokenizer's, and ALiBi takes sequences of any length."""
+    """The shape of a decoder. The tokenizer determines its vocabulary; ALiBi accepts sequences of any length."""
 
     num_layers: int
     num_heads: int
     hidden_size: int
     """D; a multiple of `num_heads`."""
     dropout: float = 0.0
-    """Of attention weights, attention output and FFN: p_at = p_h = p_f. The paper has 0, and 0.1 from step 129,900."""
+    """Rate for attention weights, attention output and FFN: p_at = p_h = p_f. The paper: 0, 0.1 from step 129,900."""
 
     def __post_init__(self) -> None:
         for name in ("num_layers", "num_heads", "hidden_size"):
@@ -69,13 +69,13 @@ class ModelConfig:
 
 
 def alibi_slopes(num_heads: int) -> list[float]:
-    """How steeply each head discounts distance: equations 14 to 16, for head counts that need be no power of two.
+    """The slope of the linear distance bias of each head: equations 14 to 16, for any number of heads.
 
-    The first N~ heads (the largest power of two within `num_heads`) get n~ = 1, 2, 3, ...; the heads that are left over
-    get the steps halfway between, 0.5, 1.5, ... The slope is 2 ** (-8 n~ / N).
+    The first N~ heads (N~ is the largest power of two within `num_heads`) get n~ = 1, 2, 3, ...; the other heads get
+    the steps halfway between, 0.5, 1.5, ... The slope is 2 ** (-8 n~ / N).
 
-    As printed, (16) divides by N, all heads; the ALiBi paper's own rule divides by N~. Both are the same for a power of
-    two. For BloombergGPT's 40 heads the printed rule spans 2^-0.1 .. 2^-6.4, the other 2^-0.125 .. 2^-8.
+    As printed, (16) divides by N, the number of heads; the rule of the ALiBi paper divides by N~. Both are equal for a
+    power of two. For the 40 heads of BloombergGPT, the printed rule spans 2^-0.1 .. 2^-6.4, the other 2^-0.125 .. 2^-8.
 
     >>> alibi_slopes(4)
     [0.25, 0.0625, 0.015625, 0.00390625]
@@ -86,9 +86,9 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
 
 def attention_bias(slopes_H: Tensor, length: int) -> Tensor:
-    """ALiBi and the causal mask in one matrix, [H, T, S]: 0 at home, ever lower into the past, -inf for the future.
+    """ALiBi and the causal mask in one matrix, [H, T, S]: 0 on the diagonal, falling into the past, -inf after it.
 
-    (11) writes the mask as a factor, 1 or -inf; its sense, no weight on the future, is what the sum with -inf gives.
+    (11) has the mask as a factor, 1 or -inf; adding -inf has the intended effect, no weight on the future.
     """
     position_T = torch.arange(length, device=slopes_H.device)
     distance_TS = (position_T[None, :] - position_T[:, None]).to(slopes_H.dtype)  # key minus query: i - j of (16)
@@ -97,7 +97,7 @@ def attention_bias(slopes_H: Tensor, length: int) -> Tensor:
 
 
 class SelfAttention(nn.Module):
-    """SA: every position gathers values from itself and its past. Equations 7 to 13."""
+    """SA: causal multi-head self-attention. Equations 7 to 13."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -111,11 +111,11 @@ class SelfAttention(nn.Module):
         self.hidden_dropout = nn.Dropout(config.dropout)
 
     def forward(self, x_BTD: Tensor, bias_HTS: Tensor) -> Tensor:
-        """The scores are softmaxed in float32, as §3.4 has it, whatever the precision of the matrices.
+        """Attention output [B, T, D]; the softmax is computed in float32 for any precision of the matrices (§3.4).
 
-        The paper also uses Megatron-LM's query-key layer scaling: divide Q K^T by the layer's number, multiply by it
-        inside the softmax. That changes no value in exact arithmetic, it only keeps FP16 from overflowing; BF16 has
-        the range of FP32, so it is left out here.
+        The paper also uses Megatron-LM's query-key layer scaling: divide Q K^T by the number of the layer, multiply by
+        it inside the softmax. That changes no value in exact arithmetic and only prevents overflows of FP16. BF16 has
+        the range of FP32, so it is not needed here.
         """
         q_BHTK, k_BHSK, v_BHSK = (self._heads(linear(x_BTD)) for linear in (self.query, self.key, self.value))
         scores_BHTS = q_BHTK @ k_BHSK.transpose(-1, -2) / math.sqrt(q_BHTK.shape[-1])
@@ -131,7 +131,7 @@ class SelfAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """FFN: every position on its own, through one wide hidden layer. Equations 21 and 22."""
+    """FFN: one wide hidden layer, applied to every position. Equations 21 and 22."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer: both halves read a normalised copy of the residual stream and add to it. Equations 3 and 4."""
+    """One layer: attention and FFN, each on a normalised copy of the residual stream. Equations 3 and 4."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -158,11 +158,11 @@ class Block(nn.Module):
     def forward(self, h_BTD: Tensor, bias_HTS: Tensor) -> Tensor:
         h_BTD = h_BTD + self.attention(self.attention_norm(h_BTD), bias_HTS)
         h_BTD = h_BTD + self.ffn(self.ffn_norm(h_BTD))
-        return h_BTD  # noqa: RET504 (reads as the equations do)
+        return h_BTD  # noqa: RET504 (follows the equations)
 
 
 class Decoder(nn.Module):
-    """The language model: ids in, a distribution over the next token at every position out.
+    """The language model: maps token ids to logits of the next token at every position.
 
     >>> model = Decoder(ModelConfig(num_layers=1, num_heads=3, hidden_size=12), vocab_size=50)
     >>> model(torch.zeros(2, 7, dtype=torch.long)).shape
@@ -172,7 +172,7 @@ class Decoder(nn.Module):
     def __init__(self, config: ModelConfig, vocab_size: int) -> None:
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(vocab_size, config.hidden_size)  # W_em, read at both ends
+        self.embedding = nn.Embedding(vocab_size, config.hidden_size)  # W_em, tied: also the output matrix
         self.embedding_norm = nn.LayerNorm(config.hidden_size, eps=NORM_EPSILON)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.final_norm = nn.LayerNorm(config.hidden_size, eps=NORM_EPSILON)
@@ -190,12 +190,11 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def initialise(self) -> None:
-        """Draws fresh weights: matrices ~ N(0, z), those that end a residual branch ~ N(0, z'), biases 0, gains 1.
+        """Initialises the weights: matrices ~ N(0, z), last ones of a residual branch ~ N(0, z'), biases 0, gains 1.
 
-        One consequence, of tied embeddings under a LayerNorm: the untrained model gives the token it has just read a
-        logit of about D z = sqrt(D / 3), while all others are about N(0, 1/3). Its loss is thus near
-        ln(V e^(1/6) + e^sqrt(D/3)): close to ln V for a small D, and above it for a large one, until the first steps
-        unlearn it.
+        Because of tied embeddings under a LayerNorm, the untrained model gives the current token a logit of about
+        D z = sqrt(D / 3), and all others about N(0, 1/3). Its loss is near ln(V e^(1/6) + e^sqrt(D/3)): close to ln V
+        for a small D, and above it for a large D, until the first steps of training.
         """
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):

@@ -13,20 +13,20 @@ from finpile.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptimizerConfig:
-    """The optimiser; learning rates hold for AdamW."""
+    """The optimiser; learning rates are for AdamW."""
 
     learning_rate: float
-    """The highest, at the end of the warm-up."""
+    """The highest rate, at the end of the warm-up."""
     final_learning_rate: float
-    """The lowest, at the end of the decay and ever after."""
+    """The lowest rate, from the end of the decay on."""
     warmup_steps: int
     decay_steps: int
-    """The step at which the cosine reaches the final rate; the warm-up is part of it."""
+    """The step at which the cosine reaches the final rate, including the warm-up."""
     beta1: float = 0.9
     beta2: float = 0.95
     weight_decay: float = 0.1
     gradient_clipping: float = 0.3
-    """A gradient whose global norm is larger is scaled down to it."""
+    """Largest global norm of the gradient; a larger gradient is scaled down."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.final_learning_rate <= self.learning_rate:
@@ -44,7 +44,7 @@ class OptimizerConfig:
             raise ConfigError(f"gradient_clipping is {self.gradient_clipping}: expected above 0")
 
     def rate(self, step: int) -> float:
-        """The learning rate of step 0, 1, ...: a line up to the highest, then half a cosine down to the final one."""
+        """The learning rate of step 0, 1, ...: linear warm-up to the highest rate, then a cosine to the final rate."""
         if step < self.warmup_steps:
             return self.learning_rate * (step + 1) / self.warmup_steps
         span = max(1, self.decay_steps - self.warmup_steps)
@@ -54,10 +54,10 @@ class OptimizerConfig:
 
 
 def make_adamw(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
-    """AdamW over all parameters; matrices decay, the embedding among them, biases and LayerNorm gains do not.
+    """AdamW over all parameters, with weight decay for matrices (including the embedding), not for biases and gains.
 
-    The paper states the decay of 0.1 and not what it applies to; this is the custom of Megatron-LM, whose
-    initialisation the paper takes over.
+    The paper gives the decay of 0.1, but not the parameters that it applies to; this is the convention of Megatron-LM,
+    whose initialisation the paper uses.
     """
     parameters = list(model.parameters())
     groups = [
@@ -68,6 +68,6 @@ def make_adamw(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Every parameter group gets the same learning rate."""
+    """Sets the learning rate of every parameter group."""
     for group in optimizer.param_groups:
         group["lr"] = rate

@@ -1,4 +1,4 @@
-"""Named models: a shape and the settings it was, or is to be, trained with."""
+"""Named presets: the shape of a model and the settings of its training."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from finpile.lm.optimizer import OptimizerConfig
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchConfig:
-    """How many sequences a step sees: fewer at first, where a warm-up is set."""
+    """The number of sequences per step, with an optional warm-up of smaller batches."""
 
     size: int
     warmup_size: int | None = None
-    """Sequences of each of the first `warmup_steps` steps; no warm-up where null."""
+    """Sequences of each of the first `warmup_steps` steps; no warm-up if null."""
     warmup_steps: int = 0
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class BatchConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preset:
-    """Everything about a training run but its data."""
+    """All settings of a training run except its data."""
 
     model: ModelConfig
     optimizer: OptimizerConfig
@@ -48,13 +48,13 @@ class Preset:
     sequence_length: int
     """Tokens of a training sequence."""
     vocab_size: int | None = None
-    """The vocabulary it was published with; a run takes that of its token shards."""
+    """The published vocabulary size, for reference; a run uses the size of its token shards."""
 
 
-#: Table 4, §3.3, §4 and appendix A.5. The paper gives the schedule's form and ends, and 139,200 steps for the final
-#: model, but not the step its cosine was laid out for: one epoch, 709 B tokens, is taken for it here. That is
-#: 7,200 steps of 1,024 x 2,048 tokens, then 165,440 of 2,048 x 2,048. The interventions of §4 (the rate cut by
-#: a third at step 115,500 and halved at 129,900 and 137,100; dropout 0.1 from 129,900) are left to who needs them.
+#: Table 4, §3.3, §4 and appendix A.5. The paper gives the form and the ends of the schedule, and 139,200 steps for the
+#: final model, but not the last step of the cosine; here it is one epoch, 709 B tokens: 7,200 steps of 1,024 x 2,048
+#: tokens, then 165,440 of 2,048 x 2,048. The interventions of §4 (rate reduced by a third at step 115,500, halved at
+#: 129,900 and 137,100; dropout 0.1 from 129,900) are not included.
 BLOOMBERGGPT_50B = Preset(
     model=ModelConfig(num_layers=70, num_heads=40, hidden_size=7_680),
     optimizer=OptimizerConfig(
@@ -72,8 +72,8 @@ BLOOMBERGGPT_50B = Preset(
     vocab_size=131_072,
 )
 
-#: The same architecture for two CPU cores and a few minutes. Six heads: no power of two here either.
-#: Rates after §3.3's proportions: a tenth of the highest at the end, and 0.3 as the largest gradient.
+#: The same architecture for two CPU cores and a few minutes. As in the paper, the number of heads is no power of two,
+#: the final rate is a tenth of the highest, and gradients are clipped at 0.3 (§3.3).
 TINY = Preset(
     model=ModelConfig(num_layers=4, num_heads=6, hidden_size=192),
     optimizer=OptimizerConfig(learning_rate=3e-3, final_learning_rate=3e-4, warmup_steps=30, decay_steps=300),
@@ -85,9 +85,9 @@ PRESETS = {"bloomberggpt-50b": BLOOMBERGGPT_50B, "tiny": TINY}
 
 
 def preset(name: str) -> Preset:
-    """The preset of that name.
+    """The preset with this name.
 
-    Raises: ConfigError that lists the known ones.
+    Raises: ConfigError with the known names.
     """
     if name not in PRESETS:
         raise ConfigError(f"preset: {name!r} is not known; known: {', '.join(sorted(PRESETS))}")

@@ -1,12 +1,12 @@
-"""The training run, BloombergGPT §3.3 on one device: batches in, a model, its loss log and its loss curve out.
+"""The training run: BloombergGPT §3.3 on one device.
 
-    OUT/config.json        the settings, every default spelt out
+    OUT/config.json        all settings, including defaults
     OUT/checkpoint.pt      the latest state
-    OUT/losses.jsonl       one line a step
+    OUT/losses.jsonl       one line per step
     OUT/loss.png           the same as a picture
 
-The same settings give the same weights and losses on the same machine, to the last bit, whether or not the run was
-killed on its way.
+The same settings give the same weights and losses on the same machine, to the last bit, also if the run was killed and
+resumed.
 """
 
 # ruff: noqa: N806 (names end in the axes of their tensors)
@@ -45,7 +45,7 @@ from finpile.tokens.store import TokenStore
 
 #: The final learning rate as a share of the highest (§3.3).
 FINAL_RATE_SHARE = 0.1
-#: What makes cuBLAS repeatable; read when CUDA starts. https://docs.nvidia.com/cuda/cublas/#results-reproducibility
+#: Makes cuBLAS deterministic; read when CUDA starts. https://docs.nvidia.com/cuda/cublas/#results-reproducibility
 _CUBLAS_SETTING = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
@@ -62,39 +62,39 @@ class TrainConfig:
     out: str
     """Folder of the run, on a local disk; relative to the training file."""
     steps: int
-    """Optimiser steps in all."""
+    """Total number of optimiser steps."""
     preset: str = "tiny"
     """Where all that is left out comes from: `tiny` or `bloomberggpt-50b`."""
     model: ModelConfig | None = None
-    """Another shape than the preset's."""
+    """The shape of the model; null is the shape of the preset."""
     sequence_length: int | None = None
     """Tokens of a training sequence: a divisor of the shards' length, into which stored sequences are cut; the shards'
     own length if null."""
     batch_size: int | None = None
-    """Sequences of a step."""
+    """Sequences per step."""
     warmup_batch_size: int | None = None
     warmup_batch_steps: int | None = None
     micro_batch_size: int | None = None
-    """Sequences that go through the model at once, whose gradients add up to the step's; all of them where null."""
+    """Sequences per forward pass; the gradients of a step are accumulated. Null is the whole batch."""
     learning_rate: float | None = None
     final_learning_rate: float | None = None
-    """A tenth of `learning_rate` where null."""
+    """Null is a tenth of `learning_rate`."""
     warmup_steps: int | None = None
     decay_steps: int | None = None
-    """Where the cosine ends; `steps` where null."""
+    """The step at which the cosine ends; null is `steps`."""
     weight_decay: float | None = None
     gradient_clipping: float | None = None
     beta1: float | None = None
     beta2: float | None = None
     seed: int = 0
     threads: int = 2
-    """CPU threads. Sums depend on how they are split, so another number may give other last bits."""
+    """CPU threads. Another number can change the last bits of sums, and so of the weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """`auto`: cuda where there is one."""
+    """`auto`: cuda if available, else cpu."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the matrices in forward and backward passes; parameters, softmax and loss stay float32 (§3.4)."""
+    """Type of the matrices in forward and backward passes; parameters, softmax and loss are float32 (§3.4)."""
     checkpoint_every: int = 100
-    """Steps."""
+    """Number of steps between two checkpoints."""
 
     def __post_init__(self) -> None:
         preset(self.preset)
@@ -104,7 +104,7 @@ class TrainConfig:
         if self.micro_batch_size is not None and self.micro_batch_size < 1:
             raise ConfigError(f"micro_batch_size is {self.micro_batch_size}: expected at least 1, or null")
         if "://" in self.out:
-            raise ConfigError(f"out is {self.out!r}: expected a folder on a local disk; copy it from there when done")
+            raise ConfigError(f"out is {self.out!r}: expected a folder on a local disk; copy it afterwards")
         self.model_config()
         self.optimizer_config()
         self.batch_config()
@@ -113,7 +113,7 @@ class TrainConfig:
         return self.model or preset(self.preset).model
 
     def optimizer_config(self) -> OptimizerConfig:
-        """The preset's optimiser with this file's changes."""
+        """The optimiser of the preset with the settings of this file."""
         base = preset(self.preset).optimizer
         decay_steps = self.steps if self.decay_steps is None else self.decay_steps
         rate = base.learning_rate if self.learning_rate is None else self.learning_rate
@@ -130,7 +130,7 @@ class TrainConfig:
         )
 
     def batch_config(self) -> BatchConfig:
-        """The preset's batches; a `batch_size` of this file's own comes without the preset's warm-up."""
+        """The batches of the preset; if this file sets a batch key, without the warm-up of the preset."""
         if self.batch_size is None and self.warmup_batch_size is None and self.warmup_batch_steps is None:
             return preset(self.preset).batch
         return BatchConfig(
@@ -140,19 +140,19 @@ class TrainConfig:
         )
 
     def torch_device(self) -> torch.device:
-        """Raises ConfigError where `cuda` is asked for and there is none."""
+        """The device. Raises: ConfigError if `cuda` is required and not available."""
         available = torch.cuda.is_available()
         if self.device == "cuda" and not available:
             raise ConfigError(
-                "device is cuda, and PyTorch finds no CUDA device: use `device: auto`, or mend its installation"
+                "device is cuda, and PyTorch finds no CUDA device: use `device: auto`, or repair its installation"
             )
         return torch.device("cuda" if available and self.device != "cpu" else "cpu")
 
 
 def load_train_config(path: str | Path) -> TrainConfig:
-    """Reads a training file; `tokens` and `out` come back absolute.
+    """Reads a training file; `tokens` and `out` of the result are absolute.
 
-    Raises: ConfigError naming file, line, what was found, what was expected.
+    Raises: ConfigError with file, line, the value found and the value expected.
     """
     config = load_yaml(path, TrainConfig, "a training file")
     folder = Path(path).parent
@@ -165,13 +165,13 @@ def load_train_config(path: str | Path) -> TrainConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainResult:
-    """What a call of `train` came to."""
+    """The result of `train`."""
 
     out: str
     resumed_from: int
-    """Steps that were done before this call."""
+    """Steps completed before this call."""
     records: list[LossRecord]
-    """All steps of the run, those of earlier calls included."""
+    """All steps of the run, including those of earlier calls."""
     num_parameters: int
     num_sequences: int
     """Training sequences of one epoch."""
@@ -183,11 +183,11 @@ def train(
     stop_at: int | None = None,
     on_step: Callable[[LossRecord], None] | None = None,
 ) -> TrainResult:
-    """Trains up to step `config.steps`, from the checkpoint in `config.out` where there is one.
+    """Trains up to step `config.steps`, from the checkpoint in `config.out` if there is one.
 
-    `stop_at` ends the call early and changes nothing else: calling again goes on from there, on the same schedule.
+    `stop_at` ends the call early and has no other effect: another call resumes there, on the same schedule.
 
-    Raises: ConfigError, InputError; RunError where the loss is no longer a number.
+    Raises: ConfigError, InputError; RunError if the loss is not finite.
     """
     last = min(config.steps, stop_at or config.steps)
     with repeatable(config.threads):
@@ -212,10 +212,10 @@ def train(
 
 
 class Trainer:
-    """Model, optimiser and data of a run, at some step."""
+    """Model, optimiser and data of a run at a step."""
 
     def __init__(self, config: TrainConfig) -> None:
-        """Starts at step 0, or where the checkpoint in `config.out` stands."""
+        """Starts at step 0, or at the step of the checkpoint in `config.out`."""
         store = TokenStore.open(config.tokens)
         length = config.sequence_length or store.sequence_length
         self.config = config
@@ -249,7 +249,7 @@ class Trainer:
         return LossRecord(self.step, tokens, loss, rate, norm)
 
     def save(self) -> None:
-        """Leaves the state behind for `_resume`."""
+        """Writes a checkpoint."""
         store = self.data.store.meta
         save_checkpoint(
             self.config.out,
@@ -270,7 +270,7 @@ class Trainer:
         )
 
     def settings(self) -> dict[str, Any]:
-        """All that decides what the model learns, and nothing about where or for how long it runs."""
+        """All settings that affect the weights, without paths and the number of steps."""
         parts = {
             "model": self.model.config,
             "optimizer": self.schedule,
@@ -287,7 +287,7 @@ class Trainer:
         }
 
     def _accumulate_gradients(self) -> float:
-        """Adds the batch's mean gradient to the parameters'; returns its mean loss, nats per token."""
+        """Adds the mean gradient of the batch to the parameters; returns its mean loss in nats per token."""
         ids_BT = self.data.batch(self.step).to(self.device)
         total = 0.0
         self.model.train()
@@ -311,7 +311,7 @@ class Trainer:
 
 @contextlib.contextmanager
 def repeatable(threads: int) -> Iterator[None]:
-    """Inside, torch uses this many threads and only algorithms that repeat; outside, all is as it was before."""
+    """A context in which torch uses `threads` threads and deterministic algorithms; restores the settings after it."""
     os.environ.setdefault(*_CUBLAS_SETTING)
     before = torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()
     torch.use_deterministic_algorithms(True)

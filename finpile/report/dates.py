@@ -1,4 +1,4 @@
-"""How many documents of each source have no date, or one that could not be used."""
+"""Counts of documents without a date, or with an unusable one, by source."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from finpile.report.figures import count, name, percent
 from finpile.report.statistics import DateStatistics
 from finpile.report.table import Column, Row, Table
 
-#: Share of a source's documents above which those without a usable date are called out.
+#: Share of a source's documents above which missing or unusable dates are a warning.
 _CALLED_OUT = 0.05
 
 
 def date_statistics(cleaned: Iterable[Mapping[str, Any]]) -> tuple[DateStatistics, ...]:
-    """From what the clean stage counted by source: documents that its filters left, dated or not."""
+    """Date statistics from the counts of the clean stage by source; documents removed by filters do not count."""
     return tuple(
         DateStatistics(
             dataset=row["dataset"],

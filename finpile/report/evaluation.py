@@ -1,4 +1,4 @@
-"""What decontamination found of each evaluation set."""
+"""The table of evaluation sets: the results of the stage `contamination`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from finpile.report.table import Column, Row, Table
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvalSetFacts:
-    """One evaluation set, and what the corpus held of it."""
+    """One evaluation set, and how much of it was found in the corpus."""
 
     set: str
-    """Its name."""
+    """The name of the set."""
     items: int
     items_not_checkable: int
-    """Items all of whose texts are too short to be looked for."""
+    """Items with only texts that are too short for the search."""
     items_found: int
-    """Items that stood in a document."""
+    """Items found in a document."""
     documents: int
-    """Documents that held one of them, and went."""
+    """Documents removed because they contain one of them."""
     first_found: Sequence[str] = ()
-    """Names of some of the items found."""
+    """Names of the first items found."""
 
 
 def evaluation_table(sets: Sequence[EvalSetFacts]) -> Table:
-    """One row for each set; items found are named below."""
+    """One row per set; the notes name items that were found."""
     notes = [
         f"{one.set}: no item is long enough to be looked for."
         for one in sets

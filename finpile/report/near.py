@@ -1,4 +1,4 @@
-"""What the near-duplicate setting of a build finds: its S-curve, and what the stage met."""
+"""The table of near duplicates: the S-curve of the setting and the counts of the stage."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from finpile.config import NearConfig
 from finpile.report.figures import Cell
 from finpile.report.table import Column, Row, Table
 
-#: Where the curve is read off.
+#: Jaccard similarities at which the table has the value of the curve.
 JACCARDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NearFacts:
-    """The setting, its curve at `JACCARDS`, and the stage's counts."""
+    """The setting, its curve at `JACCARDS`, and the counts of the stage."""
 
     config: NearConfig
     curve: tuple[float, ...]
-    """Probability that two documents of that Jaccard similarity become a candidate pair."""
+    """Probability that two documents with that Jaccard similarity become a candidate pair."""
     num_candidate_pairs: int
     """Distinct pairs that share a band."""
     num_large_buckets: int
-    """Bands shared by so many documents that only some of their pairs became candidates."""
+    """Bands shared by too many documents to make all of their pairs candidates."""
     num_compared_pairs: int
-    """Pairs looked at: candidates not yet joined by others, and members of a group against its kept copy."""
+    """Compared pairs: candidates not yet connected by other pairs, and members of a group with its kept copy."""
     num_verified_pairs: int
-    """Those of them that are near duplicates."""
+    """Compared pairs that are near duplicates."""
     num_removed: int
-    """Documents."""
+    """Documents removed."""
 
 
 def near_table(facts: NearFacts) -> Table:
-    """The curve; setting and counts stand below it."""
+    """The curve as rows; setting and counts as caption and footnotes."""
     near = facts.config
     alike = " and of the same numbers" if near.numbers == "keep" else ""
     return Table(

@@ -1,4 +1,4 @@
-"""The last stage: the counts of all others become the tables and the page of a build."""
+"""Reports from the counts of the other stages: the tables and the HTML page of a build."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from finpile.stage_record import StageRecord
 
 
 def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
-    """Writes `reports/` below `tree` from a build's manifest, with Table 3 where there is a `comparison`.
+    """Writes `reports/` of the output folder from a manifest, with Table 3 if there is a `comparison`.
 
-    Of the manifest its `name`, `config` and `stages` up to `tokens` are read. What differs between two builds of the
-    same input (times, memory, workers, packages) is not: the same input gives the same reports. Returns the files.
+    Uses `name`, `config` and `stages` up to `tokens` of the manifest, and no values that differ between two builds of
+    the same input (times, memory, workers, packages): the same input gives the same reports. Returns the files.
     """
     config = manifest["config"]
     counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
@@ -72,9 +72,9 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
 def corpus_statistics(
     groups: Iterable[Mapping[str, Any]], private: tuple[str, ...], cleaned: Iterable[Mapping[str, Any]] = ()
 ) -> CorpusStatistics:
-    """Sums the counts of the training documents, as the encode stage made them, by source and by year.
+    """The sums of the `tokens` stage's counts of training documents, by source and by year.
 
-    `cleaned` is what the clean stage counted by source; dates are counted there.
+    `cleaned` has the counts of the clean stage by source, including those of dates.
     """
     train = [group for group in groups if group["split"] == TRAIN]
     sources: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
@@ -106,7 +106,7 @@ def corpus_statistics(
 
 
 def count_removals(ledger: Iterable[Mapping[str, Any]]) -> list[RemovalCount]:
-    """The ledger's files, as the publish stage counted them, summed by source, stage and reason."""
+    """The counts of the ledger's files by the stage `split`, summed by source, stage and reason."""
     rows: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
     for part in sorted(ledger, key=lambda part: LEDGER_STAGES.index(part["stage"])):
         for removed in part["removed"]:
@@ -125,7 +125,7 @@ def count_removals(ledger: Iterable[Mapping[str, Any]]) -> list[RemovalCount]:
 
 
 def near_facts(near: NearConfig, counts: Mapping[str, Any]) -> NearFacts:
-    """What the page says of near duplicates, from the setting and the stage's counts."""
+    """The figures of the near-duplicate table, from the setting and the counts of the stage."""
     return NearFacts(
         config=near,
         curve=tuple(s_curve(near, JACCARDS).tolist()),
@@ -162,17 +162,17 @@ def _details(counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], 
 
 
 def rewrite(layout: Layout, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:
-    """Writes the reports of a finished build again, with Table 3 where there is a `comparison`; returns the files.
+    """Rewrites the reports of a finished build, with Table 3 if there is a `comparison`; returns the files.
 
-    The manifest is brought up to date with them.
+    Updates the manifest.
 
-    Raises: ConfigError where a build is running in the tree, or it cannot be written.
+    Raises: ConfigError if a build is running in the folder, or the folder is read-only.
     """
     state = BuildState.of_config(manifest["config"], is_whole=False)
     with hold(layout, "build") as is_writable:
         if not is_writable:
             raise ConfigError(
-                f"{layout.root}: its reports cannot be written there: copy it to a disk that can be written"
+                f"{layout.root}: the folder is read-only: copy it to a writable disk to write its reports"
             )
         write_state(layout, state)
         storage.remove_tree(layout.reports)
@@ -187,7 +187,7 @@ def rewrite(layout: Layout, manifest: dict[str, Any], comparison: Comparison | N
 
 
 def report_files(layout: Layout) -> tuple[stage_record.FileRecord, ...]:
-    """What `reports/` holds, for the record."""
+    """The files of `reports/`, for the stage record."""
     return tuple(
         stage_record.file_record(layout.root, f"reports/{name}") for name in storage.list_files(layout.reports)
     )

@@ -1,4 +1,4 @@
-"""What was taken out of a corpus: by stage and reason, by source and reason, and as a bar for each source."""
+"""Tables of removals by stage and reason and by source and reason, and a bar chart by source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Source = tuple[str, str]
 
 
 def removal_table(removals: Sequence[RemovalCount], num_read: int) -> Table:
-    """What was taken out, by stage (in the order given) and reason, over all sources."""
+    """Removals by stage (in the given order) and reason, over all sources."""
     order = {stage: at for at, stage in reversed(list(enumerate(row.stage for row in removals)))}
     rows = sorted(removals, key=lambda row: (order[row.stage], row.reason))
     lines: list[Row] = []
@@ -39,7 +39,7 @@ def removal_table(removals: Sequence[RemovalCount], num_read: int) -> Table:
 
 
 def removal_by_source_table(removals: Sequence[RemovalCount], read: Mapping[_Source, int]) -> Table:
-    """What was taken out of each source, by reason; `read` has the documents read of each source."""
+    """Removals by source and reason; `read` has the number of documents read of each source."""
     lines: list[Row] = []
     for source, members in _by_source(removals).items():
         label = f"{source[1]} ({source[0]})"
@@ -57,9 +57,9 @@ def removal_by_source_table(removals: Sequence[RemovalCount], read: Mapping[_Sou
 
 
 def removal_bars(removals: Sequence[RemovalCount], read: Mapping[_Source, int]) -> str:
-    """A figure with a bar for each source: its removed documents, by reason, as a share of those read.
+    """A figure with one bar per source: its removed documents by reason, as a share of the documents read.
 
-    The longest bar is as wide as the figure. Empty where no document was removed.
+    The longest bar has the width of the figure. Empty if no document was removed.
     """
     rows = _by_source(removals)
     removed = {source: sum(row.num_docs for row in some) for source, some in rows.items()}
@@ -97,16 +97,16 @@ def _bar(source: _Source, rows: Sequence[RemovalCount], reasons: Sequence[str], 
         for colour, reason in enumerate(reasons)
         if counts[reason]
     )
-    told = [f"{source[1]}: {total:,} of {num_read:,} documents"]
-    told += [f"{reason}: {counts[reason]:,}" for reason in reasons if counts[reason]]
-    title = html.escape("\n".join(told))
+    lines = [f"{source[1]}: {total:,} of {num_read:,} documents"]
+    lines += [f"{reason}: {counts[reason]:,}" for reason in reasons if counts[reason]]
+    title = html.escape("\n".join(lines))
     label = f"{html.escape(source[1])} <small>{html.escape(source[0])}</small>"
     value = f"{percent(total, num_read, 1).text} <small>{total:,}</small>"
     return f'<li title="{title}"><span>{label}</span><span class=track>{parts}</span><span>{value}</span></li>'
 
 
 def _ranked(removals: Sequence[RemovalCount]) -> list[str]:
-    """Reasons by documents downwards, the rarest under one name where there are more than colours."""
+    """Reasons by falling number of documents; the rarest are combined if there are more reasons than colours."""
     totals: Counter[str] = Counter()
     for row in removals:
         totals[row.reason] += row.num_docs

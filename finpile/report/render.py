@@ -1,4 +1,4 @@
-"""A `Table` as Markdown, CSV, TeX, JSON, HTML. Same table, same bytes."""
+"""Rendering of a `Table` as Markdown, CSV, TeX, JSON and HTML. The same table gives the same bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from finpile.report.figures import Cell
 from finpile.report.table import Row, RowKind, Table
 
 _FORMAT_VERSION = 1
-#: What makes a spreadsheet take a cell for a formula; the last four are the wide forms of the first.
+#: Prefixes that spreadsheets interpret as a formula; the last four are the full-width forms of the first four.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
@@ -31,7 +31,7 @@ _TEX_SPECIAL = {
 
 
 def to_json_value(table: Table) -> dict[str, Any]:
-    """Exact integers, ratios as floats, null where a ratio has no denominator; units as powers of ten."""
+    """Exact integers, ratios as floats, null for a ratio without a denominator; units as powers of ten."""
     keys = [column.key for column in table.columns]
     return {
         "version": _FORMAT_VERSION,
@@ -57,9 +57,9 @@ def to_json(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """One line a row, exact values; `kind` tells totals from rows, `group` is the dataset (where there are groups).
+    """One line per row, with exact values; `kind` marks totals, `group` is the dataset (if the table has groups).
 
-    A text that a spreadsheet would run as a formula has an apostrophe before it.
+    A text that a spreadsheet would execute as a formula is prefixed with an apostrophe.
     """
     grouped = any(row.group for row in table.rows)
     lines = [_csv_line(["kind", *(["group"] if grouped else []), *(column.key for column in table.columns)])]
@@ -71,14 +71,14 @@ def to_csv(table: Table) -> str:
 
 
 def _csv_line(values: list[int | float | str]) -> str:
-    """One line, which ends in a line feed; the writer quotes the signs of its own line ends, so it has both."""
+    """One line that ends with a line feed. The writer's terminator is CR LF, so that it quotes both characters."""
     stream, end = io.StringIO(), "\r\n"
     csv.writer(stream, lineterminator=end).writerow(values)
     return stream.getvalue().removesuffix(end) + "\n"
 
 
 def _not_a_formula(value: int | float | str) -> int | float | str:
-    """Numbers are themselves, negative ones too.
+    """The value with an apostrophe before a formula prefix; numbers are unchanged, including negative ones.
 
     Source: OWASP, CSV Injection.
     """
@@ -86,7 +86,7 @@ def _not_a_formula(value: int | float | str) -> int | float | str:
 
 
 def to_markdown(table: Table) -> str:
-    """A pipe table; totals are bold, the rows below them indented."""
+    """A pipe table with bold totals; the rows below a total are indented."""
     headings = [escape_markdown(column.heading) for column in table.columns]
     lines = [_pipes(headings), _pipes([":--", *["--:"] * (len(headings) - 1)])]
     lines += [_pipes([_markdown_cell(row, index) for index in range(len(row.cells))]) for row in table.rows]
@@ -128,7 +128,7 @@ def to_tex(table: Table) -> str:
 
 
 def to_html(table: Table) -> str:
-    """A `figure` with the table, its caption and notes; classes `total`, `indent`, `gap` are for the style sheet."""
+    """A `figure` with the table, its caption and notes; the style sheet uses the classes `total`, `indent`, `gap`."""
     head = "".join(f"<th scope=col>{_heading_html(column.title, column.unit)}</th>" for column in table.columns)
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.footnotes)
     return "\n".join(
@@ -144,17 +144,17 @@ def to_html(table: Table) -> str:
     )
 
 
-#: Suffix -> renderer, for the files that stand beside the page.
+#: Suffix -> renderer, for the files next to the page.
 FORMATS: Mapping[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_tex, "json": to_json}
 
 
 def escape_tex(text: str) -> str:
-    """Text that TeX sets as it stands; control characters become spaces."""
+    """The text escaped for TeX; control characters become spaces."""
     return "".join(_TEX_SPECIAL.get(sign, sign) for sign in _CONTROL.sub(" ", text))
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown and the HTML inside it show as it stands, on one line."""
+    """The text escaped for Markdown and its inline HTML, on one line."""
     return _MARKDOWN_SPECIAL.sub(r"\\\1", _CONTROL.sub(" ", text))
 
 

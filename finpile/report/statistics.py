@@ -1,4 +1,4 @@
-"""What a build counted: the numbers behind Tables 1 and 2, and what was read and removed on the way."""
+"""The counts of a build: the numbers of Tables 1 and 2, and of documents read and removed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SourceStatistics:
     num_chars: int
     """Unicode code points."""
     num_tokens: int
-    """Tokens of the documents' texts, without end-of-text marks."""
+    """Tokens of the documents' texts, without end-of-text tokens."""
     num_bytes: int
     """UTF-8 bytes."""
 
@@ -71,7 +71,7 @@ class DateStatistics:
 class CorpusStatistics:
     """Everything that Tables 1 and 2 are made of.
 
-    Raises: InputError where a source, or a year of a source, is given twice.
+    Raises: InputError if a source, or a year of a source, is given twice.
     """
 
     sources: tuple[SourceStatistics, ...]
@@ -113,7 +113,7 @@ class CorpusStatistics:
     def from_json(cls, raw: Mapping[str, Any]) -> CorpusStatistics:
         """The inverse of `to_json`.
 
-        Raises: InputError where `raw` is no such object.
+        Raises: InputError if `raw` is no such object.
         """
         try:
             if raw["version"] != _FORMAT_VERSION:
@@ -156,7 +156,7 @@ def save_statistics(url: str, statistics: CorpusStatistics) -> None:
 def load_statistics(url: str) -> CorpusStatistics:
     """What `save_statistics` wrote.
 
-    Raises: InputError where the file is missing or holds something else.
+    Raises: InputError if the file is missing or holds something else.
     """
     try:
         return CorpusStatistics.from_json(read_json(url))

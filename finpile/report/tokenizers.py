@@ -1,7 +1,7 @@
-"""Any tokenizer as a counter of tokens: FinPile's own, Hugging Face `tokenizer.json`, SentencePiece, GPT-2's two files.
+"""Token counting with any tokenizer: FinPile, Hugging Face `tokenizer.json`, SentencePiece, the two files of GPT-2.
 
-A count is comparable only where the text survives it, so every measurement also decodes: what does not come back byte
-for byte (normalised, or unknown to the vocabulary) is counted beside the tokens.
+Counts are comparable only if encoding loses no text. So every measurement also decodes, and counts the texts that
+differ (normalised, or unknown to the vocabulary).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 from finpile.errors import InputError
 
 _SPACE_MARK = "▁"
-#: File and folder names that say nothing about whose tokenizer it is: the folder above names it.
+#: Generic file and folder names; the parent folder then names the tokenizer.
 _GENERIC = {"tokenizer", "vocabulary", "spiece", "sentencepiece", "encoder", "vocab", "model", "vocab.bpe"}
 _LOOKED_FOR = (
     "a folder with vocabulary.parquet (FinPile's own), tokenizer.json, encoder.json and vocab.bpe (GPT-2), or one "
@@ -31,20 +31,20 @@ _LOOKED_FOR = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What a tokenizer makes of some texts."""
+    """The result of encoding some texts."""
 
     tokens: npt.NDArray[np.int64]
-    """Tokens of each text; neither start nor end marks."""
+    """Tokens of each text, without start and end tokens."""
     num_unknown: int = 0
-    """Tokens that stand for text which the vocabulary cannot spell."""
+    """Unknown tokens: text that the vocabulary cannot represent."""
     num_altered: int = 0
-    """Texts that decoding does not give back byte for byte."""
+    """Texts that differ after decoding, compared byte for byte."""
     num_whitespace: int = 0
-    """Tokens that are white space only."""
+    """Tokens that consist of white space."""
 
 
 class CountingTokenizer(Protocol):
-    """What `finpile.report.table3` asks of a tokenizer."""
+    """The interface of a tokenizer for `finpile.report.table3`."""
 
     @property
     def name(self) -> str: ...
@@ -54,11 +54,11 @@ class CountingTokenizer(Protocol):
 
     @property
     def lossless(self) -> bool | None:
-        """Whether every text comes back from decoding; None where only measuring tells."""
+        """Whether decoding inverts encoding for every text; None if that must be measured."""
         ...
 
     def measure(self, texts: pa.Array) -> Measured:
-        """Tokens of each text of a large_string array, and what was lost."""
+        """Tokens of each text of a large_string array, and the losses."""
         ...
 
     def count(self, texts: pa.Array) -> npt.NDArray[np.int64]:
@@ -67,9 +67,9 @@ class CountingTokenizer(Protocol):
 
 
 def open_tokenizer(path: str | Path, name: str | None = None) -> CountingTokenizer:
-    """The tokenizer at `path`, called `name`, or else after its file or folder.
+    """The tokenizer at `path`, named `name` or after its file or folder.
 
-    Raises: InputError where there is nothing, or nothing of a known kind.
+    Raises: InputError if the path does not exist or has no tokenizer of a known kind.
     """
     file = Path(path)
     if not file.exists():
@@ -79,7 +79,7 @@ def open_tokenizer(path: str | Path, name: str | None = None) -> CountingTokeniz
 
 
 class _IdTokenizer(ABC):
-    """A tokenizer that a library runs: texts to ids and back, as Python lists."""
+    """A tokenizer of another library, which encodes and decodes Python lists."""
 
     lossless: bool | None = None
     unknown_id: int | None = None
@@ -99,7 +99,7 @@ class _IdTokenizer(ABC):
 
     @abstractmethod
     def spell(self, token_id: int) -> str:
-        """The text that one id stands for."""
+        """The text of one id."""
 
     def measure(self, texts: pa.Array) -> Measured:
         given = texts.to_pylist()
@@ -122,7 +122,7 @@ class _IdTokenizer(ABC):
 
 
 class HuggingFaceTokenizer(_IdTokenizer):
-    """A `tokenizers.Tokenizer`. Marks such as `<|endoftext|>` that stand in a text are text, not one token."""
+    """A `tokenizers.Tokenizer`. Special tokens such as `<|endoftext|>` in a text are encoded as ordinary text."""
 
     def __init__(self, name: str, tokenizer: Any) -> None:
         super().__init__(name)
@@ -200,7 +200,7 @@ class SentencePieceTokenizer(_IdTokenizer):
 
 
 class OwnTokenizer:
-    """A trained FinPile tokenizer: every byte string comes back."""
+    """A trained FinPile tokenizer, which is lossless for every byte string."""
 
     lossless: bool | None = True
 
@@ -235,13 +235,13 @@ class OwnTokenizer:
     def _whitespace(self) -> npt.NDArray[np.bool_]:
         pieces = self._tokenizer.vocabulary.pieces.to_pylist()
         blank = [piece.decode(errors="replace").isspace() for piece in pieces]
-        return np.array([*blank, False])  # the last id is the end-of-text mark
+        return np.array([*blank, False])  # the last id is the end-of-text token
 
 
 def open_gpt2(folder: Path, name: str) -> HuggingFaceTokenizer:
-    """GPT-2's native files: `encoder.json` gives the ids, `vocab.bpe` the merges in order.
+    """The native files of GPT-2: `encoder.json` has the ids, `vocab.bpe` the merges in order.
 
-    Raises: InputError where the two do not belong together.
+    Raises: InputError if the two files do not match.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 

@@ -1,4 +1,4 @@
-"""What a build or a training says of a vocabulary that the text could not fill."""
+"""The warning about a vocabulary that is smaller than requested."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def shortfall(training: Mapping[str, Any], *, size: str, chunk_settings: str) -> str | None:
-    """A warning where `training.json` has fewer entries than were requested; None where it has all.
+    """A warning if `training.json` has fewer entries than requested, else None.
 
-    `size` and `chunk_settings` are what the caller calls the settings that the remedy names.
+    `size` and `chunk_settings` are the names of the settings in the remedy.
     """
     found, requested = training["vocab_size"], training["vocab_size_asked_for"]
     if found >= requested:

@@ -1,4 +1,4 @@
-"""What a build warns of: the same sentences on the closing screen and at the top of the page.
+"""The warnings of a build, for the closing screen and for the top of the page.
 
 Each kind of warning is a function over the stages' counts; `build_warnings` calls them in order.
 """
@@ -12,7 +12,7 @@ from finpile.report.dates import date_statistics, date_warnings
 from finpile.report.summary import source_rows
 from finpile.report.vocabulary import shortfall
 
-#: Part of a source's documents which, removed for one reason, is a warning.
+#: Share of a source's documents above which removals for one reason are a warning.
 _CALLED_OUT = 0.5
 
 
@@ -35,7 +35,7 @@ def _lost_to_one_reason(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unchecked_sets(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
-    """Evaluation sets of which no item could be looked for."""
+    """Warns of evaluation sets with only items that are too short for the search."""
     for one in counts.get("contamination", {}).get("sets", ()):
         if one["items_not_checkable"] == one["items"]:
             least = manifest["config"]["decontaminate"]["min_words"]
