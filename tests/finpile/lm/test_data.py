@@ -76,7 +76,7 @@ def test_cut_sequences_cover_the_stored_ones(tmp_path: Path) -> None:
 def test_wrong_lengths_and_empty_stores_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="sequence_length is 5: expected 8"):
         TrainingData(store(tmp_path / "a", 2), BatchConfig(size=1), 5, seed=0)
-    with pytest.raises(InputError, match="hold no sequence"):
+    with pytest.raises(InputError, match="have no sequence"):
         TrainingData(store(tmp_path / "b", 0), BatchConfig(size=1), 8, seed=0)
     with pytest.raises(ConfigError, match="seed is -1"):
         TrainingData(store(tmp_path / "c", 2), BatchConfig(size=1), 8, seed=-1)
