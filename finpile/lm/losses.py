@@ -1,4 +1,4 @@
-"""The loss log, one JSON line a step, and its picture."""
+"""The loss log, one JSON line per step, and the loss curve."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from types import TracebackType
 from typing import IO, Self
 
 from finpile import storage
+from finpile.report.line_chart import Line, LineChart, Rule
 
 LOG_NAME = "losses.jsonl"
-PLOT_NAME = "loss.png"
+PLOT_NAME = "loss.svg"
 #: Weight of the newest loss in the smoothed curve over 139,200 steps (BloombergGPT §4).
 PAPER_SMOOTHING = 0.001
 #: Shorter runs are smoothed over about this share of their steps.
@@ -88,19 +89,20 @@ def smooth(losses: Sequence[float], alpha: float) -> list[float]:
 
 def plot(folder: str, records: Sequence[LossRecord], vocab_size: int) -> str:
     """Draws the loss curve, raw and smoothed, beside the log; returns its path."""
-    from matplotlib.figure import Figure
-
-    steps, losses = [record.step for record in records], [record.loss for record in records]
+    steps, losses = [float(record.step) for record in records], [record.loss for record in records]
     alpha = max(PAPER_SMOOTHING, min(1.0, 1 / max(1.0, _SMOOTHED_SHARE * len(records))))
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.add_subplot(xlabel="step", ylabel="loss (nats per token)", title="Training loss")
-    axes.plot(steps, losses, color="0.75", linewidth=0.8, label="each step")
-    axes.plot(steps, smooth(losses, alpha), color="C0", label="smoothed")
-    axes.axhline(math.log(vocab_size), color="C3", linestyle=":", label=f"ln {vocab_size:,}: knows nothing")
-    axes.legend()
+    chart = LineChart(
+        title="Training loss",
+        x_title="step",
+        y_title="loss (nats per token)",
+        lines=[
+            Line(points=list(zip(steps, losses, strict=True)), label="each step", colour="faint", thin=True),
+            Line(points=list(zip(steps, smooth(losses, alpha), strict=True)), label="smoothed"),
+        ],
+        rules=[Rule(axis="y", value=math.log(vocab_size), label=f"ln {vocab_size:,}: uniform prediction")],
+    )
     path = str(Path(folder) / PLOT_NAME)
-    with storage.write_atomically(path) as stream:
-        figure.savefig(stream, format="png")
+    storage.write_bytes(path, chart.to_svg())
     return path
 
 

@@ -3,7 +3,7 @@
     OUT/config.json        all settings, including defaults
     OUT/checkpoint.pt      the latest state
     OUT/losses.jsonl       one line per step
-    OUT/loss.png           the same as a picture
+    OUT/loss.svg           the loss curve
 
 The same settings give the same weights and losses on the same machine, to the last bit, also if the run was killed and
 resumed.

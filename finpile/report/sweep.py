@@ -5,13 +5,13 @@ Source: Wu et al., BloombergGPT (arXiv:2303.17564), section 2.3.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 from finpile_tokenizer.sweep import SweepPoint, power_of_two_above, smallest
 
 from finpile.report import figures
+from finpile.report.line_chart import Label, Line, LineChart, Rule
 from finpile.report.table import Column, Row, Table
 
 TABLE_NAME = "sweep"
@@ -58,36 +58,19 @@ def sweep_json(points: Sequence[SweepPoint], text_bytes: int) -> dict[str, Any]:
 
 
 def sweep_plot(points: Sequence[SweepPoint]) -> bytes:
-    """Encoded size over vocabulary size as an SVG: same points, same bytes."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
+    """Encoded size over vocabulary size as an SVG file; equal points give equal bytes."""
     best = smallest(points)
-    with mpl.rc_context({"svg.hashsalt": TABLE_NAME, "svg.fonttype": "none"}):
-        figure = Figure(figsize=(8, 4.5), layout="constrained")
-        axes = figure.add_subplot(
-            xlabel="vocabulary size",
-            ylabel="encoded text (MB)",
-            title="Text encoded with log2(vocabulary) bits a token",
-        )
-        megabytes = [point.encoded_bytes / 1e6 for point in points]
-        axes.plot([point.vocab_size for point in points], megabytes, color="C0", marker="o", markersize=4)
-        axes.plot([best.vocab_size], [best.encoded_bytes / 1e6], color="C3", marker="o", linestyle="none")
-        axes.annotate(
-            f"smallest: {best.vocab_size:,}",
-            (best.vocab_size, best.encoded_bytes / 1e6),
-            textcoords="offset points",
-            xytext=(0, -14),
-            ha="center",
-        )
-        rounded = power_of_two_above(best.vocab_size)
-        axes.axvline(rounded, color="0.6", linestyle=":", label=f"power of two above: {rounded:,}")
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.margins(y=0.15)
-        axes.legend()
-        stream = io.BytesIO()
-        figure.savefig(stream, format="svg", metadata={"Date": None})
-    return stream.getvalue()
+    rounded = power_of_two_above(best.vocab_size)
+    sizes = [(float(point.vocab_size), point.encoded_bytes / 1e6) for point in points]
+    chart = LineChart(
+        title="Text encoded with log2(vocabulary) bits a token",
+        x_title="vocabulary size",
+        y_title="encoded text (MB)",
+        lines=[Line(points=sizes, dots=True)],
+        rules=[Rule(axis="x", value=rounded, label=f"power of two above: {rounded:,}", colour="faint")],
+        labels=[Label(point=(best.vocab_size, best.encoded_bytes / 1e6), text=f"smallest: {best.vocab_size:,}")],
+    )
+    return chart.to_svg()
 
 
 def _row(point: SweepPoint, best: SweepPoint, text_bytes: int) -> Row:
