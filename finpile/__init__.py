@@ -1,5 +1,51 @@
-"""FinPile builder: a company's archives into a language model's training corpus and tokenizer."""
+"""FinPile builder: a company's archives into a language model's training corpus and tokenizer.
+
+The names below are imported on first use. `finpile_pipelines` has `build`, which needs Apache Beam.
+"""
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from typing import TYPE_CHECKING
+
+from finpile.lazy_exports import lazy_exports
+from finpile.version import __version__
+
+if TYPE_CHECKING:
+    from finpile.config import CorpusConfig, NearConfig, SubstringConfig, load_config
+    from finpile.dedup.in_memory import Deduplicated, deduplicate
+    from finpile.document import DOCUMENT_SCHEMA
+    from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError
+    from finpile.ledger import LEDGER_SCHEMA
+    from finpile.published import open_documents, open_ledger
+    from finpile.tokens.store import TokenStore
+
+__all__ = [
+    "DOCUMENT_SCHEMA",
+    "LEDGER_SCHEMA",
+    "ConfigError",
+    "CorpusConfig",
+    "Deduplicated",
+    "FinpileError",
+    "InputError",
+    "IntegrityError",
+    "NearConfig",
+    "RunError",
+    "SubstringConfig",
+    "TokenStore",
+    "__version__",
+    "deduplicate",
+    "load_config",
+    "open_documents",
+    "open_ledger",
+]
+
+_SOURCES = {
+    "finpile.config": ("CorpusConfig", "NearConfig", "SubstringConfig", "load_config"),
+    "finpile.dedup.in_memory": ("Deduplicated", "deduplicate"),
+    "finpile.document": ("DOCUMENT_SCHEMA",),
+    "finpile.errors": ("ConfigError", "FinpileError", "InputError", "IntegrityError", "RunError"),
+    "finpile.ledger": ("LEDGER_SCHEMA",),
+    "finpile.published": ("open_documents", "open_ledger"),
+    "finpile.tokens.store": ("TokenStore",),
+}
+__getattr__, __dir__ = lazy_exports(__name__, {name: module for module, names in _SOURCES.items() for name in names})

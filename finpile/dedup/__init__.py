@@ -1,5 +1,6 @@
-"""Deduplication: which documents are removed, and of which copy. Pure functions, without Beam.
+"""Deduplication: which documents are removed, and which copies are kept. Pure functions, without Beam.
 
+in_memory.py    deduplicate(), for one table in memory
 exact.py        equal texts
 near/           near duplicates: MinHash keys, candidate pairs, verified clusters
 substring/      repeated text inside documents, in steps that a cluster can take
@@ -8,34 +9,17 @@ contamination/  documents that contain items of evaluation sets
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
-from finpile.dedup.contamination import evaluation_index
-from finpile.dedup.exact import document_digests, find_duplicates
-from finpile.dedup.in_memory import Deduplicated, deduplicate
-from finpile.dedup.near import _pair_kernels
-from finpile.dedup.near.clusters import (
-    candidate_pairs,
-    components,
-)
-from finpile.dedup.near.minhash import (
-    FAST,
-    NO_KEY,
-    PAPER,
-    band_keys,
-    keys_in_scope,
-    s_curve,
-    signatures,
-)
-from finpile.dedup.near.verify import (
-    NearDuplicate,
-    Resolution,
-    find_near_duplicates,
-    resolve_group,
-)
-from finpile.dedup.substring import repeats
-from finpile.dedup.substring.repeats import find_repeats
+from finpile.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from finpile.dedup.exact import document_digests, find_duplicates
+    from finpile.dedup.in_memory import Deduplicated, deduplicate
+    from finpile.dedup.near.clusters import candidate_pairs, components
+    from finpile.dedup.near.minhash import FAST, NO_KEY, PAPER, band_keys, keys_in_scope, s_curve, signatures
+    from finpile.dedup.near.verify import NearDuplicate, Resolution, find_near_duplicates, resolve_group
+    from finpile.dedup.substring.repeats import find_repeats
 
 __all__ = [
     "FAST",
@@ -59,12 +43,37 @@ __all__ = [
     "signatures",
 ]
 
+_SOURCES = {
+    "finpile.dedup.exact": ("document_digests", "find_duplicates"),
+    "finpile.dedup.in_memory": ("Deduplicated", "deduplicate"),
+    "finpile.dedup.near.clusters": ("candidate_pairs", "components"),
+    "finpile.dedup.near.minhash": (
+        "FAST",
+        "NO_KEY",
+        "PAPER",
+        "band_keys",
+        "keys_in_scope",
+        "s_curve",
+        "signatures",
+    ),
+    "finpile.dedup.near.verify": ("NearDuplicate", "Resolution", "find_near_duplicates", "resolve_group"),
+    "finpile.dedup.substring.repeats": ("find_repeats",),
+}
+__getattr__, __dir__ = lazy_exports(__name__, {name: module for module, names in _SOURCES.items() for name in names})
+
 
 def compile_kernels() -> None:
     """Compiles every kernel, or loads it from Numba's cache on disk: call it once before workers start."""
+    import numpy as np
+    import pyarrow as pa
+
+    from finpile.dedup.contamination import evaluation_index
+    from finpile.dedup.near import _pair_kernels, minhash, verify
+    from finpile.dedup.substring import repeats
+
     texts = pa.array(["oil rose and gold fell on monday", "Oil rose and gold fell on Monday", "½"])
-    find_near_duplicates(texts, FAST)
-    signatures(texts, FAST)
+    verify.find_near_duplicates(texts, minhash.FAST)
+    minhash.signatures(texts, minhash.FAST)
     repeats.compile_kernels()
     evaluation_index.compile_kernels()
     _pair_kernels.longest_increasing(np.arange(2))  # the one that only long documents need

@@ -8,7 +8,6 @@ from datetime import date
 from typing import Any
 
 from finpile import (
-    __version__,
     stage_record,
     storage,
 )
@@ -33,6 +32,7 @@ from finpile.report.table3 import Comparison
 from finpile.report.warnings import build_warnings
 from finpile.split import HELDOUT, TRAIN
 from finpile.stage_record import StageRecord
+from finpile.version import __version__
 
 
 def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:

@@ -14,7 +14,6 @@ from typing import Any
 import psutil
 
 from finpile import (
-    __version__,
     stage_record,
     storage,
 )
@@ -29,6 +28,7 @@ from finpile.stage_record import (
     StageRecord,
     fingerprint,
 )
+from finpile.version import __version__
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner.local import preload, workers_cpu_seconds

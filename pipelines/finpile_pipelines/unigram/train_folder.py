@@ -17,7 +17,6 @@ from typing import Any
 from fsspec.core import url_to_fs
 
 from finpile import (
-    __version__,
     stage_record,
     storage,
 )
@@ -30,6 +29,7 @@ from finpile.stage_record import (
     StageRecord,
     fingerprint,
 )
+from finpile.version import __version__
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
 from finpile_pipelines.unigram import held_out

@@ -1,0 +1,42 @@
+"""The documents and the ledger of a build, as Arrow datasets."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from fsspec.core import url_to_fs
+
+from finpile import storage
+from finpile.document import DOCUMENT_FOLDERS, DOCUMENT_SCHEMA, PUBLISHED_SCHEMA
+from finpile.errors import InputError
+from finpile.ledger import LEDGER_FOLDERS, LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
+
+
+def open_documents(out: str) -> ds.Dataset:
+    """The kept documents of the build in the folder or fsspec URL `out`, with the columns `dataset` and `source`.
+
+    Raises: InputError if there are none.
+
+    >>> open_documents("out/sample").count_rows(filter=ds.field("split") == "heldout")  # doctest: +SKIP
+    31
+    """
+    folders = pa.schema([DOCUMENT_SCHEMA.field(name) for name in DOCUMENT_FOLDERS])
+    return _open(storage.join(out, "documents"), PUBLISHED_SCHEMA, folders)
+
+
+def open_ledger(out: str) -> ds.Dataset:
+    """The removals of the build in the folder or fsspec URL `out`, with the column `stage`.
+
+    Raises: InputError if there are none.
+    """
+    folders = pa.schema([LEDGER_SCHEMA.field(name) for name in LEDGER_FOLDERS])
+    return _open(storage.join(out, "removed"), PUBLISHED_LEDGER_SCHEMA, folders)
+
+
+def _open(folder: str, schema: pa.Schema, folders: pa.Schema) -> ds.Dataset:
+    fs, path = url_to_fs(folder)
+    if not fs.isdir(path):
+        raise InputError(f"{folder}: no such folder; expected the output of `finpile build` or `finpile dedup`")
+    partitioning = ds.partitioning(folders, flavor="hive")
+    whole = pa.schema([*schema, *folders])
+    return ds.dataset(path, schema=whole, filesystem=fs, format="parquet", partitioning=partitioning)
