@@ -1,4 +1,4 @@
-"""A document's story: where it came from, what it says, what was cut from it and why."""
+"""The history of a document: its origin, its text, and its removals with their reasons."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from finpile.ledger import LEDGER_FOLDERS
 from finpile.manifest import find_damage, load_manifest, remedy
 
 MIN_ID_DIGITS = 4
-#: What pyarrow calls the file of a row.
+#: The name of pyarrow's column with the file of a row.
 _FILE = "__filename"
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
-    """What the tree knows of one id."""
+class DocumentHistory:
+    """The document and the ledger rows of one id."""
 
     id: str
     document: dict[str, Any] | None
-    """The kept document; None where it was removed as a whole."""
+    """The kept document; None if it was removed as a whole."""
     removals: tuple[dict[str, Any], ...]
-    """Its rows of the ledger, in the order of the text."""
+    """Its ledger rows, in the order of the text."""
     copies: tuple[dict[str, Any], ...]
     """Ledger rows of documents that were removed as its duplicates."""
     warnings: tuple[str, ...] = ()
-    """What is damaged of the files that were read, or that the manifest lists and that were not there to be read."""
+    """Damage of the files that were read, and files of the manifest that are missing."""
 
 
 class Segment(NamedTuple):
-    """A run of a document's text as it came, and the row of the ledger that took it; None for what was kept."""
+    """A segment of the original text, and the ledger row that removed it; None for kept text."""
 
     text: bytes
     removal: Mapping[str, Any] | None
 
 
 def segments(left: bytes, removals: Iterable[Mapping[str, Any]]) -> list[Segment]:
-    """A text with all that stages cut from it back in its place: what the last of them left, woven with their spans.
+    """The original text as segments: the kept text with all removed spans inserted in their places.
 
     >>> row = {"stage": "substring", "start": 2, "end": 4, "removed_text": b"cd"}
     >>> [segment.text for segment in segments(b"abef", [row])]
@@ -58,13 +58,13 @@ def segments(left: bytes, removals: Iterable[Mapping[str, Any]]) -> list[Segment
     """
     spans = [row for row in removals if row["start"] is not None and row["end"] > row["start"]]
     woven = [Segment(left, None)] if left else []
-    for stage in reversed(STAGES):  # a stage's spans count bytes of the text that it was given
+    for stage in reversed(STAGES):  # the spans of a stage are byte ranges of its input text
         woven = _woven(woven, sorted((row for row in spans if row["stage"] == stage), key=lambda row: row["start"]))
     return woven
 
 
 def _woven(kept: Iterable[Segment], spans: Iterable[Mapping[str, Any]]) -> list[Segment]:
-    """The segments with the spans in their places."""
+    """The segments with the spans inserted."""
     waiting, out, position = list(kept)[::-1], [], 0
     for span in spans:
         while waiting and position < span["start"]:
@@ -78,10 +78,10 @@ def _woven(kept: Iterable[Segment], spans: Iterable[Mapping[str, Any]]) -> list[
     return out + waiting[::-1]
 
 
-def tell(out: str, prefix: str) -> Story:
-    """The story of the one document whose id begins with `prefix` (4 hex digits or more).
+def document_history(out: str, prefix: str) -> DocumentHistory:
+    """The history of the document whose id begins with `prefix` (4 hex digits or more).
 
-    Raises: InputError where no document, or more than one, has such an id.
+    Raises: InputError if no document, or more than one, has such an id.
     """
     layout = Layout(out)
     if len(prefix) < MIN_ID_DIGITS:
@@ -92,13 +92,13 @@ def tell(out: str, prefix: str) -> Story:
     ids = sorted({row["id"] for row in (*documents, *removals)})
     if not ids:
         raise InputError(
-            f"no document of {out} has an id that begins with {prefix!r}; ids stand in documents/ and removed/"
+            f"no document of {out} has an id that begins with {prefix!r}; ids are in documents/ and removed/"
         )
     if len(ids) > 1:
         raise InputError(f"{len(ids)} ids begin with {prefix!r}: {ids[0]}, {ids[1]}, ...: give more digits")
     copies = _find(layout, "removed", LEDGER_FOLDERS, ds.field("duplicate_of") == ids[0], files)
     warnings = _warnings(layout, files)
-    return Story(ids[0], documents[0] if documents else None, tuple(removals), tuple(copies), tuple(warnings))
+    return DocumentHistory(ids[0], documents[0] if documents else None, tuple(removals), tuple(copies), tuple(warnings))
 
 
 def _warnings(layout: Layout, files: Iterable[str]) -> list[str]:
@@ -110,7 +110,7 @@ def _warnings(layout: Layout, files: Iterable[str]) -> list[str]:
 def _find(layout: Layout, name: str, named: Sequence[str], condition: Any, files: set[str]) -> list[dict[str, Any]]:
     """Rows of the files below a folder whose folders hold the columns `named`; adds the rows' files to `files`.
 
-    Raises: IntegrityError where a file cannot be read.
+    Raises: IntegrityError if a file cannot be read.
     """
     folder = storage.join(layout.root, name)
     if not storage.list_files(folder):

@@ -17,7 +17,7 @@ from finpile_cli.console import (
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
-    from finpile.history import Story
+    from finpile.history import DocumentHistory
     from finpile.report.table3 import Comparison, TotalOf
 
 _EXCERPT_CHARACTERS = 1200
@@ -60,24 +60,24 @@ def verify_command(out: str, as_json: bool) -> None:
 @click.option("--full", is_flag=True, help="Print the whole text.")
 @json_option
 def show_command(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa: A002
-    """Tell a document's story: its origin, its text, what was cut from it and why.
+    """Print the history of a document: its origin, its text, and its removals with their reasons.
 
-    ID is a document's id, or enough of its first digits. Exits 1 where files that it reads are missing or altered.
+    ID is the id of a document, or enough of its first digits. Exits 1 if files that it reads are missing or altered.
     """
-    from finpile.history import tell
+    from finpile.history import document_history
     from finpile.manifest import remedy
 
     console = Console(as_json)
-    story = tell(out, id)
-    said = {"id": story.id, "document": story.document, "removals": story.removals, "copies": story.copies}
-    console.result(_plain({**said, "warnings": story.warnings}))
+    history = document_history(out, id)
+    result = {"id": history.id, "document": history.document, "removals": history.removals, "copies": history.copies}
+    console.result(_plain({**result, "warnings": history.warnings}))
     if not as_json:
-        _tell(console, story, full)
-        for warning in story.warnings:
+        _print_history(console, history, full)
+        for warning in history.warnings:
             click.echo(f"finpile: warning: {warning}", err=True)
-        if story.warnings:
+        if history.warnings:
             click.echo(f"finpile: {remedy(Layout(out))}", err=True)
-    if story.warnings:
+    if history.warnings:
         sys.exit(1)
 
 
@@ -92,7 +92,7 @@ def report_command(out: str, tokenizers: tuple[str, ...], total_of: TotalOf, as_
     """Write the reports of a build again: Tables 1 and 2 in Markdown, CSV, TeX, JSON, and the page.
 
     With --compare, Table 3 too: the build's training documents counted with each TOKENIZER (as for `finpile tokenizer
-    compare`) and with the build's own. Writes nothing where files of the build are missing or of another size.
+    compare`) and with the build's own. Writes nothing if files of the build are missing or of another size.
     """
     from finpile.layout import Layout
     from finpile.manifest import find_damage, load_manifest, remedy
@@ -120,12 +120,12 @@ def _compare(console: Console, out: str, ours: str, others: tuple[str, ...], tot
         return compare(opened, iter_texts([out]), total_of=total_of, advance=advance)
 
 
-def _tell(console: Console, story: Story, full: bool) -> None:
-    console.line(story.id, style="bold")
-    if story.document is not None:
-        _tell_document(console, story.document, full)
-        _tell_text(console, story, full)
-    for removal in story.removals:
+def _print_history(console: Console, history: DocumentHistory, full: bool) -> None:
+    console.line(history.id, style="bold")
+    if history.document is not None:
+        _print_document(console, history.document, full)
+        _print_text(console, history, full)
+    for removal in history.removals:
         whole = removal["start"] is None
         where = "the whole document" if whole else f"bytes {removal['start']:,} to {removal['end']:,}"
         if not whole and removal["start"] == removal["end"]:
@@ -134,18 +134,20 @@ def _tell(console: Console, story: Story, full: bool) -> None:
         console.line(f"removed by {removal['stage']}: {where}: {removal['reason']}{detail}", style="red")
         if removal["duplicate_of"]:
             at = "" if removal["duplicate_offset"] is None else f", from byte {removal['duplicate_offset']:,} on"
-            console.line(f"  kept in its stead: {removal['duplicate_of']}{at}", style="green")
-        if story.document is None:
+            console.line(f"  duplicate of: {removal['duplicate_of']}{at}", style="green")
+        if history.document is None:
             console.line(f"  {removal['source']} ({removal['dataset']}), {removal['locator']}")
-        if whole or story.document is None:
+        if whole or history.document is None:
             console.line(
                 _excerpt(removal["removed_text"].decode("utf-8", "replace"), _CUT_CHARACTERS, full), style="dim strike"
             )
-    for copy in story.copies:
-        console.line(f"stands for {copy['id']}: {copy['reason']}, {copy['locator']} ({copy['detail']})", style="green")
+    for copy in history.copies:
+        console.line(
+            f"removed duplicate: {copy['id']}: {copy['reason']}, {copy['locator']} ({copy['detail']})", style="green"
+        )
 
 
-def _tell_document(console: Console, document: dict[str, Any], full: bool) -> None:
+def _print_document(console: Console, document: dict[str, Any], full: bool) -> None:
     console.line(f"{document['dataset']} / {document['source']}, {document['split']}", style="cyan")
     for name in ("title", "url", "locator", "license", "meta"):
         if document[name]:
@@ -154,11 +156,11 @@ def _tell_document(console: Console, document: dict[str, Any], full: bool) -> No
     console.line(f"  {'copies':<10} {document['num_copies']}")
 
 
-def _tell_text(console: Console, story: Story, full: bool) -> None:
-    """The kept text; what was cut from it stands in its place, in red and `[-between signs-]`."""
+def _print_text(console: Console, history: DocumentHistory, full: bool) -> None:
+    """Prints the kept text with removed spans in place, in red and `[-brackets-]`."""
     from finpile.history import segments
 
-    found = segments(story.document["text"].encode(), story.removals) if story.document else []
+    found = segments(history.document["text"].encode(), history.removals) if history.document else []
     size = _EXCERPT_CHARACTERS if len(found) == 1 else _CUT_CHARACTERS
     shown: list[tuple[str, str | None]] = []
     for text, removal in found if full else found[:_MOST_SEGMENTS]:
@@ -176,7 +178,7 @@ def _excerpt(text: str, size: int, full: bool) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON-able: bytes as text, what is not UTF-8 in them escaped."""
+    """The value with bytes as text, in which invalid UTF-8 is escaped."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, dict):

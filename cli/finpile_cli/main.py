@@ -17,14 +17,14 @@ from finpile_cli.lazy_group import LazyGroup
 #: By command: module, attribute, and one line of help. The help is kept here so that `--help` imports no command.
 _COMMANDS = {
     "build": ("finpile_cli.build", "build_command", "Build a corpus: documents, tokenizer, token shards, reports."),
-    "check": ("finpile_cli.check", "check_command", "Validate a corpus file, find every input, read first records."),
-    "dedup": ("finpile_cli.dedup", "dedup_command", "Remove duplicates from Parquet or JSON Lines, nothing else."),
-    "report": ("finpile_cli.inspect", "report_command", "Write Tables 1 to 3 of a build again."),
-    "verify": ("finpile_cli.inspect", "verify_command", "Check a build: nothing lost, nothing altered."),
-    "show": ("finpile_cli.inspect", "show_command", "Tell a document's story: origin, text, what was cut and why."),
+    "check": ("finpile_cli.check", "check_command", "Validate a corpus file, list its inputs, read first records."),
+    "dedup": ("finpile_cli.dedup", "dedup_command", "Remove duplicates from Parquet or JSON Lines."),
+    "report": ("finpile_cli.inspect", "report_command", "Write the reports of a build again."),
+    "verify": ("finpile_cli.inspect", "verify_command", "Check the output of a build for completeness and changes."),
+    "show": ("finpile_cli.inspect", "show_command", "Print the history of a document: origin, text, removals."),
     "tokenizer": ("finpile_cli.tokenizer", "tokenizer_group", "Train, compare and use tokenizers."),
     "train": ("finpile_cli.train", "train_command", "Train the reference language model on token shards."),
-    "evaluate": ("finpile_cli.train", "evaluate_command", "Held-out bits per byte of a trained model, by source."),
+    "evaluate": ("finpile_cli.train", "evaluate_command", "Measure held-out bits per byte of a trained model, by source."),
 }
 _INTERRUPTED = 130
 
@@ -32,7 +32,7 @@ _INTERRUPTED = 130
 @click.group(cls=LazyGroup, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="finpile")
 def finpile() -> None:
-    """FinPile builder: archives in, a language model's training corpus and tokenizer out.
+    """Build the training corpus and the tokenizer of a language model from text archives.
 
     Start with `finpile check CONFIG.yaml`, then `finpile build CONFIG.yaml -o OUT`.
     """

@@ -134,7 +134,7 @@ def test_show_tells_a_removed_document_and_what_is_kept_in_its_stead(run: Run, s
     lines = found.out.splitlines()
     assert lines[0] == gone["id"]
     assert lines[1].startswith("removed by exact: the whole document: exact_duplicate")
-    assert f"kept in its stead: {gone['duplicate_of']}" in lines[2]
+    assert f"duplicate of: {gone['duplicate_of']}" in lines[2]
     assert gone["locator"] in found.out
     assert gone["removed_text"].decode()[:100] in found.out
 
@@ -146,7 +146,7 @@ def test_show_tells_a_kept_document_and_what_it_stands_for(run: Run, sample_buil
     assert f"FinPile / News, {kept['split']}" in found.out
     assert kept["text"] in found.out
     assert kept["locator"] in found.out
-    assert f"stands for {gone['id']}: exact_duplicate" in found.out
+    assert f"removed duplicate: {gone['id']}: exact_duplicate" in found.out
     assert f"(from: {kept['timestamp_origin']})" in found.out
 
 

@@ -1,4 +1,4 @@
-"""A document's story holds all that the tree knows of it, and an id that tells nothing is refused with a remedy."""
+"""The history of a document has all rows of its id; an unknown or ambiguous id is refused with a remedy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from finpile import storage
 from finpile.errors import InputError
 from finpile.history import (
     MIN_ID_DIGITS,
+    document_history,
     segments,
-    tell,
 )
 from finpile.layout import read_published
 from finpile.ledger import Removal, ledger_table
@@ -27,50 +27,50 @@ def rows_of(out: Path, folder: str) -> list[Row]:
     return [row for path in sorted((out / folder).rglob("*.parquet")) for row in read_published(str(path)).to_pylist()]
 
 
-def test_every_id_of_the_tree_tells_its_rows(sample_build: Path) -> None:
+def test_history_has_every_row_of_an_id(sample_build: Path) -> None:
     """Against a scan of everything: a kept document, one with duplicates, one with cuts, and each way of removal."""
     documents, ledger = rows_of(sample_build, "documents"), rows_of(sample_build, "removed")
     asked = {row["stage"] + row["reason"]: row["id"] for row in ledger}
     asked |= {
         "kept": documents[0]["id"],
-        "stands for others": next(row["duplicate_of"] for row in ledger if row["duplicate_of"]),
+        "kept copy": next(row["duplicate_of"] for row in ledger if row["duplicate_of"]),
     }
     assert len(asked) > 15
     for wanted in asked.values():
-        story = tell(str(sample_build), wanted)
-        assert story.id == wanted
-        assert story.document == next((row for row in documents if row["id"] == wanted), None)
+        history = document_history(str(sample_build), wanted)
+        assert history.id == wanted
+        assert history.document == next((row for row in documents if row["id"] == wanted), None)
         expected = [row for row in ledger if row["id"] == wanted]
-        assert sorted(map(repr, story.removals)) == sorted(map(repr, expected))
-        assert sorted(map(repr, story.copies)) == sorted(repr(row) for row in ledger if row["duplicate_of"] == wanted)
+        assert sorted(map(repr, history.removals)) == sorted(map(repr, expected))
+        assert sorted(map(repr, history.copies)) == sorted(repr(row) for row in ledger if row["duplicate_of"] == wanted)
 
 
 def test_removed_document_has_no_text_but_a_reason(sample_build: Path) -> None:
     gone = next(row for row in rows_of(sample_build, "removed") if row["stage"] == "exact")
-    story = tell(str(sample_build), gone["id"])
-    assert story.document is None
-    assert [row["reason"] for row in story.removals] == ["exact_duplicate"]
-    kept = tell(str(sample_build), gone["duplicate_of"])
+    history = document_history(str(sample_build), gone["id"])
+    assert history.document is None
+    assert [row["reason"] for row in history.removals] == ["exact_duplicate"]
+    kept = document_history(str(sample_build), gone["duplicate_of"])
     assert kept.document is not None
     assert kept.document["text"].encode() == gone["removed_text"]
     assert gone["id"] in {row["id"] for row in kept.copies}
 
 
-def test_cuts_stand_in_the_order_of_the_text(sample_build: Path) -> None:
+def test_cuts_are_in_the_order_of_the_text(sample_build: Path) -> None:
     ledger = [row for row in rows_of(sample_build, "removed") if row["start"] is not None]
     cut_twice = next(row["id"] for row in ledger if sum(other["id"] == row["id"] for other in ledger) > 1)
-    starts = [row["start"] for row in tell(str(sample_build), cut_twice).removals]
+    starts = [row["start"] for row in document_history(str(sample_build), cut_twice).removals]
     assert len(starts) > 1
     assert starts == sorted(starts)
 
 
-def test_prefix_that_fits_one_id_is_enough(sample_build: Path) -> None:
+def test_unique_prefix_of_an_id_is_enough(sample_build: Path) -> None:
     ids = sorted({row["id"] for folder in ("documents", "removed") for row in rows_of(sample_build, folder)})
     whole = ids[len(ids) // 2]
     prefix = next(
         whole[:size] for size in range(MIN_ID_DIGITS, 33) if sum(other.startswith(whole[:size]) for other in ids) == 1
     )
-    assert tell(str(sample_build), prefix) == tell(str(sample_build), whole)
+    assert document_history(str(sample_build), prefix) == document_history(str(sample_build), whole)
 
 
 def removed_as(out: Path, *ids: str) -> Path:
@@ -80,33 +80,33 @@ def removed_as(out: Path, *ids: str) -> Path:
     return out
 
 
-def test_prefix_of_several_ids_asks_for_more_digits(tmp_path: Path) -> None:
+def test_prefix_of_several_ids_is_refused(tmp_path: Path) -> None:
     out = str(removed_as(tmp_path, "abcd1" + "0" * 27, "abcd2" + "0" * 27, "abcd2" + "1" * 27))
     with pytest.raises(InputError, match=r"3 ids begin with 'abcd': abcd10+, abcd20+, \.\.\.: give more digits"):
-        tell(out, "abcd")
-    assert tell(out, "abcd1").id == "abcd1" + "0" * 27
+        document_history(out, "abcd")
+    assert document_history(out, "abcd1").id == "abcd1" + "0" * 27
 
 
-def test_id_of_nothing_is_refused(sample_build: Path) -> None:
+def test_unknown_id_is_refused(sample_build: Path) -> None:
     with pytest.raises(InputError, match=r"no document of .+ begins with 'zzzz'"):
-        tell(str(sample_build), "zzzz")
+        document_history(str(sample_build), "zzzz")
 
 
 @pytest.mark.parametrize("prefix", ["", "a", "abc"])
 def test_id_too_short_to_mean_one_is_refused(prefix: str, sample_build: Path) -> None:
     with pytest.raises(InputError, match="too short: give at least 4 of its 32 digits"):
-        tell(str(sample_build), prefix)
+        document_history(str(sample_build), prefix)
 
 
-def test_folder_that_holds_no_build_is_refused(tmp_path: Path) -> None:
+def test_folder_without_a_build_is_refused(tmp_path: Path) -> None:
     for out in (tmp_path, tmp_path / "absent"):
         with pytest.raises(InputError):
-            tell(str(out), "abcd")
+            document_history(str(out), "abcd")
 
 
 @given(st.binary(max_size=40), st.data())
-def test_segments_weave_all_stages_back(text: bytes, data: st.DataObject) -> None:
-    """Two stages cut at random; woven, the text is as it came, and each byte is told by who took it."""
+def test_segments_reconstruct_the_original_text(text: bytes, data: st.DataObject) -> None:
+    """After random cuts of two stages, the segments give the original text and the stage that removed each byte."""
     left, owner, rows = text, ["kept"] * len(text), []
     places = list(range(len(text)))
     for stage in ("clean", "substring"):

@@ -17,7 +17,7 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import RunError
-from finpile.history import tell
+from finpile.history import document_history
 from finpile.layout import read_published
 from finpile.ledger import restore
 from finpile.report.summary import source_rows
@@ -130,8 +130,8 @@ def test_short_and_equal_remains_are_removed(built: Path) -> None:
 def test_manifest_show_and_table_count_them(built: Path) -> None:
     kept = next(row for row in rows_of(built / "documents") if row["text"] == REMAINS)
     assert kept["num_copies"] == 3
-    story = tell(str(built), kept["id"])
-    assert {copy["reason"] for copy in story.copies if copy["start"] is None} == {"duplicate_after_cuts"}
+    history = document_history(str(built), kept["id"])
+    assert {copy["reason"] for copy in history.copies if copy["start"] is None} == {"duplicate_after_cuts"}
     (row,) = source_rows(json.loads((built / "manifest.json").read_text()))
     assert (row["read"], row["substring"], row["train"]) == (len(TEXTS), 4, 5)
     assert row["reasons"]["too_short_after_cuts"] == 1
