@@ -24,7 +24,7 @@ _COMMANDS = {
     "show": ("finpile_cli.inspect", "show_command", "Print the history of a document: origin, text, removals."),
     "tokenizer": ("finpile_cli.tokenizer", "tokenizer_group", "Train, compare and use tokenizers."),
     "train": ("finpile_cli.train", "train_command", "Train the reference language model on token shards."),
-    "evaluate": ("finpile_cli.train", "evaluate_command", "Measure held-out bits per byte of a trained model, by source."),
+    "evaluate": ("finpile_cli.train", "evaluate_command", "Measure held-out bits per byte of a model, by source."),
 }
 _INTERRUPTED = 130
 
