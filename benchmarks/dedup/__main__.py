@@ -2,7 +2,7 @@
 
     python -m benchmarks.dedup DATA [PART ...] [options]
 
-DATA is the folder that holds the archives (see common/pinned_corpus.py and dedup/corpus.py). Without a part,
+DATA is the folder that holds the archives (see common/pinned_corpus.py and common/mix.py). Without a part,
 all run. Writes results/<date>_dedup.md, or <date>_dedup_PART_... if only some run.
 
     minhash      from text to signature on one thread: datasketch, rensa; and which similar pairs the signatures find
@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.common.mix import Mix, read_mix, sample
 from benchmarks.common.report import RESULTS, Report, say
-from benchmarks.dedup.corpus import Mix, read_mix, sample
 from benchmarks.dedup.end_to_end import compare_end_to_end
 from benchmarks.dedup.growth import SIZES_MB, measure_growth
 from benchmarks.dedup.minhash import compare_minhash

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from benchmarks.common.measure import PeerFailedError, TreeCost, run_tree
+from benchmarks.common.mix import Mix, write_jsonl
 from benchmarks.common.report import say, table
-from benchmarks.dedup.corpus import Mix, write_jsonl
 from benchmarks.dedup.quality import Outcome
 from benchmarks.dedup.venvs import SCRIPTS, Venv
 

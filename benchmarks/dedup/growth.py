@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.common.measure import PeerFailedError, TreeCost, run_tree
+from benchmarks.common.mix import Mix, sample, write_jsonl
 from benchmarks.common.report import say, table
-from benchmarks.dedup.corpus import Mix, sample, write_jsonl
 from benchmarks.dedup.end_to_end import NUM_WORKERS, finpile_command
 
 SIZES_MB = (5.0, 10.0, 20.0, 40.0, 80.0)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common.measure import RoundCost, take_turns
+from benchmarks.common.mix import Mix, write_jsonl
 from benchmarks.common.report import say, table
-from benchmarks.dedup.corpus import Mix, write_jsonl
 from benchmarks.dedup.peers.shingles import shingles as blank_shingles
 from benchmarks.dedup.truth import SimilarPairs, shingles_of, similar_pairs
 from benchmarks.dedup.venvs import SCRIPTS, Venv

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.common.mix import Mix
 from benchmarks.common.report import say, table
-from benchmarks.dedup.corpus import Mix
 from benchmarks.dedup.truth import Pairs, SimilarPairs, edited_pairs, jaccard
 
 #: Pairs are looked for from this exact Jaccard similarity on.

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common.measure import RoundCost, take_turns
+from benchmarks.common.mix import Mix, write_jsonl
 from benchmarks.common.report import table
-from benchmarks.dedup.corpus import Mix, write_jsonl
 from benchmarks.dedup.venvs import SCRIPTS, Venv
 
 MIN_LENGTH = 200

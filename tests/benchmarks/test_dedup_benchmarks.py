@@ -38,7 +38,7 @@ def test_the_mix_is_bodies_speeches_tex_and_logs(tmp_path: Path, modules: None, 
     write_archive(tmp_path / "fin_centralbank/fed_speeches_txt.tar.zst", {"1.txt": b" \n", "2.txt": b"speech"})
     write_archive(tmp_path / "arxiv/stacks_project_tex.tar.zst", {"my.bib": b"no", "a.tex": b"lemma"})
     write_archive(tmp_path / "ubuntu_irc/ubuntu_irc_raw.tar.zst", {"1.raw.txt": b"hi"})
-    mix = import_module("benchmarks.dedup.corpus").read_mix(tmp_path)
+    mix = import_module("benchmarks.common.mix").read_mix(tmp_path)
     assert dict(zip(mix.ids, mix.texts, strict=True)) == {
         "News-00000": "A <IBM> &lt; \ufffd",
         "News-00001": "B",
@@ -64,7 +64,7 @@ def test_similar_pairs_are_those_of_brute_force(modules: None, text: Text) -> No
 
 
 def test_quality_counts_what_is_unlike_its_copy_and_what_is_left_in(modules: None, tables: Tables) -> None:
-    quality, corpus = import_module("benchmarks.dedup.quality"), import_module("benchmarks.dedup.corpus")
+    quality, corpus = import_module("benchmarks.dedup.quality"), import_module("benchmarks.common.mix")
     truth = import_module("benchmarks.dedup.truth")
     words = [f"w{number}" for number in range(20)]
     texts = [" ".join(words), " ".join([*words[:-1], "7"]), " ".join([*words[:-1], "8"]), "another text", "8"]
@@ -78,7 +78,7 @@ def test_quality_counts_what_is_unlike_its_copy_and_what_is_left_in(modules: Non
 
 
 def test_clusters_of_peers_are_read_from_what_they_write(tmp_path: Path, modules: None) -> None:
-    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.dedup.corpus")
+    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.common.mix")
     mix = corpus.Mix(ids=list("abcdefg"), texts=list("abcdefg"))
     corpus.write_jsonl(mix, [tmp_path / "0.jsonl", tmp_path / "1.jsonl.zst"])
     assert [json.loads(line)["id"] for line in (tmp_path / "0.jsonl").read_text().splitlines()] == list("aceg")
@@ -96,7 +96,7 @@ def test_clusters_of_peers_are_read_from_what_they_write(tmp_path: Path, modules
 def test_a_tool_that_fails_end_to_end_stops_no_other(
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch, tables: Tables
 ) -> None:
-    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.dedup.corpus")
+    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.common.mix")
     good = tools.Tool(name="good", command=lambda python, *_: [python, "-c", ""], outcome=tools.datatrove_outcome)
     bad = tools.Tool(name="bad", command=lambda python, *_: [python, "-c", "exit('no luck')"], outcome=None)
     monkeypatch.setattr(tools, "TOOLS", (bad, good))
@@ -202,7 +202,7 @@ def test_a_peer_that_cannot_be_installed_is_told_and_one_that_is_there_is_used(
 def test_growth_and_outcomes_of_finpile_dedup_are_read(
     data: Path, tmp_path: Path, modules: None, tables: Tables, text: Text
 ) -> None:
-    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.dedup.corpus")
+    tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.common.mix")
     measure, growth = import_module("benchmarks.common.measure"), import_module("benchmarks.dedup.growth")
     texts = [text(number) for number in range(30)]
     mix = corpus.Mix(
