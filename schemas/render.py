@@ -1,9 +1,9 @@
-"""Renders the contracts: one JSON file for each artifact that FinPile writes or reads, and the references in docs/.
+"""Renders the contracts: one JSON file for each kind of file that FinPile writes or reads, and the references in docs/.
 
     python schemas/render.py        writes schemas/*.json, and the tables between the marks in docs/guide-*.md
 
-Types and defaults come from the code; the meaning of a column, which the code cannot say, from `meanings.py`, and a
-column without one is an error. `tests/test_schemas.py` fails where the committed files are not what this renders.
+Types and defaults come from the code, meanings of columns from `meanings.py`; a column without a meaning is an error.
+`tests/test_schemas.py` fails if the committed files differ from the rendered ones.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ ROOT = Path(__file__).resolve().parents[1]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 
-#: Raised when a column is renamed, retyped or dropped; a new nullable column leaves it as it is.
+#: Increased if a column is renamed, retyped or dropped; not for a new nullable column.
 _ARROW_VERSION = 2
 
-#: What `__post_init__` demands beyond the annotated type.
+#: Constraints of `__post_init__` beyond the annotated type.
 _TIGHTER: Mapping[tuple[str, str], dict[str, Any]] = {
     ("SourceConfig", "format"): {"enum": list(FORMATS)},
     ("CleanConfig", "filters"): {"items": {"enum": list(FILTERS)}},
@@ -118,7 +118,7 @@ def render() -> dict[str, bytes]:
 
 
 def stored(schema: pa.Schema) -> pa.Schema:
-    """The schema as Parquet gives it back: it has no seconds, so timestamps come back in milliseconds."""
+    """The schema as read back from Parquet, which has no seconds: timestamps are in milliseconds."""
     sink = BytesIO()
     pq.write_table(schema.empty_table(), sink)
     return pq.read_schema(BytesIO(sink.getvalue()))
@@ -240,9 +240,9 @@ def _table() -> dict[str, Any]:
         "values": {
             "type": "object",
             "additionalProperties": {"type": ["integer", "number", "string", "null"]},
-            "description": "By column key: exact counts, ratios as floats, null where a ratio has no denominator.",
+            "description": "By column key: exact counts, ratios as floats, null for a ratio without a denominator.",
         },
-        "shown": {"type": "array", "items": text, "description": "The cells as people read them."},
+        "shown": {"type": "array", "items": text, "description": "The cells as displayed."},
     }
     properties = {
         "version": {"const": version},
@@ -263,13 +263,13 @@ def _object(properties: Mapping[str, Any], required: list[str] | None = None) ->
 
 
 def _json_type(kind: Any, defs: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of an annotated type; dataclasses go to `defs` and are referred to."""
+    """The JSON Schema of an annotated type; dataclasses are added to `defs` and referenced."""
     if kind in _SCALARS:
         return dict(_SCALARS[kind][0])
     if dataclasses.is_dataclass(kind):
         name = typing.cast(type, kind).__name__
         if name not in defs:
-            defs[name] = {}  # holds its place: definitions stand in the order in which they are met
+            defs[name] = {}  # reserves the place: definitions are in the order of their first reference
             defs[name] = _json_dataclass(typing.cast(type, kind), defs)
         reference = {"$ref": f"#/$defs/{name}"}
         return {"anyOf": [reference, {"type": "string"}]} if hasattr(kind, "named") else reference
@@ -287,7 +287,7 @@ def _json_dataclass(kind: type, defs: dict[str, Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for entry in _fields(kind):
         schema = {**_json_type(entry.kind, defs), **_TIGHTER.get((kind.__name__, entry.name), {})}
-        if entry.kind == tuple[str, ...]:  # a single text stands for a list of one
+        if entry.kind == tuple[str, ...]:  # a single text is accepted for a list of one
             schema = {"anyOf": [schema.get("items", {}), schema]}
         if entry.meaning:
             schema["description"] = entry.meaning
@@ -313,7 +313,7 @@ class _Field:
 
     @property
     def nested(self) -> type | None:
-        """The dataclass that this field holds, alone, in a list, or as an alternative to null."""
+        """The dataclass of this field: alone, in a list, or as an alternative to null."""
         options = (self.kind, *typing.get_args(self.kind))
         return next(
             (option for option in options if isinstance(option, type) and dataclasses.is_dataclass(option)), None
@@ -324,7 +324,7 @@ class _Field:
         return not self.is_required and (self.nested is None or self.default is None)
 
 
-#: What a record has in memory and below `.work`, but not in the files that are described here.
+#: Fields of a record in memory and below `.work` that the described files do not have.
 _NOT_WRITTEN = {("StageRecord", "seals")}
 
 
@@ -346,7 +346,7 @@ def _fields(kind: type) -> Iterator[_Field]:
 
 
 def _descriptions(kind: type) -> dict[str, str]:
-    """The docstring under each field that has one."""
+    """The docstrings of fields."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     found: dict[str, str] = {}
     for entry, after in pairwise(typing.cast(ast.ClassDef, definition).body):
@@ -370,7 +370,7 @@ def _with_reference(page: str, reference: str) -> str:
 
 
 def _reference(kind: type, path: str) -> str:
-    """A table of the keys of one mapping, then those of the mappings in it."""
+    """A table of the keys of a mapping, followed by the tables of the mappings in it."""
     heading = f"### `{path}`\n\n{_first_line(kind)}\n\n" if path else ""
     lines = ["| key | value | default | |", "|---|---|---|---|"]
     below = []
@@ -387,13 +387,13 @@ def _reference(kind: type, path: str) -> str:
 
 
 def _structure() -> str:
-    """Every kind of structure that an account of an input can have."""
+    """All kinds of structure in the accounts of inputs."""
     lines = ["| kind of structure in `inputs/` | |", "|---|---|"]
     return "\n".join([*lines, *(f"| `{kind}` | {_escaped(meaning)} |" for kind, meaning in STRUCTURE.items())]) + "\n"
 
 
 def _reasons() -> str:
-    """Every reason that a row of the ledger can have."""
+    """All reasons of ledger rows."""
     duplicates = {
         "exact": {exact.REASON: "a text equal to a kept one"},
         "near": {verify.REASON: "a text whose words hardly differ from a kept one's; `detail` has the similarities"},
@@ -425,7 +425,7 @@ def _escaped(text: str) -> str:
 
 
 def _words(kind: Any) -> str:
-    """A type as the reference names it."""
+    """The name of a type in the reference."""
     if kind in _SCALARS:
         return _SCALARS[kind][1]
     if dataclasses.is_dataclass(kind):
