@@ -23,6 +23,7 @@ DOCUMENT_MEANINGS = {
     "meta": "JSON object: all other fields of the source",
     "media_type": "between ingest and clean only: text/plain or text/html",
     "raw_timestamp": "between ingest and clean only: the unparsed date of the record, if it is text or a number",
+    "digest": "between clean and split only: BLAKE2b-128 of the text",
     "split": f"side of the temporal split: {TRAIN} or {HELDOUT}",
 }
 LEDGER_MEANINGS = {

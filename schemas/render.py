@@ -39,7 +39,7 @@ from finpile.dedup import exact
 from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.near import verify
 from finpile.dedup.substring import repeats
-from finpile.document import DOCUMENT_FOLDERS, DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, RAW_SCHEMA
+from finpile.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA
 from finpile.layout import (
     LEDGER_STAGES,
     STAGES,
@@ -140,7 +140,7 @@ def _table_contract(title: str, schema: pa.Schema, meanings: Mapping[str, str]) 
 
 
 def _documents() -> dict[str, Any]:
-    forms = {"raw": RAW_SCHEMA, "document": DOCUMENT_SCHEMA, "published": PUBLISHED_SCHEMA}
+    forms = {"raw": RAW_SCHEMA, "document": CLEAN_SCHEMA, "published": PUBLISHED_SCHEMA}
     about = {
         "raw": "between ingest and clean",
         "document": "between the other stages",
