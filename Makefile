@@ -1,4 +1,4 @@
-# make demo | test | test-all | lint | schemas | bench: everything is installed into .venv on first use.
+# make demo | test | test-all | lint | schemas | docs | bench: everything is installed into .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all lint style types fast-tests all-tests schemas bench clean
+.PHONY: demo test test-all lint style types fast-tests all-tests schemas docs bench clean
 
 demo: $(VENV)/.core  ## install, build the sample corpus, say where the report is
 	$(BIN)/finpile build pipelines/configs/sample.yaml -o $(OUT)
@@ -37,6 +37,9 @@ all-tests: $(VENV)/.dev
 schemas: $(VENV)/.dev  ## render schemas/ from the code
 	$(BIN)/python schemas/render.py
 
+docs: $(VENV)/.docs  ## guides, decisions and the API reference as pages in site/
+	$(BIN)/python -m mkdocs build --strict --quiet
+
 bench: demo $(VENV)/.dev  ## our hot loops against peers, DATA holding the pinned corpus; results go to benchmarks/results
 	$(BIN)/python -m benchmarks.dedup.signatures $(OUT)
 	$(BIN)/python -m benchmarks.tokenizer $(DATA)
@@ -56,5 +59,9 @@ $(VENV)/.dev: $(VENV)/.pip pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
 	touch $@ $(VENV)/.core
 
+$(VENV)/.docs: $(VENV)/.pip pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[docs]"
+	touch $@ $(VENV)/.core
+
 clean:
-	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) out site .mypy_cache .ruff_cache .pytest_cache
