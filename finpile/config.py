@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from finpile import bounds
+from finpile import bounds, stages
 from finpile.errors import ConfigError
 from finpile.limits import LimitsConfig
-from finpile.strict_yaml import PLACE, Place, load_yaml, settings
+from finpile.strict_yaml import PLACE, Place, added_field, added_keys, load_yaml, settings
 from finpile.timestamps import date_format
 
 FORMATS = ("jsonl", "parquet", "text", "edgar", "warc", "sgml")
@@ -175,6 +175,10 @@ class SubstringConfig:
             )
 
 
+def _added_stages() -> dict[str, Any]:
+    return {info.name: info.config for info in stages.added()}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DedupConfig:
     """Which duplicates go, and how far to look for them."""
@@ -189,6 +193,8 @@ class DedupConfig:
     """How repeated text is cut out of documents; null leaves it in."""
     scope: Literal["dataset", "corpus"] = "dataset"
     """`dataset`: each dataset on its own, as BloombergGPT §2 does; `corpus`: across all of them."""
+    added: Mapping[str, Any] = field(default_factory=dict, metadata=added_keys(_added_stages))
+    """The settings of dedup stages of other packages, by name: in the file, keys beside those above."""
 
     def __post_init__(self) -> None:
         for what, asked in (("near duplicates", self.near), ("repeated substrings", self.substring)):
@@ -245,7 +251,7 @@ MAX_GRAM_WORDS = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DecontaminateConfig:
+class ContaminationConfig:
     """Documents that hold an item of an evaluation set go. Defaults after Brown et al. 2020 (GPT-3), appendix C."""
 
     sets: tuple[EvalSetConfig, ...]
@@ -263,20 +269,20 @@ class DecontaminateConfig:
     def __post_init__(self) -> None:
         if not self.sets:
             raise ConfigError(
-                "decontaminate.sets is empty: list at least one evaluation set, or leave decontaminate out"
+                "contamination.sets is empty: list at least one evaluation set, or leave contamination out"
             )
         names = [one.name for one in self.sets]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ConfigError(f"decontaminate.sets has two sets of the name {twice!r}: expected each name once")
+            raise ConfigError(f"contamination.sets has two sets of the name {twice!r}: expected each name once")
         if not 1 <= self.ngram <= MAX_GRAM_WORDS:
-            raise ConfigError(f"decontaminate.ngram is {self.ngram}: expected 1 to {MAX_GRAM_WORDS} words, such as 13")
+            raise ConfigError(f"contamination.ngram is {self.ngram}: expected 1 to {MAX_GRAM_WORDS} words, such as 13")
         if not 1 <= self.min_words <= self.ngram:
             raise ConfigError(
-                f"decontaminate.min_words is {self.min_words}: expected 1 to ngram, which is {self.ngram}"
+                f"contamination.min_words is {self.min_words}: expected 1 to ngram, which is {self.ngram}"
             )
-        bounds.within("decontaminate.max_documents", self.max_documents, 1, bounds.MAX_DOCUMENTS, _DOCUMENTS_REASON)
-        bounds.part("decontaminate.min_coverage", self.min_coverage)
+        bounds.within("contamination.max_documents", self.max_documents, 1, bounds.MAX_DOCUMENTS, _DOCUMENTS_REASON)
+        bounds.part("contamination.min_coverage", self.min_coverage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -346,7 +352,7 @@ class TokensConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ReportConfig:
+class ReportsConfig:
     """Tables 1 and 2."""
 
     private: tuple[str, ...] = ("FinPile",)
@@ -357,6 +363,8 @@ class ReportConfig:
 class CorpusConfig:
     """A whole corpus file."""
 
+    RENAMED: ClassVar[Mapping[str, str]] = {"contamination": "contamination", "report": "reports"}
+
     name: str
     """Of the corpus; stands on its reports."""
     sources: tuple[SourceConfig, ...]
@@ -364,12 +372,12 @@ class CorpusConfig:
     root: str = "."
     """Folder that relative paths start from; itself relative to the corpus file."""
     dedup: DedupConfig = field(default_factory=DedupConfig)
-    decontaminate: DecontaminateConfig | None = None
+    contamination: ContaminationConfig | None = None
     """Evaluation sets whose items go, from training and held-out documents alike; null looks for none."""
     heldout: HeldoutConfig = field(default_factory=HeldoutConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     tokens: TokensConfig = field(default_factory=TokensConfig)
-    report: ReportConfig = field(default_factory=ReportConfig)
+    reports: ReportsConfig = field(default_factory=ReportsConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     """The most that one input may cost, in every source that has no limits of its own."""
 
@@ -396,7 +404,11 @@ def load_config(path: str | Path) -> CorpusConfig:
 def to_dict(value: Any) -> Any:
     """A config as plain JSON-able values, defaults included."""
     if dataclasses.is_dataclass(value):
-        return {entry.name: to_dict(getattr(value, entry.name)) for entry in settings(value)}
+        added = added_field(value)
+        return {
+            **{entry.name: to_dict(getattr(value, entry.name)) for entry in settings(value)},
+            **({} if added is None else to_dict(getattr(value, added.name))),
+        }
     if isinstance(value, (tuple, list)):
         return [to_dict(entry) for entry in value]
     if isinstance(value, Mapping):

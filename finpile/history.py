@@ -12,13 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from fsspec.core import url_to_fs
 
-from finpile import storage
+from finpile import stages, storage
 from finpile.document import DOCUMENT_FOLDERS
 from finpile.errors import InputError, IntegrityError
-from finpile.layout import (
-    STAGES,
-    Layout,
-)
+from finpile.layout import Layout
 from finpile.ledger import LEDGER_FOLDERS
 from finpile.manifest import find_damage, load_manifest, remedy
 
@@ -58,8 +55,10 @@ def segments(left: bytes, removals: Iterable[Mapping[str, Any]]) -> list[Segment
     """
     spans = [row for row in removals if row["start"] is not None and row["end"] > row["start"]]
     woven = [Segment(left, None)] if left else []
-    for stage in reversed(STAGES):  # the spans of a stage are byte ranges of its input text
-        woven = _woven(woven, sorted((row for row in spans if row["stage"] == stage), key=lambda row: row["start"]))
+    dedup = stages.dedup_stages()  # the spans of all dedup stages are byte ranges of clean text
+    earlier = [(name,) for name in stages.names() if name not in dedup]  # those of others, of the stage's input text
+    for group in (dedup, *reversed(earlier)):
+        woven = _woven(woven, sorted((row for row in spans if row["stage"] in group), key=lambda row: row["start"]))
     return woven
 
 

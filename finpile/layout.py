@@ -1,12 +1,12 @@
-"""Where everything stands in the output tree of a build.
+"""Paths in the output folder of a build.
 
 OUT/manifest.json                                         written last
 OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
 OUT/removed/stage=S/part-00000-of-00001.parquet
-OUT/inputs/part-00000-of-00001.parquet                    an account of each input's bytes
+OUT/inputs/part-00000-of-00001.parquet                    the account of each input's bytes
 OUT/tokenizer/  OUT/tokens/split=train/  OUT/reports/
-OUT/.work/STAGE/                                          what a stage hands to the next, and its record
-OUT/.work/build.json                                      whether the tree is what the manifest says
+OUT/.work/STAGE/                                          files that a stage passes to later ones, and its record
+OUT/.work/build.json                                      whether the manifest describes the folder
 """
 
 from __future__ import annotations
@@ -17,35 +17,14 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
-from finpile import storage
+from finpile import stages, storage
 from finpile.document import DOCUMENT_FOLDERS
 from finpile.ledger import LEDGER_FOLDERS
 
-#: Stages in the order in which a document meets them.
-STAGES = (
-    "ingest",
-    "clean",
-    "exact",
-    "near",
-    "substring",
-    "overlap",
-    "contamination",
-    "split",
-    "tokenizer",
-    "tokens",
-    "reports",
-)
 #: Beside a tokenizer: the model before its cut to the vocabulary.
 MERGED_MODEL = "merged.parquet"
-#: The accounts of all inputs, relative to the tree.
+#: The accounts of all inputs, relative to the root.
 INPUTS_PART = "inputs/part-00000-of-00001.parquet"
-#: Stages that write rows of the removal ledger.
-LEDGER_STAGES = ("ingest", "clean", "exact", "near", "substring", "overlap", "contamination")
-#: Those after clean, which say of clean text what is removed.
-DEDUP_STAGES = ("exact", "near", "substring", "overlap", "contamination")
-#: Those that remove copies: documents of which the kept document's `num_copies` counts one each. Rows of the ledger of
-#: these stages that name no kept document, or spans, are no such copies.
-COPY_STAGES = ("exact", "near", "substring")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +39,7 @@ class Layout:
 
     @property
     def state(self) -> str:
-        """Says whether a build is at work on the tree (`finpile.build_state`)."""
+        """Whether a build is changing the folder (`finpile.build_state`)."""
         return storage.join(self.root, ".work", "build.json")
 
     @property
@@ -92,18 +71,11 @@ class Layout:
 
     def published(self, stage: str) -> tuple[str, ...]:
         """The folders outside `.work` that a stage writes, and removes before it runs again."""
-        folders = {
-            "ingest": (self.inputs,),
-            "split": (self.documents, self.removed),
-            "tokenizer": (self.tokenizer,),
-            "tokens": (self.tokens,),
-            "reports": (self.reports,),
-        }
-        return folders.get(stage, ())
+        return tuple(storage.join(self.root, name) for name in stages.find(stage).published)
 
 
 def document_part(dataset: str, source: str, index: int, count: int) -> str:
-    """Path of a documents shard, relative to the tree; names are percent-encoded as hive readers expect."""
+    """Path of a documents shard, relative to the root; names are percent-encoded as hive readers expect."""
     folder = f"documents/dataset={quote(dataset, safe='')}/source={quote(source, safe='')}"
     return f"{folder}/part-{index:05d}-of-{count:05d}.parquet"
 
@@ -117,7 +89,7 @@ def token_part(split: str, index: int, count: int) -> str:
 
 
 def row_of(path: str) -> tuple[str, str]:
-    """(dataset, source) that a documents path belongs to."""
+    """(dataset, source) of the path of a documents shard."""
     named = _folders(path)
     return named["dataset"], named["source"]
 
@@ -133,6 +105,6 @@ def read_published(url: str, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def _folders(path: str) -> dict[str, str]:
-    """What the folders `name=value` above a file say of all of its rows."""
+    """The values of the folders `name=value` above a file, by name."""
     named = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
     return {name: unquote(named[name]) for name in (*DOCUMENT_FOLDERS, *LEDGER_FOLDERS) if name in named}

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from finpile import stage_record, storage
+from finpile import stage_record, stages, storage
 from finpile.build_state import read_state
 from finpile.errors import InputError
-from finpile.layout import (
-    STAGES,
-    Layout,
-)
+from finpile.layout import Layout
 
 #: The manifest's key for the fingerprint of all its other keys.
 CHECKSUM = "checksum"
@@ -48,12 +45,14 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
         )
     try:
         manifest: dict[str, Any] = storage.read_json(layout.manifest)
-        stages = {stage["stage"] for stage in manifest["stages"]}
+        ran = [stage["stage"] for stage in manifest["stages"]]
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(layout) from error
-    if "split" not in stages or stages != set(STAGES[: len(stages)]):
+    if unknown := [name for name in ran if name not in stages.names()]:
+        raise InputError(f"{layout.root} was built with the stage {unknown[0]}: install the package that defines it")
+    if not stages.is_complete(ran):
         raise _damaged(layout)
-    if through not in stages:
+    if through not in ran:
         raise InputError(f"{layout.root} was built without the stage {through}: run `finpile build` for it")
     return manifest
 

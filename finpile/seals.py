@@ -1,4 +1,4 @@
-"""Checksums of the files that stages hand to each other.
+"""Checksums of the files that stages pass to each other.
 
 A file below `.work/STAGE/` ends with a seal: the CRC-32 of the bytes before it, computed as they were written. Every
 read checks it first: Arrow trusts what it reads, so a damaged shard would crash the process or alter text. A stage's
@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import IO, Any
 
 import fsspec
@@ -22,25 +23,12 @@ import pyarrow as pa
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from finpile import stages
 from finpile.errors import IntegrityError
 
-#: Folders below `.work` whose files are sealed: those of the stages, and that of `finpile tokenizer train`.
-SEALED_FOLDERS = (
-    "ingest",
-    "clean",
-    "exact",
-    "near",
-    "substring",
-    "overlap",
-    "contamination",
-    "split",
-    "tokenizer",
-    "tokens",
-    "reports",
-    "training",
-)
-#: What a training is about to publish is as it will be published.
-_SEALED = re.compile(rf"(?:^|/)\.work/(?!training/out/)(?:{'|'.join(SEALED_FOLDERS)})/")
+#: The folder below `.work` of `finpile tokenizer train`. Files in `training/out`, which it is about to publish, have no
+#: seal.
+TRAINING = "training"
 _MARK = b"\nFINPILE-CRC32 "
 #: The mark, eight hex digits, a newline.
 SEAL_BYTES = len(_MARK) + 9
@@ -57,8 +45,13 @@ class Seal:
 
 
 def is_sealed(url: str) -> bool:
-    """Whether a file at this path or URL has a seal."""
-    return _SEALED.search(url) is not None
+    """Whether a file at this path or URL has a seal: it is below `.work`, in the folder of a stage or of a training."""
+    return _sealed((*stages.names(), TRAINING)).search(url) is not None
+
+
+@lru_cache(maxsize=1)
+def _sealed(folders: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?:^|/)\.work/(?!{TRAINING}/out/)(?:{'|'.join(map(re.escape, folders))})/")
 
 
 class SealingStream:

@@ -10,7 +10,7 @@ import difflib
 import re
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -54,9 +54,26 @@ class Place:
 PLACE: Mapping[str, Any] = {"finpile.place": True}
 
 
+_ADDED = "finpile.added"
+
+
+def added_keys(kinds: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The metadata of a field that holds the settings of further keys, by name: `kinds` gives the type of each.
+
+    The keys are on one level with the dataclass's own fields, and are checked like these.
+    """
+    return {_ADDED: kinds}
+
+
+def added_field(kind: Any) -> dataclasses.Field[Any] | None:
+    """The field of a config that holds the settings of further keys."""
+    return next((entry for entry in dataclasses.fields(kind) if _ADDED in entry.metadata), None)
+
+
 def settings(kind: Any) -> list[dataclasses.Field[Any]]:
-    """The fields of a configuration that a file can set: all except its `Place`."""
-    return [entry for entry in dataclasses.fields(kind) if not entry.metadata.get("finpile.place")]
+    """The fields of a configuration that a file sets by their own names: all except `Place` and `added_field`."""
+    other = {"finpile.place", _ADDED}
+    return [entry for entry in dataclasses.fields(kind) if not other & entry.metadata.keys()]
 
 
 def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
@@ -139,11 +156,21 @@ class _Reader:
             self._fail(node, what, kind)
         every_hint = typing.get_type_hints(kind)
         hints = {entry.name: every_hint[entry.name] for entry in settings(kind)}
-        values: dict[str, Any] = {name: self._place(node) for name in every_hint.keys() - hints.keys()}
+        places = [entry.name for entry in dataclasses.fields(kind) if PLACE.items() <= entry.metadata.items()]
+        values: dict[str, Any] = {name: self._place(node) for name in places}
+        further = added_field(kind)
+        added = {} if further is None else further.metadata[_ADDED]()
+        hints |= {name: of | None for name, of in added.items()}
+        renamed: Mapping[str, str] = getattr(kind, "RENAMED", {})
         for key, child in self._entries(node, what):
+            if key in renamed:
+                self._error(_key_node(node, key), f"key `{key}` of {what} is now called `{renamed[key]}`: rename it")
             if key not in hints:
                 self._error(_key_node(node, key), f"unknown key `{key}` in {what}{nearest(key, hints)}")
             values[key] = self.read(child, hints[key], f"`{key}`")
+        if further is not None:
+            given = {name: values.pop(name, None) for name in added}
+            values[further.name] = {name: value for name, value in given.items() if value is not None}
         for entry in dataclasses.fields(kind):
             required = entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING
             if required and entry.name not in values:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from finpile.document import TIMESTAMP_ORIGINS
-from finpile.layout import LEDGER_STAGES
 from finpile.split import HELDOUT, TRAIN
+from finpile.stages import ledger_stages
 
 DOCUMENT_MEANINGS = {
     "id": "32 hex digits: BLAKE2b-128 of source, a zero byte, locator",
@@ -31,7 +31,7 @@ LEDGER_MEANINGS = {
     "dataset": DOCUMENT_MEANINGS["dataset"],
     "source": DOCUMENT_MEANINGS["source"],
     "locator": DOCUMENT_MEANINGS["locator"],
-    "stage": f"stage that removed the text: {', '.join(LEDGER_STAGES)}",
+    "stage": f"stage that removed the text: {', '.join(ledger_stages())}",
     "reason": "snake_case, from the stage's closed list",
     "detail": "for people: the measured value and the bound, or the decoder's message",
     "duplicate_of": "id of the kept copy",

@@ -26,7 +26,6 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from finpile_pipelines.build import DEDUPLICATED
 from finpile_pipelines.dedup import overlap
 from finpile_pipelines.stage_runner import MANIFEST_VERSION
 from finpile_tokenizer.export import vocabulary_table
@@ -40,10 +39,6 @@ from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.near import verify
 from finpile.dedup.substring import repeats
 from finpile.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA
-from finpile.layout import (
-    LEDGER_STAGES,
-    STAGES,
-)
 from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
 from finpile.manifest import CHECKSUM
@@ -54,6 +49,7 @@ from finpile.report.table import RowKind, Table
 from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
 from finpile.stage_record import StageRecord
+from finpile.stages import DEDUPLICATED, ledger_stages, names
 from finpile.strict_yaml import settings
 from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
 
@@ -70,7 +66,7 @@ _TIGHTER: Mapping[tuple[str, str], dict[str, Any]] = {
     ("CleanConfig", "filters"): {"items": {"enum": list(FILTERS)}},
     ("FileRecord", "checksum"): _HEX,
     ("StageRecord", "fingerprint"): _HEX,
-    ("StageRecord", "stage"): {"enum": list(STAGES)},
+    ("StageRecord", "stage"): {"enum": list(names())},
 }
 _SCALARS: Mapping[Any, tuple[dict[str, Any], str]] = {
     str: ({"type": "string"}, "text"),
@@ -199,8 +195,9 @@ def _dataclass_contract(title: str, kind: type) -> dict[str, Any]:
 
 def _manifest() -> dict[str, Any]:
     defs: dict[str, Any] = {}
-    least = STAGES.index(DEDUPLICATED) + 1
-    stages = {"type": "array", "items": _json_type(StageRecord, defs), "minItems": least, "maxItems": len(STAGES)}
+    every = names()
+    least = every.index(DEDUPLICATED) + 1
+    stages = {"type": "array", "items": _json_type(StageRecord, defs), "minItems": least, "maxItems": len(every)}
     properties = {
         "version": {"const": MANIFEST_VERSION},
         "name": {"type": "string"},
@@ -209,7 +206,7 @@ def _manifest() -> dict[str, Any]:
         "finpile": {"type": "string", "description": "Version of FinPile."},
         "python": {"type": "string"},
         "packages": {"type": "object", "additionalProperties": {"type": "string"}},
-        "stages": {**stages, "description": f"In this order, up to {DEDUPLICATED} at least: {', '.join(STAGES)}."},
+        "stages": {**stages, "description": f"In this order, up to {DEDUPLICATED} at least: {', '.join(every)}."},
         CHECKSUM: {**_HEX, "description": "Fingerprint of all other keys and their values."},
     }
     title = "manifest.json: what a build did, written last"
@@ -414,7 +411,7 @@ def _reasons() -> str:
     stages = {"ingest": ingest_reasons, "clean": clean_reasons, **duplicates, **others}
     rows = [
         f"| {stage} | `{reason}` | {_escaped(meaning)} |"
-        for stage in LEDGER_STAGES
+        for stage in ledger_stages()
         for reason, meaning in stages[stage].items()
     ]
     return "\n".join(["| stage | reason | |", "|---|---|---|", *rows]) + "\n\n"

@@ -48,7 +48,7 @@ NOT_COMPARED = frozenset(
     }
 )
 #: Keys and values of manifest.json that an intended change renamed: old name, new name.
-RENAMED = {"decontaminate": "contamination"}
+RENAMED = {"decontaminate": "contamination", "report": "reports"}
 #: Differences listed for one pair of builds before the rest is only counted.
 _MAX_LISTED = 40
 _BLOCK_BYTES = 1 << 20

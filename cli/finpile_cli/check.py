@@ -77,12 +77,12 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
 
 def _checked_sets(config: CorpusConfig) -> list[dict[str, Any]]:
     """Files and bytes of each evaluation set, as they lie."""
-    if config.decontaminate is None:
+    if config.contamination is None:
         return []
     from finpile.eval_sets import set_files
 
     rows = []
-    for one in config.decontaminate.sets:
+    for one in config.contamination.sets:
         files = set_files(one, config.root)
         rows.append({"set": one.name, "files": len(files), "bytes": sum(file.size_bytes for file in files)})
     return rows

@@ -9,16 +9,14 @@ from typing import Any
 
 from finpile import (
     stage_record,
+    stages,
     storage,
 )
 from finpile.build_state import BuildState, write_state
 from finpile.config import NearConfig
 from finpile.dedup import s_curve
 from finpile.errors import ConfigError
-from finpile.layout import (
-    LEDGER_STAGES,
-    Layout,
-)
+from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.manifest import write_manifest
 from finpile.report.dates import date_statistics
@@ -64,7 +62,7 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
         warnings=tuple(build_warnings(manifest)),
         details=_details(counts),
     )
-    private = tuple(config["report"]["private"])
+    private = tuple(config["reports"]["private"])
     statistics = corpus_statistics(groups, private, counts["clean"]["sources"])
     return write_reports(layout.reports, statistics, removals, facts)
 
@@ -108,7 +106,8 @@ def corpus_statistics(
 def count_removals(ledger: Iterable[Mapping[str, Any]]) -> list[RemovalCount]:
     """The counts of the ledger's files by the stage `split`, summed by source, stage and reason."""
     rows: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
-    for part in sorted(ledger, key=lambda part: LEDGER_STAGES.index(part["stage"])):
+    order = stages.ledger_stages()
+    for part in sorted(ledger, key=lambda part: order.index(part["stage"])):
         for removed in part["removed"]:
             key = (removed["dataset"], removed["source"], part["stage"], removed["reason"])
             rows.setdefault(key, []).append(removed)
@@ -180,8 +179,8 @@ def rewrite(layout: Layout, manifest: dict[str, Any], comparison: Comparison | N
         records = [StageRecord.from_json(stage) for stage in manifest["stages"]]
         record = replace(next(record for record in records if record.stage == "reports"), files=report_files(layout))
         stage_record.save_stage(layout.work("reports"), record)
-        stages = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
-        write_manifest(layout, {**manifest, "stages": stages})
+        listed = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
+        write_manifest(layout, {**manifest, "stages": listed})
         write_state(layout, replace(state, is_whole=True))
     return files
 

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finpile.layout import DEDUP_STAGES
 from finpile.split import TRAIN
+from finpile.stages import dedup_stages, find
 
 TOTAL = "TOTAL"
-
-#: Where the documents count that a stage removed; those of ingest are records that never became one.
-_COLUMNS = {"clean": "cleaned_out", **{stage: stage for stage in DEDUP_STAGES}}
 
 
 def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One row for each source: documents read, removed by stage, kept on each side of the split.
 
     `read` counts every record found, readable or not, so `read = unreadable + cleaned_out + exact + near + substring +
-    overlap + contamination + train + held_out`. `removed_bytes` are those of the removal ledger, spans cut from kept
-    documents included; `tokens` those of training documents, where the build has the stage `tokens`. `undated` counts
-    the documents for which no date was found, whatever became of them, and `unreadable_dates` those that have a date
-    which could not be used. `reasons` has the removed documents by reason.
+    overlap + contamination + train + held_out`, with a term for each stage that another package adds to the build.
+    `removed_bytes` are those of the removal ledger, spans cut from kept documents included; `tokens` those of training
+    documents, if the build has the stage `tokens`. `undated` counts all documents for which no date was found, and
+    `unreadable_dates` those that have a date which could not be used. `reasons` has the removed documents by reason.
     """
     stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    # The column of a stage's removed documents; those of ingest are records that never became one.
+    columns = {
+        "clean": "cleaned_out",
+        **{name: name for name in dedup_stages() if name in stages or not find(name).is_added},
+    }
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for ingested in stages["ingest"]["sources"]:
         unreadable = sum(ingested["removed"].values())
@@ -32,7 +34,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             "source": ingested["source"],
             "read": ingested["documents"] + unreadable,
             "unreadable": unreadable,
-            **dict.fromkeys((*_COLUMNS.values(), "train", "held_out", "removed_bytes"), 0),
+            **dict.fromkeys((*columns.values(), "train", "held_out", "removed_bytes"), 0),
             **({"tokens": 0} if "tokens" in stages else {}),
             "undated": 0,
             "unreadable_dates": 0,
@@ -50,8 +52,8 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             row = rows[(removed["dataset"], removed["source"])]
             row["reasons"][removed["reason"]] = row["reasons"].get(removed["reason"], 0) + removed["num_docs"]
             row["removed_bytes"] += removed["num_bytes"]
-            if part["stage"] in _COLUMNS:
-                row[_COLUMNS[part["stage"]]] += removed["num_docs"]
+            if part["stage"] in columns:
+                row[columns[part["stage"]]] += removed["num_docs"]
     for part in stages.get("tokens", {}).get("statistics", ()):
         counted = (group["num_tokens"] for group in part["groups"] if group["split"] == TRAIN)
         rows[(part["dataset"], part["source"])]["tokens"] += sum(counted)

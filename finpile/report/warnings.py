@@ -38,7 +38,7 @@ def _unchecked_sets(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> I
     """Warns of evaluation sets with only items that are too short for the search."""
     for one in counts.get("contamination", {}).get("sets", ()):
         if one["items_not_checkable"] == one["items"]:
-            least = manifest["config"]["decontaminate"]["min_words"]
+            least = manifest["config"]["contamination"]["min_words"]
             yield (
                 f"no item of evaluation set {one['set']} could be looked for: all its texts have fewer than {least} "
                 "words (see `fields` and `min_words`)"

@@ -13,13 +13,13 @@ from finpile import storage
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import text_views
 from finpile.layout import (
-    DEDUP_STAGES,
     Layout,
     read_published,
     row_of,
 )
 from finpile.ledger import count_removed
 from finpile.split import HELDOUT
+from finpile.stages import dedup_stages
 from finpile.verify.check import Advance, Check
 
 _Row = Mapping[str, Any]
@@ -84,7 +84,8 @@ def _stages_count_their_removals(
     """What each stage says to have removed, and what clean left, by source."""
     found = _Removals(ledger.values())
     wrong = []
-    for stage in DEDUP_STAGES:
+    dedup = [name for name in dedup_stages() if name in stages]
+    for stage in dedup:
         if stages[stage]["removed"] != found.num_docs(stage):
             wrong.append(f"{stage} counts {stages[stage]['removed']} documents, the ledger {found.num_docs(stage)}")
     kept: Counter[_Label] = Counter()
@@ -95,7 +96,7 @@ def _stages_count_their_removals(
     for stage in ("ingest", "clean"):
         for row in stages[stage]["sources"]:
             label = (row["dataset"], row["source"])
-            later = ("clean", *DEDUP_STAGES) if stage == "ingest" else DEDUP_STAGES
+            later = ("clean", *dedup) if stage == "ingest" else dedup
             expected = {
                 "documents": kept[label] + sum(found.num_docs(name, label) for name in later),
                 "removed": found.reasons(stage, label),
@@ -103,9 +104,7 @@ def _stages_count_their_removals(
             }
             if stage == "clean":
                 expected["spans"] = found.sum("num_spans", stage, label)
-                expected["text_bytes"] = kept_bytes[label] + sum(
-                    found.sum("num_bytes", name, label) for name in DEDUP_STAGES
-                )
+                expected["text_bytes"] = kept_bytes[label] + sum(found.sum("num_bytes", name, label) for name in dedup)
             wrong += [
                 f"{'/'.join(label)}: {name} of {stage} is {row[name]}, documents and ledger give {value}"
                 for name, value in expected.items()

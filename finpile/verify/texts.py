@@ -9,15 +9,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
+from finpile import stages, storage
 from finpile.clean.clean import BEFORE_FILTERS
-from finpile.dedup.substring import repeats
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
 from finpile.layout import (
-    COPY_STAGES,
-    DEDUP_STAGES,
-    STAGES,
     Layout,
     read_published,
 )
@@ -27,9 +23,6 @@ from finpile.verify.check import Advance, Check
 
 #: The spans `(start, end, removed_text)` of each id.
 _Spans = dict[str, list[tuple[int, int, bytes]]]
-
-#: Stages each of whose rows names a kept document.
-_ONLY_COPIES = ("exact", "near")
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
@@ -54,9 +47,10 @@ def _may_outlive(copy: _Copy, gone: str, has_kept: bool) -> bool:
 
     A document then was removed before it, and there is no other to name instead; a part may be removed with it.
     """
+    order = stages.names()
     if copy.is_whole:
-        return STAGES.index(copy.stage) < STAGES.index(gone) and not has_kept
-    return STAGES.index(copy.stage) <= STAGES.index(gone)
+        return order.index(copy.stage) < order.index(gone) and not has_kept
+    return order.index(copy.stage) <= order.index(gone)
 
 
 class _Audit:
@@ -65,6 +59,9 @@ class _Audit:
     def __init__(self, layout: Layout, manifest: Mapping[str, Any]) -> None:
         self._layout = layout
         self._stages = {stage["stage"]: stage for stage in manifest["stages"]}
+        self._dedup = tuple(name for name in stages.dedup_stages() if name in self._stages)
+        self._copy_stages = stages.copy_stages()
+        self._copy_reasons = {(info.name, reason) for info in stages.table() for reason in info.copy_reasons}
         self._kept: dict[tuple[str, str], int] = {}
         self._removed: dict[tuple[str, str], int] = {}
         self._digests: dict[tuple[str, str], int] = {}
@@ -95,7 +92,7 @@ class _Audit:
     def checks(self) -> list[Check]:
         return [
             self._nothing_is_lost(),
-            self._text_is_restored(*DEDUP_STAGES, digest="digest", found=self._digests),
+            self._text_is_restored(*self._dedup, digest="digest", found=self._digests),
             self._text_is_restored("clean", digest="digest_before_filters", found=self._digests_before),
             self._duplicates_are_kept(),
             Check.of(
@@ -114,7 +111,7 @@ class _Audit:
         for row in table.to_pylist():
             self._claim(row)
             if row["start"] is not None and row["end"] > row["start"]:
-                spans = self._cut if row["stage"] in DEDUP_STAGES else self._cleaned
+                spans = self._cut if row["stage"] in self._dedup else self._cleaned
                 spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"]))
 
     def _claim(self, row: Mapping[str, Any]) -> None:
@@ -122,14 +119,14 @@ class _Audit:
             self._num_copies += 1
             copy = _Copy(row["id"], row["stage"], row["start"] is None, row["duplicate_offset"], row["removed_text"])
             self._wanted.setdefault(row["duplicate_of"], []).append(copy)
-        elif row["stage"] in _ONLY_COPIES or row["reason"] == repeats.DUPLICATE:
+        elif (row["stage"], row["reason"]) in self._copy_reasons:
             self._wrong_copies.append(f"{row['id']} is a duplicate of nothing")
 
     def _read_whole(self, table: pa.Table) -> None:
         for row in table.filter(pc.is_null(table["start"])).to_pylist():
             source = (row["dataset"], row["source"])
             self._removed[source] = self._removed.get(source, 0) + 1
-            if row["stage"] in DEDUP_STAGES:
+            if row["stage"] in self._dedup:
                 text = self._add(source, row["id"], row["removed_text"])
                 self._check_copies(row["id"], text, row)
             elif row["stage"] == "clean" and row["reason"] not in BEFORE_FILTERS:
@@ -146,7 +143,7 @@ class _Audit:
                 self._wrong_ids.append(identifier)
             self._ids.add(identifier)
             claims = self._wanted.get(identifier, ())
-            num_found = 1 + sum(copy.is_whole and copy.stage in COPY_STAGES for copy in claims)
+            num_found = 1 + sum(copy.is_whole and copy.stage in self._copy_stages for copy in claims)
             if num_copies != num_found:
                 self._wrong_copies.append(f"{identifier} counts {num_copies} copies, the ledger {num_found}")
             self._check_copies(identifier, self._add(source, identifier, bytes(view)))
@@ -185,15 +182,15 @@ class _Audit:
                 wrong.append(f"{'/'.join(source)}: {read} read, {kept} kept, {removed} removed")
         return Check.of("documents read = kept + removed, for every source", wrong, f"{total:,} documents read")
 
-    def _text_is_restored(self, *stages: str, digest: str, found: Mapping[tuple[str, str], int]) -> Check:
+    def _text_is_restored(self, *names: str, digest: str, found: Mapping[tuple[str, str], int]) -> Check:
         wrong = []
         rows = self._stages["clean"]["counts"]["sources"]
         for row in rows:
             source = (row["dataset"], row["source"])
             if to_hex(add(found.get(source, 0))) != row[digest]:
-                wrong.append(f"{'/'.join(source)}: the text before {stages[0]} does not come back")
-        names = " and ".join([", ".join(stages[:-1]), stages[-1]] if len(stages) > 1 else stages)
-        return Check.of(f"kept text + ledger = the text before {names}, byte for byte", wrong, f"{len(rows)} sources")
+                wrong.append(f"{'/'.join(source)}: the text before {names[0]} does not come back")
+        listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        return Check.of(f"kept text + ledger = the text before {listed}, byte for byte", wrong, f"{len(rows)} sources")
 
     def _duplicates_are_kept(self) -> Check:
         gone = [f"{copies[0].id} is for {kept}, which is not kept" for kept, copies in sorted(self._wanted.items())]

@@ -1,26 +1,22 @@
-"""What a build finds in OUT, may overwrite, and says of OUT while it changes it.
+"""Which contents of OUT a build may overwrite, and the state that it records in OUT while it changes them.
 
 Decision: docs/decisions/0022-an-old-build-stays-until-the-new-one-is-whole.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from finpile import storage
+from finpile import stages, storage
 from finpile.build_state import BuildState, read_state, write_state
 from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError
-from finpile.layout import (
-    STAGES,
-    Layout,
-)
+from finpile.layout import Layout
 
 
 def check_kind(layout: Layout) -> None:
-    """Raises: ConfigError for a folder that holds something else than a build."""
+    """Raises: ConfigError for a folder that contains anything but a build."""
     if "://" in layout.root or not Path(layout.root).exists():
         return
     if not Path(layout.root).is_dir():
@@ -30,27 +26,25 @@ def check_kind(layout: Layout) -> None:
         raise ConfigError(f"-o {layout.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
 
 
-def check_later_stages(layout: Layout, stages: Sequence[str]) -> None:
-    """Raises: ConfigError for a build that ran more stages: what they made would not fit the new documents."""
-    later = [folder for stage in STAGES[len(stages) :] for folder in layout.published(stage) if storage.exists(folder)]
+def check_later_stages(layout: Layout, until: str) -> None:
+    """Raises: ConfigError for a build that ran stages after `until`: their files would not fit the new documents."""
+    later = [folder for stage in stages.after(until) for folder in layout.published(stage) if storage.exists(folder)]
     if later:
         raise ConfigError(f"-o {layout.root} holds a whole build ({later[0]}): name a new folder, or say --replace")
 
 
 def forget_stages(layout: Layout) -> None:
-    """Has every stage run again. What is published stays until the stage that writes it begins."""
-    for stage in STAGES:
+    """Makes every stage run again. Published files stay until the stage that writes them begins."""
+    for stage in stages.names():
         storage.remove_tree(layout.work(stage))
 
 
 class OutFolder:
-    """The output tree of one run over `stages`."""
+    """The output folder of one run whose last stage is `until`."""
 
-    def __init__(
-        self, layout: Layout, config: CorpusConfig, stages: Sequence[str], *, replace: bool, is_writable: bool
-    ) -> None:
+    def __init__(self, layout: Layout, config: CorpusConfig, until: str, *, replace: bool, is_writable: bool) -> None:
         self._layout = layout
-        self._stages = stages
+        self._until = until
         self._may_replace = replace
         self._is_writable = is_writable
         self._state = BuildState.of_config(to_dict(config), is_whole=False)
@@ -59,11 +53,11 @@ class OutFolder:
 
     @property
     def is_open(self) -> bool:
-        """Whether the manifest is to be written: a build changed what is published, now or before."""
+        """Whether the manifest has to be written: this build or an earlier one changed published files."""
         return self._found is not None and not self._found.is_whole
 
     def check_name(self) -> None:
-        """Raises: ConfigError where OUT holds a build of another name that is not to be replaced."""
+        """Raises: ConfigError if OUT holds a build of another name that is not to be replaced."""
         before = None if self._may_replace else self._before()
         if before is not None and before.name and before.name != self._state.name:
             raise ConfigError(
@@ -72,9 +66,9 @@ class OutFolder:
             )
 
     def claim(self, why: str) -> None:
-        """To be called before anything is changed.
+        """Called before anything is changed.
 
-        Raises: ConfigError where OUT cannot be written, or holds another build that is not to be replaced.
+        Raises: ConfigError if OUT cannot be written, or holds another build that is not to be replaced.
         """
         if not self._is_writable:
             raise ConfigError(
@@ -85,17 +79,17 @@ class OutFolder:
         self._is_ours = True
 
     def begin(self, stage: str) -> None:
-        """To be called before a stage runs."""
+        """Called before a stage runs."""
         self.claim(f"stage {stage} has to run")
         if self._layout.published(stage) or not storage.exists(self._layout.manifest):
             self._write(is_whole=False)
-        if stage == self._stages[-1]:
-            for later in STAGES[len(self._stages) :]:
+        if stage == self._until:
+            for later in stages.after(self._until):
                 for folder in (*self._layout.published(later), self._layout.work(later)):
                     storage.remove_tree(folder)
 
     def end(self) -> None:
-        """To be called when the manifest is written."""
+        """Called after the manifest was written."""
         self._write(is_whole=True)
 
     def _write(self, *, is_whole: bool) -> None:
@@ -105,8 +99,8 @@ class OutFolder:
             self._found = state
 
     def _check_paths(self) -> None:
-        """`finpile dedup` gives all that it makes the same name: there, other inputs make another build."""
-        before = None if self._may_replace or self._stages == STAGES else self._before()
+        """All builds of `finpile dedup` have the same name: there, other inputs make another build."""
+        before = None if self._may_replace or not stages.after(self._until) else self._before()
         if before is not None and before.paths and not set(before.paths) & set(self._state.paths):
             raise ConfigError(
                 f"-o {self._layout.root} holds what was made of other inputs ({before.paths[0]}, ...): name another "
@@ -114,7 +108,7 @@ class OutFolder:
             )
 
     def _before(self) -> BuildState | None:
-        """The build that OUT holds; None where there is none, or it cannot be known."""
+        """The build that OUT holds; None if there is none, or it cannot be determined."""
         if self._found is not None and (self.is_open or not storage.exists(self._layout.manifest)):
             return self._found
         return self._of_manifest() or self._found

@@ -1,4 +1,4 @@
-"""Runs the stages of a build, each once: finds what an earlier run finished, checks it, and writes the records."""
+"""Runs the stages of a build, each once: finds stages that an earlier run finished, checks them, writes records."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import platform
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -18,41 +18,30 @@ from finpile import (
     storage,
 )
 from finpile.config import CorpusConfig, to_dict
-from finpile.layout import (
-    STAGES,
-    Layout,
-)
+from finpile.layout import Layout
 from finpile.manifest import CHECKSUM, checksum_of, write_manifest
-from finpile.stage_record import (
-    FileRecord,
-    StageRecord,
-    fingerprint,
-)
+from finpile.stage_record import StageRecord, fingerprint
 from finpile.version import __version__
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner.local import preload, workers_cpu_seconds
+from finpile_pipelines.stage import Context, Stage, sized_engine
 
 MANIFEST_VERSION = 1
 _PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "resiliparse", "zstandard", "rapidfuzz")
-#: Packages whose kernels the tasks of a stage run.
-_KERNELS = {
-    **dict.fromkeys(("near", "substring", "overlap", "contamination"), "finpile.dedup"),
-    **dict.fromkeys(("tokenizer", "tokens"), "finpile_tokenizer"),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class StageEvent:
-    """Passed to the caller's listener as a build goes on."""
+    """Progress event passed to the listener."""
 
     stage: str
     state: str
     """`running`, `done` (now), `found` (finished by an earlier run) or `damaged` (found, and to run again); `accepted`,
-    of no stage, once the corpus file, the inputs and the output folder are found good."""
+    with an empty `stage`, after the corpus file, the inputs and the output folder were checked."""
     record: StageRecord | None = None
     detail: str = ""
-    """What is damaged."""
+    """Which file is damaged."""
 
 
 Listener = Callable[[StageEvent], None]
@@ -69,12 +58,9 @@ class StageDamagedError(Exception):
 class StageRunner:
     """The stages of one run, in their order."""
 
-    def __init__(
-        self, layout: Layout, folder: OutFolder, stages: Sequence[str], listen: Listener, watch: Watch | None
-    ) -> None:
+    def __init__(self, layout: Layout, folder: OutFolder, listen: Listener, watch: Watch | None) -> None:
         self._layout = layout
         self._folder = folder
-        self._stages = stages
         self._listen = listen
         self._watch = watch
         self._peak = 0
@@ -82,47 +68,46 @@ class StageRunner:
         self._reported: set[str] = set()
         self._are_checked = False
         self.records: dict[str, StageRecord] = {}
-        """Of the stages so far."""
+        """Of the stages so far, in order."""
 
-    def run(
-        self, stage: str, settings: Any, work: Callable[[], tuple[Mapping[str, Any], Sequence[FileRecord]]]
-    ) -> None:
-        """Runs a stage, or finds it done; nothing where it is not one of this run's."""
-        if stage not in self._stages:
-            return
-        before = [self.records[name].fingerprint for name in STAGES[: STAGES.index(stage)][-1:]]
-        mark = fingerprint(__version__, stage, settings, before)
+    def run(self, stage: Stage, context: Context) -> None:
+        """Runs a stage, or finds it done. It is given the context with a sized engine."""
+        name, settings = stage.name, stage.settings(context)
+        before = [record.fingerprint for record in self.records.values()][-1:]
+        mark = fingerprint(__version__, name, [None] if settings is None else settings, before)
 
         def run() -> StageRecord:
-            self._listen(StageEvent(stage, "running"))
-            if stage in _KERNELS and settings != [None]:
-                preload(_KERNELS[stage])
+            self._listen(StageEvent(name, "running"))
+            if settings is not None:
+                for kernels in stage.kernels:
+                    preload(kernels)
             self._peak = psutil.Process().memory_info().rss
             wall, cpu = time.monotonic(), _cpu_seconds()
-            counts, files = work()
-            storage.remove_tree(storage.join(self._layout.work(stage), "scratch"))
+            engine = sized_engine(context.engine, context.sizes, stage.work(context))
+            outcome = stage.run(replace(context, engine=engine))
+            storage.remove_tree(storage.join(context.folder, "scratch"))
             return StageRecord(
-                stage=stage,
+                stage=name,
                 fingerprint=mark,
-                files=tuple(sorted(files, key=lambda file: file.path)),
-                counts=counts,
+                files=tuple(sorted(outcome.files, key=lambda file: file.path)),
+                counts=outcome.counts,
                 wall_seconds=round(time.monotonic() - wall, 3),
                 cpu_seconds=round(_cpu_seconds() - cpu, 3),
                 peak_memory_bytes=self._peak,
             )
 
-        self._prepare(stage, mark)
-        record, ran = stage_record.run_once(self._layout.work(stage), mark, run, self._layout.published(stage))
-        self.records[stage] = record
+        self._prepare(name, mark)
+        record, ran = stage_record.run_once(context.folder, mark, run, self._layout.published(name))
+        self.records[name] = record
         self._num_run += ran
-        if ran or stage not in self._reported:
-            self._listen(StageEvent(stage, "done" if ran else "found", record))
-        self._reported.add(stage)
+        if ran or name not in self._reported:
+            self._listen(StageEvent(name, "done" if ran else "found", record))
+        self._reported.add(name)
 
     def _prepare(self, stage: str, mark: str) -> None:
-        """Checks what the stage left, or, where it is to run, what all stages before it left.
+        """Checks the stage's files; if it has to run, the files of all stages before it.
 
-        Raises: ConfigError where OUT may not be changed.
+        Raises: ConfigError if OUT must not be changed.
         """
         done = stage_record.load_stage(self._layout.work(stage))
         if done is not None and done.fingerprint == mark:
@@ -136,9 +121,9 @@ class StageRunner:
         self._are_checked = True
 
     def forget(self, damage: StageDamagedError) -> None:
-        """Has a damaged stage run again; all stages are then to be gone through once more, from the first.
+        """Marks a damaged stage to run again. The caller then repeats all stages from the first.
 
-        Raises: ConfigError where OUT may not be changed.
+        Raises: ConfigError if OUT must not be changed.
         """
         self._folder.claim(str(damage))
         self._listen(StageEvent(damage.stage, "damaged", detail=str(damage)))
@@ -146,14 +131,14 @@ class StageRunner:
         self.records.clear()
 
     def watch(self, label: str, progress: Progress) -> None:
-        """Remembers the peak of memory, and passes the progress on."""
+        """Records the peak of memory, and passes the progress on."""
         self._peak = max(self._peak, progress.memory_bytes)
         if self._watch is not None:
             self._watch(label, progress)
 
     def finish(self, config: CorpusConfig) -> dict[str, Any]:
-        """Writes the manifest, unless it is there and nothing has changed; returns it."""
-        stages = json.loads(json.dumps([self.records[stage].to_json() for stage in self._stages]))
+        """Writes the manifest, unless it exists and nothing has changed; returns it."""
+        stages = json.loads(json.dumps([record.to_json() for record in self.records.values()]))
         found = _read_manifest(self._layout)
         if not self._num_run and not self._folder.is_open and found is not None and found["stages"] == stages:
             return found
@@ -181,7 +166,7 @@ def _cpu_seconds() -> float:
 
 
 def _read_manifest(layout: Layout) -> dict[str, Any] | None:
-    """The manifest; None where there is none, or it is damaged."""
+    """The manifest; None if there is none, or it is damaged."""
     try:
         found = storage.read_json(layout.manifest)
     except (FileNotFoundError, ValueError):

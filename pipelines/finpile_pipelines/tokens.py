@@ -4,6 +4,7 @@ The order is that of the texts' digests over all sources: a shuffle that does no
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import apache_beam as beam
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import stage_record, storage
+from finpile.config import to_dict
 from finpile.dedup import exact
 from finpile.document import digest_bits
 from finpile.errors import RunError
@@ -21,6 +23,7 @@ from finpile.layout import (
     token_part,
 )
 from finpile.split import TRAIN
+from finpile.stage_record import FileRecord
 from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import cut_points, join_documents, overlaps
 from finpile.tokens.store import write_token_shard
@@ -34,6 +37,7 @@ from finpile_pipelines.exchange.partition import (
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 
 #: Text bytes whose ids make one piece of the stream: what a worker sorts at once.
 STREAM_BYTES = 64 << 20
@@ -43,16 +47,21 @@ _STREAM_BATCH = 1 << 20
 _STREAM_SCHEMA = pa.schema([("ids", pa.int32())])
 
 
-def run(
-    engine: Engine, files: Sequence[Mapping[str, Any]], sequence_length: int, layout: Layout, folder: str
-) -> dict[str, Any]:
-    """Writes `tokens/split=train`; returns the counts, by source, split and year, that the tables are made of.
+def settings(context: Context) -> list[Any]:
+    """The settings on which the stage's outcome depends."""
+    return [to_dict(context.config.tokens)]
 
-    Raises: RunError where the training documents do not fill a single sequence.
+
+def run(context: Context) -> Outcome:
+    """Writes `tokens/split=train`. Tables are made from its counts, by source, split and year.
+
+    Raises: RunError if the training documents do not fill a single sequence.
     """
+    sequence_length, files = context.config.tokens.sequence_length, context.documents
+    layout, folder = context.layout, context.folder
     train_bytes = sum(file["text_bytes"] for file in files)
     partitions = max(1, -(-train_bytes // STREAM_BYTES))
-    encoding, writing = engine.parts(9, 1)
+    encoding, writing = context.engine.parts(9, 1)
     lengths = _write_streams(encoding, files, partitions, layout, folder)
     per_shard = max(1, SHARD_TOKENS // sequence_length)
     ranges = cut_points([length for _, length in lengths], sequence_length, per_shard)
@@ -64,13 +73,16 @@ def run(
         )
     written = _write_shards(writing, ranges, lengths, sequence_length, layout, folder)
     num_tokens = sum(length for _, length in lengths)
-    return {
+    counts = {
         "statistics": storage.read_json(storage.join(folder, "statistics.json")),
-        "files": written,
         "stream_tokens": num_tokens,
         "sequences": num_tokens // sequence_length,
         "tokens_left_over": num_tokens % sequence_length,
     }
+    return Outcome(counts=counts, files=written)
+
+
+STAGE = Stage(name="tokens", settings=settings, run=run, kernels=("finpile_tokenizer",), work=all_processes)
 
 
 def encode_task(path: str, layout: Layout, partitions: int) -> tuple[PartitionedTables, dict[str, Any]]:
@@ -129,7 +141,7 @@ def _write_shards(
     sequence_length: int,
     layout: Layout,
     folder: str,
-) -> list[dict[str, Any]]:
+) -> list[FileRecord]:
     tokenizer = load_tokenizer(layout.tokenizer)
     vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
     checksum = tokenizer_checksum(layout)
@@ -144,16 +156,15 @@ def _write_shards(
         path = token_part(TRAIN, index, len(ranges))
         url = storage.join(layout.root, path)
         write_token_shard(url, sequences, vocab_size=vocab_size, eot_id=eot_id, tokenizer=checksum)
-        record = stage_record.file_record(layout.root, path, len(sequences))
-        return {"path": path, "size_bytes": record.size_bytes, "checksum": record.checksum, "rows": len(sequences)}
+        return asdict(stage_record.file_record(layout.root, path, len(sequences)))
 
     def construct(pipeline: beam.Pipeline) -> None:
         tasks = Tasks(enumerate(ranges))
         _ = pipeline | tasks | "Write" >> beam.Map(write) | Gather(storage.join(folder, "files.json"))
 
     engine.run("tokens: write", construct)
-    files: list[dict[str, Any]] = storage.read_json(storage.join(folder, "files.json"))
-    return files
+    files = storage.read_json(storage.join(folder, "files.json"))
+    return [FileRecord(**file) for file in files]
 
 
 def _read_stream(url: str, low: int, high: int) -> np.ndarray[Any, Any]:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from finpile.layout import (
-    STAGES,
     Layout,
 )
 from finpile.lock import hold
+from finpile.stages import names
 
 Run = Callable[..., Any]
 #: Stages that the sample's corpus file leaves out.
@@ -149,8 +149,8 @@ def test_finished_build_is_found_and_not_touched(run: Run, finished: Path, sampl
     assert (found.code, found.err) == (0, "")
     lines = found.out.splitlines()
     assert lines[0] == f"building sample in {finished}"
-    outcomes = {stage: "not enabled" if stage in NOT_ENABLED else "done before" for stage in STAGES}
-    assert dict(line.split(maxsplit=1) for line in lines[1 : len(STAGES) + 1]) == outcomes
+    outcomes = {stage: "not enabled" if stage in NOT_ENABLED else "done before" for stage in names()}
+    assert dict(line.split(maxsplit=1) for line in lines[1 : len(names()) + 1]) == outcomes
     assert "all stages were done before; nothing to do (--fresh starts over)" in lines
     assert lines[-1] == f"report: {finished}/reports/index.html"
     assert "\x1b" not in found.out
@@ -175,12 +175,12 @@ def test_json_of_a_build_tells_every_source(run: Run, finished: Path, sample_con
 def test_changed_setting_runs_the_stages_that_it_touches_and_says_which(
     run: Run, finished: Path, sample_copy: Path
 ) -> None:
-    sample_copy.write_text(sample_copy.read_text().replace("report: {private: [FinPile]}", "report: {private: [C4]}"))
+    sample_copy.write_text(sample_copy.read_text().replace("reports: {private: [FinPile]}", "reports: {private: [C4]}"))
     before = files_of(finished)
     found = run("build", sample_copy, "-o", finished)
     assert (found.code, found.err) == (0, "")
     done = [line.split()[0] for line in found.out.splitlines() if line.endswith("done before")]
-    assert done == [stage for stage in STAGES[:-1] if stage not in NOT_ENABLED]
+    assert done == [stage for stage in names()[:-1] if stage not in NOT_ENABLED]
     assert any(line.startswith("reports ") and " s" in line for line in found.out.splitlines())
     after = files_of(finished)
     changed = {name.split("/")[0] for name in before.keys() | after.keys() if before.get(name) != after.get(name)}

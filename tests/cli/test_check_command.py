@@ -116,7 +116,7 @@ def test_date_pattern_that_tells_no_day_is_refused_before_anything_runs(run: Run
 
 def with_quiz(corpus: Path, paths: str) -> Path:
     (corpus.parent / "quiz.jsonl").write_text('{"passage": "Oil rose, and gold fell."}\n')
-    added = f"decontaminate:\n  sets:\n    - name: Quiz\n      paths: {paths}\n      fields: passage\n"
+    added = f"contamination:\n  sets:\n    - name: Quiz\n      paths: {paths}\n      fields: passage\n"
     corpus.write_text(f"{corpus.read_text().rstrip()}\n{added}")
     return corpus
 

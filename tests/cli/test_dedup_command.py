@@ -22,7 +22,7 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.layout import STAGES
+from finpile.stages import names
 from finpile.storage import read_json
 
 Run = Callable[..., Any]
@@ -123,7 +123,7 @@ def test_tree_holds_documents_ledger_and_manifest_alone(made: Path) -> None:
     names = {path.name for path in (made / "out").iterdir()}
     assert names == {".work", "documents", "inputs", "manifest.json", "removed"}
     stages = [stage["stage"] for stage in read_json(str(made / "out" / "manifest.json"))["stages"]]
-    assert stages == list(STAGES[: STAGES.index("split") + 1])
+    assert stages == list(names()[: names().index("split") + 1])
 
 
 def test_laws_hold_and_stories_are_told(run: Run, made: Path) -> None:
@@ -389,7 +389,7 @@ def test_build_goes_on_from_where_it_was_told_to_end(sample_config: Path, sample
         listen=lambda event: ran.extend([event.stage] * (event.state == "done")),
     )
     assert ran == ["tokenizer"]
-    assert [stage["stage"] for stage in manifest["stages"]] == list(STAGES[: STAGES.index("tokenizer") + 1])
+    assert [stage["stage"] for stage in manifest["stages"]] == list(names()[: names().index("tokenizer") + 1])
 
 
 def test_build_ends_with_published_documents_at_the_earliest(sample_config: Path, tmp_path: Path) -> None:

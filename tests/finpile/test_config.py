@@ -12,8 +12,8 @@ import pytest
 
 from finpile.config import (
     CleanConfig,
+    ContaminationConfig,
     CorpusConfig,
-    DecontaminateConfig,
     DedupConfig,
     EvalSetConfig,
     HeldoutConfig,
@@ -86,7 +86,7 @@ def test_contract_example_is_read_value_by_value(tmp_path: Path) -> None:
         "heldout: {after: 2022-07-31, undated: drop}\n"
         "tokenizer: {vocab_size: 4_096, chunks: 7, chunk_vocab_size: 300, max_piece_bytes: 9, train_on: [FinPile]}\n"
         "tokens: {sequence_length: 512}\n"
-        "report: {private: [FinPile, Bloomberg]}\n"
+        "reports: {private: [FinPile, Bloomberg]}\n"
     )
     found = load(tmp_path, text)
     (source,) = found.sources
@@ -101,7 +101,7 @@ def test_contract_example_is_read_value_by_value(tmp_path: Path) -> None:
         vocab_size=4096, chunks=7, chunk_vocab_size=300, max_piece_bytes=9, train_on=("FinPile",)
     )
     assert found.tokens == TokensConfig(sequence_length=512)
-    assert found.report.private == ("FinPile", "Bloomberg")
+    assert found.reports.private == ("FinPile", "Bloomberg")
 
 
 @pytest.mark.parametrize("name", ["sample.yaml", "open-finance.yaml"])
@@ -137,22 +137,22 @@ def test_root_is_relative_to_the_file_unless_it_is_a_url(root: str, expected: st
     assert load(tmp_path, SMALL + f"root: {root}\n").root == expected.format(folder=tmp_path)
 
 
-EVALUATION = SMALL + "decontaminate:\n  sets:\n    - name: Quiz\n      paths: quiz.jsonl\n      fields: passage\n"
+EVALUATION = SMALL + "contamination:\n  sets:\n    - name: Quiz\n      paths: quiz.jsonl\n      fields: passage\n"
 
 
 def test_evaluation_sets_get_every_default(tmp_path: Path) -> None:
     quiz = EvalSetConfig(name="Quiz", paths=("quiz.jsonl",), fields=("passage",))
-    found = load(tmp_path, EVALUATION).decontaminate
-    assert found == DecontaminateConfig(sets=(quiz,), ngram=13, min_words=8, max_documents=10, min_coverage=0.3)
-    assert load(tmp_path, SMALL).decontaminate is None
-    assert load(tmp_path, EVALUATION + "      min_coverage: 1\n").decontaminate == DecontaminateConfig(
+    found = load(tmp_path, EVALUATION).contamination
+    assert found == ContaminationConfig(sets=(quiz,), ngram=13, min_words=8, max_documents=10, min_coverage=0.3)
+    assert load(tmp_path, SMALL).contamination is None
+    assert load(tmp_path, EVALUATION + "      min_coverage: 1\n").contamination == ContaminationConfig(
         sets=(dataclasses.replace(quiz, min_coverage=1.0),)
     )
 
 
 EVALUATION_ERRORS = {
-    "no set": (SMALL + "decontaminate: {sets: []}\n", 8, "list at least one evaluation set"),
-    "sets forgotten": (SMALL + "decontaminate: {ngram: 13}\n", 8, "key `sets` is missing"),
+    "no set": (SMALL + "contamination: {sets: []}\n", 8, "list at least one evaluation set"),
+    "sets forgotten": (SMALL + "contamination: {ngram: 13}\n", 8, "key `sets` is missing"),
     "name twice": (
         EVALUATION + "    - {name: Quiz, paths: a.jsonl, fields: b}\n",
         10,
@@ -184,7 +184,7 @@ UNKNOWN = [
     ("heldout: {afer: 2022-07-31}\n", 8, "afer", "after"),
     ("tokenizer:\n\n  vocabsize: 4096\n", 10, "vocabsize", "vocab_size"),
     ("tokens: {sequence_lenght: 512}\n", 8, "sequence_lenght", "sequence_length"),
-    ("report: {privat: [FinPile]}\n", 8, "privat", "private"),
+    ("reports: {privat: [FinPile]}\n", 8, "privat", "private"),
 ]
 
 
@@ -203,7 +203,7 @@ def test_unknown_field_names_its_own_line_and_nearest(refusal: Refusal) -> None:
 
 
 def test_unknown_key_that_is_near_to_nothing_lists_all(refusal: Refusal) -> None:
-    known = "decontaminate, dedup, heldout, limits, name, report, root, sources, tokenizer, tokens"
+    known = "contamination, dedup, heldout, limits, name, reports, root, sources, tokenizer, tokens"
     assert refusal(SMALL + "zzz: 1\n") == f"corpus.yaml:8: unknown key `zzz` in the corpus; known: {known}"
 
 

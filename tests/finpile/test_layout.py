@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.layout import (
-    LEDGER_STAGES,
-    STAGES,
     Layout,
     document_part,
     removed_part,
     row_of,
     token_part,
 )
+from finpile.stages import ledger_stages, names
 
 #: Names as users write them: signs of paths and of hive's own notation among them.
 NAMES = st.text(st.sampled_from("aZ09 -_.=/%~&é€#?*:\\"), min_size=1, max_size=8)
@@ -52,11 +51,11 @@ def test_everything_stands_below_the_root(root: str) -> None:
 
 def test_each_published_folder_belongs_to_one_stage() -> None:
     layout = Layout("out")
-    owned = [folder for stage in STAGES for folder in layout.published(stage)]
+    owned = [folder for stage in names() for folder in layout.published(stage)]
     assert sorted(owned) == sorted(
         (layout.inputs, layout.documents, layout.removed, layout.tokenizer, layout.tokens, layout.reports)
     )
-    assert set(LEDGER_STAGES) < set(STAGES)
+    assert set(ledger_stages()) < set(names())
 
 
 def test_hive_readers_find_the_names(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from finpile_pipelines.dedup.connected_components import (
     sum_outcomes,
     write_partition,
 )
-from finpile_pipelines.dedup.near import run_near
+from finpile_pipelines.dedup.near import Comparison, NearStage
+from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.exchange.partition import (
     Transport,
     split_by_partition,
@@ -90,8 +91,8 @@ def decide(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callab
         refs = write_shards(texts, num_shards, str(folder / "clean"))
         out = folder / "near"
         engine = Engine(transport=transport)
-        counts = run_near(engine, config, refs, str(folder / "clean"), (), str(out), edges_in_memory)
-        return out, counts
+        comparison = Comparison(RemainingDocuments(config, str(folder / "clean"), ()))
+        return out, NearStage(engine, _NEAR, refs, comparison, str(out)).run(edges_in_memory)
 
     return run
 

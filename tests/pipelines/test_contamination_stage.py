@@ -15,8 +15,8 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import (
+    ContaminationConfig,
     CorpusConfig,
-    DecontaminateConfig,
     DedupConfig,
     EvalSetConfig,
     SourceConfig,
@@ -24,9 +24,9 @@ from finpile.config import (
 )
 from finpile.errors import InputError
 from finpile.layout import (
-    STAGES,
     read_published,
 )
+from finpile.stages import names
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -87,7 +87,7 @@ def write(write_corpus: WriteCorpus, tmp_path: Path) -> WriteCorpus:
     """Writes the corpus of this module, with whatever keys of its YAML are to be others."""
 
     def written(*more: Record, folder: Path = tmp_path, **changes: Any) -> Path:
-        keys = {"dedup": {"near": None}, "decontaminate": decontaminate(), **changes}
+        keys = {"dedup": {"near": None}, "contamination": decontaminate(), **changes}
         return write_corpus(folder, corpus_files(*more), **keys)
 
     return written
@@ -117,7 +117,7 @@ def test_documents_that_hold_items_go_from_both_sides(write: WriteCorpus, tmp_pa
     assert texts(tmp_path / "out") == GONE
     for row in removed(tmp_path / "out"):
         name = "q2" if row["removed_text"].decode() == HELD_OUT else "q1"
-        assert (row["reason"], row["duplicate_of"], row["start"]) == ("evaluation_overlap", None, None)
+        assert (row["reason"], row["duplicate_of"], row["start"]) == ("contamination", None, None)
         assert row["detail"].startswith(f"100% of Quiz {name}, first in bytes ")
         start, end = map(int, row["detail"].rpartition(" ")[2].split("-"))
         assert row["removed_text"][start:end].decode().lower() == ITEMS[name]
@@ -140,10 +140,10 @@ def test_laws_hold_though_a_duplicate_is_a_copy_of_what_went_later(write: WriteC
 
 def test_set_of_its_own_coverage_takes_less_or_more(write: WriteCorpus, tmp_path: Path) -> None:
     half = f"{' '.join(ITEMS['q3'].split()[:20])}\n{prose(30)}"
-    config = write(record(half), decontaminate={"sets": [{**QUIZ, "min_coverage": 0.6}]})
+    config = write(record(half), contamination={"sets": [{**QUIZ, "min_coverage": 0.6}]})
     run(config, tmp_path / "most")
     assert texts(tmp_path / "most") == GONE
-    config = write(record(half), decontaminate={"sets": [{**QUIZ, "min_coverage": 0.5}], "min_coverage": 1.0})
+    config = write(record(half), contamination={"sets": [{**QUIZ, "min_coverage": 0.5}], "min_coverage": 1.0})
     run(config, tmp_path / "half")
     assert texts(tmp_path / "half") == {*GONE, half}
 
@@ -177,7 +177,7 @@ def test_items_that_earlier_stages_cut_out_are_not_found(write: WriteCorpus, tmp
         record(first, "2018-01-01"),
         record(second),
         dedup={"near": None, "substring": {"min_length": 100}, "scope": "corpus"},
-        decontaminate=decontaminate(),
+        contamination=decontaminate(),
     )
     run(config, tmp_path / "out")
     assert first in texts(tmp_path / "out")
@@ -188,7 +188,7 @@ def test_items_that_earlier_stages_cut_out_are_not_found(write: WriteCorpus, tmp
 
 
 def test_nothing_is_looked_for_where_no_set_is_named(write: WriteCorpus, tmp_path: Path) -> None:
-    assert run(write(decontaminate=None), tmp_path / "out") == {"asked": False, "removed": 0}
+    assert run(write(contamination=None), tmp_path / "out") == {"asked": False, "removed": 0}
     assert len(rows(tmp_path / "out" / "documents")) == len(GONE) + 1 + len(CLEAN)
 
 
@@ -200,9 +200,9 @@ def test_changed_set_or_setting_runs_from_decontamination_on(write: WriteCorpus,
         run(config, out, listen=events.append)
         return [event.stage for event in events if event.state == "running"]
 
-    late = list(STAGES[STAGES.index("contamination") : STAGES.index("split") + 1])
+    late = list(names()[names().index("contamination") : names().index("split") + 1])
     config = write()
-    assert ran(config) == list(STAGES[: STAGES.index("split") + 1])
+    assert ran(config) == list(names()[: names().index("split") + 1])
     (tmp_path / "quiz.jsonl").write_bytes(lines([{"uid": "q2", "passage": ITEMS["q2"]}]))
     assert ran(config) == late
     assert texts(out) == {HELD_OUT}
@@ -223,7 +223,7 @@ def test_changed_set_or_setting_runs_from_decontamination_on(write: WriteCorpus,
 def test_set_that_cannot_be_read_stops_the_build_before_it_begins(
     write: WriteCorpus, tmp_path: Path, eval_set: dict[str, Any], told: str
 ) -> None:
-    config = write(decontaminate={"sets": [eval_set]})
+    config = write(contamination={"sets": [eval_set]})
     (tmp_path / "broken.json").write_text("[{]")
     with pytest.raises(InputError, match=told):
         run(config, tmp_path / "out")
@@ -275,7 +275,7 @@ def test_novel_that_a_real_set_quotes_goes_and_filings_stay(shared_data: Callabl
         root=str(root),
         sources=(books, filings),
         dedup=DedupConfig(near=None),
-        decontaminate=DecontaminateConfig(sets=sets),
+        contamination=ContaminationConfig(sets=sets),
     )
     manifest = build(config, str(tmp_path / "out"), Engine(num_workers=2), until="split")
     (novel,) = removed(tmp_path / "out")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from finpile_pipelines.dedup.duplicate_chains import (
-    MOST_REDIRECTS,
+    Removals,
     read_copies,
-    run_resolve,
+    redirect_duplicates,
 )
 from finpile_pipelines.dedup.removals import (
     REMOVAL_SCHEMA,
@@ -24,7 +24,7 @@ from finpile_pipelines.exchange.partition import (
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
 
-from finpile.layout import COPY_STAGES
+from finpile.stages import copy_stages, num_redirecting
 
 Place = tuple[int, int]
 
@@ -76,7 +76,8 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Pla
 
 def resolved(found: list[str], folder: Path, transport: Transport, in_memory: int) -> dict[str, bytes]:
     refs = [ShardRef(index, 0, f"s{index}") for index in range(_NUM_SHARDS)]
-    run_resolve(Engine(transport=transport), refs, found, str(folder), 150, in_memory)
+    removals = Removals(folders=tuple(found), number=150, copy_stages=copy_stages(), num_redirecting=num_redirecting())
+    redirect_duplicates(Engine(transport=transport), refs, removals, str(folder), in_memory)
     files = sorted(path for part in ("decisions", "copies") for path in (folder / part).iterdir())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
@@ -108,9 +109,9 @@ def test_copies_are_passed_on_and_counted(
                 kept, number = all_kept[kept], number + 1
             num_redirects.append(number)
             expected[place] = kept
-            if kept and stage in COPY_STAGES:
+            if kept and stage in copy_stages():
                 counts[kept] = counts.get(kept, 0) + 1
-    assert max(num_redirects) == MOST_REDIRECTS
+    assert max(num_redirects) == num_redirecting() - 1
     rows = [row for shard in range(_NUM_SHARDS) for row in read_removals(str(tmp_path), shard).to_pylist()]
     assert len(rows) == 150
     assert {row["id"]: row["duplicate_of"] for row in rows} == {

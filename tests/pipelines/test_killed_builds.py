@@ -21,9 +21,9 @@ import pytest
 from finpile.build_state import BuildState, read_state
 from finpile.errors import InputError
 from finpile.layout import (
-    STAGES,
     Layout,
 )
+from finpile.stages import names
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -162,7 +162,7 @@ def test_sample_build_killed_in_every_stage_ends_as_one_left_in_peace(
     tmp_path: Path,
 ) -> None:
     killer = Killer(start_python, eventually, sample_config, tmp_path / "out")
-    kill_along(STAGES, seed, killer, tmp_path / "out")
+    kill_along(names(), seed, killer, tmp_path / "out")
     assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
 
 

@@ -7,13 +7,16 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from finpile_pipelines import build as build_module
+from finpile_pipelines import tokens
 from finpile_pipelines.build import build
+from finpile_pipelines.corpus import clean
+from finpile_pipelines.dedup import exact
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import (
     StageEvent,
@@ -23,10 +26,10 @@ from finpile_pipelines.stage_runner import (
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError, RunError
 from finpile.layout import (
-    STAGES,
     Layout,
 )
 from finpile.manifest import load_manifest
+from finpile.stages import names
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -100,13 +103,13 @@ def test_unfinished_build_is_refused_to_another_one(
     corpus: Path, other: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(RunError):
-        patch.setattr(build_module.clean, "run", failing)
+        patch.setattr(clean, "STAGE", replace(clean.STAGE, run=failing))
         run(corpus, tmp_path / "out")
     with pytest.raises(ConfigError, match=r"holds the build 'mini'"):
         run(other, tmp_path / "out")
     with pytest.raises(InputError, match="no finished build: the build 'mini' is running, or was interrupted"):
         load_manifest(Layout(str(tmp_path / "out")))
-    assert run(corpus, tmp_path / "out") == list(STAGES[1:])
+    assert run(corpus, tmp_path / "out") == list(names()[1:])
 
 
 def test_old_build_is_whole_until_the_first_published_stage_begins(
@@ -115,7 +118,7 @@ def test_old_build_is_whole_until_the_first_published_stage_begins(
     fold = write_corpus(tmp_path / "fold", {}, dedup={"exact_fold": "whitespace"}, root=str(corpus.parent))
     before = {name: data for name, data in files_of(out).items() if not name.startswith(".work/")}
     with monkeypatch.context() as patch, pytest.raises(RunError):
-        patch.setattr(build_module.dedup, "run_exact", failing)
+        patch.setattr(exact, "STAGE", replace(exact.STAGE, run=failing))
         run(fold, out)
     assert {name: data for name, data in files_of(out).items() if not name.startswith(".work/")} == before
     assert [check for check in verify(str(out)) if not check.ok] == []
@@ -126,7 +129,7 @@ def test_old_manifest_stays_until_the_new_one_is_written(
 ) -> None:
     before = (out / "manifest.json").read_bytes()
     with monkeypatch.context() as patch, pytest.raises(RunError):
-        patch.setattr(build_module.encode, "run", failing)
+        patch.setattr(tokens, "STAGE", replace(tokens.STAGE, run=failing))
         run(changed, out)
     assert (out / "manifest.json").read_bytes() == before
     with pytest.raises(InputError, match="no finished build: the build 'mini' is running, or was interrupted"):

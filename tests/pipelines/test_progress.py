@@ -35,9 +35,9 @@ from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile.config import SourceConfig, load_config
-from finpile.layout import STAGES
 from finpile.sources.base import list_inputs
 from finpile.sources.reading import read_file
+from finpile.stages import names
 
 _NEAR = {"bands": 32, "rows": 8, "numbers": "any"}
 _DEDUP = {"exact": True, "near": _NEAR, "substring": {"min_length": 20, "rounds": 2}}
@@ -193,7 +193,7 @@ def test_every_stage_says_how_far_it_is(watched: Watched) -> None:
     """Shares of each stage never fall; its last pipeline ends at 1, but where a round may or may not be followed."""
     found = stages(watched.seen)
     renamed = {"publish": "split"}
-    assert {renamed.get(name, name) for name in found} == set(STAGES) - {"contamination", "reports"}
+    assert {renamed.get(name, name) for name in found} == set(names()) - {"contamination", "reports"}
     for stage, told in found.items():
         assert all(before.share <= after.share + 1e-12 for before, after in pairwise(told)), stage
         assert told[-1].share == pytest.approx(1.0) or (stage == "substring" and told[-1].share > 0.5), stage

@@ -39,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile.config import DecontaminateConfig, EvalSetConfig
+from finpile.config import ContaminationConfig, EvalSetConfig
 from finpile.dedup._hash_kernels import (
     I64,
     U8,
@@ -52,7 +52,7 @@ from finpile.dedup.contamination._kernels import (
 )
 from finpile.document import text_arrays
 
-REASON = "evaluation_overlap"
+REASON = "contamination"
 
 #: One row an item: its set, its name in the set, and the texts to look for.
 ITEM_SCHEMA = pa.schema(
@@ -101,7 +101,7 @@ class EvalIndex:
     To store it, store the items: `build` is a fraction of a second for a million words. Pickles too.
     """
 
-    config: DecontaminateConfig
+    config: ContaminationConfig
     items: pa.Table
     """`set`, `item`, `num_words` (in all), `num_checked` (words of the texts looked for) of each item."""
     data: U8
@@ -123,7 +123,7 @@ class EvalIndex:
     places: I64
 
     @classmethod
-    def build(cls, items: pa.Table, config: DecontaminateConfig) -> EvalIndex:
+    def build(cls, items: pa.Table, config: ContaminationConfig) -> EvalIndex:
         """The index of the items, a table of `ITEM_SCHEMA`."""
         texts = items["texts"].combine_chunks()
         text_of_item = np.r_[0, np.cumsum(texts.value_lengths().to_numpy(zero_copy_only=False))]
@@ -201,7 +201,7 @@ def sum_counts(counts: Iterable[pa.Table]) -> pa.Table:
     return pa.table(columns, schema=COUNT_SCHEMA)
 
 
-def boilerplate(counts: pa.Table, config: DecontaminateConfig) -> pa.Array:
+def boilerplate(counts: pa.Table, config: ContaminationConfig) -> pa.Array:
     """The grams of more than `max_documents` documents, ascending. `counts` are those of the whole corpus."""
     return counts["gram"].filter(pa.array(counts["num_documents"].to_numpy() > config.max_documents)).combine_chunks()
 
@@ -261,7 +261,7 @@ def _split(texts: pa.Array) -> tuple[U8, I64, U64, I64]:
     return data, bounds[: first[-1]].copy(), hashes[: first[-1]].copy(), first
 
 
-def _grams(first: I64, num_words: I64, config: DecontaminateConfig) -> tuple[I64, I32]:
+def _grams(first: I64, num_words: I64, config: ContaminationConfig) -> tuple[I64, I32]:
     """First word and length of every gram of the texts, in order."""
     short = (num_words >= config.min_words) & (num_words < config.ngram)
     num_grams = np.where(short, 1, np.maximum(num_words - config.ngram + 1, 0))
@@ -323,4 +323,4 @@ def compile_kernels() -> None:
     text = "oil rose and gold fell on monday"
     items = pa.table({"set": ["any"], "item": [""], "texts": [[text, text[:8]]]}, schema=ITEM_SCHEMA)
     sets = (EvalSetConfig(name="any", paths=("any.jsonl",), fields=("text",)),)
-    EvalIndex.build(items, DecontaminateConfig(sets=sets, ngram=3, min_words=2)).find(pa.array([text]))
+    EvalIndex.build(items, ContaminationConfig(sets=sets, ngram=3, min_words=2)).find(pa.array([text]))

@@ -1,21 +1,22 @@
 """Clean: markup off, Unicode and white space in order, the source's filters, the document's date."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
 import pyarrow.compute as pc
 
+from finpile import clean as cleaning
 from finpile import storage
-from finpile.clean import Cleaned, clean_batch, compile_kernels, needs_kernels
+from finpile.clean import Cleaned, clean_batch, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import text_views
 from finpile.ledger import ledger_table
 from finpile.timestamps import Order
+from finpile_pipelines.corpus.ingest import decide_orders
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import (
     ShardRef,
     add_counts,
@@ -23,15 +24,16 @@ from finpile_pipelines.shard_refs import (
     shard_url,
     write_clean,
 )
+from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 
 def clean_task(
-    ref: ShardRef, source: SourceConfig, before: str, folder: str, order: Order | None, drop_undated: bool
+    ref: ShardRef, source: SourceConfig, input_folder: str, folder: str, order: Order | None, drop_undated: bool
 ) -> dict[str, Any]:
-    """Cleans one shard of `before/documents` into `folder/documents` and `folder/removed`; returns what it did."""
+    """Cleans one shard of `input_folder` into `folder/documents` and `folder/removed`; returns counts."""
     batches = [
         clean_batch(batch, source, order, drop_undated=drop_undated)
-        for batch in storage.read_ipc(shard_url(before, ref.name))
+        for batch in storage.read_ipc(shard_url(input_folder, ref.name))
     ]
     kept = [cleaned.batch for cleaned in batches]
     removals = [removal for cleaned in batches for removal in cleaned.removals]
@@ -59,50 +61,64 @@ def clean_task(
 class Clean(beam.PTransform):
     """Shards of raw documents to shards of clean ones."""
 
-    def __init__(self, config: CorpusConfig, orders: Sequence[Order | None], before: str, folder: str) -> None:
+    def __init__(self, config: CorpusConfig, orders: Sequence[Order | None], input_folder: str, folder: str) -> None:
         super().__init__()
-        self._arguments = (config.sources, tuple(orders), config.heldout.undated == "drop", before, folder)
+        self._arguments = (config.sources, tuple(orders), config.heldout.undated == "drop", input_folder, folder)
 
     def expand(self, refs: beam.PCollection[ShardRef]) -> beam.PCollection[dict[str, Any]]:
-        sources, orders, drop_undated, before, folder = self._arguments
+        sources, orders, drop_undated, input_folder, folder = self._arguments
 
         def clean(ref: ShardRef) -> dict[str, Any]:
-            return clean_task(ref, sources[ref.entry], before, folder, orders[ref.entry], drop_undated)
+            return clean_task(ref, sources[ref.entry], input_folder, folder, orders[ref.entry], drop_undated)
 
         return refs | "CleanShard" >> beam.Map(clean)
 
 
-def settings(config: CorpusConfig) -> list[Any]:
-    """The part of a corpus file that the stage depends on."""
+def settings(context: Context) -> list[Any]:
+    """The settings on which the stage's outcome depends.
+
+    Raises: InputError for dates whose order is neither declared nor proven: before the stage changes anything.
+    """
+    config = context.config
+    _orders(context)
     sources = [[to_dict(source.clean), source.date_format] for source in config.sources]
     return [*sources, config.heldout.undated == "drop"]
 
 
-def run(
-    engine: Engine,
-    config: CorpusConfig,
-    orders: Sequence[Order | None],
-    refs: Sequence[ShardRef],
-    before: str,
-    folder: str,
-) -> dict[str, Any]:
-    """Runs the stage; returns its counts by source, and the digests that `finpile verify` checks the ledger against.
+def _orders(context: Context) -> list[Order | None]:
+    """The order of day, month and year that each source entry's dates prove, if they do."""
+    return decide_orders(context.config, context.counts("ingest")["evidence"])
 
-    `orders` are those that each source entry's dates prove, where they do.
-    """
-    results = storage.join(folder, "tasks.json")
+
+def work(context: Context) -> Work:
+    """The text that `ingest` read."""
+    return Work(size_bytes=context.text_bytes("ingest"))
+
+
+def run(context: Context) -> Outcome:
+    """Cleans all shards. The counts are by source, with digests against which `finpile verify` checks the ledger."""
+    config, refs, results = context.config, context.refs, storage.join(context.folder, "tasks.json")
+    clean = Clean(config, _orders(context), context.input_folder, context.folder)
 
     def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(refs) | Clean(config, orders, before, folder) | Gather(results)
+        _ = pipeline | Tasks(refs) | clean | Gather(results)
 
     if any(map(needs_kernels, config.sources)):
-        compile_kernels()
-    engine.run("clean", construct)
+        cleaning.compile_kernels()
+    context.engine.run("clean", construct)
     rows = add_counts(storage.read_json(results), ("dataset", "source"))
     for row in rows:
         for name in ("digest", "digest_before_filters"):
             row[name] = to_hex(add(row[name]))
-    return {"sources": rows}
+    return Outcome(counts={"sources": rows})
+
+
+def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
+    """The bytes that were removed."""
+    return sum(row["removed_bytes"] for row in counts["sources"])
+
+
+STAGE = Stage(name="clean", settings=settings, run=run, work=work, ledger_bytes=ledger_bytes)
 
 
 def _digest(cleaned: Cleaned) -> int:

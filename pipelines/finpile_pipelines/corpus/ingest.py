@@ -14,7 +14,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from finpile import stage_record, storage
-from finpile.config import CorpusConfig, SourceConfig
+from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.document import RAW_SCHEMA, DocumentBuilder
 from finpile.errors import InputError, RunError
 from finpile.layout import (
@@ -30,13 +30,13 @@ from finpile.stage_record import FileRecord
 from finpile.timestamps import Order
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress, report_reading
-from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import (
     SHARD_BYTES,
     add_counts,
     count_reasons,
     shard_url,
 )
+from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 _REPORT_EVERY = 128
 #: Rows of the ledger that a task holds before it writes them, and the bytes of their texts.
@@ -150,11 +150,35 @@ class Ingest(beam.PTransform):
         return tasks | "Read" >> beam.Map(ingest_task, self._folder, self._shard_bytes)
 
 
-def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: int = SHARD_BYTES) -> dict[str, Any]:
-    """Runs the stage; returns its counts by source.
+def settings(context: Context) -> list[Any]:
+    """The settings and files on which the stage's outcome depends.
 
-    Raises: RunError where a source gave no document at all.
+    A `date_format` that is added after its error does not read the inputs again.
     """
+    later = ("clean", "date_format")
+    sources = [
+        {key: value for key, value in to_dict(source).items() if key not in later} for source in context.config.sources
+    ]
+    files = [[(file.locator, file.size_bytes, file.version) for file in some] for some in context.prepared["ingest"]]
+    return [sources, files, context.sizes.shard_bytes]
+
+
+def _tasks(context: Context) -> list[IngestTask]:
+    return plan(context.config, context.prepared["ingest"], context.sizes.shard_bytes)
+
+
+def work(context: Context) -> Work:
+    """The bytes of all files, and the tasks that they are grouped to."""
+    tasks = _tasks(context)
+    return Work(size_bytes=sum(task.size_bytes for task in tasks), num_tasks=len(tasks))
+
+
+def run(context: Context) -> Outcome:
+    """Reads all inputs, and publishes their accounts. The counts are by source.
+
+    Raises: RunError if no document of a source could be read.
+    """
+    tasks, folder, shard_bytes = _tasks(context), context.folder, context.sizes.shard_bytes
     results = storage.join(folder, "tasks.json")
 
     def construct(pipeline: beam.Pipeline) -> None:
@@ -165,8 +189,12 @@ def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: i
             | Gather(results)
         )
 
-    engine.run("ingest", construct)
-    outcomes = storage.read_json(results)
+    context.engine.run("ingest", construct)
+    counts = _counts(storage.read_json(results))
+    return Outcome(counts=counts, files=[publish_accounts(tasks, folder, context.layout)])
+
+
+def _counts(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     counted = [
         {key: outcome[key] for key in outcome if key not in ("entry", "shards", "evidence")} for outcome in outcomes
     ]
@@ -179,6 +207,11 @@ def run(engine: Engine, tasks: Sequence[IngestTask], folder: str, shard_bytes: i
                 f"files ({reasons}); check its `format`, `fields` and `members`"
             )
     return {"sources": rows, "evidence": _evidence_by_entry(outcomes)}
+
+
+def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
+    """The bytes that were removed."""
+    return sum(row["removed_bytes"] for row in counts["sources"])
 
 
 def decide_orders(config: CorpusConfig, evidence: Sequence[Mapping[str, Any]]) -> list[Order | None]:
@@ -317,3 +350,6 @@ class _ShardWriter:
         documents, size = self._reported
         report_progress(self.num_documents - documents, self.text_bytes - size)
         self._reported = (self.num_documents, self.text_bytes)
+
+
+STAGE = Stage(name="ingest", settings=settings, run=run, prepare=find_inputs, work=work, ledger_bytes=ledger_bytes)

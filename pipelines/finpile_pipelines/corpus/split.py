@@ -1,7 +1,7 @@
-"""Publish: all decisions are applied, the split is drawn, and documents and ledger get their final shape and order.
+"""Applies all removals, assigns the temporal split, and publishes documents and ledger in their final order.
 
-Within a source, documents stand in the order of their texts' digests: a shuffle that every run, machine and way of
-cutting the input into files agrees on.
+Within a source, documents are in the order of their texts' digests: a shuffle that does not depend on the run, the
+machine, or how the input is cut into files.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,22 +13,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stage_record, storage
-from finpile.config import CorpusConfig
+from finpile import stage_record, stages, storage
+from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
 from finpile.dedup.ledger_rows import removal_rows, span_rows
-from finpile.dedup.substring.spans import cut_rows
+from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_views
+from finpile.errors import RunError
 from finpile.layout import (
-    Layout,
     document_part,
     removed_part,
 )
-from finpile.ledger import PUBLISHED_LEDGER_SCHEMA, count_removed
+from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
 from finpile.split import HELDOUT, assign_split
-from finpile_pipelines.dedup import substring
-from finpile_pipelines.dedup.duplicate_chains import read_copies
+from finpile.stage_record import FileRecord
+from finpile_pipelines.dedup.duplicate_chains import Removals, read_copies, redirect_duplicates
 from finpile_pipelines.dedup.removals import (
     read_removals,
     read_spans,
@@ -46,11 +46,10 @@ from finpile_pipelines.shard_refs import (
     ShardRef,
     read_clean,
 )
+from finpile_pipelines.stage import Context, Outcome, Stage, load
 
 K = TypeVar("K", str, tuple[str, str])
 
-#: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
-PART_BYTES = 128 << 20
 _SMALL_SOURCE_PARTS = 16
 
 
@@ -104,14 +103,52 @@ def _number_parts(
     return parts
 
 
-def run(
-    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], parts: Parts, layout: Layout, folder: str, cut: str
-) -> list[dict[str, Any]]:
-    """Writes `documents/` and `removed/`; returns what each file holds.
+def settings(context: Context) -> list[Any]:
+    """The settings on which the stage's outcome depends."""
+    return [to_dict(context.config.heldout), context.sizes.part_bytes]
 
-    Decisions are read from `folder`, spans from the folder `cut`.
+
+def run(context: Context) -> Outcome:
+    """Publishes documents and ledger; the counts list what each file contains.
+
+    Raises: RunError if no document is left.
     """
-    clean, results = layout.work("clean"), storage.join(folder, "tasks.json")
+    removals = Removals(
+        folders=context.earlier_removals,
+        number=sum(context.counts(stage)["removed"] for stage in context.removal_folders),
+        copy_stages=stages.copy_stages(),
+        num_redirecting=stages.num_redirecting(),
+    )
+    redirecting, publishing = context.engine.parts(1, 9)
+    redirect_duplicates(redirecting, context.refs, removals, context.folder)
+    outcomes = publish(publishing, context, _plan(context))
+    documents = [outcome for outcome in outcomes if "stage" not in outcome]
+    if not documents:
+        raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
+    ledger = [outcome for outcome in outcomes if "stage" in outcome]
+    return Outcome(counts={"documents": documents, "ledger": ledger}, files=list(map(_record, outcomes)))
+
+
+STAGE = Stage(name="split", settings=settings, run=run)
+
+
+def _plan(context: Context) -> Parts:
+    cleaned = context.counts("clean")["sources"]
+    document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
+    total = sum(document_bytes.values())
+    ledger_bytes = {
+        name: load(name).ledger_bytes(context.counts(name), total)
+        for name in stages.ledger_stages()
+        if name in context.records
+    }
+    return plan_parts(document_bytes, ledger_bytes, context.sizes.part_bytes)
+
+
+def publish(engine: Engine, context: Context, parts: Parts) -> list[dict[str, Any]]:
+    """Writes `documents/` and `removed/`; returns what each file contains. Final removals are in the stage's folder."""
+    config, layout, refs, folder = context.config, context.layout, context.refs, context.folder
+    clean_folder, removal_folders = context.clean_folder, context.removal_folders
+    results = storage.join(folder, "tasks.json")
     document_parts, ledger_parts = parts.by_partition()
     ledger_files = [
         storage.join(layout.work(stage), "removed", name)
@@ -120,7 +157,7 @@ def run(
     ]
 
     def apply(ref: ShardRef) -> tuple[PartitionedTables, PartitionedTables]:
-        kept, gone = apply_decisions(ref, config, clean, folder, cut)
+        kept, gone = apply_removals(ref, config, clean_folder, folder, removal_folders)
         return _document_parcels(ref, config, kept, parts), _ledger_parcels(f"s{ref.index:06d}", gone, parts)
 
     def forward(url: str) -> PartitionedTables:
@@ -163,13 +200,22 @@ def _ledger(applied: tuple[PartitionedTables, PartitionedTables]) -> Partitioned
     return applied[1]
 
 
-def apply_decisions(
-    ref: ShardRef, config: CorpusConfig, clean: str, folder: str, cut: str
+def apply_removals(
+    ref: ShardRef, config: CorpusConfig, clean_folder: str, folder: str, spans_folders: Mapping[str, Sequence[str]]
 ) -> tuple[pa.Table, pa.Table]:
-    """(kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard."""
-    table = pa.Table.from_batches(list(read_clean(clean, ref.name)), schema=CLEAN_SCHEMA).combine_chunks()
-    spans = read_spans(cut, ref.index)
-    ledger = span_rows(table, spans, substring.STAGE)
+    """(kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard.
+
+    Final removals are in `folder`, the spans of each stage in its `spans_folders`.
+    """
+    table = pa.Table.from_batches(list(read_clean(clean_folder, ref.name)), schema=CLEAN_SCHEMA).combine_chunks()
+    spans_of = {
+        stage: pa.concat_tables(read_spans(source, ref.index) for source in folders)
+        for stage, folders in spans_folders.items()
+    }
+    spans = pa.concat_tables([SPAN_SCHEMA.empty_table(), *spans_of.values()])
+    ledger = pa.concat_tables(
+        [LEDGER_SCHEMA.empty_table(), *(span_rows(table, found, stage) for stage, found in spans_of.items())]
+    )
     if spans.num_rows:
         table = _cut(table, spans)
     decisions = read_removals(folder, ref.index)
@@ -238,6 +284,12 @@ def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     table = rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA)
     storage.write_parquet_sorted(storage.join(root, part.path), table, pc.sort_indices(rows, order))
     return {**_file(root, part, table), "stage": rows["stage"][0].as_py(), "removed": count_removed(table)}
+
+
+def _record(outcome: Mapping[str, Any]) -> FileRecord:
+    return FileRecord(
+        path=outcome["path"], size_bytes=outcome["size_bytes"], checksum=outcome["checksum"], num_rows=outcome["rows"]
+    )
 
 
 def _file(root: str, part: Part, table: pa.Table) -> dict[str, Any]:

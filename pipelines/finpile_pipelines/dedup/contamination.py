@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import stage_record, storage
-from finpile.config import CorpusConfig, DecontaminateConfig, to_dict
+from finpile.config import ContaminationConfig, CorpusConfig, to_dict
 from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.contamination.evaluation_index import EvalIndex
 from finpile.eval_sets import load_items, set_files
@@ -36,8 +36,8 @@ from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.stage import Context, Outcome, Stage
 
-STAGE = "contamination"
 #: Items of a set that the counts name; the ledger tells of every document.
 _NUM_NAMED = 5
 #: A shard's matches: `row` is the row of the shard, `id` that of the document in it.
@@ -56,55 +56,54 @@ class EvaluationSets:
 
 
 def read_sets(config: CorpusConfig) -> EvaluationSets | None:
-    """All that `decontaminate` names; None where it names nothing.
+    """The sets that the corpus file lists under `contamination`; None if there is no such key.
 
-    Raises: InputError where a file is missing or is not what the corpus file says.
+    Raises: InputError if a file is missing or does not have the form that the corpus file gives.
     """
-    if config.decontaminate is None:
+    if config.contamination is None:
         return None
-    sets = config.decontaminate.sets
+    sets = config.contamination.sets
     files = [file for one in sets for file in set_files(one, config.root)]
     listed = tuple((file.locator, file.size_bytes, file.version) for file in files)
     return EvaluationSets(listed, load_items(sets, config.root))
 
 
-def settings(config: CorpusConfig, sets: EvaluationSets | None) -> list[Any]:
-    """What the stage's outcome depends on, beside the documents."""
-    return [None] if sets is None else [to_dict(config.decontaminate), sets.files]
+def settings(context: Context) -> list[Any] | None:
+    """The settings on which the stage's outcome depends."""
+    sets: EvaluationSets | None = context.prepared["contamination"]
+    return None if sets is None else [to_dict(context.config.contamination), sets.files]
 
 
-def run_contamination(
-    engine: Engine,
-    config: CorpusConfig,
-    refs: Sequence[ShardRef],
-    sets: EvaluationSets | None,
-    clean: str,
-    found: Sequence[str],
-    folder: str,
-) -> dict[str, Any]:
-    """Finds what holds evaluation items in what the stages `found` left of the clean shards; returns counts."""
-    if config.decontaminate is None or sets is None:
-        return dict(NOT_CONFIGURED)
+def run(context: Context) -> Outcome:
+    """Marks documents that contain evaluation items, among those that earlier stages left in the clean shards."""
+    config, refs, folder = context.config, context.refs, context.folder
+    sets: EvaluationSets | None = context.prepared["contamination"]
+    if config.contamination is None or sets is None:
+        return Outcome(counts=NOT_CONFIGURED)
     storage.write_parquet(storage.join(folder, "items.parquet"), sets.items)
     version = stage_record.file_record(folder, "items.parquet").checksum
-    reader = RemainingDocuments(config, clean, tuple(found))
-    search = _Search(config.decontaminate, reader, folder, version, num_partitions(len(refs)))
-    finding, deciding = engine.parts(9, 1)
+    reader = RemainingDocuments(config, context.clean_folder, context.earlier_removals)
+    search = _Search(config.contamination, reader, folder, version, num_partitions(len(refs)))
+    finding, deciding = context.engine.parts(9, 1)
     grams = search.run_find(finding, refs)
     outcomes = search.run_decide(deciding, refs)
-    return {
+    counts = {
         "removed": sum(outcome["removed"] for outcome in outcomes),
         "grams_met": sum(outcome["met"] for outcome in grams),
         "grams_dropped": sum(outcome["dropped"] for outcome in grams),
         "sets": _set_counts(search.index(), outcomes),
     }
+    return Outcome(counts=counts)
+
+
+STAGE = Stage(name="contamination", settings=settings, run=run, kernels=("finpile.dedup",), prepare=read_sets)
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
     """One pass over the corpus. It travels to the workers, so it does not hold the engine."""
 
-    config: DecontaminateConfig
+    config: ContaminationConfig
     reader: RemainingDocuments
     folder: str
     version: str
@@ -184,7 +183,7 @@ class _Search:
 
 
 @lru_cache(maxsize=1)
-def _index(url: str, version: str, config: DecontaminateConfig) -> EvalIndex:
+def _index(url: str, version: str, config: ContaminationConfig) -> EvalIndex:
     """The index of the items stored at `url`, once for each process; `version` tells contents apart."""
     return EvalIndex.build(storage.read_parquet(url), config)
 
@@ -194,7 +193,7 @@ def _decision(ref: ShardRef, row: int, identifier: str, detail: str) -> dict[str
         "shard": ref.index,
         "row": row,
         "id": identifier,
-        "stage": STAGE,
+        "stage": STAGE.name,
         "reason": evaluation_index.REASON,
         "detail": detail,
     }

@@ -9,6 +9,7 @@ Of a few shards the launcher does this by itself: that takes it less than a pipe
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
@@ -17,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.dedup.redirects import MOST_REDIRECTS, redirect
-from finpile.layout import COPY_STAGES
+from finpile.dedup.redirects import redirect
 from finpile_pipelines.dedup.removals import (
     REMOVAL_SCHEMA,
     WriteRemovals,
@@ -39,27 +39,46 @@ from finpile_pipelines.shard_refs import (
 
 #: What a shard's row gains when others are removed for its sake.
 COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
-#: Decisions up to which the launcher works alone; one takes some 300 bytes.
-DECISIONS_IN_MEMORY = 250_000
+#: Removals up to which the launcher works alone; one takes some 300 bytes.
+REMOVALS_IN_MEMORY = 250_000
 
 
-def run_resolve(
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Removals:
+    """The removals of all dedup stages."""
+
+    folders: tuple[str, ...]
+    """Where they are, in the order of the stages."""
+    number: int
+    """How many there are."""
+    copy_stages: tuple[str, ...]
+    """Stages whose removals count as copies of the kept document."""
+    num_redirecting: int
+    """How many stages may remove a document and name another one that is kept. A removal by the first of them can be
+    redirected by each of the others."""
+
+    @property
+    def most_redirects(self) -> int:
+        return max(0, self.num_redirecting - 1)
+
+
+def redirect_duplicates(
     engine: Engine,
     refs: Sequence[ShardRef],
-    found: Sequence[str],
+    removals: Removals,
     folder: str,
-    num_removals: int,
-    decisions_in_memory: int = DECISIONS_IN_MEMORY,
+    removals_in_memory: int = REMOVALS_IN_MEMORY,
 ) -> None:
-    """Writes final decisions and copy counts by shard into `folder`.
+    """Writes final removals and copy counts by shard into `folder`.
 
-    `found` are the decision folders of the dedup stages in order, which have `num_decisions` in all. A document removed
-    for the sake of one that a later stage removed names that stage's kept copy instead, where there is one, and so on.
+    If a later stage removed the kept copy of a document as a duplicate, the document names that stage's kept copy
+    instead, and so on.
     """
-    if num_removals <= decisions_in_memory and len(refs) <= FEW_SHARDS:
-        _resolve_here([ref.index for ref in refs], found, folder)
+    indices = [ref.index for ref in refs]
+    if removals.number <= removals_in_memory and len(refs) <= FEW_SHARDS:
+        _redirect_here(indices, removals, folder)
     else:
-        _resolve_in_pipeline(engine, [ref.index for ref in refs], found, folder)
+        _redirect_in_pipeline(engine, indices, removals, folder)
 
 
 def read_copies(folder: str, shard: int) -> pa.Table:
@@ -68,10 +87,11 @@ def read_copies(folder: str, shard: int) -> pa.Table:
     return storage.read_parquet(url) if storage.exists(url) else COPIES_SCHEMA.empty_table()
 
 
-def _resolve_here(indices: Sequence[int], found: Sequence[str], folder: str) -> None:
+def _redirect_here(indices: Sequence[int], removals: Removals, folder: str) -> None:
+    found = removals.folders
     waiting = pa.concat_tables(_decided_on(index, found) for index in indices)
     settled = [REMOVAL_SCHEMA.empty_table()]
-    for _ in range(MOST_REDIRECTS):
+    for _ in range(removals.most_redirects):
         met = split_by_partition(waiting, _meeting_shard(waiting))
         parts = [_redirected(rows, _decided_on(shard, found)) for shard, rows in met.items()]
         settled += [final for final, _ in parts]
@@ -79,12 +99,13 @@ def _resolve_here(indices: Sequence[int], found: Sequence[str], folder: str) -> 
     final = pa.concat_tables([*settled, waiting])
     for shard, rows in split_by_partition(final, final["shard"].to_numpy()).items():
         write_removals(folder, shard, rows)
-    copies = _copies(final)
+    copies = _copies(final, removals.copy_stages)
     for part in split_by_partition(copies, copies["kept_shard"].to_numpy()).items():
         _write_copies(part, folder)
 
 
-def _resolve_in_pipeline(engine: Engine, indices: Sequence[int], found: Sequence[str], folder: str) -> None:
+def _redirect_in_pipeline(engine: Engine, indices: Sequence[int], removals: Removals, folder: str) -> None:
+    found, most_redirects = removals.folders, removals.most_redirects
     transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
 
     def decided(index: int) -> tuple[int, pa.Table]:
@@ -94,10 +115,10 @@ def _resolve_in_pipeline(engine: Engine, indices: Sequence[int], found: Sequence
         return group[0], _redirected(group[1], _decided_on(group[0], found))
 
     def construct(pipeline: beam.Pipeline) -> None:
-        share = 1 / (1 + MOST_REDIRECTS)
+        share = 1 / (1 + most_redirects)
         waiting = pipeline | Tasks(indices, share) | "Decided" >> beam.Map(decided)
         final: tuple[beam.PCollection[pa.Table], ...] = ()
-        for number in range(MOST_REDIRECTS):
+        for number in range(most_redirects):
             parts = (
                 waiting
                 | f"ByKept{number}" >> beam.Map(_meeting_parcels)
@@ -110,7 +131,7 @@ def _resolve_in_pipeline(engine: Engine, indices: Sequence[int], found: Sequence
         _ = final | WriteRemovals(engine, folder) | Gather(storage.join(folder, "decisions.json"))
         copies = tuple(
             tables
-            | f"Copies{number}" >> beam.Map(_copies)
+            | f"Copies{number}" >> beam.Map(_copies, removals.copy_stages)
             | f"SomeCopies{number}" >> beam.Filter(lambda table: table.num_rows > 0)
             | f"SendCopies{number}" >> beam.Map(_copies_parcels)
             for number, tables in enumerate(final)
@@ -165,9 +186,9 @@ def _redirected(table: pa.Table, later: pa.Table) -> tuple[pa.Table, pa.Table]:
     return pa.Table.from_pylist(final, schema=REMOVAL_SCHEMA), pa.Table.from_pylist(moved, schema=REMOVAL_SCHEMA)
 
 
-def _copies(table: pa.Table) -> pa.Table:
+def _copies(table: pa.Table, copy_stages: tuple[str, ...]) -> pa.Table:
     """The decisions on documents that are copies of the one kept for them."""
-    is_copy = pc.and_(pc.is_in(table["stage"], pa.array(COPY_STAGES)), pc.is_valid(table["kept_shard"]))
+    is_copy = pc.and_(pc.is_in(table["stage"], pa.array(copy_stages, pa.string())), pc.is_valid(table["kept_shard"]))
     return table.filter(is_copy)
 
 

@@ -1,6 +1,6 @@
-"""Exact duplicates over an exchange. `finpile.dedup` decides; here rows meet.
+"""Exact duplicates, by digest over all shards. `finpile.dedup.exact` selects the document to keep.
 
-digest rows --by digest--> find_duplicates --by shard--> decisions
+digest rows --by digest--> find_duplicates --by shard--> removals
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ from finpile.dedup import exact
 from finpile.document import digest_bits
 from finpile_pipelines.dedup.remaining import scope_of
 from finpile_pipelines.dedup.removals import (
+    NOT_CONFIGURED,
     WriteRemovals,
     removal_table,
 )
@@ -33,21 +34,28 @@ from finpile_pipelines.shard_refs import (
     ShardRef,
     read_clean,
 )
+from finpile_pipelines.stage import Context, Outcome, Stage
 
 #: Of the stage's work; the rest is reading and hashing.
 _DECIDING = 0.2
 
 
-def run_exact(
-    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, folder: str
-) -> dict[str, Any]:
-    """Finds exact duplicates among the clean shards; returns how many."""
+def settings(context: Context) -> list[Any]:
+    """The settings on which the stage's outcome depends."""
+    dedup = context.config.dedup
+    return [dedup.exact, dedup.exact_fold, dedup.scope]
 
+
+def run(context: Context) -> Outcome:
+    """Marks exact duplicates among the clean shards."""
+    config, clean_folder = context.config, context.clean_folder
     fold = config.dedup.exact_fold
+    if not config.dedup.exact:
+        return Outcome(counts=NOT_CONFIGURED)
 
     def rows(ref: ShardRef) -> pa.Table:
         tables, first = [exact.ROW_SCHEMA.empty_table()], 0
-        for batch in read_clean(clean, ref.name):
+        for batch in read_clean(clean_folder, ref.name):
             report_progress(batch.num_rows, batch["text"].nbytes)
             digests = batch["digest"]
             folded = digests if fold == "none" else exact.document_digests(batch, fold)
@@ -56,7 +64,11 @@ def run_exact(
             first += batch.num_rows
         return pa.concat_tables(tables)
 
-    return {"removed": remove_equal(engine, refs, "exact", rows, exact.REASON, folder)}
+    removed = remove_equal(context.engine, context.refs, "exact", rows, exact.REASON, context.folder)
+    return Outcome(counts={"removed": removed})
+
+
+STAGE = Stage(name="exact", settings=settings, run=run)
 
 
 def remove_equal(

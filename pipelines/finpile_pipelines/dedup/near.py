@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from finpile import storage
-from finpile.config import CorpusConfig, NearConfig
+from finpile.config import NearConfig, to_dict
 from finpile.dedup.near import (
     clusters,
     groups,
@@ -54,34 +54,45 @@ from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
 #: A table is cut into so many pieces at most, of so many rows at least.
 _PIECES, _PIECE_ROWS = 32, 64
 #: Of the stage's work: keys and pairs, connected groups, their members, comparing texts.
 _WORKS = (0.6, 0.05, 0.05, 0.3)
+#: MinHash values of a text that take about as long as one reading of it.
+_LIGHT_HASHES = 256
 
 
-def run_near(
-    engine: Engine,
-    config: CorpusConfig,
-    refs: Sequence[ShardRef],
-    clean: str,
-    found: Sequence[str],
-    folder: str,
-    edges_in_memory: int = EDGES_IN_MEMORY,
-) -> dict[str, Any]:
-    """Finds near duplicates among what the stages `found` left of the clean shards; returns counts.
+def settings(context: Context) -> list[Any] | None:
+    """The settings on which the stage's outcome depends."""
+    near = context.config.dedup.near
+    return None if near is None else [to_dict(near)]
 
-    `candidate_pairs` are distinct; `large_buckets` gave only some of their pairs; `compared_pairs` were looked at, and
-    `verified_pairs` of them are near duplicates: a pair that others joined already need not be.
+
+def work(context: Context) -> Work:
+    """The text, once for each 256 hash values."""
+    near = context.config.dedup.near
+    hashes = near.bands * near.rows if near else 1
+    return Work(size_bytes=context.text_bytes() * -(-hashes // _LIGHT_HASHES))
+
+
+def run(context: Context) -> Outcome:
+    """Marks near duplicates among the documents that earlier stages left in the clean shards.
+
+    Counts: `candidate_pairs` are distinct; `large_buckets` gave only some of their pairs; `compared_pairs` were
+    compared, and `verified_pairs` of them are near duplicates: a pair that others connect need not be compared.
     """
-    near = config.dedup.near
+    near = context.config.dedup.near
     if near is None:
-        return dict(NOT_CONFIGURED)
-    return NearStage(engine, near, refs, Comparison(RemainingDocuments(config, clean, tuple(found))), folder).run(
-        edges_in_memory
-    )
+        return Outcome(counts=NOT_CONFIGURED)
+    remaining = RemainingDocuments(context.config, context.clean_folder, context.earlier_removals)
+    stage = NearStage(context.engine, near, context.refs, Comparison(remaining), context.folder)
+    return Outcome(counts=stage.run())
+
+
+STAGE = Stage(name="near", settings=settings, run=run, kernels=("finpile.dedup",), work=work)
 
 
 class Comparison:

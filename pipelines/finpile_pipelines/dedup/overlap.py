@@ -6,7 +6,7 @@
 Source: Lee et al. 2022, section 4: what stands in both splits makes evaluation look better than it is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.config import CorpusConfig, HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig
+from finpile.config import CorpusConfig, HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig, to_dict
 from finpile.dedup.near import verify
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts, shard_of
@@ -42,8 +42,8 @@ from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 
-STAGE = "overlap"
 REASON = "heldout_overlap"
 #: Documents are compared with all others, whatever their dataset.
 _SCOPE = ""
@@ -51,27 +51,42 @@ _MINIMIZER_SCHEMA = repeats.MINIMIZER_SCHEMA.append(pa.field("heldout", pa.bool_
 _CONTEXT_SCHEMA = repeats.CONTEXT_SCHEMA.append(pa.field("heldout", pa.bool_()))
 
 
-def run_overlap(
-    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, found: Sequence[str], folder: str
-) -> dict[str, Any]:
-    """Finds held-out documents that overlap with what is trained on, among what `found` left; returns counts."""
+def settings(context: Context) -> list[Any] | None:
+    """The settings on which the stage's outcome depends."""
+    heldout = context.config.heldout
+    return None if heldout.overlap is None else [to_dict(heldout)]
+
+
+def run(context: Context) -> Outcome:
+    """Marks held-out documents that overlap with training documents, among those that earlier stages left."""
+    config, refs, clean_folder, earlier = context.config, context.refs, context.clean_folder, context.earlier_removals
     overlap = config.heldout.overlap
     if overlap is None:
-        return dict(NOT_CONFIGURED)
-    windows, near = result_folders(folder)
-    reader = RemainingDocuments(config, clean, tuple(found))
-    by_windows, by_keys = engine.parts(1, 1) if overlap.near is not None else engine.parts(1, 0)
+        return Outcome(counts=NOT_CONFIGURED)
+    windows, near = removal_folders(context.folder, {})
+    by_windows, by_keys = context.engine.parts(1, 1) if overlap.near is not None else context.engine.parts(1, 0)
+    reader = RemainingDocuments(config, clean_folder, earlier)
     num_shared = _Windows(config, overlap, tuple(refs), reader, windows).run(by_windows)
     num_near = 0
     if overlap.near is not None:
-        left = RemainingDocuments(config, clean, (*found, windows))
+        left = RemainingDocuments(config, clean_folder, (*earlier, windows))
         num_near = NearStage(by_keys, overlap.near, refs, _Sides(left, config.heldout), near).run()["removed"]
-    return {"removed": num_shared + num_near, "shared_text": num_shared, "near_duplicates": num_near}
+    return Outcome(counts={"removed": num_shared + num_near, "shared_text": num_shared, "near_duplicates": num_near})
 
 
-def result_folders(folder: str) -> list[str]:
-    """Where the stage's two parts leave their decisions."""
+def removal_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
+    """Those of the stage's two parts."""
     return [storage.join(folder, part) for part in ("windows", "near")]
+
+
+STAGE = Stage(
+    name="overlap",
+    settings=settings,
+    run=run,
+    kernels=("finpile.dedup",),
+    work=all_processes,
+    removal_folders=removal_folders,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +170,7 @@ class _Windows:
 class _Sides(Comparison):
     """Held-out documents against training documents, of all datasets: the lowest bit of a number tells the side."""
 
-    stage = STAGE
+    stage = "overlap"
 
     def __init__(self, reader: RemainingDocuments, heldout: HeldoutConfig) -> None:
         super().__init__(reader)
@@ -215,7 +230,7 @@ def _decisions(ref: ShardRef, table: pa.Table, spans: pa.Table, kept: pa.Table) 
             "shard": ref.index,
             "row": row,
             "id": ids[row],
-            "stage": STAGE,
+            "stage": STAGE.name,
             "reason": REASON,
             "detail": f"{covered[row]} bytes stand in training text, those from byte {span['start']} on in this one",
             "duplicate_of": span["kept_id"],

@@ -10,7 +10,7 @@ Every step reads the shard again and keeps nothing of it. A round's spans are al
 the clean text; the next round reads the shards through them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,37 +49,43 @@ from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.stage import Context, Outcome, Stage
 
-STAGE = "substring"
 _COUNTED = ("emptied", "too_short", "cut_bytes", "windows", "text_bytes")
 
 
-def settings(config: CorpusConfig) -> list[Any]:
-    """What the stage's outcome depends on, beside the documents.
+def prepare(config: CorpusConfig) -> str | None:
+    """The digest of the alphabet.
 
-    Raises: ConfigError where the tokenizer that gives the symbols cannot be read.
+    Raises: ConfigError if the tokenizer that gives the symbols cannot be read.
     """
     substring = config.dedup.substring
-    return [to_dict(substring), open_alphabet(substring, config.root).digest()] if substring else [None]
+    return open_alphabet(substring, config.root).digest() if substring else None
 
 
-def run_substring(
-    engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], clean: str, found: Sequence[str], folder: str
-) -> dict[str, Any]:
-    """Cuts repeated text out of what the stages `found` left of the clean shards; returns counts.
+def settings(context: Context) -> list[Any] | None:
+    """The settings on which the stage's outcome depends."""
+    substring = context.config.dedup.substring
+    return [to_dict(substring), context.prepared["substring"]] if substring else None
 
-    `rounds` is the number of rounds that cut; `span_folder` and `decision_folders` say where their outcome is.
+
+def run(context: Context) -> Outcome:
+    """Marks repeated text in the documents that earlier stages left in the clean shards.
+
+    Counts: `rounds` is the number of rounds that cut text.
     """
+    config, refs, folder = context.config, context.refs, context.folder
+    clean_folder, earlier_removals = context.clean_folder, context.earlier_removals
     substring = config.dedup.substring
     if substring is None:
-        return {**NOT_CONFIGURED, "rounds": 0}
+        return Outcome(counts={**NOT_CONFIGURED, "rounds": 0})
     alphabet = open_alphabet(substring, config.root)
-    cutting, comparing = engine.parts(19, 1)
+    cutting, comparing = context.engine.parts(19, 1)
     text_bytes = exchanged = 0
     rounds: list[Mapping[str, int]] = []
     while True:
         before = _round_folder(folder, len(rounds)) if rounds else None
-        reader = RemainingDocuments(config, clean, (*found, before) if before else tuple(found))
+        reader = RemainingDocuments(config, clean_folder, (*earlier_removals, before) if before else earlier_removals)
         here = _round_folder(folder, len(rounds) + 1)
         part = cutting.part(*_work_of_round(len(rounds), substring.rounds))
         counts = _Round(substring, alphabet, tuple(refs), reader, before, here, len(rounds) + 1).run(part)
@@ -92,9 +98,9 @@ def run_substring(
     emptied, too_short = (sum(counts[name] for counts in rounds) for name in ("emptied", "too_short"))
     duplicates = 0
     if rounds:
-        left = RemainingDocuments(config, clean, (*found, _round_folder(folder, len(rounds))))
+        left = RemainingDocuments(config, clean_folder, (*earlier_removals, _round_folder(folder, len(rounds))))
         duplicates = remove_equal_remains(comparing, config, refs, left, _left_folder(folder))
-    return {
+    counted = {
         "rounds": len(rounds),
         "removed": emptied + too_short + duplicates,
         "too_short": too_short,
@@ -105,16 +111,28 @@ def run_substring(
         "residual_windows": counts["windows"],
         "residual_bytes": counts["cut_bytes"],
     }
-
-
-def span_folder(folder: str, counts: Mapping[str, Any]) -> str:
-    """Where the spans of a stage with these counts are."""
-    return _round_folder(folder, counts["rounds"])
+    return Outcome(counts=counted)
 
 
 def removal_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
-    """Where the decisions of a stage with these counts are."""
+    """The last round's folder, whose spans include those of earlier rounds, and that of equal remainders."""
     return [_round_folder(folder, counts["rounds"]), _left_folder(folder)]
+
+
+def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
+    """The bytes that were cut."""
+    return sum(counts.get("cut_bytes", ()))
+
+
+STAGE = Stage(
+    name="substring",
+    settings=settings,
+    run=run,
+    kernels=("finpile.dedup",),
+    prepare=prepare,
+    removal_folders=removal_folders,
+    ledger_bytes=ledger_bytes,
+)
 
 
 def _work_of_round(number: int, asked: int | str) -> tuple[float, float]:
@@ -262,5 +280,5 @@ def _names(size: int) -> tuple[str, str]:
 
 def _removals(ref: ShardRef, short: pa.Table) -> pa.Table:
     """`REMOVAL_SCHEMA` of a shard's documents that cuts leave too short."""
-    rows = [{**row, "shard": ref.index, "stage": STAGE} for row in short.to_pylist()]
+    rows = [{**row, "shard": ref.index, "stage": STAGE.name} for row in short.to_pylist()]
     return pa.Table.from_pylist(rows, schema=REMOVAL_SCHEMA)

@@ -17,15 +17,16 @@ from typing import Any
 from finpile_tokenizer import UnigramModel, UnigramTokenizer, Vocabulary, prune_to
 
 from finpile import storage
-from finpile.config import TokenizerConfig
+from finpile.config import TokenizerConfig, to_dict
 from finpile.errors import RunError
 from finpile.layout import (
     MERGED_MODEL,
     Layout,
     row_of,
 )
-from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer
-from finpile_pipelines.runner.engine import Engine
+from finpile.stage_record import file_record
+from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer, tokenizer_checksum
+from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 from finpile_pipelines.unigram.counting import Chunk, count_texts
 from finpile_pipelines.unigram.partitions import partition_counts
 from finpile_pipelines.unigram.run import TrainingRun
@@ -54,19 +55,28 @@ class Training:
     """The content of `training.json`."""
 
 
-def run(
-    engine: Engine, config: TokenizerConfig, files: Sequence[Mapping[str, Any]], layout: Layout, folder: str
-) -> dict[str, Any]:
-    """Trains the tokenizer of a build on its published documents `files`; writes `tokenizer/`.
+def settings(context: Context) -> list[Any]:
+    """The settings on which the stage's outcome depends."""
+    return [to_dict(context.config.tokenizer)]
 
-    Returns what `training.json` says.
 
-    Raises: RunError where no training text is left.
+def run(context: Context) -> Outcome:
+    """Trains the tokenizer of a build on its published documents; writes `tokenizer/`.
+
+    Raises: RunError if no training text is left.
     """
-    texts = published_texts(files, config, layout)
-    training = train(TrainingRun(engine=engine, config=config, folder=storage.join(folder, "scratch")), texts)
+    config, layout = context.config.tokenizer, context.layout
+    texts = published_texts(context.documents, config, layout)
+    scratch = storage.join(context.folder, "scratch")
+    training = train(TrainingRun(engine=context.engine, config=config, folder=scratch), texts)
     write_training(training, layout.tokenizer)
-    return dict(training.about)
+    about = training.about
+    counts = {**about, "chunks": len(about["chunks"]), "checksum": tokenizer_checksum(layout)}
+    names = storage.list_files(layout.tokenizer)
+    return Outcome(counts=counts, files=[file_record(layout.root, f"tokenizer/{name}") for name in names])
+
+
+STAGE = Stage(name="tokenizer", settings=settings, run=run, kernels=("finpile_tokenizer",), work=all_processes)
 
 
 def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig, layout: Layout) -> TrainingTexts:

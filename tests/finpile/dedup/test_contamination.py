@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.config import DecontaminateConfig, EvalSetConfig
+from finpile.config import ContaminationConfig, EvalSetConfig
 from finpile.dedup.contamination import _kernels
 from finpile.dedup.contamination.evaluation_index import (
     ITEM_SCHEMA,
@@ -41,8 +41,8 @@ Item = tuple[str, str, list[str]]
 SETS = (EvalSetConfig(name="s", paths=("s.jsonl",), fields=("text",)),)
 
 
-def decontaminate(**settings: Any) -> DecontaminateConfig:
-    return DecontaminateConfig(sets=SETS, **settings)
+def decontaminate(**settings: Any) -> ContaminationConfig:
+    return ContaminationConfig(sets=SETS, **settings)
 
 
 DEFAULT = decontaminate()
@@ -53,7 +53,7 @@ def item_table(items: list[Item]) -> pa.Table:
     return pa.table(dict(zip(ITEM_SCHEMA.names, map(list, zip(*items, strict=True)), strict=True)), schema=ITEM_SCHEMA)
 
 
-def overlaps(shards: list[list[str]], items: list[Item], config: DecontaminateConfig) -> list[dict[str, Any]]:
+def overlaps(shards: list[list[str]], items: list[Item], config: ContaminationConfig) -> list[dict[str, Any]]:
     """The whole way, as a pipeline goes it; `row` counts through the shards."""
     index = EvalIndex.build(item_table(items), config)
     found = [index.find(pa.array(shard, pa.large_string())) for shard in shards]
@@ -78,7 +78,7 @@ def spelled(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def slow_grams(text: str, config: DecontaminateConfig) -> list[tuple[int, Words]]:
+def slow_grams(text: str, config: ContaminationConfig) -> list[tuple[int, Words]]:
     words = tuple(word for word, _, _ in spelled(text))
     if config.min_words <= len(words) < config.ngram:
         return [(0, words)]
@@ -93,7 +93,7 @@ def slow_first(text: str, gram: Words) -> tuple[int, int] | None:
     return None
 
 
-def slow_overlaps(texts: list[str], items: list[Item], config: DecontaminateConfig) -> list[dict[str, Any]]:
+def slow_overlaps(texts: list[str], items: list[Item], config: ContaminationConfig) -> list[dict[str, Any]]:
     wanted = {gram for _, _, fields in items for field in fields for _, gram in slow_grams(field, config)}
     where = [{gram: span for gram in wanted if (span := slow_first(text, gram))} for text in texts]
     counts = Counter(gram for grams in where for gram in grams)
@@ -139,7 +139,7 @@ CONFIGS = st.builds(
     config=CONFIGS,
 )
 def test_overlaps_are_those_of_sets_of_words(
-    texts: list[str], fields: list[list[str]], config: DecontaminateConfig
+    texts: list[str], fields: list[list[str]], config: ContaminationConfig
 ) -> None:
     items = [("set", str(number), texts_of_item) for number, texts_of_item in enumerate(fields)]
     texts = [*texts, *(" x ".join(texts_of_item) for texts_of_item in fields)]  # that something is found
@@ -333,7 +333,7 @@ items = pa.table({"set": ["s"] * 206, "item": map(str, range(206)), "texts": [[t
                  schema=c.ITEM_SCHEMA)
 sets = (c.EvalSetConfig(name="s", paths=("s.jsonl",), fields=("text",)),)
 for ngram, least in ((1, 1), (4, 2), (13, 8), (32, 32), (32, 1)):
-    index = c.EvalIndex.build(items, c.DecontaminateConfig(sets=sets, ngram=ngram, min_words=least, max_documents=9))
+    index = c.EvalIndex.build(items, c.ContaminationConfig(sets=sets, ngram=ngram, min_words=least, max_documents=9))
     matches = index.find(pa.array(texts))
     assert matches.num_rows
     cut = [t.encode()[:-k] for t in texts for k in range(1, 4)]  # characters broken off at the end

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from finpile.clean.clean import clean_batch
-from finpile.config import DecontaminateConfig, EvalSetConfig, SourceConfig
+from finpile.config import ContaminationConfig, EvalSetConfig, SourceConfig
 from finpile.dedup.contamination.evaluation_index import (
     EvalIndex,
     boilerplate,
@@ -52,7 +52,7 @@ SOURCES = (
         members=("*.txt",),
     ),
 )
-DEFAULT = DecontaminateConfig(sets=SETS)
+DEFAULT = ContaminationConfig(sets=SETS)
 #: What wikitext puts between words: references, templates, and the targets of links that have a label.
 _MARKUP = re.compile(r"<ref[^>/]*/>|<ref.*?</ref>|\{\{[^{}]*\}\}|\[\[[^\]|]*\||'''?", re.DOTALL)
 

@@ -77,7 +77,7 @@ def test_parts_and_entries_of_one_source_are_summed() -> None:
         {"stage": "substring", "removed": [{**removed, "reason": "repeated_text", "num_docs": 0, "num_spans": 2}]},
         {"stage": "substring", "removed": [{**removed, "reason": "nothing_left", "num_docs": 1}]},
         {"stage": "overlap", "removed": [{**removed, "reason": "heldout_overlap", "num_docs": 2}]},
-        {"stage": "contamination", "removed": [{**removed, "reason": "evaluation_overlap", "num_docs": 5}]},
+        {"stage": "contamination", "removed": [{**removed, "reason": "contamination", "num_docs": 5}]},
     ]
     documents = [{**news, "documents": 4, "heldout": 1}, {**news, "documents": 2, "heldout": 2}]
     groups = [
@@ -119,7 +119,7 @@ def test_parts_and_entries_of_one_source_are_summed() -> None:
                 "repeated_text": 0,
                 "nothing_left": 1,
                 "heldout_overlap": 2,
-                "evaluation_overlap": 5,
+                "contamination": 5,
             },
         }
     ]

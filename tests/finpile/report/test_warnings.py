@@ -22,7 +22,7 @@ def manifest(gone: int, **stages: dict[str, Any]) -> dict[str, Any]:
         },
         **stages,
     }
-    config = {"decontaminate": {"min_words": 8}}
+    config = {"contamination": {"min_words": 8}}
     return {"config": config, "stages": [{"stage": name, "counts": row} for name, row in counts.items()]}
 
 

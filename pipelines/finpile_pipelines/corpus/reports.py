@@ -1,0 +1,24 @@
+"""Reports: tables and the page of a build, from the counts of the stages before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from finpile.config import to_dict
+from finpile.report import records
+from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
+
+
+def settings(context: Context) -> list[Any]:
+    """The settings on which the stage's outcome depends."""
+    return [context.config.name, to_dict(context.config.reports)]
+
+
+def run(context: Context) -> Outcome:
+    """Writes `reports/`."""
+    config, stages = context.config, [record.to_json() for record in context.records.values()]
+    records.write_from_manifest(context.layout, {"name": config.name, "config": to_dict(config), "stages": stages})
+    return Outcome(files=records.report_files(context.layout))
+
+
+STAGE = Stage(name="reports", settings=settings, run=run, work=all_processes)

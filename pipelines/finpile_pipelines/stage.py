@@ -1,0 +1,188 @@
+"""A stage of a build: the object that each stage module defines as `STAGE`, and the context that it runs in."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from finpile import stages, storage
+from finpile.config import CorpusConfig
+from finpile.errors import ConfigError
+from finpile.layout import Layout
+from finpile.stage_record import FileRecord, StageRecord
+from finpile.stages import StageInfo
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import SHARD_BYTES, ShardRef, shard_refs
+
+#: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
+PART_BYTES = 128 << 20
+#: Up to this number of processes, threads are as fast: kernels, Arrow and compression release Python's lock.
+_THREADS_DO = 2
+#: Part of the text that rows of a stage seldom exceed in the ledger.
+_LEDGER_PART = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sizes:
+    """How work is cut into tasks and files. Only `part_bytes` affects the output: the number of published files."""
+
+    shard_bytes: int = SHARD_BYTES
+    part_bytes: int = PART_BYTES
+    worker_bytes: int = 0
+    """Text bytes worth one more local process in stages that do little work per byte; 0: always all processes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """The work of a stage, from which the number of its local processes follows."""
+
+    size_bytes: int
+    """Bytes of text, at the cost of one reading each."""
+    num_tasks: int | None = None
+    """Tasks that it consists of, if they are few; None: as many as are useful."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What a stage returns."""
+
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    """JSON-able; stored in the manifest. Those of a dedup stage include `removed`, the number of documents."""
+    files: Sequence[FileRecord] = ()
+    """Published files."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context:
+    """What one stage of one build reads. It holds the engine, so it does not travel to workers: pass its parts."""
+
+    info: StageInfo
+    config: CorpusConfig
+    layout: Layout
+    engine: Engine
+    """For `run`, sized by the stage's `work`."""
+    sizes: Sizes
+    prepared: Mapping[str, Any]
+    """The results of the stages' `prepare`, by name."""
+    records: Mapping[str, StageRecord]
+    """Of the stages before this one, by name, in order."""
+
+    @property
+    def folder(self) -> str:
+        """The stage's own folder below `.work`. `scratch` in it is removed when the stage ends."""
+        return self.layout.work(self.info.name)
+
+    @property
+    def input_folder(self) -> str:
+        """The shards that `ingest` wrote."""
+        return self.layout.work("ingest")
+
+    @property
+    def clean_folder(self) -> str:
+        """The shards that `clean` wrote."""
+        return self.layout.work("clean")
+
+    @property
+    def refs(self) -> list[ShardRef]:
+        """The shards in both folders."""
+        return shard_refs(storage.read_json(storage.join(self.input_folder, "tasks.json")))
+
+    @property
+    def settings(self) -> Any:
+        """An added stage's settings: an instance of its config class."""
+        return self.config.dedup.added[self.info.name]
+
+    @property
+    def removal_folders(self) -> dict[str, tuple[str, ...]]:
+        """The folders in which each dedup stage before this one left removals and spans, by stage, in order."""
+        return {
+            name: tuple(load(name).removal_folders(self.layout.work(name), record.counts))
+            for name, record in self.records.items()
+            if stages.find(name).is_dedup
+        }
+
+    @property
+    def earlier_removals(self) -> tuple[str, ...]:
+        """All `removal_folders`, in order."""
+        return tuple(folder for folders in self.removal_folders.values() for folder in folders)
+
+    def counts(self, stage: str) -> Mapping[str, Any]:
+        """Those of an earlier stage."""
+        return self.records[stage].counts
+
+    def text_bytes(self, stage: str = "clean") -> int:
+        """Bytes of the text that `ingest` or `clean` wrote."""
+        return sum(row["text_bytes"] for row in self.counts(stage)["sources"])
+
+    @property
+    def documents(self) -> list[Mapping[str, Any]]:
+        """The counts of each published file of documents, its `path` included."""
+        return list(self.counts("split")["documents"])
+
+
+def all_processes(context: Context) -> None:
+    """As a stage's `work`: it uses all processes of the engine, whatever the size of the corpus."""
+
+
+def _prepare_nothing(config: CorpusConfig) -> Any:
+    return None
+
+
+def _clean_text(context: Context) -> Work | None:
+    return Work(size_bytes=context.text_bytes())
+
+
+def _own_folder(folder: str, counts: Mapping[str, Any]) -> Sequence[str]:
+    return (folder,)
+
+
+def _part_of_text(counts: Mapping[str, Any], text_bytes: int) -> int:
+    return text_bytes // _LEDGER_PART
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """One stage. Its facts are in `finpile.stages`, under the same name."""
+
+    name: str
+    settings: Callable[[Context], Sequence[Any] | None]
+    """JSON-able values on which the outcome depends, besides earlier stages: if they change, the stage runs again.
+    None if the corpus file does not enable it. Called before the stage begins to write; may raise ConfigError or
+    InputError."""
+    run: Callable[[Context], Outcome]
+    """Writes the stage's files. May be repeated after an interruption: names and bytes are then the same."""
+    kernels: tuple[str, ...] = ()
+    """Modules whose `compile_kernels` worker processes call before the stage's first task, if it is enabled."""
+    prepare: Callable[[CorpusConfig], Any] = _prepare_nothing
+    """Reads and checks further inputs before anything is written; its result is in `Context.prepared`."""
+    work: Callable[[Context], Work | None] = _clean_text
+    """For the number of local processes; None: all of them."""
+    removal_folders: Callable[[str, Mapping[str, Any]], Sequence[str]] = _own_folder
+    """Dedup stages: the folders with removals and spans, from the stage's folder and its counts."""
+    ledger_bytes: Callable[[Mapping[str, Any], int], int] = _part_of_text
+    """About how many bytes its rows of the ledger have, from its counts and the bytes of clean text."""
+
+
+def load(name: str) -> Stage:
+    """The stage of that name, its module imported.
+
+    Raises: ConfigError if no installed package has it, or its module defines another stage.
+    """
+    module, _, attribute = stages.find(name).pipeline.partition(":")
+    stage = getattr(importlib.import_module(module), attribute)
+    if not isinstance(stage, Stage) or stage.name != name:
+        raise ConfigError(f"{module}:{attribute} is not the stage {name!r}")
+    return stage
+
+
+def sized_engine(engine: Engine, sizes: Sizes, work: Work | None) -> Engine:
+    """The engine with the processes that the work keeps busy, or with threads if these are few."""
+    if work is None or engine.runner != "local" or not sizes.worker_bytes:
+        return engine
+    busy = engine.num_workers if work.num_tasks is None else min(engine.num_workers, work.num_tasks)
+    worth = min(busy, work.size_bytes // sizes.worker_bytes)
+    if worth > _THREADS_DO:
+        return replace(engine, num_workers=worth)
+    return replace(engine, num_workers=max(1, busy), threads=True)
