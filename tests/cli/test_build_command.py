@@ -185,7 +185,7 @@ def test_changed_setting_runs_the_stages_that_it_touches_and_says_which(
     after = files_of(finished)
     changed = {name.split("/")[0] for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     assert changed == {".work", "manifest.json", "reports"}
-    assert json.loads(after["manifest.json"])["config"]["report"] == {"private": ["C4"]}
+    assert json.loads(after["manifest.json"])["config"]["reports"] == {"private": ["C4"]}
     assert run("verify", finished).code == 0
 
 

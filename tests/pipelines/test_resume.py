@@ -110,7 +110,7 @@ CHANGES = [
         id="vocabulary",
         marks=pytest.mark.slow,
     ),
-    pytest.param("reports", with_setting(report={"private": []}), id="report", marks=pytest.mark.slow),
+    pytest.param("reports", with_setting(reports={"private": []}), id="reports", marks=pytest.mark.slow),
 ]
 
 
