@@ -363,7 +363,7 @@ class ReportsConfig:
 class CorpusConfig:
     """A whole corpus file."""
 
-    RENAMED: ClassVar[Mapping[str, str]] = {"contamination": "contamination", "report": "reports"}
+    RENAMED: ClassVar[Mapping[str, str]] = {"decontaminate": "contamination", "report": "reports"}
 
     name: str
     """Of the corpus; stands on its reports."""

@@ -207,6 +207,12 @@ def test_unknown_key_that_is_near_to_nothing_lists_all(refusal: Refusal) -> None
     assert refusal(SMALL + "zzz: 1\n") == f"corpus.yaml:8: unknown key `zzz` in the corpus; known: {known}"
 
 
+@pytest.mark.parametrize(("old", "new"), [("decontaminate", "contamination"), ("report", "reports")])
+def test_renamed_key_names_its_new_name(old: str, new: str, refusal: Refusal) -> None:
+    expected = f"corpus.yaml:8: key `{old}` of the corpus is now called `{new}`: rename it"
+    assert refusal(f"{SMALL}{old}: {{}}\n") == expected
+
+
 WRONG_TYPES = {
     "number for text": (SMALL.replace("name: small", "name: 5"), 1, "'5'", "text"),
     "list for text": (SMALL.replace("name: small", "name: [a]"), 1, "list", "text"),
