@@ -1,13 +1,13 @@
-"""How a number is shown: units, rounding, and the exact value kept beside the shown one.
+"""Formatting of numbers: units, rounding, and the exact value next to the formatted one.
 
-All rounding is done on integers, half up, so that a printed figure is a function of the exact counts alone.
+All rounding is on integers, half up, so that a printed figure depends only on the exact counts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Shown where a ratio has nothing below its line.
+#: Text of a ratio without a denominator.
 NOTHING = "–"
 #: Table 1 counts in powers of 10,000 (BloombergGPT prints documents in 1e4, characters and tokens in 1e8).
 STEP_MYRIAD = 4
@@ -18,7 +18,7 @@ _THOUSANDS = {0: "", 3: "thousands of ", 6: "millions of ", 9: "billions of ", 1
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a reader sees, and what a machine reads: an integer, a ratio as a float, a name, or nothing."""
+    """The formatted text of a cell, and its exact value: an integer, a ratio as a float, a name, or None."""
 
     text: str
     value: int | float | str | None = None
@@ -37,7 +37,7 @@ def choose_unit(largest: int, *, step: int, least: int) -> int:
 
 
 def unit_name(exponent: int, what: str) -> str:
-    """`millions of tokens`, or `tokens` where the unit is one.
+    """`millions of tokens`, or `tokens` if the unit is one.
 
     >>> unit_name(6, "tokens")
     'millions of tokens'
@@ -50,7 +50,7 @@ def name(text: str) -> Cell:
 
 
 def count(value: int, exponent: int = 0) -> Cell:
-    """A count in units of 10 ** exponent; `<1` for what is there but rounds to nothing.
+    """A count in units of 10 ** exponent; `<1` for a positive count that rounds to zero.
 
     >>> count(363_481_500_000, 6).text, count(3, 4).text, count(0, 4).text
     ('363,482', '<1', '0')

@@ -1,4 +1,4 @@
-"""The files of a report: every table in every format, and the page that shows them.
+"""The files of a report: every table in every format, and the HTML page.
 
 reports/table1.{md,csv,tex,json}  table2.*  table2_documents.*  table2_public.*  table3.*  removed.*
     removed_by_source.*  statistics.json  index.html
@@ -38,7 +38,7 @@ def write_reports(
 
 
 def report_tables(statistics: CorpusStatistics, facts: BuildFacts) -> list[Table]:
-    """Tables 1 and 2 with the documents by year, of public datasets too; Table 3 where tokenizers were compared."""
+    """Tables 1 and 2, documents by year (also of public datasets), and Table 3 if tokenizers were compared."""
     tables = [table1(statistics), table2(statistics), documents_by_year(statistics)]
     if public_rows(statistics):
         tables.append(public_by_year(statistics))

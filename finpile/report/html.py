@@ -1,7 +1,7 @@
-"""The page of a build: one HTML file that needs nothing else, in light and dark.
+"""The HTML page of a build: one self-contained file, in light and dark.
 
-It tells what was read, what was taken out and why, what near duplicates and evaluation items were looked for, what is
-held out, and shows Tables 1 to 3 with links to their files.
+It has the counts of documents read, removed and held out, Tables 1 to 3 with links to their files, the removals by
+reason, and the results of the near-duplicate and contamination stages.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from finpile.report.table3 import Comparison
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BuildFacts:
-    """What the page says about a build beyond its statistics."""
+    """The figures of the page beyond the statistics of the corpus."""
 
     name: str
-    """Of the corpus."""
+    """The name of the corpus."""
     num_read: int
-    """Documents read, unreadable records included: training + held out + removed."""
+    """Documents read, including unreadable records: training + held out + removed."""
     num_heldout: int = 0
     heldout_after: str = ""
-    """Last day of the training documents; empty where nothing is held out."""
+    """Last day of the training documents; empty if nothing is held out."""
     comparison: Comparison | None = None
-    """Table 3, where tokenizers were compared."""
+    """Table 3; None if no tokenizers were compared."""
     comparison_has_ours: bool = False
-    """Whether the comparison's reference, its last tokenizer, is the corpus's own."""
+    """Whether the reference of the comparison, its last tokenizer, is the one of this corpus."""
     near: NearFacts | None = None
-    """Where near duplicates were looked for."""
+    """None if the stage `near` is off."""
     evaluation: Sequence[EvalSetFacts] = ()
-    """Evaluation sets whose items were looked for."""
+    """The evaluation sets of the stage `contamination`."""
     read_by_source: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Documents read of each (dataset, source)."""
     warnings: tuple[str, ...] = ()

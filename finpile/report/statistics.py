@@ -52,16 +52,16 @@ class YearStatistics:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DateStatistics:
-    """What is known of the dates of one source's documents, of both splits, before duplicates are removed."""
+    """The dates of one source's documents, of both splits, before duplicates are removed."""
 
     dataset: str
     source: str
     num_docs: int
-    """Documents that the filters left."""
+    """Documents after the filters."""
     num_undated: int
-    """Documents for which no date was found."""
+    """Documents without a date."""
     num_unreadable: int
-    """Documents with a date that could not be used: unreadable, ambiguous or implausible."""
+    """Documents with an unusable date: unreadable, ambiguous or implausible."""
 
     def __post_init__(self) -> None:
         _reject_negative(self)
@@ -69,7 +69,7 @@ class DateStatistics:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorpusStatistics:
-    """Everything that Tables 1 and 2 are made of.
+    """The data of Tables 1 and 2.
 
     Raises: InputError if a source, or a year of a source, is given twice.
     """
@@ -78,7 +78,7 @@ class CorpusStatistics:
     years: tuple[YearStatistics, ...] = ()
     dates: tuple[DateStatistics, ...] = ()
     private: tuple[str, ...] = ("FinPile",)
-    """Datasets of the company's own: first in Table 1, and the columns of Table 2."""
+    """Private datasets: first in Table 1, and the columns of Table 2."""
 
     def __post_init__(self) -> None:
         _reject_twins([f"source {row.dataset}/{row.source}" for row in self.sources])

@@ -16,9 +16,9 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     `read` counts every record found, readable or not, so `read = unreadable + cleaned_out + exact + near + substring +
     overlap + contamination + train + held_out`, with a term for each stage that another package adds to the build.
-    `removed_bytes` are those of the removal ledger, spans cut from kept documents included; `tokens` those of training
-    documents, if the build has the stage `tokens`. `undated` counts all documents for which no date was found, and
-    `unreadable_dates` those that have a date which could not be used. `reasons` has the removed documents by reason.
+    `removed_bytes` are the bytes in the ledger, including spans removed from kept documents; `tokens` are those of
+    training documents, if the build has the stage `tokens`. `undated` is the number of documents without a date, kept
+    or not, and `unreadable_dates` of those with an unusable date. `reasons` has the removed documents by reason.
     """
     stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
     # The column of a stage's removed documents; those of ingest are records that never became one.

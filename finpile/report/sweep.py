@@ -25,9 +25,9 @@ _COLUMNS = (
 
 
 def sweep_table(points: Sequence[SweepPoint], text_bytes: int) -> Table:
-    """A row for each size; the smallest encoding is marked.
+    """One row per size; the smallest encoding is marked.
 
-    Raises: TokenizerError where the text was empty.
+    Raises: TokenizerError if the text was empty.
     """
     best = smallest(points)
     return Table(
@@ -44,7 +44,7 @@ def sweep_table(points: Sequence[SweepPoint], text_bytes: int) -> Table:
 
 
 def sweep_json(points: Sequence[SweepPoint], text_bytes: int) -> dict[str, Any]:
-    """The sweep for machines."""
+    """The sweep as JSON values."""
     best = smallest(points)
     return {
         "text_bytes": text_bytes,

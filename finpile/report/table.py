@@ -21,10 +21,10 @@ class Column:
     """A column of a table."""
 
     key: str
-    """Its name for machines."""
+    """Name of the column in CSV and JSON."""
     title: str
     unit: str = ""
-    """`1e4`; empty where values are shown as they are."""
+    """`1e4`; empty if values are shown in units of one."""
 
     @property
     def heading(self) -> str:
@@ -39,15 +39,15 @@ class Row:
     cells: tuple[Cell, ...]
     kind: RowKind = RowKind.PLAIN
     group: str = ""
-    """The dataset a row belongs to; empty where a table has no groups."""
+    """The dataset of the row; empty if the table has no groups."""
     indent: bool = False
     gap: bool = False
-    """A space stands above."""
+    """Whether there is space above the row."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """A table: the first column names the rows and is set flush left, all others hold figures."""
+    """A table: the first column has the row names and is left-aligned; the other columns have figures."""
 
     name: str
     """File name without suffix: `table1`."""

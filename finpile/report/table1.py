@@ -1,12 +1,12 @@
-"""Table 1: what the training set is made of.
+"""Table 1: the composition of the training set.
 
 Columns: documents, characters per document (C/D), characters, characters per token (C/T), tokens, and the share of all
 tokens (T%). Rows: each private dataset's total and its sources; `PUBLIC` and the sources of all public datasets;
-`TOTAL`. As in the paper a public dataset has no total of its own, only a space above its first row; the CSV and JSON
-name it in `group`.
+`TOTAL`. As in the paper, a public dataset has no total row, only space above its first row; in CSV and JSON, `group` is
+its name.
 
-Sources stand by tokens, most first; so do the public datasets, by their largest source. A dataset with a single source
-of its own name is one row.
+Sources are sorted by falling number of tokens, and public datasets by their largest source. A dataset with a single
+source of the same name is one row.
 
 Source: BloombergGPT (Wu et al. 2023), Table 1.
 """
@@ -21,7 +21,7 @@ from finpile.report.figures import STEP_MYRIAD, Cell, choose_unit, count, name, 
 from finpile.report.statistics import CorpusStatistics, SourceStatistics
 from finpile.report.table import Column, Row, RowKind, Table
 
-#: The total of a column has at least this many of its units: three digits or more tell the rows apart.
+#: The total of a column has at least this number of units, so that rows have enough digits to differ.
 _LEAST_UNITS = 1000
 
 
@@ -41,7 +41,7 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The total, which all shares are of, and the exponents of the units."""
+    """The total, which is the denominator of the shares, and the exponents of the units."""
 
     total: _Sums
     units: _Sums
@@ -129,7 +129,7 @@ def _power(exponent: int) -> str:
 
 
 def _shared_names(groups: Sequence[Sequence[SourceStatistics]]) -> set[str]:
-    """Names that sources of several datasets have: alone they would not tell the rows apart."""
+    """Names of sources that several datasets have; their rows need the name of the dataset."""
     names = [row.source for group in groups for row in group]
     return {label for label in names if names.count(label) > 1}
 

@@ -1,6 +1,6 @@
 """Table 2: the private datasets by year (rows) and source (columns), in tokens; and the same in documents.
 
-The first and the last year name their months where the documents do not span them: `2007 [03-]`, `2022 [-07]`.
+The first and the last year have the range of months if the documents do not span the year: `2007 [03-]`, `2022 [-07]`.
 
 Source: BloombergGPT (Wu et al. 2023), Table 2.
 """
@@ -15,7 +15,7 @@ from finpile.report.statistics import CorpusStatistics, YearStatistics
 from finpile.report.table import Column, Row, RowKind, Table
 
 UNDATED = "undated"
-#: The paper prints 363,482 million tokens: the sum of all has at least so many units.
+#: The paper prints 363,482 million tokens: the total has at least this number of units.
 _LEAST_UNITS = 1000
 _JANUARY, _DECEMBER = 1, 12
 
@@ -23,35 +23,35 @@ _Source = tuple[str, str]
 
 
 def table2(statistics: CorpusStatistics) -> Table:
-    """Tokens by year and source of the private datasets; of all datasets where none is private."""
+    """Tokens by year and source of the private datasets; of all datasets if none is private."""
     return _by_year(covered(statistics), "num_tokens", "tokens", "table2", "Table 2")
 
 
 def public_by_year(statistics: CorpusStatistics) -> Table:
-    """The documents by year of the datasets that `documents_by_year` leaves out; no rows where it leaves out none."""
+    """The documents by year of the datasets that are not in `documents_by_year`; no rows if it has all datasets."""
     title = "Documents of public datasets by year"
     return _by_year(public_rows(statistics), "num_docs", "documents", "table2_public", title)
 
 
 def documents_by_year(statistics: CorpusStatistics) -> Table:
-    """The companion of Table 2 in documents, always in units of one, to be held against the input files."""
+    """Table 2 in documents, always in units of one, for comparison with the input files."""
     return _by_year(covered(statistics), "num_docs", "documents", "table2_documents", "Documents by year")
 
 
 def covered(statistics: CorpusStatistics) -> list[YearStatistics]:
-    """The rows that Table 2 is made of."""
+    """The rows of Table 2."""
     private = [row for row in statistics.years if row.dataset in statistics.private]
     return private or list(statistics.years)
 
 
 def public_rows(statistics: CorpusStatistics) -> list[YearStatistics]:
-    """The rows that Table 2 leaves out: those of public datasets, where there are private ones."""
+    """The rows that are not in Table 2: those of public datasets, if there are private ones."""
     rows = [row for row in statistics.years if row.dataset not in statistics.private]
     return rows if len(rows) < len(statistics.years) else []
 
 
 def year_labels(rows: Sequence[YearStatistics]) -> dict[int | None, str]:
-    """What each year is called, in order, `undated` last.
+    """The label of each year, in order, `undated` last.
 
     >>> year_labels([])
     {}
@@ -98,7 +98,7 @@ def _line(label: str, values: list[int], exponent: int) -> tuple[Cell, ...]:
 
 
 def _columns(sources: set[_Source]) -> dict[_Source, str]:
-    """Sources with their headings, in alphabetical order; the dataset only where two have a source of one name."""
+    """Sources with their headings, sorted; with the dataset only if two datasets have a source of that name."""
     names = [source for _, source in sources]
     labels = {pair: pair[1] if names.count(pair[1]) == 1 else f"{pair[1]} ({pair[0]})" for pair in sources}
     return dict(sorted(labels.items(), key=lambda item: (item[1], item[0])))
