@@ -11,30 +11,63 @@ from typing import Any, ClassVar, Literal
 
 from finpile import bounds, stages
 from finpile.errors import ConfigError
+from finpile.filter import FILTERS
+from finpile.format import FORMATS
 from finpile.limits import LimitsConfig
 from finpile.strict_yaml import PLACE, Place, added_field, added_keys, load_yaml, settings
 from finpile.timestamps import date_format
 
-FORMATS = ("jsonl", "parquet", "text", "edgar", "warc", "sgml")
-FILTERS = ("c4",)
 _WINDOW_REASON = "the symbols around a repeated window are compared in memory, up to twice its length"
 _DOCUMENTS_REASON = "a larger number bounds nothing"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilterConfig:
+    """A filter of a source, by its name alone or with parameters: `c4`, `{c4: {min_sentences: 5}}`."""
+
+    name: str
+    """A module of `finpile.clean.filters`, or an entry point `finpile.filters` of another package."""
+    parameters: Any
+    """An instance of the filter's dataclass of parameters."""
+
+    @classmethod
+    def named(cls, name: str) -> FilterConfig:
+        """The filter with its default parameters. Raises: ConfigError for an unknown name."""
+        return cls(name=name, parameters=cls.parameters_of(name)())
+
+    @classmethod
+    def parameters_of(cls, name: str) -> type[Any]:
+        """The dataclass of a filter's parameters. Raises: ConfigError for an unknown name."""
+        return FILTERS.get(name).parameters
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        """The names of all filters."""
+        return FILTERS.names()
+
+    def to_setting(self) -> Any:
+        """As a corpus file gives it: the name, with parameters only if they are not the defaults."""
+        if self == FilterConfig.named(self.name):
+            return self.name
+        return {self.name: to_dict(self.parameters)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CleanConfig:
     """What is done to a source's text."""
 
-    filters: tuple[str, ...] = ()
-    """Published rule sets, in order, each a module of `finpile.clean`: `c4`. Rules for web pages erase other text."""
+    filters: tuple[FilterConfig, ...] = ()
+    """Published rule sets, in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`. Rules for web pages erase other
+    text."""
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: what the source declares as HTML is reduced to its text."""
     normalise: bool = True
     """Unicode goes to NFC, white space is put in order; `false` with `html: never` leaves a text byte for byte."""
 
     def __post_init__(self) -> None:
-        for name in self.filters:
-            bounds.one_of("filters", name, FILTERS)
+        given: tuple[FilterConfig | str, ...] = self.filters
+        filters = tuple(FilterConfig.named(entry) if isinstance(entry, str) else entry for entry in given)
+        object.__setattr__(self, "filters", filters)  # callers in Python may give names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +79,7 @@ class SourceConfig:
     dataset: str
     """The group of rows: `FinPile`, `The Pile`, `C4`, `Wikipedia`, ..."""
     format: str
-    """A module of `finpile.sources`: jsonl, parquet, text, edgar, warc, sgml."""
+    """`jsonl`, `parquet`, `text`, `edgar`, `warc`, `sgml`, or an entry point `finpile.formats` of another package."""
     paths: tuple[str, ...]
     """Files or patterns: relative to `root`, or fsspec URLs. Archives (.tar[.gz|.zst|.lz4], .zip) are walked."""
     members: tuple[str, ...] = ()
@@ -74,19 +107,18 @@ class SourceConfig:
         for key in ("name", "dataset"):
             if not getattr(self, key).strip():
                 raise ConfigError(f"{key} of a source is empty: it names a row, or a group of rows, of Table 1")
-        bounds.one_of("format", self.format, FORMATS)
+        FORMATS.check(self.format)
         if not self.paths:
             raise ConfigError(f"source {self.name!r} has no paths: name at least one file or pattern")
-        if self.fields and self.format not in ("jsonl", "parquet"):
-            raise ConfigError(f"source {self.name!r}: `fields` belongs to jsonl and parquet, not to {self.format}")
-        if self.date_format is not None:
-            if self.format not in ("jsonl", "parquet"):
-                raise ConfigError(
-                    f"date_format belongs to jsonl and parquet, not to {self.format}, in source {self.name!r}"
-                )
-            date_format(self.date_format)
+        fields = FORMATS.get(self.format).fields if self.fields or self.date_format is not None else ()
+        if self.fields and not fields:
+            raise ConfigError(f"source {self.name!r}: format {self.format} has no named fields: remove `fields`")
         for key in self.fields:
-            bounds.one_of("fields", key, ("text", "timestamp", "title", "url", "license"))
+            bounds.one_of("fields", key, fields)
+        if self.date_format is not None:
+            if "timestamp" not in fields:
+                raise ConfigError(f"date_format: format {self.format} has no date field, in source {self.name!r}")
+            date_format(self.date_format)
         for name in self.encoding:
             try:
                 "".encode(name)
@@ -403,6 +435,8 @@ def load_config(path: str | Path) -> CorpusConfig:
 
 def to_dict(value: Any) -> Any:
     """A config as plain JSON-able values, defaults included."""
+    if isinstance(value, FilterConfig):
+        return value.to_setting()
     if dataclasses.is_dataclass(value):
         added = added_field(value)
         return {

@@ -10,30 +10,22 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-import fsspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from finpile.config import EvalSetConfig, SourceConfig
+from finpile.config import EvalSetConfig
 from finpile.dedup.contamination.evaluation_index import ITEM_SCHEMA
 from finpile.errors import InputError
-from finpile.sources.base import InputFile, list_inputs
-from finpile.sources.compression import decompress, split_codecs
-from finpile.sources.streams import BrokenStream, ByteStream, blocks_of
+from finpile.sources import whole
+from finpile.sources.finding import InputFile, list_files, suffix_of
 from finpile.strict_yaml import nearest
-
-_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet")
 
 
 def set_files(eval_set: EvalSetConfig, root: str) -> list[InputFile]:
     """The files of a set, sorted by locator.
 
-    Raises: InputError where a path or pattern names nothing, or a folder.
+    Raises: InputError for a path or pattern that matches no file, and for a folder.
     """
-    # Listing knows sources; a set is listed as one, so that patterns and messages are those of the corpus file.
-    name, paths = _called(eval_set), eval_set.paths
-    source = SourceConfig(name=name, dataset="evaluation", format="jsonl", paths=paths, where=eval_set.where)
-    return list_inputs(source, root)
+    return list_files(eval_set.paths, root, _called(eval_set), eval_set.where)
 
 
 def load_items(sets: Iterable[EvalSetConfig], root: str) -> pa.Table:
@@ -116,73 +108,47 @@ def _values(value: Any, path: str) -> Iterator[Any]:
 
 
 def _records(eval_set: EvalSetConfig, root: str) -> Iterator[tuple[str, Any]]:
-    """Every record of every file, and where it stands, for a person."""
+    """Every record of every file, and its place for error messages."""
     for file in set_files(eval_set, root):
-        stem, codecs = split_codecs(file.url)
-        if not stem.endswith(_SUFFIXES):
-            expected = ", ".join(_SUFFIXES)
-            raise InputError(f"{_called(eval_set)}: {file.locator}: expected a name that ends in one of {expected}")
-        if eval_set.records is not None and not stem.endswith(".json"):
-            raise InputError(f"{_called(eval_set)}: {file.locator}: `records` belongs to .json, not to this format")
         where = f"{_called(eval_set)}: {file.locator}"
-        data = _read(file, codecs, where)
-        if stem.endswith(".parquet"):
-            records: Iterable[Any] = _parquet_rows(data, where)
-        elif stem.endswith(".json"):
-            records = _json_records(data, eval_set.records, where)
-        else:
-            records = _json_lines(data, where)
-        for ordinal, record in enumerate(records):
+        suffix = suffix_of(file.url)
+        if suffix not in _SUFFIXES:
+            raise InputError(f"{where}: expected a name that ends in one of {', '.join(_SUFFIXES)}")
+        if eval_set.records is not None and suffix != ".json":
+            raise InputError(f"{where}: `records` belongs to .json, not to this format")
+        for ordinal, record in enumerate(_READERS[suffix](file.url, eval_set.records, where)):
             yield f"{where}#{ordinal}", record
 
 
-def _read(file: InputFile, codecs: list[str], where: str) -> bytes:
-    """All bytes of a file; evaluation sets are small."""
+def _parquet(url: str, path: str | None, where: str) -> Iterator[Any]:
+    del path
+    return whole.parquet_rows(url, where)
+
+
+def _json_lines(url: str, path: str | None, where: str) -> Iterator[Any]:
+    del path
+    with whole.open_stream(url, where) as stream:
+        for _, record in whole.json_lines(stream, where):
+            yield record
+
+
+def _json(url: str, path: str | None, where: str) -> Iterator[Any]:
+    data = whole.read_bytes(url, where)
     try:
-        with fsspec.open(file.url, "rb") as raw:
-            blocks = blocks_of(raw, file.locator)
-            for codec in codecs:
-                blocks = decompress(blocks, codec, file.locator)
-            return ByteStream(blocks).read()
-    except (OSError, BrokenStream) as error:
-        detail = error.detail if isinstance(error, BrokenStream) else error.strerror or error
-        raise InputError(f"{where} cannot be read whole: {detail}") from error
-
-
-def _parquet_rows(data: bytes, where: str) -> list[Any]:
-    try:
-        return list(pq.read_table(pa.BufferReader(data)).to_pylist())
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{where} is no Parquet file that can be read: {error}") from error
-
-
-def _json_records(data: bytes, path: str | None, where: str) -> list[Any]:
-    try:
-        value = json.loads(_text(data, where))
-    except (ValueError, RecursionError) as error:
-        if path is None and data.lstrip()[:1] == b"{":  # often JSON Lines goes by the name of JSON
-            return _json_lines(data, where)
-        raise InputError(f"{where} is no JSON: {error}") from error
-    records = value if path is None else list(_values(value, path))
-    if isinstance(records, list) and records:
-        return records
-    there = f"an object with {', '.join(value)}" if isinstance(value, dict) else f"of type {type(value).__name__}"
-    raise InputError(f"{where} is {there}: expected a list of records; say in `records` which key holds it")
-
-
-def _json_lines(data: bytes, where: str) -> list[Any]:
-    records = []
-    for number, line in enumerate(_text(data, where).split("\n"), start=1):
-        if line.strip():
-            try:
-                records.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{where}: line {number} is no JSON: {error}") from error
-    return records
-
-
-def _text(data: bytes, where: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
+        value = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise InputError(f"{where} is not UTF-8: {error}") from error
+        raise InputError(f"{where}: is not UTF-8: {error}") from error
+    except (ValueError, RecursionError) as error:
+        if path is None and data.lstrip()[:1] == b"{":  # JSON Lines often has the suffix of JSON
+            yield from _json_lines(url, path, where)
+            return
+        raise InputError(f"{where}: is not JSON: {error}") from error
+    records = value if path is None else list(_values(value, path))
+    if not isinstance(records, list) or not records:
+        there = f"an object with {', '.join(value)}" if isinstance(value, dict) else f"of type {type(value).__name__}"
+        raise InputError(f"{where}: is {there}: expected a list of records; name the key that holds it in `records`")
+    yield from records
+
+
+_READERS = {".jsonl": _json_lines, ".ndjson": _json_lines, ".json": _json, ".parquet": _parquet}
+_SUFFIXES = tuple(_READERS)

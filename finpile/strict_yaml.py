@@ -79,7 +79,9 @@ def settings(kind: Any) -> list[dataclasses.Field[Any]]:
 def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
     """Reads a YAML file into a dataclass.
 
-    A dataclass with a classmethod `named` can also be given by name; a classmethod `choices` lists the names.
+    A dataclass with a classmethod `named` can also be given by name; a classmethod `choices` lists the names. One with
+    a classmethod `parameters_of` is given by name, or as `{NAME: PARAMETERS}`; the method returns the dataclass of the
+    parameters.
 
     Raises: ConfigError.
     """
@@ -154,6 +156,8 @@ class _Reader:
             return self._made(node, lambda: kind.named(node.value))
         if not isinstance(node, yaml.MappingNode):
             self._fail(node, what, kind)
+        if hasattr(kind, "parameters_of"):
+            return self._with_parameters(node, kind, what)
         every_hint = typing.get_type_hints(kind)
         hints = {entry.name: every_hint[entry.name] for entry in settings(kind)}
         places = [entry.name for entry in dataclasses.fields(kind) if PLACE.items() <= entry.metadata.items()]
@@ -177,6 +181,14 @@ class _Reader:
                 self._error(node, f"key `{entry.name}` is missing in {what}")
         return self._made(node, lambda: kind(**values))
 
+    def _with_parameters(self, node: yaml.MappingNode, kind: Any, what: str) -> Any:
+        entries = list(self._entries(node, what))
+        if len(entries) != 1:
+            self._error(node, f"{what} is a mapping of {len(entries)} keys: expected `NAME: {{PARAMETER: VALUE}}`")
+        [(name, child)] = entries
+        parameters = self.read(child, self._made(node, lambda: kind.parameters_of(name)), f"`{name}`")
+        return self._made(node, lambda: kind(name=name, parameters=parameters))
+
     def _place(self, node: yaml.MappingNode) -> Place:
         keys = {key.value: key.start_mark.line + 1 for key, _ in node.value}
         values: dict[tuple[str, str], int] = {}
@@ -193,8 +205,8 @@ class _Reader:
             self._error(_blamed(node, str(error)), str(error))
 
     def _tuple(self, node: yaml.Node, kind: Any, what: str) -> tuple[Any, ...]:
-        if isinstance(node, yaml.ScalarNode) and kind is str:
-            return (self._scalar(node, str, what),)
+        if isinstance(node, yaml.ScalarNode) and (kind is str or hasattr(kind, "named")):
+            return (self.read(node, kind, what),)
         if not isinstance(node, yaml.SequenceNode):
             self._error(node, f"{what} is {_found(node)}: expected a list")
         return tuple(self.read(child, kind, f"an entry of {what}") for child in node.value)

@@ -33,12 +33,14 @@ from finpile_tokenizer.model import UnigramModel, Vocabulary
 from meanings import DOCUMENT_MEANINGS, INPUT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
 
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
-from finpile.config import FILTERS, FORMATS, CorpusConfig, to_dict
+from finpile.config import CorpusConfig, FilterConfig, to_dict
 from finpile.dedup import exact
 from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.near import verify
 from finpile.dedup.substring import repeats
 from finpile.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA
+from finpile.filter import FILTERS
+from finpile.format import FORMATS
 from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
 from finpile.manifest import CHECKSUM
@@ -62,8 +64,7 @@ _ARROW_VERSION = 2
 
 #: Constraints of `__post_init__` beyond the annotated type.
 _TIGHTER: Mapping[tuple[str, str], dict[str, Any]] = {
-    ("SourceConfig", "format"): {"enum": list(FORMATS)},
-    ("CleanConfig", "filters"): {"items": {"enum": list(FILTERS)}},
+    ("SourceConfig", "format"): {"examples": list(FORMATS.built_in)},
     ("FileRecord", "checksum"): _HEX,
     ("StageRecord", "fingerprint"): _HEX,
     ("StageRecord", "stage"): {"enum": list(names())},
@@ -263,6 +264,8 @@ def _json_type(kind: Any, defs: dict[str, Any]) -> dict[str, Any]:
     """The JSON Schema of an annotated type; dataclasses are added to `defs` and referenced."""
     if kind in _SCALARS:
         return dict(_SCALARS[kind][0])
+    if kind is FilterConfig:
+        return _json_filters(defs)
     if dataclasses.is_dataclass(kind):
         name = typing.cast(type, kind).__name__
         if name not in defs:
@@ -280,11 +283,18 @@ def _json_type(kind: Any, defs: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [_json_type(option, defs) for option in arguments]}
 
 
+def _json_filters(defs: dict[str, Any]) -> dict[str, Any]:
+    """A filter by its name, or as a mapping from its name to its parameters; other packages may have more."""
+    parameters = {name: _json_type(FILTERS.get(name).parameters, defs) for name in FILTERS.built_in}
+    with_parameters = {"type": "object", "minProperties": 1, "maxProperties": 1, "properties": parameters}
+    return {"anyOf": [{"type": "string", "examples": list(FILTERS.built_in)}, with_parameters]}
+
+
 def _json_dataclass(kind: type, defs: dict[str, Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for entry in _fields(kind):
         schema = {**_json_type(entry.kind, defs), **_TIGHTER.get((kind.__name__, entry.name), {})}
-        if entry.kind == tuple[str, ...]:  # a single text is accepted for a list of one
+        if entry.kind in (tuple[str, ...], tuple[FilterConfig, ...]):  # a single entry is a list of one
             schema = {"anyOf": [schema.get("items", {}), schema]}
         if entry.meaning:
             schema["description"] = entry.meaning
@@ -313,7 +323,12 @@ class _Field:
         """The dataclass of this field: alone, in a list, or as an alternative to null."""
         options = (self.kind, *typing.get_args(self.kind))
         return next(
-            (option for option in options if isinstance(option, type) and dataclasses.is_dataclass(option)), None
+            (
+                option
+                for option in options
+                if isinstance(option, type) and dataclasses.is_dataclass(option) and option is not FilterConfig
+            ),
+            None,
         )
 
     @property
@@ -380,13 +395,17 @@ def _reference(kind: type, path: str) -> str:
         if entry.nested is not None:
             item = f"{entry.name}[]" if typing.get_origin(entry.kind) is tuple else entry.name
             below.append(_reference(entry.nested, f"{path}.{item}".lstrip(".")))
+        if entry.kind == tuple[FilterConfig, ...]:
+            filters = ((name, FILTERS.get(name).parameters) for name in FILTERS.built_in)
+            below += [_reference(parameters, f"{path}.{entry.name}[].{name}") for name, parameters in filters]
     return heading + "\n".join(lines) + "\n\n" + "".join(below)
 
 
 def _structure() -> str:
     """All kinds of structure in the accounts of inputs."""
+    kinds = _by_owner(STRUCTURE, {name: FORMATS.get(name).structure for name in FORMATS.built_in})
     lines = ["| kind of structure in `inputs/` | |", "|---|---|"]
-    return "\n".join([*lines, *(f"| `{kind}` | {_escaped(meaning)} |" for kind, meaning in STRUCTURE.items())]) + "\n"
+    return "\n".join([*lines, *(f"| `{kind}` | {_escaped(meaning)} |" for kind, meaning in kinds.items())]) + "\n"
 
 
 def _reasons() -> str:
@@ -408,13 +427,26 @@ def _reasons() -> str:
             "much of it is there"
         },
     }
-    stages = {"ingest": ingest_reasons, "clean": clean_reasons, **duplicates, **others}
+    stages = {
+        "ingest": _by_owner(ingest_reasons, {name: FORMATS.get(name).reasons for name in FORMATS.built_in}),
+        "clean": _by_owner(clean_reasons, {name: FILTERS.get(name).reasons for name in FILTERS.built_in}),
+        **duplicates,
+        **others,
+    }
     rows = [
         f"| {stage} | `{reason}` | {_escaped(meaning)} |"
         for stage in ledger_stages()
         for reason, meaning in stages[stage].items()
     ]
     return "\n".join(["| stage | reason | |", "|---|---|---|", *rows]) + "\n\n"
+
+
+def _by_owner(common: Mapping[str, str], own: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The common ones, then those of formats or filters, with the names of their owners."""
+    found = dict(common)
+    for key, meaning in {key: meaning for entries in own.values() for key, meaning in entries.items()}.items():
+        found[key] = f"{', '.join(name for name, entries in own.items() if key in entries)}: {meaning}"
+    return found
 
 
 def _escaped(text: str) -> str:
@@ -431,7 +463,7 @@ def _words(kind: Any) -> str:
     if origin is Literal:
         return ", ".join(f"`{value}`" for value in arguments)
     if origin is tuple:
-        return f"list of {_words(arguments[0])}s"
+        return "list of names or mappings" if arguments[0] is FilterConfig else f"list of {_words(arguments[0])}s"
     if origin is Mapping:
         return "mapping of texts"
     return " or ".join(_words(option) for option in arguments)

@@ -33,10 +33,10 @@ import zstandard
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.config import SourceConfig
 from finpile.document import DocumentBuilder, RawDocument, document_id
+from finpile.format import FORMATS
 from finpile.ledger import Removal, ledger_table
 from finpile.sources import Account, ByteStream, list_inputs, read_file
 from finpile.sources.accounting import Content, Lost, Record, Structure
-from finpile.sources.base import reader_of
 
 _WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel".split()  # noqa: SIM905
 _NUM_RECORDS = 12
@@ -319,7 +319,7 @@ def claim_problems(whole: Whole, data: bytes) -> list[str]:
     """Where the claims of a reader are not the bytes of the file, or not all of them."""
     source, wrong, position = _source(whole), [], 0
     stream: Any = ByteStream(iter([data] if data else []), "a")
-    for claim in reader_of(whole.format).read(stream, "a", source):
+    for claim in FORMATS.get(whole.format).read(stream, "a", source):
         if claim.start != position and claim.start != claim.end:
             wrong.append(f"byte {position} to {claim.start} left out")
         position = max(position, claim.end)

@@ -44,7 +44,7 @@ TARGETS: dict[str, tuple[list[str], list[str]]] = {
         ["finpile/timestamps/*.py"],
         ["tests/finpile/test_timestamps.py", "tests/finpile/test_date_fields.py", "tests/finpile/timestamps/test_*.py"],
     ),
-    "c4": (["finpile/clean/c4.py"], ["tests/finpile/clean/test_c4*.py"]),
+    "c4": (["finpile/clean/filters/c4.py"], ["tests/finpile/clean/test_c4*.py"]),
     "table1": (
         ["finpile/report/table1.py"],
         ["tests/finpile/report/test_paper_tables.py", "tests/finpile/report/test_table*.py"],

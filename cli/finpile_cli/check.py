@@ -49,7 +49,7 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
     """
     console = Console(as_json)
     parsed = load(config, root)
-    from finpile.sources.base import list_inputs
+    from finpile.sources.finding import list_inputs
 
     inputs = [list_inputs(source, parsed.root) for source in parsed.sources]
     rows: list[dict[str, Any]] = [

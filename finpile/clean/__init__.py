@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from finpile.clean.clean import REASONS, Cleaned, clean_batch, compile_kernels, needs_kernels
-from finpile.clean.rules import Rejection, Span
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["REASONS", "Cleaned", "Rejection", "Span", "clean_batch", "compile_kernels", "needs_kernels"]
+from finpile.filter import Rejection, Span
+
+if TYPE_CHECKING:
+    from finpile.clean.clean import REASONS, Cleaned, clean_batch, compile_kernels, needs_kernels, reasons_of
+
+__all__ = ["REASONS", "Cleaned", "Rejection", "Span", "clean_batch", "compile_kernels", "needs_kernels", "reasons_of"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the stage when it is first used: a corpus file that names a filter needs no HTML parser."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.clean"), name)

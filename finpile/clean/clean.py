@@ -16,31 +16,33 @@ digest goes with the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import timestamps
 from finpile.blank import is_blank, visible_class
-from finpile.clean import c4
 from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating
 from finpile.clean.html import HtmlError, Page, to_text
 from finpile.clean.markup import TooComplex, measure, strip_markup
 from finpile.clean.normalise import normalise
-from finpile.clean.rules import Filter, Rejection, Span, apply_all, byte_spans, filter_named, without
+from finpile.clean.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
 from finpile.digest import add, multiset_digest
 from finpile.document import DOCUMENT_SCHEMA, HTML, text_views
 from finpile.errors import FinpileError
+from finpile.filter import FILTERS, Filter, Rejection, Span
+from finpile.format import FORMATS
 from finpile.ledger import Removal
 from finpile.timestamps import Order
 
 STAGE = "clean"
 
-#: Why a text, a span, or a date did not stay: all reasons of stage `clean`.
+#: Why a text, a span, or a date was removed. Filters add reasons of their own.
 REASONS = {
     "unreadable_html": "a page on which the HTML parser failed",
     "too_complex": "a document above the last bound of what its cleaning may cost",
@@ -50,15 +52,11 @@ REASONS = {
     "nothing_left": "a text of which the filters' spans take everything",
     "undated": "a document for which no date was found, under `heldout: {undated: drop}`",
     **DATE_REASONS,
-    **c4.REASONS,
 }
 
 #: Reasons of whole documents that the filters never saw: their `removed_text` is not in the digest.
 BEFORE_FILTERS = frozenset({"unreadable_html", "too_complex", "cleaning_error", "empty_text"})
 _MAX_DETAIL = 500
-
-#: Only pages of a web crawl have menus around their text; in a filing every table counts.
-_CRAWL_FORMATS = ("warc",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +89,7 @@ def clean_batch(
     """
     if not drop_undated and _is_settled(batch, source):
         return _unchanged(batch)
-    work = _Work(source, [filter_named(name) for name in source.clean.filters], Dating(source, order), drop_undated)
+    work = _Work(source, _filters(source), Dating(source, order), drop_undated)
     for row in _rows(batch):
         work.add(row)
     return Cleaned(
@@ -103,6 +101,18 @@ def clean_batch(
         num_undated=work.num_undated,
         num_unreadable_dates=work.num_unreadable_dates,
     )
+
+
+def reasons_of(source: SourceConfig) -> Mapping[str, str]:
+    """All reasons that documents of a source may have in the ledger, and their meanings."""
+    reasons = dict(REASONS)
+    for rules, _ in _filters(source):
+        reasons |= rules.reasons
+    return reasons
+
+
+def _filters(source: SourceConfig) -> list[tuple[Filter, Any]]:
+    return [(FILTERS.get(entry.name), entry.parameters) for entry in source.clean.filters]
 
 
 def needs_kernels(source: SourceConfig) -> bool:
@@ -192,7 +202,7 @@ class _Work:
     """The stage's state over one batch."""
 
     source: SourceConfig
-    filters: list[Filter]
+    filters: list[tuple[Filter, Any]]
     dating: Dating
     drop_undated: bool
     kept: list[_Row] = field(default_factory=list)
@@ -265,7 +275,7 @@ class _Work:
     def _extract(self, row: _Row) -> Page:
         if not self._is_html(row):
             return Page(text=row.text)
-        return to_text(row.text, main_content=self.source.format in _CRAWL_FORMATS)
+        return to_text(row.text, main_content=FORMATS.get(self.source.format).has_menus)
 
     def _count(self, identity: str, text: str) -> None:
         data = text.encode()

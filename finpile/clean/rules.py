@@ -1,52 +1,26 @@
-"""What a filter may do to a text: reject it as a whole, or take spans out. Nothing else: the ledger must rebuild it.
-
-A filter is a module of `finpile.clean` with `REASONS` and `def apply(text: str) -> Rejection | list[Span]`. Each sees
-what the filters before it left; spans are brought back to the text that the first one saw.
-"""
+"""Applying filters to a text, one after the other, and mapping their spans to the text that the first one received."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, cast
+from typing import Any
+
+from finpile.filter import Filter, Rejection, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """A rule that the page as a whole breaks."""
+def apply_all(filters: Sequence[tuple[Filter, Any]], text: str) -> Rejection | list[Span]:
+    """Applies filters, each with its parameters, to what the filters before it left of the text.
 
-    reason: str
-    detail: str
-    """The measured value against the bound."""
+    Returns the first rejection, or all spans in characters of `text`, in ascending order, without overlaps.
 
-
-class Span(NamedTuple):
-    """Characters `start` up to, and without, `end` that are to go."""
-
-    start: int
-    end: int
-    reason: str
-
-
-class Filter(Protocol):
-    """A module of published rules."""
-
-    def apply(self, text: str) -> Rejection | list[Span]:
-        """Spans in ascending order that do not overlap."""
-        ...
-
-
-def filter_named(name: str) -> Filter:
-    """`c4` is `finpile.clean.c4`; the config has checked the name."""
-    return cast(Filter, importlib.import_module(f"finpile.clean.{name}"))
-
-
-def apply_all(filters: Sequence[Filter], text: str) -> Rejection | list[Span]:
-    """The first rejection, or all spans, in characters of `text`, in ascending order, none overlapping another."""
+    Raises: ValueError for a reason that is none of the filter's.
+    """
     taken: list[Span] = []
-    for rules in filters:
-        found = rules.apply(without(text, taken))
+    for rules, parameters in filters:
+        found = rules.apply(without(text, taken), parameters)
+        for reason in {found.reason} if isinstance(found, Rejection) else {span.reason for span in found}:
+            if reason not in rules.reasons:
+                raise ValueError(f"{reason!r} is no reason of filter {rules.name}; known: {', '.join(rules.reasons)}")
         if isinstance(found, Rejection):
             return found
         taken = _merged(taken, found)

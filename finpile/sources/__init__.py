@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from finpile.sources.accounting import ACCOUNT_SCHEMA, STRUCTURE, Account
-from finpile.sources.base import REASONS, InputFile, list_inputs, removal
+from finpile.sources.base import REASONS, reasons_of, removal, structure_of
+from finpile.sources.finding import InputFile, find_documents, list_files, list_inputs
 from finpile.sources.reading import read_file, read_stream
 from finpile.sources.streams import BrokenStream, ByteStream
 
@@ -15,8 +16,12 @@ __all__ = [
     "BrokenStream",
     "ByteStream",
     "InputFile",
+    "find_documents",
+    "list_files",
     "list_inputs",
     "read_file",
     "read_stream",
+    "reasons_of",
     "removal",
+    "structure_of",
 ]

@@ -25,15 +25,9 @@ import pyarrow as pa
 from finpile.document import RawDocument
 from finpile.ledger import Removal
 
-#: What may be neither a record nor in the ledger: kinds of structure.
-STRUCTURE = {
+#: Kinds of structure, bytes that are neither of a record nor in the ledger, of any format. Formats add their own.
+STRUCTURE: Mapping[str, str] = {
     "white_space": "jsonl, sgml, edgar: blank lines, and white space between records",
-    "sgml_prolog": "sgml: the DOCTYPE line",
-    "edgar_header": "edgar: the submission's header and its end tag",
-    "parquet_footer": "parquet: magic numbers, footer, page index and bloom filters",
-    "parquet_column": "parquet: a column that is not read",
-    "warc_header": "warc: the header of a record, and the line ends behind its block",
-    "warc_record": "warc: a record that carries no document (warcinfo, request, metadata, revisit, ...)",
     "archive": "tar, zip: headers, directory, padding, end marks",
     "unwanted_member": "tar, zip: a file that the source's `members` leave out",
 }
@@ -164,6 +158,8 @@ class Books:
     """Rows at gaps, by locator."""
     size: int = 0
     """Decompressed bytes, once all of them are read."""
+    kinds: Mapping[str, str] = field(default_factory=lambda: STRUCTURE)
+    """Kinds of structure that the format may claim."""
 
     def gap(self, start: int, end: int) -> int:
         """Bytes that a claim of `start:end` leaves out behind the last one.
@@ -182,8 +178,8 @@ class Books:
         """Counts the next bytes; negative for the holes of a sparse member, which the archive does not store."""
         self.claimed += num_bytes
         if isinstance(item, str):
-            if item not in STRUCTURE:
-                raise ValueError(f"{item!r} is no kind of structure; known: {', '.join(STRUCTURE)}")
+            if item not in self.kinds:
+                raise ValueError(f"{item!r} is no kind of structure; known: {', '.join(self.kinds)}")
             self.structure[item] = self.structure.get(item, 0) + num_bytes
         elif isinstance(item, Removal):
             self.ledger_bytes += num_bytes

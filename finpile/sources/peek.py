@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.errors import FinpileError, InputError
+from finpile.format import FORMATS
 from finpile.ledger import Removal
-from finpile.sources.base import InputFile, locate
 from finpile.sources.compression import codec_of, decompress, split_codecs
 from finpile.sources.evidence import FieldEvidence
+from finpile.sources.finding import InputFile, locate
 from finpile.sources.looks import looks_like
 from finpile.sources.reading import read_file
 from finpile.sources.streams import BrokenStream, blocks_of
@@ -93,7 +93,7 @@ def _why_nothing(found: Peek, source: SourceConfig, files: Sequence[InputFile]) 
     missing = [(file, row) for file, row in found.removals if row.reason == "no_text"]
     if missing:
         key = source.fields.get("text", "text")
-        names = sorted({name for file, row in missing for name in _names(file, source, row)})
+        names = sorted({name for file, row in missing for name in field_names(file, source, row)})
         if key not in names:  # else it is there, and null
             return (
                 f"{source.where.of('fields', key)}{head}: none has the field `{key}`, which is to be its text; fields "
@@ -112,20 +112,14 @@ def _why_nothing(found: Peek, source: SourceConfig, files: Sequence[InputFile]) 
     )
 
 
-def _names(file: InputFile, source: SourceConfig, row: Removal) -> Iterator[str]:
-    """The names of the fields of a record without text."""
-    if source.format == "jsonl":
-        try:
-            record: Any = json.loads(row.removed_text)
-        except (ValueError, RecursionError):
-            return
-        yield from record if isinstance(record, dict) else ()
-    elif source.format == "parquet":
-        import pyarrow.parquet as pq
-
-        fs, path = locate(file.url)
-        with fs.open(path, "rb") as stream:
-            yield from pq.ParquetFile(stream).schema_arrow.names
+def field_names(file: InputFile, source: SourceConfig, row: Removal) -> list[str]:
+    """The names of the fields of a record without text; none if the format has no named fields."""
+    names_of = FORMATS.get(source.format).field_names
+    if names_of is None:
+        return []
+    fs, path = locate(file.url)
+    with fs.open(path, "rb") as stream:
+        return names_of(stream, row.removed_text)
 
 
 def _head(file: InputFile) -> bytes:

@@ -15,12 +15,14 @@ from typing import Any, BinaryIO
 from finpile.config import SourceConfig
 from finpile.document import RawDocument, check_storable
 from finpile.errors import RunError
+from finpile.format import FORMATS, Format
 from finpile.ledger import Removal
 from finpile.sources import archives
-from finpile.sources.accounting import Account, Books, Claim, Content, Lost, Record, Structure
+from finpile.sources.accounting import STRUCTURE, Account, Books, Claim, Content, Lost, Record, Structure
 from finpile.sources.archives import Gap, Member, archive_kind, walk
-from finpile.sources.base import InputFile, Reader, locate, reader_of, removal
+from finpile.sources.base import removal, structure_of
 from finpile.sources.compression import codec_of, decompress, split_codecs
+from finpile.sources.finding import InputFile, locate
 from finpile.sources.streams import BLOCK_BYTES, Block, BrokenStream, ByteStream, blocks_of
 
 _NUM_NAMES_SHOWN = 5
@@ -46,7 +48,8 @@ def read_file(
     Raises: RunError where memory does not suffice.
     """
     fs, path = locate(file.url)
-    books = Books(source.dataset, source.name, file.locator, stored_bytes=file.size_bytes)
+    kinds = structure_of(source.format)
+    books = Books(source.dataset, source.name, file.locator, stored_bytes=file.size_bytes, kinds=kinds)
     try:
         with fs.open(path, "rb") as stream:
             for number, item in enumerate(_Input(path, books, source, keep).read(stream)):
@@ -63,21 +66,21 @@ def read_file(
 
 
 def read_stream(
-    reader: Reader,
+    form: Format,
     stream: BinaryIO,
     locator: str,
     source: SourceConfig,
     keep: Callable[[Account], None] = lambda account: None,
 ) -> Iterator[Item]:
-    """The documents and rows of one decompressed stream.
+    """The documents and rows of one decompressed stream of the format `form`.
 
     Raises: BrokenStream of the stream, where nothing more can be read of it.
     """
-    books = Books(source.dataset, source.name, locator)
-    is_ready = getattr(reader, "SEEKS", False) or isinstance(stream, ByteStream)
+    books = Books(source.dataset, source.name, locator, kinds={**STRUCTURE, **form.structure})
+    is_ready = form.seeks or isinstance(stream, ByteStream)
     ready = stream if is_ready else ByteStream(blocks_of(stream, locator), locator, source.limits)
     try:
-        yield from _Records(ready, books, source).read(reader)
+        yield from _Records(ready, books, source).read(form)
     finally:
         books.size = _size(ready) if ready.seekable() else ready.tell()
         keep(books.close())
@@ -98,10 +101,10 @@ class _Input:
     def read(self, stream: Any) -> Iterator[Item]:
         """Raises: BrokenStream of an archive that this is a file of."""
         books = self.books
-        reader = reader_of(self.source.format)
+        form = FORMATS.get(self.source.format)
         stem, codecs = split_codecs(self.path)
         kind = archive_kind(stem)
-        must_seek = kind == ".zip" or (kind is None and getattr(reader, "SEEKS", False))
+        must_seek = kind == ".zip" or (kind is None and form.seeks)
         if not must_seek and not isinstance(stream, ByteStream):
             stream = self._stream(blocks_of(stream, books.locator))
             codecs = codecs or _codecs_of(stream)
@@ -119,7 +122,7 @@ class _Input:
             elif kind:
                 yield from self._archive(kind, stream, size)
             else:
-                yield from records.read(reader)
+                yield from records.read(form)
         except BrokenStream as broken:
             if broken.locator != books.locator:
                 books.leave(stream.tell())
@@ -175,7 +178,7 @@ class _Input:
             yield from _Records(stream, books, self.source).rest(detail="behind the last member")
 
     def _member(self, member: Member, is_counted: bool) -> Iterator[Item]:
-        books = Books(self.books.dataset, self.books.source, member.locator, self.books.locator)
+        books = Books(self.books.dataset, self.books.source, member.locator, self.books.locator, kinds=self.books.kinds)
         blocks = _Counted(member.blocks)
         stream = ByteStream(blocks, member.locator, self.source.limits)
         try:
@@ -256,12 +259,12 @@ class _Records:
         self._books = books
         self._source = source
 
-    def read(self, reader: Reader) -> Iterator[Item]:
+    def read(self, form: Format) -> Iterator[Item]:
         """Raises: BrokenStream of the stream, where nothing more can be read of it."""
         while True:
             start = self._stream.tell()
             try:
-                for claim in reader.read(self._stream, self._books.locator, self._source):
+                for claim in form.read(self._stream, self._books.locator, self._source):
                     yield from self._settled(claim)
                 yield from self.rest()
                 return

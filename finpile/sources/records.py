@@ -18,8 +18,11 @@ from finpile.sources.decoding import UTF8, Undecodable, decode, has_surrogates, 
 #: Fields of a document that a record may give, each under its own name unless `fields` says otherwise.
 TARGETS = ("text", "timestamp", "title", "url", "license")
 
-#: Formats whose records may give those fields.
-RECORD_FORMATS = ("jsonl", "parquet")
+#: Ledger reasons of formats whose records have named fields.
+RECORD_REASONS = {
+    "no_text": "a record without the text field, or with null in it",
+    "wrong_type": "a record whose text is no string",
+}
 
 _SIMPLE = (str, int, float)
 #: Characters of a date field that are kept: no date has as many.

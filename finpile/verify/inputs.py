@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow.compute as pc
@@ -14,7 +14,8 @@ from finpile.layout import (
     Layout,
     read_published,
 )
-from finpile.sources.accounting import STRUCTURE, SUMS
+from finpile.sources.accounting import SUMS
+from finpile.sources.base import structure_of
 from finpile.verify.check import Advance, Check
 
 _Source = tuple[str, str]
@@ -28,7 +29,8 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     advance(accounts.nbytes)
     rows = [{**row, "structure": dict(row["structure"])} for row in accounts.to_pylist()]
     counts = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "ingest")["sources"]
-    wrong = [f"{row['locator']}: {problem}" for row in rows if (problem := _imbalance(row))]
+    kinds = {kind for entry in manifest["config"]["sources"] for kind in structure_of(entry["format"])}
+    wrong = [f"{row['locator']}: {problem}" for row in rows if (problem := _imbalance(row, kinds))]
     total = sum(row["decompressed_bytes"] for row in rows)
     return [
         Check.of(
@@ -44,9 +46,9 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     ]
 
 
-def _imbalance(row: Mapping[str, Any]) -> str | None:
+def _imbalance(row: Mapping[str, Any], kinds: Collection[str]) -> str | None:
     """What is wrong with one account; None where it adds up."""
-    unknown = sorted(set(row["structure"]) - set(STRUCTURE))
+    unknown = sorted(set(row["structure"]) - set(kinds))
     if unknown:
         return f"structure of no known kind: {', '.join(unknown)}"
     claimed = row["record_bytes"] + row["ledger_bytes"] + row["member_bytes"] + sum(row["structure"].values())

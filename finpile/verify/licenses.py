@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.format import FORMATS
 from finpile.layout import (
     Layout,
     row_of,
 )
-from finpile.sources.records import RECORD_FORMATS
 from finpile.verify.check import Advance, Check
 
 
@@ -38,7 +38,7 @@ def _wrong(documents: pa.Table, entries: list[Mapping[str, Any]]) -> list[str]:
     given = {entry["license"] for entry in entries}
     values = documents["license"]
     is_given = pc.is_in(values, pa.array(sorted(given - {None}), pa.string()))
-    if any(entry["format"] in RECORD_FORMATS for entry in entries):
+    if any("license" in FORMATS.get(entry["format"]).fields for entry in entries):
         is_given = pc.or_(is_given, pc.is_valid(values))
     if None in given:
         is_given = pc.or_(is_given, pc.is_null(values))

@@ -305,7 +305,7 @@ def test_bad_choice_names_what_may_stand_there(
 BAD_VALUES = [
     (SMALL.replace("jsonl\n", "jsonll\n", 1), 5, 3, "did you mean `jsonl`?"),
     (SMALL.replace("[news/*.jsonl]", "[]"), 6, 3, "at least one file or pattern"),
-    (SMALL.replace("format: jsonl", "format: text"), 7, 3, "`fields` belongs to jsonl and parquet"),
+    (SMALL.replace("format: jsonl", "format: text"), 7, 3, "format text has no named fields"),
     (SMALL + "    encoding: [utf-8, utf-9]\n", 8, 3, "no encoding is called 'utf-9'; try utf-8 or latin-1"),
     (SMALL + "    clean: {filters: [c5]}\n", 8, 8, "did you mean `c4`?"),
     ("name: x\nsources: []\n", 2, 1, "list at least one under `sources:`"),
@@ -322,7 +322,7 @@ BAD_VALUES = [
         SMALL.replace("jsonl\n", "sgml\n", 1).replace("    fields: {text: body}\n", "    date_format: day-first\n"),
         7,
         3,
-        "date_format belongs to jsonl and parquet, not to sgml",
+        "date_format: format sgml has no date field",
     ),
     (SMALL + "heldout: {undated: drop}\n", 8, 8, "say from which day on with `after`"),
     (SMALL + "tokenizer: {vocab_size: 257}\n", 8, 8, "tokenizer.vocab_size is 257: expected at least 258"),

@@ -19,8 +19,8 @@ from finpile.clean import clean_batch
 from finpile.config import SourceConfig
 from finpile.document import DocumentBuilder, RawDocument
 from finpile.errors import ConfigError, InputError
-from finpile.sources.base import list_inputs
 from finpile.sources.evidence import FieldEvidence
+from finpile.sources.finding import list_inputs
 from finpile.sources.reading import read_file
 
 #: (the value as written, the moment that is meant)

@@ -79,8 +79,8 @@ def test_dots_reach_into_objects_and_lists(tmp_path: Path) -> None:
     ("name", "content", "options", "message"),
     [
         ("set.csv", b"a,b", {}, "expected a name that ends in one of .jsonl"),
-        ("set.jsonl", b'{"passage": "a"}\n{"passage": ', {}, "line 2 is no JSON"),
-        ("set.jsonl", b"\xff\xfe", {}, "is not UTF-8"),
+        ("set.jsonl", b'{"passage": "a"}\n{"passage": ', {}, "set.jsonl:2: is not JSON in UTF-8"),
+        ("set.jsonl", b"\xff\xfe", {}, "set.jsonl:1: is not JSON in UTF-8"),
         ("set.jsonl", b"\n", {}, "holds no record"),
         ("set.jsonl", b'{"passage": "a"}\n["b"]\n', {}, "#1: a record is of type list: expected an object"),
         (
@@ -93,11 +93,11 @@ def test_dots_reach_into_objects_and_lists(tmp_path: Path) -> None:
         ("set.jsonl", b'{"passage": "a"}', {"fields": ("passage", "pasage")}, "in 'pasage'; did you mean `passage`"),
         ("set.jsonl", b'{"passage": "a"}', {"id": "uid"}, "no single string or integer in 'uid'"),
         ("set.jsonl", b'{"passage": "a"}', {"records": "dev"}, "`records` belongs to .json"),
-        ("set.jsonl.gz", gzip.compress(b'{"passage": "a"}' * 99)[:-9], {}, "cannot be read whole: cut"),
+        ("set.jsonl.gz", gzip.compress(b'{"passage": "a"}' * 99)[:-9], {}, "is damaged or cut short: cut"),
         ("set.json", b'{"dev": [{"passage": "a"}]}', {}, "is an object with dev: expected a list of records"),
         ("set.json", b'{"dev": [{"passage": "a"}]}', {"records": "test"}, "is an object with dev: expected a list"),
-        ("set.json", b"[1, ", {}, "is no JSON"),
-        ("set.parquet", b"PAR1", {}, "is no Parquet file that can be read"),
+        ("set.json", b"[1, ", {}, "is not JSON"),
+        ("set.parquet", b"PAR1", {}, "is not a whole Parquet file"),
         ("other.jsonl", b"", {"paths": ("set.jsonl",)}, "matches no file"),
     ],
 )

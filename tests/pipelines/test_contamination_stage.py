@@ -217,7 +217,7 @@ def test_changed_set_or_setting_runs_from_decontamination_on(write: WriteCorpus,
     [
         ({**QUIZ, "paths": ["quizz.jsonl"]}, "there is: quiz.jsonl"),
         ({**QUIZ, "fields": ["passag"]}, "its fields are: uid, passage"),
-        ({**QUIZ, "paths": ["broken.json"]}, "is no JSON"),
+        ({**QUIZ, "paths": ["broken.json"]}, "is not JSON"),
     ],
 )
 def test_set_that_cannot_be_read_stops_the_build_before_it_begins(

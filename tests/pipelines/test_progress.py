@@ -35,7 +35,7 @@ from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
 from finpile.config import SourceConfig, load_config
-from finpile.sources.base import list_inputs
+from finpile.sources.finding import list_inputs
 from finpile.sources.reading import read_file
 from finpile.stages import names
 

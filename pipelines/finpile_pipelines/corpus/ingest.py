@@ -23,8 +23,8 @@ from finpile.layout import (
 )
 from finpile.ledger import Removal, ledger_table
 from finpile.sources.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch
-from finpile.sources.base import InputFile, list_inputs
 from finpile.sources.evidence import FieldEvidence
+from finpile.sources.finding import InputFile, list_inputs
 from finpile.sources.reading import read_file
 from finpile.stage_record import FileRecord
 from finpile.timestamps import Order

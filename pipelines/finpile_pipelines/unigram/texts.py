@@ -9,7 +9,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import apache_beam as beam
@@ -68,7 +67,7 @@ class DocumentFile:
 
     def texts(self) -> Iterator[tuple[Label, pa.Array]]:
         """The file's texts as large_string arrays, and the domain of each array."""
-        for dataset, source, texts in documents.iter_file(Path(self.path), self.label):
+        for dataset, source, texts in documents.iter_file(self.path, self.label):
             yield (dataset, source), texts
 
 
@@ -187,9 +186,7 @@ def _files_of(entry: str, split: str) -> list[TextFile]:
     published = [name for name in _listed(folder) if name.startswith("dataset=") and name.endswith(".parquet")]
     if published:
         return [PublishedFile(storage.join(folder, name), split) for name in published]
-    if "://" in entry:
-        raise InputError(f"{entry}: holds no build; of remote folders only the OUT of `finpile build` can be read")
-    return [DocumentFile(str(path), label) for path, label in documents.list_files([entry])]
+    return [DocumentFile(path, label) for path, label in documents.list_files([entry])]
 
 
 def _listed(folder: str) -> list[str]:

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.clean import Rejection, Span, c4
+from finpile.clean import Rejection, Span
+from finpile.clean.filters import c4
+from finpile.clean.filters.c4 import C4Parameters
 from finpile.clean.normalise import normalise
 from finpile.clean.rules import apply_all, byte_spans, without
+from finpile.filter import Filter
 
 GOOD = "Oil prices rose again on Monday."
 PAGE = "\n".join([GOOD, "Gold fell by two percent there.", "The dollar did not move much."])
@@ -60,7 +63,7 @@ LINES = st.lists(st.sampled_from(SAMPLES), max_size=14)
 @given(LINES)
 def test_lines_that_stay_are_those_of_the_twin(lines: list[str]) -> None:
     text = normalise("\n".join(lines))
-    found, expected = apply_all([c4], text), twin(text)
+    found, expected = apply_all([(c4.FILTER, C4Parameters())], text), twin(text)
     if isinstance(found, Rejection):
         assert expected is None
     else:
@@ -120,14 +123,12 @@ def test_citations_are_spans_inside_lines_that_stay() -> None:
     assert without(text, found) == PAGE
 
 
-class Cut:
-    """A filter that takes every occurrence of a string."""
+def _cut(text: str, what: str) -> list[Span]:
+    return [Span(found.start(), found.end(), "cut") for found in re.finditer(what, text)]
 
-    def __init__(self, what: str) -> None:
-        self.what = what
 
-    def apply(self, text: str) -> Rejection | list[Span]:
-        return [Span(found.start(), found.end(), f"cut_{self.what}") for found in re.finditer(self.what, text)]
+#: Removes every occurrence of a string, its parameter.
+CUT = Filter(name="cut", apply=_cut, reasons={"cut": "an occurrence of the string"}, parameters=str)
 
 
 @given(st.text(alphabet="abcé", max_size=30), st.lists(st.sampled_from(["a", "b", "ab", "bc", "cé", "aa"]), max_size=4))
@@ -135,10 +136,26 @@ def test_spans_of_filters_in_a_row_are_spans_of_the_first_text(text: str, cuts: 
     expected = text
     for cut in cuts:
         expected = expected.replace(cut, "")
-    spans = apply_all([Cut(cut) for cut in cuts], text)
+    spans = apply_all([(CUT, cut) for cut in cuts], text)
     assert isinstance(spans, list)
     assert without(text, spans) == expected
     assert all(first.end <= second.start for first, second in itertools.pairwise(spans))
     data = text.encode()
     for span, (start, end, _) in zip(spans, byte_spans(text, spans), strict=True):
         assert data[start:end].decode() == text[span.start : span.end] != ""
+
+
+def test_parameters_move_the_bounds_of_the_rules() -> None:
+    text = "Oil rose. Gold fell.\nA line of exactly seven words, no less."
+    assert c4.apply(text) == Rejection("c4_few_sentences", "1 sentences in 1 lines < 3")
+    assert c4.apply(text, C4Parameters(min_sentences=1)) == [Span(0, 21, "c4_short_line")]
+    assert c4.apply(text, C4Parameters(min_sentences=1, min_words_per_line=4)) == []
+    assert c4.apply(text, C4Parameters(min_sentences=4, min_words_per_line=1)) == Rejection(
+        "c4_few_sentences", "3 sentences in 2 lines < 4"
+    )
+
+
+def test_reason_that_a_filter_does_not_declare_is_an_error() -> None:
+    undeclared = Filter(name="cut", apply=_cut, reasons={})
+    with pytest.raises(ValueError, match="'cut' is no reason of filter cut"):
+        apply_all([(undeclared, "a")], "banana")

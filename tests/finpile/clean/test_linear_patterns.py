@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import timestamps
-from finpile.clean import c4, dating, html, html_dates, markup, normalise
+from finpile.clean import dating, html, html_dates, markup, normalise
+from finpile.clean.filters import c4
 
 Next = Callable[[int], int | None]
 
@@ -113,6 +114,7 @@ PATTERNS = {
     for pattern in (value if isinstance(value, tuple) else [value])
     if isinstance(pattern, re.Pattern)
 }
+PATTERNS["c4._LONG_WORD"] = c4._long_word(c4.C4Parameters().max_word_characters)
 #: What the patterns begin with and repeat: an attacker's alphabet.
 UNITS = (
     ".", "?!", '."', "[", "[1", "1", "\n", "\t", " ", "\t ", "a", "a ", "a=", 'a="', "a='", "#1", "#", ".1", "&", "&a",

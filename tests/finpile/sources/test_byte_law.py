@@ -8,7 +8,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 import pytest
@@ -16,10 +15,12 @@ import pytest
 from finpile.config import SourceConfig, load_config
 from finpile.document import RawDocument
 from finpile.errors import RunError
+from finpile.format import Format
 from finpile.ledger import Removal
-from finpile.sources import Account, jsonl, list_inputs, read_file, read_stream, reading
+from finpile.sources import Account, list_inputs, read_file, read_stream, reading
 from finpile.sources.accounting import Books, Claim, Lost, Record, Structure
 from finpile.sources.base import removal
+from finpile.sources.formats import jsonl
 
 Mutations = Any
 Item = RawDocument | Removal
@@ -183,7 +184,7 @@ def test_whatever_a_reader_does_on_one_record_is_one_row(fault: str, reason: str
     data = b"first\nbad\nthird\n"
     accounts: list[Account] = []
     stream: Any = reading.ByteStream(iter([data]), "a")
-    items = list(read_stream(Faulty(fault), stream, "a", source(), accounts.append))
+    items = list(read_stream(Format(name="faulty", read=Faulty(fault).read), stream, "a", source(), accounts.append))
     documents = [item for item in items if isinstance(item, RawDocument)]
     [row] = [item for item in items if isinstance(item, Removal)]
     assert [document.text for document in documents] == ["first\n", "third\n"]
@@ -197,7 +198,7 @@ def test_a_lack_of_memory_ends_the_run_with_the_file(tmp_path: Path, monkeypatch
         raise MemoryError
 
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "x"}\n')
-    monkeypatch.setattr("finpile.sources.jsonl.to_document", exhaust)
+    monkeypatch.setattr("finpile.sources.formats.jsonl.to_document", exhaust)
     with pytest.raises(RunError, match=r"memory ran out while a\.jsonl was read"):
         read(tmp_path, source())
 
@@ -231,7 +232,7 @@ def test_how_deep_a_record_may_be_nested_does_not_depend_on_who_reads_it(depth: 
         if level:
             return read_at(level - 1)
         stream: Any = reading.ByteStream(iter([line]), "a")
-        return list(read_stream(jsonl, stream, "a", source()))
+        return list(read_stream(jsonl.FORMAT, stream, "a", source()))
 
     for level in (0, 200):
         [item] = read_at(level)
@@ -266,7 +267,7 @@ def test_claims_of_all_kinds_add_up() -> None:
 
     accounts: list[Account] = []
     stream: Any = reading.ByteStream(iter([b"one\nbad\n\n"]), "a")
-    found = list(read_stream(SimpleNamespace(read=claims), stream, "a", config, accounts.append))
+    found = list(read_stream(Format(name="claims", read=claims), stream, "a", config, accounts.append))
     assert found[1] == row
     [account] = accounts
     assert (account.record_bytes, account.ledger_bytes, account.structure) == (4, 4, {"white_space": 1})

@@ -14,7 +14,8 @@ from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
 from finpile.ledger import Removal
 from finpile.limits import LimitsConfig
-from finpile.sources import edgar, list_inputs, read_file, read_stream
+from finpile.sources import list_inputs, read_file, read_stream
+from finpile.sources.formats import edgar
 from finpile.sources.streams import BrokenStream, ByteStream
 
 SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
@@ -64,7 +65,7 @@ def txt(*documents: str) -> bytes:
 
 
 def read(data: bytes, source: SourceConfig = SOURCE) -> list[RawDocument | Removal]:
-    return list(read_stream(edgar, io.BytesIO(data), "a/0000000001-99-000001.txt", source))
+    return list(read_stream(edgar.FORMAT, io.BytesIO(data), "a/0000000001-99-000001.txt", source))
 
 
 def reasons(found: list[RawDocument | Removal]) -> list[str]:
@@ -223,7 +224,7 @@ def test_a_broken_stream_is_passed_on_after_what_it_gave() -> None:
 
     found: list[RawDocument | Removal] = []
     with pytest.raises(BrokenStream):
-        found.extend(read_stream(edgar, ByteStream(blocks()), "a", SOURCE))  # type: ignore[arg-type]
+        found.extend(read_stream(edgar.FORMAT, ByteStream(blocks()), "a", SOURCE))  # type: ignore[arg-type]
     assert [entry.text for entry in found if isinstance(entry, RawDocument)] == ["one", "two"]
 
 

@@ -147,7 +147,7 @@ def test_a_large_parquet_member_is_not_held_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack_tar: Callable[[dict[str, bytes]], bytes]
 ) -> None:
     """Counted: reads of the member are blocks, never all of it."""
-    from finpile.sources import parquet
+    from finpile.sources.formats import parquet
     from finpile.sources.streams import BLOCK_BYTES, ByteStream
 
     sizes: list[int] = []

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from finpile.config import SourceConfig
 from finpile.document import DocumentBuilder, RawDocument, document_id
 from finpile.ledger import Removal
-from finpile.sources import jsonl as jsonl_reader
 from finpile.sources import list_inputs, read_file, read_stream
+from finpile.sources.formats import jsonl as jsonl_reader
 
 SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 
@@ -44,7 +44,7 @@ def split(found: list[RawDocument | Removal]) -> tuple[list[RawDocument], list[R
 
 
 def read_jsonl(data: bytes, **keys: object) -> tuple[list[RawDocument], list[Removal]]:
-    return split(list(read_stream(jsonl_reader, io.BytesIO(data), "a.jsonl", source("jsonl", **keys))))
+    return split(list(read_stream(jsonl_reader.FORMAT, io.BytesIO(data), "a.jsonl", source("jsonl", **keys))))
 
 
 def read_folder(folder: Path, config: SourceConfig) -> tuple[list[RawDocument], list[Removal]]:

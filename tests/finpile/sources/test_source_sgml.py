@@ -17,7 +17,7 @@ from finpile.document import RawDocument
 from finpile.ledger import Removal
 from finpile.limits import LimitsConfig
 from finpile.sources import list_inputs, read_file, read_stream
-from finpile.sources import sgml as sgml_reader
+from finpile.sources.formats import sgml as sgml_reader
 
 SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 REUTERS = "fin_news/reuters21578.tar.gz"
@@ -36,7 +36,7 @@ def story(newid: int, body: str, date: str = "26-FEB-1987 15:01:01.79", text: st
 
 def read(*stories: str | bytes) -> tuple[list[RawDocument], list[Removal]]:
     data = b"<!DOCTYPE lewis>\n" + b"".join(part if isinstance(part, bytes) else part.encode() for part in stories)
-    return split(read_stream(sgml_reader, io.BytesIO(data), "a.sgm", SOURCE))
+    return split(read_stream(sgml_reader.FORMAT, io.BytesIO(data), "a.sgm", SOURCE))
 
 
 def split(found: object) -> tuple[list[RawDocument], list[Removal]]:

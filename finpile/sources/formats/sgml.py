@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
+from finpile.format import Format
 from finpile.ledger import Removal
 from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
@@ -160,3 +161,6 @@ def _moment(date: str) -> datetime | None:
         with contextlib.suppress(ValueError):
             return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     return None
+
+
+FORMAT = Format(name="sgml", read=read, structure={"sgml_prolog": "the DOCTYPE line"})

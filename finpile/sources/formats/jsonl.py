@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
+from finpile.format import Format
 from finpile.ledger import Removal
 from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
-from finpile.sources.decoding import UTF8, Undecodable, decode
-from finpile.sources.records import field_keys, to_document
+from finpile.sources.decoding import UTF8, Undecodable
+from finpile.sources.json_line import MAX_DEPTH, parse_line
+from finpile.sources.records import RECORD_REASONS, TARGETS, field_keys, to_document
 from finpile.sources.streams import ByteStream, TooLarge
-
-#: NaN and Infinity are no JSON, yet common; they are read as null, which can be written again.
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
-
-#: Objects and lists in each other. Python's own limit depends on who calls, and so would the documents of a build.
-MAX_DEPTH = 100
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
@@ -49,14 +45,9 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
 
 def _record(line: bytes, locator: str, source: SourceConfig, keys: dict[str, str]) -> RawDocument | Removal:
     try:
-        text, _ = decode(line, source.encoding or UTF8)
-        record = _DECODER.decode(text)
-        if _is_deep(record):
-            raise RecursionError
+        record = parse_line(line, source.encoding or UTF8)
     except Undecodable as error:
         return removal(source, locator, "undecodable", str(error), line)
-    except RecursionError:
-        return removal(source, locator, "broken_json", f"nested more than {MAX_DEPTH} deep", line)
     except ValueError as error:
         return removal(source, locator, "broken_json", str(error), line)
     if not isinstance(record, dict):
@@ -64,16 +55,25 @@ def _record(line: bytes, locator: str, source: SourceConfig, keys: dict[str, str
     return to_document(record, locator, source, keys, line)
 
 
-def _is_deep(value: Any) -> bool:
-    """Whether a value is nested more than `MAX_DEPTH` deep; without recursion."""
-    level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(MAX_DEPTH):
-        level = [
-            entry
-            for outer in level
-            for entry in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(entry, (dict, list))
-        ]
-        if not level:
-            return False
-    return True
+def _field_names(stream: BinaryIO, record: bytes) -> list[str]:
+    """Names of the keys of a record without text; none for a record that is no JSON object."""
+    del stream
+    try:
+        value = json.loads(record)
+    except (ValueError, RecursionError):
+        return []
+    return list(value) if isinstance(value, dict) else []
+
+
+FORMAT = Format(
+    name="jsonl",
+    read=read,
+    reasons={
+        "broken_json": f"a line that is no JSON, or is nested more than {MAX_DEPTH} deep",
+        "not_an_object": "a line of JSON that is no object",
+        **RECORD_REASONS,
+    },
+    fields=TARGETS,
+    field_names=_field_names,
+    suffixes=(".jsonl", ".ndjson", ".json"),
+)

@@ -30,6 +30,7 @@ from resiliparse.parse.encoding import detect_encoding
 from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
+from finpile.format import Format
 from finpile.ledger import Removal
 from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
@@ -165,3 +166,15 @@ def _is_known(encoding: str) -> bool:
     except (LookupError, ValueError):
         return False
     return True
+
+
+FORMAT = Format(
+    name="warc",
+    read=read,
+    reasons={"http_status": "a response whose status is not 200", "robots_txt": "a robots.txt"},
+    structure={
+        "warc_header": "the header of a record, and the line ends behind its block",
+        "warc_record": "a record that carries no document (warcinfo, request, metadata, revisit, ...)",
+    },
+    has_menus=True,
+)

@@ -26,15 +26,16 @@ marks of citations do not count as part of it. Empty lines after a dropped line 
 
 from __future__ import annotations
 
+import functools
 import re
+from dataclasses import dataclass
 
-from finpile.clean.rules import Rejection, Span
+from finpile import bounds
+from finpile.filter import Filter, Rejection, Span
 
-MAX_WORD_CHARACTERS = 1000
-MIN_WORDS_PER_LINE = 5
-MIN_SENTENCES = 3
 END_MARKS = (".", "?", "!", '"')
 ELLIPSIS = "..."
+_MAX_WORD_CHARACTERS = 1 << 20
 POLICY_PHRASES = (
     "terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies",
 )  # fmt: skip
@@ -59,35 +60,63 @@ REASONS = {
 _LINE = re.compile(r"(?:\A\n++)?([^\n]++)\n*+")
 _CITATION = re.compile(r"\[\d*+\]|\[edit\]|\[citation needed\]")
 _SENTENCE_END = re.compile(r"(?<![.?!])[.?!]++[\"')\]\u2019\u201d]*+(?=\s|$)")
-_LONG_WORD = re.compile(rf"(?<!\S)\S{{{MAX_WORD_CHARACTERS + 1}}}")
 
 
-def apply(text: str) -> Rejection | list[Span]:
-    """The lines and citation marks to take out, or why the page has to go."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class C4Parameters:
+    """Bounds of the rules; the defaults are those of the published code."""
+
+    min_sentences: int = 3
+    """Pages with fewer sentences, in the lines that are kept, are rejected."""
+    min_words_per_line: int = 5
+    """Lines of fewer words are removed."""
+    max_word_characters: int = 1000
+    """Lines with a longer word are removed."""
+
+    def __post_init__(self) -> None:
+        bounds.at_least("min_sentences", self.min_sentences, 1)
+        bounds.at_least("min_words_per_line", self.min_words_per_line, 1)
+        why = "no word is longer"
+        bounds.within("max_word_characters", self.max_word_characters, 1, _MAX_WORD_CHARACTERS, why)
+
+
+_DEFAULTS = C4Parameters()
+
+
+@functools.cache
+def _long_word(num_characters: int) -> re.Pattern[str]:
+    """Matches the first `num_characters` + 1 characters of a longer word."""
+    return re.compile(rf"(?<!\S)\S{{{num_characters + 1}}}")
+
+
+def apply(text: str, parameters: C4Parameters = _DEFAULTS) -> Rejection | list[Span]:
+    """The lines and citation marks to remove, or why the page is rejected."""
     lowered = text.lower()
     if "lorem ipsum" in lowered:
         return Rejection("c4_lorem_ipsum", f"at character {lowered.index('lorem ipsum')}")
     if "{" in text:
         return Rejection("c4_curly_bracket", f"at character {text.index('{')}")
     lines = list(_LINE.finditer(text))
-    faults = [_fault(line[1]) for line in lines]
+    faults = [_fault(line[1], parameters) for line in lines]
     kept = [line[1] for line, fault in zip(lines, faults, strict=True) if fault is None]
     num_sentences = sum(map(_num_sentences, kept))
-    if num_sentences < MIN_SENTENCES:
-        return Rejection("c4_few_sentences", f"{num_sentences} sentences in {len(kept)} lines < {MIN_SENTENCES}")
+    least = parameters.min_sentences
+    if num_sentences < least:
+        return Rejection("c4_few_sentences", f"{num_sentences} sentences in {len(kept)} lines < {least}")
     return sorted(_line_spans(lines, faults) + _citation_spans(lines, faults))
 
 
-def _fault(line: str) -> str | None:
+def _fault(line: str, parameters: C4Parameters) -> str | None:
     """The first rule that a line breaks."""
-    if len(line) > MAX_WORD_CHARACTERS and _LONG_WORD.search(line):
+    longest = parameters.max_word_characters
+    if len(line) > longest and _long_word(longest).search(line):
         return "c4_long_word"
     line = (_CITATION.sub("", line) if "[" in line else line).rstrip()
     if not line.endswith(END_MARKS):
         return "c4_no_end_mark"
     if line.endswith(ELLIPSIS):
         return "c4_ellipsis"
-    if len(line.split()) < MIN_WORDS_PER_LINE:
+    if len(line.split()) < parameters.min_words_per_line:
         return "c4_short_line"
     lowered = line.lower()
     if "javascript" in lowered:
@@ -124,3 +153,6 @@ def _citation_spans(lines: list[re.Match[str]], faults: list[str | None]) -> lis
         if fault is None
         for mark in _CITATION.finditer(line[1])
     ]
+
+
+FILTER = Filter(name="c4", apply=apply, reasons=REASONS, parameters=C4Parameters)

@@ -16,14 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from finpile.config import SourceConfig
+from finpile.format import Format
 from finpile.limits import HEAD_BYTES
 from finpile.sources.accounting import Claim, Content, Lost, Record, Structure
 from finpile.sources.base import removal
-from finpile.sources.records import field_keys, to_document
+from finpile.sources.records import RECORD_REASONS, TARGETS, field_keys, to_document
 from finpile.sources.streams import BLOCK_BYTES, BrokenStream
-
-#: Parquet is read from its end: the opened file itself is wanted, not a forward stream.
-SEEKS = True
 
 _BATCH_ROWS = 1024
 #: A file that cannot seek (a member of an archive) is kept in memory up to this size, else in a temporary file.
@@ -290,3 +288,24 @@ def _spans(
         position = end
     if position < size:
         yield position, size, "parquet_footer"
+
+
+def _field_names(stream: BinaryIO, record: bytes) -> list[str]:
+    """Names of the columns."""
+    del record
+    return list(pq.ParquetFile(stream).schema_arrow.names)
+
+
+FORMAT = Format(
+    name="parquet",
+    read=read,
+    reasons=RECORD_REASONS,
+    structure={
+        "parquet_footer": "magic numbers, footer, page index and bloom filters",
+        "parquet_column": "a column that is not read",
+    },
+    fields=TARGETS,
+    field_names=_field_names,
+    seeks=True,  # Parquet is read from its end
+    suffixes=(".parquet",),
+)

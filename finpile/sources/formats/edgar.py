@@ -31,6 +31,7 @@ from typing import BinaryIO
 from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
+from finpile.format import Format
 from finpile.ledger import Removal
 from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
@@ -333,3 +334,11 @@ def _header_text(data: bytes) -> str:
 def _tags(text: str) -> Iterator[tuple[str, str]]:
     """Start tags and what follows them up to the next tag or line."""
     return ((name, html.unescape(value).strip()) for name, value in _TAG.findall(text))
+
+
+FORMAT = Format(
+    name="edgar",
+    read=read,
+    reasons={"not_a_submission": "a file without a document of a submission"},
+    structure={"edgar_header": "the submission's header and its end tag"},
+)

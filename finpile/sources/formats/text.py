@@ -11,6 +11,7 @@ from finpile import timestamps
 from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
+from finpile.format import Format
 from finpile.ledger import Removal
 from finpile.sources.accounting import Claim, Lost, Record
 from finpile.sources.base import removal
@@ -45,3 +46,6 @@ def _document(data: bytes, locator: str, source: SourceConfig) -> RawDocument | 
         timestamp_origin="filename" if timestamp else "none",
         meta={"unreadable_timestamp": posixpath.basename(name)} if is_missing else {},
     )
+
+
+FORMAT = Format(name="text", read=read)

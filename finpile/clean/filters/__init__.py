@@ -1,0 +1,1 @@
+"""The built-in filters, one per module; each module's `FILTER` is what `finpile.filter` describes."""

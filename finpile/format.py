@@ -1,0 +1,37 @@
+"""Source formats. The built-in ones are the modules of `finpile.sources.formats`, each with its `FORMAT`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from finpile.registry import Registry
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Format:
+    """A source format: the name that a corpus file gives, a reader, and the facts that others need about it."""
+
+    name: str
+    read: Callable[[BinaryIO, str, Any], Iterator[Any]]
+    """Reads one input: `read(stream, locator, source)` claims all bytes in order (`finpile.sources.base.Reader`)."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Ledger reasons of its own, beside `finpile.sources.REASONS`, and their meanings."""
+    structure: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of structure of its own, beside `finpile.sources.STRUCTURE`, and their meanings."""
+    fields: tuple[str, ...] = ()
+    """Fields of a document that a record may have; the source's `fields` and `date_format` are about these."""
+    field_names: Callable[[BinaryIO, bytes], list[str]] | None = None
+    """Names of the fields of a record without text, from the opened file and the record's bytes; for messages."""
+    seeks: bool = False
+    """Whether it reads the opened file itself, by seeking, and not a forward stream."""
+    suffixes: tuple[str, ...] = ()
+    """Ends of file names that `finpile dedup` reads by this format."""
+    has_menus: bool = False
+    """Whether its HTML documents are pages of a web crawl, with menus around the main content."""
+
+
+FORMATS: Registry[Format] = Registry(
+    "format", package="finpile.sources.formats", attribute="FORMAT", group="finpile.formats"
+)
