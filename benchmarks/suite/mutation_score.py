@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,10 @@ class Mutant:
 
     path: str
     line: int
+    function: str
     change: str
+    repetition: int
+    """How many equal changes come before it in its function."""
     source: str
     """The whole file with the change."""
 
@@ -97,17 +101,32 @@ class Outcome:
 def mutants(path: str, source: str) -> Iterator[Mutant]:
     """Every mutant of one file."""
     tree = ast.parse(source)
-    for index, (node, change) in enumerate(_sites(tree)):
+    seen: Counter[tuple[str, str]] = Counter()
+    for index, (node, kind) in enumerate(_sites(tree)):
         changed = copy.deepcopy(tree)
-        found, _ = list(_sites(changed))[index]
+        found, _ = _sites(changed)[index]
         before = ast.unparse(node)
-        after = ast.unparse(_changed(found, change))
+        change = f"{_short(before)} -> {_short(ast.unparse(_changed(found, kind)))}"
+        function = _function_at(tree, node.lineno)
         yield Mutant(
             path=path,
             line=node.lineno,
-            change=f"{_short(before)} -> {_short(after)}",
+            function=function,
+            change=change,
+            repetition=seen[function, change],
             source=ast.unparse(changed) + "\n",
         )
+        seen[function, change] += 1
+
+
+def _function_at(tree: ast.AST, line: int) -> str:
+    """The name of the innermost function or class around a line."""
+    names = [
+        (node.lineno, node.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(names)[1] if names else ""
 
 
 def _sites(tree: ast.AST) -> list[tuple[Any, str]]:
@@ -171,10 +190,11 @@ def _short(code: str) -> str:
 
 
 def draw(every: list[Mutant], num: int) -> list[Mutant]:
-    """`num` mutants whose digests are the smallest, in the order of their files."""
+    """`num` mutants whose digests are the smallest, in the order of their files. Other lines of a file do not count."""
 
     def digest(mutant: Mutant) -> bytes:
-        return hashlib.blake2b(f"{mutant.path}\0{mutant.change}\0{mutant.source}".encode(), digest_size=8).digest()
+        key = (Path(mutant.path).name, mutant.function, mutant.change, mutant.repetition)
+        return hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
 
     return sorted(sorted(every, key=digest)[:num], key=lambda mutant: (mutant.path, mutant.line, mutant.change))
 

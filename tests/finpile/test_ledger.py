@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from finpile.ledger import LEDGER_SCHEMA, Removal, cut_spans, ledger_table, restore
+from finpile.ledger import LEDGER_SCHEMA, Removal, count_removed, cut_spans, ledger_table, restore
 
 Span = tuple[int, int, bytes]
 
@@ -98,7 +98,7 @@ def test_ledger_stands_in_its_order_whatever_came_first() -> None:
         removal(dataset="A", source="Z", locator="z"),
         removal(source="R"),
         removal(locator="a", start=9, end=10, removed_text=b"x"),
-        removal(locator="b"),
+        removal(locator="b", reason="too_short"),
         removal(locator="b", start=0, end=0, reason="implausible_timestamp"),
         removal(locator="b", start=0, end=4, removed_text=b"abcd"),
         removal(locator="b", start=10, end=11, removed_text=b"x"),
@@ -109,10 +109,28 @@ def test_ledger_stands_in_its_order_whatever_came_first() -> None:
         random.Random(seed).shuffle(rows)
         tables.append(ledger_table(rows))
     assert all(table.equals(tables[0]) for table in tables)
-    found = tables[0].select(["dataset", "source", "locator", "start", "end"]).to_pylist()
-    assert [tuple(row.values()) for row in found] == [
-        (row.dataset, row.source, row.locator, row.start, row.end) for row in expected
+    names = ["dataset", "source", "locator", "reason", "start", "end"]
+    found = tables[0].select(names).to_pylist()
+    assert found == [{name: getattr(row, name) for name in names} for row in expected]
+
+
+def test_counts_are_of_documents_spans_and_bytes_by_source_and_reason() -> None:
+    rows = [
+        removal(source="R", reason="c4_short_line", start=0, end=4, removed_text=b"abcd"),
+        removal(source="R", reason="c4_short_line", start=9, end=10, removed_text=b"x"),
+        removal(source="R", reason="c4_policy", removed_text=b"a document"),
+        removal(reason="implausible_timestamp", start=0, end=0),
+        removal(dataset="A", source="Z"),
+        removal(dataset="A", source="Z"),
     ]
+    names = ("dataset", "source", "reason", "num_docs", "num_spans", "num_bytes")
+    assert [tuple(row[name] for name in names) for row in count_removed(ledger_table(rows))] == [
+        ("A", "Z", "c4_policy", 2, 0, 0),
+        ("D", "R", "c4_policy", 1, 0, 10),
+        ("D", "R", "c4_short_line", 0, 2, 5),
+        ("D", "S", "implausible_timestamp", 0, 0, 0),
+    ]
+    assert count_removed(ledger_table([])) == []
 
 
 def test_ledger_has_its_schema_empty_or_not() -> None:

@@ -7,6 +7,7 @@ must.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -333,12 +334,14 @@ def test_copy_that_stands_elsewhere_in_the_document_is_found(copy_of_sample: Pat
 @pytest.mark.parametrize("stage", ["exact", "near"])
 def test_duplicate_of_nothing_is_found(copy_of_sample: Path, stage: str) -> None:
     edit_ledger(copy_of_sample, stage, lambda rows: rows[0].update(duplicate_of=None, duplicate_offset=None))
-    assert broken(copy_of_sample) != set()
+    assert COPIES in broken(copy_of_sample)
+    assert "is a duplicate of nothing" in detail(copy_of_sample, COPIES)
 
 
 def test_wrong_number_of_copies_is_found(copy_of_sample: Path) -> None:
     edit_documents(copy_of_sample, "News", lambda rows: rows[0].update(num_copies=rows[0]["num_copies"] + 1))
-    assert broken(copy_of_sample) != set()
+    assert COPIES in broken(copy_of_sample)
+    assert re.search(r" counts \d+ copies, the ledger \d+", detail(copy_of_sample, COPIES))
 
 
 # --- documents -----------------------------------------------------------------------------------------------------

@@ -128,12 +128,12 @@ def test_ledger_names_the_training_document(built: tuple[Path, Path, dict[str, A
 @pytest.mark.parametrize(
     ("engine", "shard_bytes"),
     [
-        (Engine(transport="shuffle"), 1 << 24),
-        (Engine(), 1 << 11),
-        (Engine(num_workers=2), 1 << 13),
-        (Engine(num_workers=3, threads=True), 1 << 11),
+        pytest.param(Engine(num_workers=3, threads=True, transport="shuffle"), 1 << 11, id="all at once"),
+        pytest.param(Engine(transport="shuffle"), 1 << 24, id="shuffle", marks=pytest.mark.slow),
+        pytest.param(Engine(), 1 << 11, id="many shards", marks=pytest.mark.slow),
+        pytest.param(Engine(num_workers=2), 1 << 13, id="two workers", marks=pytest.mark.slow),
+        pytest.param(Engine(num_workers=3, threads=True), 1 << 11, id="threads", marks=pytest.mark.slow),
     ],
-    ids=["shuffle", "many shards", "two workers", "threads"],
 )
 def test_output_does_not_depend_on_how_work_was_cut(
     built: tuple[Path, Path, dict[str, Any]], tmp_path: Path, engine: Engine, shard_bytes: int

@@ -72,7 +72,17 @@ def documents_of(out: Path) -> list[Record]:
     return [{key: value for key, value in row.items() if key not in ("id", "locator")} for row in rows]
 
 
-@pytest.mark.parametrize("layout", [in_three_files, in_another_order, compressed])
+def compressed_in_another_order(rows: list[Record]) -> dict[str, bytes]:
+    return compressed(random.Random(7).sample(rows, len(rows)))
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        compressed_in_another_order,
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (in_three_files, in_another_order, compressed)),
+    ],
+)
 def test_files_do_not_show_in_what_is_learned_and_reported(
     layout: Callable[[list[Record]], dict[str, bytes]],
     plain: Path,

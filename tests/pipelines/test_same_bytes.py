@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -60,16 +61,18 @@ def test_two_workers_publish_what_one_publishes(
     assert manifest_of(tmp_path / "out") == manifest_of(sample_build)
 
 
-def test_shards_transport_and_order_of_files_do_not_show(
+def test_shards_threads_transport_and_order_of_files_do_not_show(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
-    """All at once; where this fails, the slow tests below say which of them shows."""
-    build(listed_backwards(config), str(tmp_path / "out"), Engine(transport="shuffle"), sizes=Sizes(shard_bytes=20_000))
+    """All at once; if this fails, the slow tests below name the one that shows."""
+    engine, sizes = Engine(num_workers=3, threads=True, transport="shuffle"), Sizes(shard_bytes=20_000)
+    build(listed_backwards(config), str(tmp_path / "out"), engine, sizes=sizes)
     shards = list((tmp_path / "out" / ".work" / "ingest" / "documents").iterdir())
     assert len(shards) > 2 * len(list((sample_build / ".work" / "ingest" / "documents").iterdir()))
     assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
 
 
+@pytest.mark.slow
 def test_threads_publish_what_one_publishes(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
@@ -125,8 +128,16 @@ def test_hash_seed_does_not_show(
 def test_size_of_parts_changes_only_where_files_are_cut(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
-    build(config, str(out), Engine(), sizes=Sizes(part_bytes=30_000))
+    out = Path(shutil.copytree(sample_build, tmp_path / "out"))
+    ran: list[str] = []
+    build(
+        config,
+        str(out),
+        Engine(),
+        sizes=Sizes(part_bytes=30_000),
+        listen=lambda event: ran.append(event.stage) if event.state == "done" else None,
+    )
+    assert ran[0] == "split"  # the first stage that has parts
     found, expected = snapshot(out), snapshot(sample_build)
     whole = [path for path in expected if not path.startswith(("documents/", "removed/"))]
     assert_same({path: found.get(path, b"") for path in whole}, {path: expected[path] for path in whole})

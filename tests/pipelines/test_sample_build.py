@@ -275,13 +275,15 @@ def test_page_shows_the_curve_of_the_near_setting_and_what_the_stage_met(sample_
     assert f"Candidate pairs: {counts['candidate_pairs']:,}; compared: {counts['compared_pairs']:,}" in page
 
 
-def test_file_system_of_the_output_does_not_show(sample_build: Path) -> None:
+def test_file_system_of_the_output_does_not_show(small_build: Path) -> None:
     folder = f"memory://{uuid.uuid4().hex}/out"
-    build(load_config(ROOT / "pipelines" / "configs" / "sample.yaml"), folder, Engine())
+    build(load_config(small_build / "corpus.yaml"), folder, Engine())
     assert [check for check in verify(folder) if not check.ok] == []
     memory = fsspec.filesystem("memory")
     root = folder.removeprefix("memory:/")
     written = {path.removeprefix(f"{root}/"): memory.cat(path) for path in memory.find(root)}
     published = {path for path in written if not path.startswith(".work/") and path != "manifest.json"}
-    assert {path for path in published if written[path] != (sample_build / path).read_bytes()} == set()
-    assert len(published) == sum(path.is_file() for name in PUBLISHED for path in (sample_build / name).rglob("*"))
+    assert {path for path in published if written[path] != (small_build / "out" / path).read_bytes()} == set()
+    assert len(published) == sum(
+        path.is_file() for name in PUBLISHED for path in (small_build / "out" / name).rglob("*")
+    )

@@ -316,9 +316,8 @@ def num_shards(out: Path) -> int:
 @pytest.mark.parametrize(
     ("shard_bytes", "shards", "engine"),
     [
-        (275, 17, Engine(transport="shuffle")),
-        (2_500, 3, Engine()),
-        (275, 17, Engine(num_workers=3, threads=True)),
+        (275, 17, Engine(num_workers=3, threads=True, transport="shuffle")),
+        pytest.param(275, 17, Engine(num_workers=3, threads=True), marks=pytest.mark.slow),
         *(
             pytest.param(shard_bytes, shards, Engine(num_workers=workers, transport=transport), marks=pytest.mark.slow)
             for shard_bytes, shards in ((275, 17), (2_500, 3), (1 << 20, 1))

@@ -112,6 +112,30 @@ def test_three_sentences_in_one_line_are_enough() -> None:
     assert c4.apply('Oil rose. Did gold fall? "Not at all!"') == []
 
 
+def test_dropped_neighbours_are_one_span_if_they_break_the_same_rule() -> None:
+    first, *rest = PAGE.split("\n")
+    start = len(first) + 1
+    two = "\n".join([first, "Home page", "Menu", *rest])
+    assert c4.apply(two) == [Span(start, start + len("Home page\nMenu\n"), "c4_no_end_mark")]
+    other = "\n".join([first, "Home page", "Too short.", *rest])
+    middle = start + len("Home page\n")
+    assert c4.apply(other) == [
+        Span(start, middle, "c4_no_end_mark"),
+        Span(middle, middle + len("Too short.\n"), "c4_short_line"),
+    ]
+    apart = "\n".join([first, "Home page", rest[0], "Menu", *rest[1:]])
+    later = start + len(f"Home page\n{rest[0]}\n")
+    assert c4.apply(apart) == [
+        Span(start, middle, "c4_no_end_mark"),
+        Span(later, later + len("Menu\n"), "c4_no_end_mark"),
+    ]
+
+
+def test_citations_in_dropped_lines_are_no_spans_of_their_own() -> None:
+    line = "Menu [12] and more to read"
+    assert c4.apply(f"{line}\n{PAGE}") == [Span(0, len(line) + 1, "c4_no_end_mark")]
+
+
 def test_citations_are_spans_inside_lines_that_stay() -> None:
     text = PAGE.replace("Gold fell", "Gold[12] fell[citation needed]")
     found = c4.apply(text)

@@ -289,6 +289,12 @@ def test_a_private_dataset_of_one_source_of_its_name_is_one_row() -> None:
     assert [row.cells[0].text for row in table1(corpus).rows] == ["Notes", "TOTAL"]
 
 
+@pytest.mark.parametrize("names", [["Diary"], ["Notes", "Diary"]])
+def test_a_private_dataset_with_a_source_of_another_name_has_a_row_for_each(names: list[str]) -> None:
+    corpus = CorpusStatistics(sources=tuple(source("Notes", name) for name in names), private=("Notes",))
+    assert [row.cells[0].text for row in table1(corpus).rows] == ["Notes", *sorted(names), "TOTAL"]
+
+
 def test_table2_and_its_public_companion_have_each_document_once() -> None:
     private, public = documents_by_year(statistics()), public_by_year(statistics())
     assert [row.cells[0].text for row in public.rows] == ["2001", "undated", "Total"]
