@@ -23,7 +23,7 @@ _DOCUMENTS_REASON = "a larger number bounds nothing"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterConfig:
-    """A filter of a source, by its name alone or with parameters: `c4`, `{c4: {min_sentences: 5}}`."""
+    """A filter of a source, as a name or with parameters: `c4`, `{c4: {min_sentences: 5}}`."""
 
     name: str
     """A module of `finpile.clean.filters`, or an entry point `finpile.filters` of another package."""
@@ -54,51 +54,51 @@ class FilterConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CleanConfig:
-    """What is done to a source's text."""
+    """Cleaning of the text of a source."""
 
     filters: tuple[FilterConfig, ...] = ()
-    """Published rule sets, in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`. Rules for web pages erase other
+    """Filters in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`. Rules for web pages remove most of any other
     text."""
     html: Literal["auto", "always", "never"] = "auto"
-    """`auto`: what the source declares as HTML is reduced to its text."""
+    """`auto`: extracts the text of documents that the source declares as HTML."""
     normalise: bool = True
-    """Unicode goes to NFC, white space is put in order; `false` with `html: never` leaves a text byte for byte."""
+    """Converts to Unicode NFC and normalises white space; `false` with `html: never` keeps texts byte for byte."""
 
     def __post_init__(self) -> None:
         given: tuple[FilterConfig | str, ...] = self.filters
         filters = tuple(FilterConfig.named(entry) if isinstance(entry, str) else entry for entry in given)
-        object.__setattr__(self, "filters", filters)  # callers in Python may give names
+        object.__setattr__(self, "filters", filters)  # callers in Python can give names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceConfig:
-    """One set of files that makes (part of) a row of Table 1."""
+    """A set of files, which is a row of Table 1 or a part of one."""
 
     name: str
-    """The row: `News`, `Web`, `GitHub`, ... Several entries may share a row."""
+    """The row: `News`, `Web`, `GitHub`, ... Several entries can share a row."""
     dataset: str
     """The group of rows: `FinPile`, `The Pile`, `C4`, `Wikipedia`, ..."""
     format: str
     """`jsonl`, `parquet`, `text`, `edgar`, `warc`, `sgml`, or an entry point `finpile.formats` of another package."""
     paths: tuple[str, ...]
-    """Files or patterns: relative to `root`, or fsspec URLs. Archives (.tar[.gz|.zst|.lz4], .zip) are walked."""
+    """Files or patterns: relative to `root`, or fsspec URLs. Archives (.tar[.gz|.zst|.lz4], .zip) are opened."""
     members: tuple[str, ...] = ()
-    """Patterns that a file inside an archive must match; all files where empty."""
+    """Patterns of files inside archives; empty: all files."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """jsonl, parquet: which input field is `text`, `timestamp`, `title`, `url`, `license`. Dots reach into objects."""
+    """jsonl, parquet: the input fields of `text`, `timestamp`, `title`, `url`, `license`. Dots select keys."""
     date_pattern: str | None = None
-    """Date in the path, as strptime: `%Y-%m-%d`, `%y%m%d`. Found anywhere in the file's name, where no other digit
-    touches it; with `*` at its end (`%Y%m%d*`) more digits may follow, as in `20160309-2` written `201603092`."""
+    """Date in the path, as strptime pattern: `%Y-%m-%d`, `%y%m%d`. It can be anywhere in the file name without adjacent
+    digits; with `*` at its end (`%Y%m%d*`), more digits can follow, as in `201603092` for the second on 2016-03-09."""
     date_format: str | None = None
-    """jsonl, parquet: how the date field is written: `day-first`, `month-first`, `year-first`, or as strptime, such as
-    `%d-%m-%Y`. Where null, dates such as 2/10/2008 need a value that proves their order: `23/10/2008`."""
+    """jsonl, parquet: the format of the date field: `day-first`, `month-first`, `year-first`, or a strptime pattern
+    like `%d-%m-%Y`. If null, dates such as 2/10/2008 need a value that proves their order: `23/10/2008`."""
     encoding: tuple[str, ...] = ()
-    """Encodings to try in order; the format's own where empty (UTF-8, strictly, for jsonl, parquet and text)."""
+    """Encodings to try in order; empty: those of the format (strict UTF-8 for jsonl, parquet and text)."""
     clean: CleanConfig = field(default_factory=CleanConfig)
     license: str | None = None
-    """Usage rights of every document that does not name its own."""
+    """Licence of documents without a licence of their own."""
     limits: LimitsConfig | None = None
-    """The most that one input of this source may cost; the corpus's limits where null."""
+    """Limits of one input of this source; null: the limits of the corpus."""
 
     where: Place = field(default_factory=Place, compare=False, repr=False, metadata=PLACE)
     """Where the entry is in the corpus file."""
@@ -106,7 +106,7 @@ class SourceConfig:
     def __post_init__(self) -> None:
         for key in ("name", "dataset"):
             if not getattr(self, key).strip():
-                raise ConfigError(f"{key} of a source is empty: it names a row, or a group of rows, of Table 1")
+                raise ConfigError(f"{key} of a source is empty: it is the name of a row or group of rows of Table 1")
         FORMATS.check(self.format)
         if not self.paths:
             raise ConfigError(f"source {self.name!r} has no paths: name at least one file or pattern")
@@ -134,29 +134,29 @@ _NEAR_PRESETS = {"paper": (450, 20), "fast": (32, 8)}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NearConfig:
-    """Near duplicates: MinHash candidates, each verified. Defaults are those of Lee et al. 2022, appendix A."""
+    """Near duplicates: MinHash candidates, each pair compared. Defaults as in Lee et al. 2022, appendix A."""
 
     ngram: int = 5
-    """Words of one shingle."""
+    """Words per shingle."""
     bands: int = 450
-    """Bands; two documents that agree in all rows of one band are a candidate pair."""
+    """Number of bands; two documents that agree in all rows of one band are a candidate pair."""
     rows: int = 20
-    """Hash values of one band."""
+    """Hash values per band."""
     edit_similarity: float = 0.8
-    """A candidate is a duplicate when its edit similarity over words is above this."""
+    """A candidate is a duplicate if its edit similarity over words is above this value."""
     numbers: Literal["keep", "any"] = "keep"
-    """`keep`: documents whose sequences of numbers differ are no duplicates (two dividend notices, two quarters)."""
+    """`keep`: documents with different sequences of numbers are not duplicates (two dividend notices, two quarters)."""
 
     @classmethod
     def named(cls, name: str) -> NearConfig:
-        """`paper`: Lee et al.'s setting; `fast`: 256 hashes, which finds almost every pair from J = .7 on."""
+        """`paper`: the setting of Lee et al.; `fast`: 256 hashes, for almost every pair with J of .7 or more."""
         bounds.one_of("near", name, _NEAR_PRESETS)
         bands, rows = _NEAR_PRESETS[name]
         return cls(bands=bands, rows=rows)
 
     @classmethod
     def choices(cls) -> tuple[str, ...]:
-        """The names that `named` knows."""
+        """The names that `named` accepts."""
         return tuple(_NEAR_PRESETS)
 
     def __post_init__(self) -> None:
@@ -172,26 +172,26 @@ class NearConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubstringConfig:
-    """Exact substrings: text that stands elsewhere too is cut out. Defaults are one pass over bytes.
+    """Exact substrings: removes passages that occur elsewhere too. The default is one pass over bytes.
 
-    Source: Lee et al. 2022, section 4.1, whose setting is `{min_length: 50, unit: tokens, keep: none}`.
+    Source: Lee et al. 2022, section 4.1, with the setting `{min_length: 50, unit: tokens, keep: none}`.
     """
 
     min_length: int = 200
-    """Symbols of the shortest text that counts as repeated."""
+    """Minimal length of a repeated passage, in symbols."""
     unit: Literal["bytes", "tokens"] = "bytes"
-    """What a symbol is."""
+    """The symbols of `min_length`."""
     tokenizer: str | None = None
     """`unit: tokens`: the folder or tokenizer.json of a FinPile tokenizer, relative to the corpus's `root`."""
     keep: Literal["first", "none"] = "first"
-    """`first`: the earliest copy stays; `none`: all copies go, as Lee et al.'s code has it."""
+    """`first`: keeps the earliest copy; `none`: removes all copies, as the code of Lee et al."""
     rounds: int | Literal["fixpoint"] = 1
-    """Passes: where text was cut, what is left may meet what stands elsewhere. `fixpoint`: until nothing is cut."""
+    """Number of passes: a cut can join text into a new repeated passage. `fixpoint`: until nothing is cut."""
     snap: Literal["none", "word", "line"] = "word"
-    """Cuts shrink to whole words or lines, and join no two of them; `none`: to whole characters only, so that the
-    words before and after a cut may become one."""
+    """Cuts shrink to whole words or lines and never join two of them; `none`: only to whole characters, so that the
+    words before and after a cut can be joined."""
     min_chars: int = 20
-    """A document of which cuts leave fewer characters, white space around them not counted, goes as a whole."""
+    """A document with fewer characters after cuts, not counting surrounding white space, is removed as a whole."""
 
     def __post_init__(self) -> None:
         bounds.within("substring.min_length", self.min_length, 2, bounds.MAX_WINDOW, _WINDOW_REASON)
@@ -213,37 +213,37 @@ def _added_stages() -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DedupConfig:
-    """Which duplicates go, and how far to look for them."""
+    """Deduplication: which duplicates are removed, and in which scope."""
 
     exact: bool = True
-    """Whether equal texts go."""
+    """Whether to remove all but one of the documents with equal text."""
     exact_fold: Literal["none", "whitespace", "case", "case_whitespace"] = "none"
-    """Texts that differ only in this are equal: in white space, in case (Unicode's folding), in either."""
+    """Differences that the comparison ignores: white space, case (Unicode case folding), or both."""
     near: NearConfig | None = field(default_factory=NearConfig)
-    """A setting, or the name of one: `paper` or `fast`; null leaves near duplicates in."""
+    """A setting, or the name of one: `paper` or `fast`; null keeps near duplicates."""
     substring: SubstringConfig | None = None
-    """How repeated text is cut out of documents; null leaves it in."""
+    """Removal of repeated passages; null keeps them."""
     scope: Literal["dataset", "corpus"] = "dataset"
-    """`dataset`: each dataset on its own, as BloombergGPT §2 does; `corpus`: across all of them."""
+    """`dataset`: within each dataset, as in BloombergGPT §2; `corpus`: across all datasets."""
     added: Mapping[str, Any] = field(default_factory=dict, metadata=added_keys(_added_stages))
     """The settings of dedup stages of other packages, by name: in the file, keys beside those above."""
 
     def __post_init__(self) -> None:
         for what, asked in (("near duplicates", self.near), ("repeated substrings", self.substring)):
             if asked is not None and not self.exact:
-                raise ConfigError(f"dedup: {what} are looked for among distinct texts: set `exact: true`")
+                raise ConfigError(f"dedup: {what} are searched among distinct texts: set `exact: true`")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverlapConfig:
-    """Which held-out documents go because training text, of any dataset, gives them away."""
+    """Removal of held-out documents that share text with training documents of any dataset."""
 
     min_length: int = 200
-    """Bytes: a held-out document goes that shares a text of this length with a training document."""
+    """Minimal length, in bytes, of a passage that a removed held-out document shares with a training document."""
     max_documents: int = 10
-    """A text that more training documents than these have is boilerplate, and gives nothing away."""
+    """A passage in more training documents than this is boilerplate and does not count."""
     near: NearConfig | None = field(default_factory=lambda: NearConfig.named("fast"))
-    """A held-out document goes that is a near duplicate of a training document; null: that is not looked for."""
+    """Removes held-out documents that are near duplicates of training documents; null: no such search."""
 
     def __post_init__(self) -> None:
         bounds.within("overlap.min_length", self.min_length, 2, bounds.MAX_WINDOW, _WINDOW_REASON)
@@ -252,20 +252,20 @@ class OverlapConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvalSetConfig:
-    """An evaluation set, no item of which may stand in the corpus."""
+    """An evaluation set; documents that contain its items are removed."""
 
     name: str
-    """What the ledger calls it: `LAMBADA`, `ConvFinQA`, ..."""
+    """Name of the set in the ledger: `LAMBADA`, `ConvFinQA`, ..."""
     paths: tuple[str, ...]
     """Files or patterns: .jsonl, .json or .parquet, also with .gz, .zst, .bz2, .xz or .lz4."""
     fields: tuple[str, ...]
-    """The texts of an item: `passage`, `doc.pre_text`. Dots reach into objects, and into each object of a list."""
+    """Fields with the texts of an item: `passage`, `doc.pre_text`. Dots select keys of objects and of list entries."""
     records: str | None = None
-    """JSON: where in the file's object the list of items stands (`dev`); null where the file is the list."""
+    """JSON: the key of the list of items (`dev`); null if the file is the list."""
     id: str | None = None
-    """The field that names an item; its number in the set, from 0, where null."""
+    """The field with the name of an item; null: its number in the set, from 0."""
     min_coverage: float | None = None
-    """This set's own, in the place of the one for all sets."""
+    """Overrides `min_coverage` for this set."""
 
     where: Place = field(default_factory=Place, compare=False, repr=False, metadata=PLACE)
     """Where the entry is in the corpus file."""
@@ -278,25 +278,25 @@ class EvalSetConfig:
             bounds.part(f"min_coverage of evaluation set {self.name!r}", self.min_coverage)
 
 
-#: No gram of an evaluation item has more words.
+#: Upper bound of `ngram`.
 MAX_GRAM_WORDS = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContaminationConfig:
-    """Documents that hold an item of an evaluation set go. Defaults after Brown et al. 2020 (GPT-3), appendix C."""
+    """Removal of documents with items of evaluation sets. Defaults after Brown et al. 2020 (GPT-3), appendix C."""
 
     sets: tuple[EvalSetConfig, ...]
-    """The evaluation sets, each under a name of its own."""
+    """The evaluation sets, with distinct names."""
     ngram: int = 13
-    """Words that must stand together, 32 at most."""
+    """Consecutive words of a match, at most 32."""
     min_words: int = 8
-    """A text of fewer words is not looked for; one of fewer than `ngram` only as a whole."""
+    """Texts with fewer words are not searched for; texts with fewer than `ngram` words only as a whole."""
     max_documents: int = 10
-    """A gram in more documents than this is boilerplate."""
+    """An n-gram in more documents than this is boilerplate and does not count."""
     min_coverage: float = 0.3
-    """Part of an item's words, among those looked for, that a document must hold, in (0, 1]. Above what one sentence
-    makes of a passage; nearer 1 where items are themselves full of the set phrases of filings."""
+    """Share of an item's searched words that a document must contain, in (0, 1]. The default is more than one sentence
+    of a passage; use a value near 1 for items that consist of standard phrases of filings."""
 
     def __post_init__(self) -> None:
         if not self.sets:
@@ -322,24 +322,24 @@ class HeldoutConfig:
     """The temporal split."""
 
     after: date | None = None
-    """Documents published after this day (UTC) are held out; nothing is where it is null."""
+    """Documents published after this day (UTC) are held out; null: none."""
     undated: Literal["train", "drop", "heldout"] | None = None
-    """What becomes of documents without a date, to be said wherever `after` is: `train` may train on text from after
-    that day, `drop` removes them with rows in the ledger, `heldout` holds them out."""
+    """Documents without a date; required with `after`: `train` makes them training documents, although some may be
+    from after that day, `drop` removes them with rows in the ledger, `heldout` holds them out."""
     overlap: OverlapConfig | None = None
-    """What becomes of held-out documents that training text repeats; null leaves them in."""
+    """Removal of held-out documents that share text with training documents; null keeps them."""
 
     def __post_init__(self) -> None:
         if self.after is not None and self.undated is None:
             raise ConfigError(
-                "heldout: `after` needs `undated`, which says what becomes of documents without a date: "
+                "heldout: `after` needs `undated`, the choice for documents without a date: "
                 "`undated: train` trains on them, although some may be from after that day; `undated: drop` removes "
                 "them; `undated: heldout` holds them out"
             )
         if self.undated is not None and self.after is None:
-            raise ConfigError("heldout: `undated` is about a split: say from which day on with `after`")
+            raise ConfigError("heldout: `undated` needs a temporal split: set its day with `after`")
         if self.overlap is not None and self.after is None:
-            raise ConfigError("heldout: `overlap` compares what is held out: say from which day on with `after`")
+            raise ConfigError("heldout: `overlap` needs held-out documents: set the day of the split with `after`")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -347,18 +347,18 @@ class TokenizerConfig:
     """The Unigram tokenizer, BloombergGPT §2.3."""
 
     mode: Literal["split-merge", "refit", "global"] = "split-merge"
-    """`split-merge`: a model for each chunk, then their average, as in the paper; `refit`: then EM on all text;
-    `global`: one model of all text, and no chunk's."""
+    """`split-merge`: the average of one model per chunk, as in the paper; `refit`: followed by EM on all text;
+    `global`: one model of all text, without chunks."""
     vocab_size: int = 131_072
-    """Entries in all: pieces, the 256 bytes and `<|endoftext|>`."""
+    """Number of entries: pieces, the 256 bytes and `<|endoftext|>`."""
     chunks: int | Literal["auto"] = "auto"
-    """Chunks of each domain, each with a model of its own: 256 in the paper; `auto` gives every chunk enough text."""
+    """Chunks per domain, with one model each: 256 in the paper; `auto` gives every chunk enough text."""
     chunk_vocab_size: int = 65_536
-    """Pieces of one chunk's model (fewer where its text cannot feed so many)."""
+    """Pieces of the model of a chunk (fewer if its text is too short)."""
     max_piece_bytes: int = 32
-    """Longest piece."""
+    """Length of the longest piece, in bytes."""
     train_on: tuple[str, ...] = ()
-    """Datasets (The Pile, in the paper); all where empty."""
+    """Datasets to train on (The Pile in the paper); empty: all."""
 
     def __post_init__(self) -> None:
         why = "each entry takes memory in the tokenizer and a row of a model's embedding"
@@ -388,45 +388,45 @@ class ReportsConfig:
     """Tables 1 and 2."""
 
     private: tuple[str, ...] = ("FinPile",)
-    """Datasets of the company's own: their rows stand first in Table 1 and make Table 2; all others are PUBLIC."""
+    """Private datasets: the first rows of Table 1, and the columns of Table 2; all others are PUBLIC."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorpusConfig:
-    """A whole corpus file."""
+    """A corpus file."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"decontaminate": "contamination", "report": "reports"}
 
     name: str
-    """Of the corpus; stands on its reports."""
+    """Name of the corpus, for reports."""
     sources: tuple[SourceConfig, ...]
-    """Their order is their priority: of two duplicates the one of the earlier source is kept."""
+    """The sources in order of priority: of two duplicates, the one from the earlier source is kept."""
     root: str = "."
-    """Folder that relative paths start from; itself relative to the corpus file."""
+    """Base folder of relative paths, itself relative to the corpus file."""
     dedup: DedupConfig = field(default_factory=DedupConfig)
     contamination: ContaminationConfig | None = None
-    """Evaluation sets whose items go, from training and held-out documents alike; null looks for none."""
+    """Evaluation sets: documents with their items are removed from training and held-out documents; null: no search."""
     heldout: HeldoutConfig = field(default_factory=HeldoutConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     tokens: TokensConfig = field(default_factory=TokensConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
-    """The most that one input may cost, in every source that has no limits of its own."""
+    """Limits of one input, for every source without limits of its own."""
 
     def __post_init__(self) -> None:
         if not self.sources:
             raise ConfigError("the corpus has no sources: list at least one under `sources:`")
         bounded = tuple(dataclasses.replace(source, limits=source.limits or self.limits) for source in self.sources)
-        object.__setattr__(self, "sources", bounded)  # so that a source, alone, says all of how it is read
+        object.__setattr__(self, "sources", bounded)  # so that a source has all settings of its reading
         known = sorted({source.dataset for source in self.sources})
         for name in self.tokenizer.train_on:
             bounds.one_of("tokenizer.train_on", name, known)
 
 
 def load_config(path: str | Path) -> CorpusConfig:
-    """Reads a corpus file; `root` comes back absolute.
+    """Reads a corpus file; `root` of the result is absolute.
 
-    Raises: ConfigError naming file, line, what was found, what was expected.
+    Raises: ConfigError with file, line, the value found and the value expected.
     """
     config = load_yaml(path, CorpusConfig, "the corpus")
     root = config.root if "://" in config.root else str((Path(path).parent / config.root).resolve())
@@ -434,7 +434,7 @@ def load_config(path: str | Path) -> CorpusConfig:
 
 
 def to_dict(value: Any) -> Any:
-    """A config as plain JSON-able values, defaults included."""
+    """A configuration as JSON values, including defaults."""
     if isinstance(value, FilterConfig):
         return value.to_setting()
     if dataclasses.is_dataclass(value):

@@ -324,7 +324,7 @@ BAD_VALUES = [
         3,
         "date_format: format sgml has no date field",
     ),
-    (SMALL + "heldout: {undated: drop}\n", 8, 8, "say from which day on with `after`"),
+    (SMALL + "heldout: {undated: drop}\n", 8, 8, "set its day with `after`"),
     (SMALL + "tokenizer: {vocab_size: 257}\n", 8, 8, "tokenizer.vocab_size is 257: expected at least 258"),
     (SMALL + "tokenizer: {chunk_vocab_size: 0}\n", 8, 8, "tokenizer.chunk_vocab_size is 0: expected at least 258"),
     (SMALL + "tokenizer: {chunks: 0}\n", 8, 8, "tokenizer.chunks is 0: expected at least 1"),

@@ -156,5 +156,5 @@ def test_guard_and_length_are_settings(tmp_path: Path) -> None:
 def test_overlap_without_a_day_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "{}")
     path.write_text(path.read_text().replace("after: 2020-12-31, undated: train, ", ""))
-    with pytest.raises(ConfigError, match="say from which day on"):
+    with pytest.raises(ConfigError, match="set the day of the split"):
         load_config(path)
