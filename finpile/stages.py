@@ -21,8 +21,6 @@ from finpile.errors import ConfigError
 GROUP = "finpile.stages"
 #: Publishes documents and ledger: the earliest stage with which a build may end.
 DEDUPLICATED = "split"
-#: The stage after which documents are compared. Dedup stages run between this one and `DEDUPLICATED`.
-_CLEANED = "clean"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +40,8 @@ class StageInfo:
     writes_ledger: bool = False
     """Whether it removes documents or spans, with rows in `removed/stage=NAME`."""
     is_dedup: bool = False
-    """Whether it marks removals in clean shards, which `split` applies. Implies `writes_ledger`."""
+    """Whether it marks removals in clean shards, which `split` applies. Implies `writes_ledger`. An added stage marks
+    whole documents; spans are those of `substring` alone."""
     copy_reasons: tuple[str, ...] = ()
     """Reasons whose rows each name a kept document, in `duplicate_of`. If there are any, each whole document that the
     stage removes with a kept document counts as a copy of that document (`num_copies`)."""
@@ -223,7 +222,7 @@ def _check(info: StageInfo, stages: Iterable[StageInfo]) -> None:
         raise ConfigError(f"two stages have the name {info.name!r}: rename one, or uninstall its package")
     if not info.is_dedup or info.config is None or info.key != f"dedup.{info.name}":
         raise ConfigError(f"stage {info.name!r}: an added stage has is_dedup=True, a config, and the key dedup.NAME")
-    places = (_CLEANED, *(other.name for other in stages if other.is_dedup))
+    places = [other.name for other in stages if other.is_dedup]
     if info.after not in places:
         raise ConfigError(f"stage {info.name!r} follows {info.after!r}: expected one of {', '.join(places)}")
 

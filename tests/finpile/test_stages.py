@@ -1,0 +1,88 @@
+"""The table of stages: each stage has one name, wherever it is written."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+from finpile_pipelines import stage as pipeline_stage
+
+from finpile import stages
+from finpile.config import CorpusConfig
+from finpile.dedup import exact
+from finpile.dedup.near import verify as near
+from finpile.dedup.substring import repeats
+from finpile.errors import ConfigError
+from finpile.layout import removed_part
+
+#: Stages whose key has another name, and why.
+OTHER_KEYS = {"ingest": "sources: it lists the inputs", "split": "heldout: it names the documents to set apart"}
+
+
+@pytest.mark.parametrize("info", stages.table(), ids=stages.names())
+def test_a_stage_has_one_name(info: stages.StageInfo) -> None:
+    """As module, folder, config key, ledger value, and `Stage`."""
+    stage = pipeline_stage.load(info.name)
+    assert stage.name == info.name
+    assert info.module.rpartition(".")[2] == info.name
+    assert info.pipeline.endswith(":STAGE")
+    if info.name not in OTHER_KEYS:
+        assert info.key.rpartition(".")[2] == info.name
+    if info.name in stages.ledger_stages():
+        assert f"/stage={info.name}/" in removed_part(info.name, 0, 1)
+
+
+@pytest.mark.parametrize("info", stages.table(), ids=stages.names())
+def test_the_key_of_a_stage_is_in_the_corpus_file(info: stages.StageInfo) -> None:
+    kind: type = CorpusConfig
+    for part in info.key.split("."):
+        found = typing.get_type_hints(kind)[part]
+        inner = [one for one in (found, *typing.get_args(found)) if dataclasses.is_dataclass(one)]
+        kind = inner[0] if inner else type(None)
+
+
+def test_stages_are_in_the_order_of_their_room() -> None:
+    names = stages.names()
+    assert names[:2] == ("ingest", "clean")
+    assert names[2 : 2 + len(stages.dedup_stages())] == stages.dedup_stages()
+    assert stages.after("clean")[len(stages.dedup_stages())] == stages.DEDUPLICATED
+    assert stages.ledger_stages() == ("ingest", "clean", *stages.dedup_stages())
+    assert stages.copy_stages() == ("exact", "near", "substring")
+
+
+def test_copy_reasons_are_those_of_the_algorithms() -> None:
+    found = {info.name: info.copy_reasons for info in stages.table() if info.copy_reasons}
+    assert found == {"exact": (exact.REASON,), "near": (near.REASON,), "substring": (repeats.DUPLICATE,)}
+
+
+@pytest.mark.parametrize("last", ["split", "tokenizer", "tokens", "reports"])
+def test_a_build_may_end_with_split_or_a_later_stage(last: str) -> None:
+    run = stages.until(last, ())
+    assert run[-1] == last
+    assert run == stages.names()[: len(run)]
+    assert stages.is_complete(run)
+
+
+@pytest.mark.parametrize("last", ["ingest", "near", "none", ""])
+def test_a_build_ends_with_no_earlier_stage(last: str) -> None:
+    with pytest.raises(ConfigError, match="expected one of split, tokenizer, tokens, reports"):
+        stages.until(last, ())
+
+
+@pytest.mark.parametrize(
+    "run",
+    [(), stages.names()[:5], stages.names()[1:], stages.names()[::-1], (*stages.names()[:-1], "other")],
+    ids=["none", "no split", "no ingest", "reversed", "unknown"],
+)
+def test_other_lists_of_stages_are_no_build(run: tuple[str, ...]) -> None:
+    assert not stages.is_complete(run)
+
+
+def test_the_table_is_read_without_beam() -> None:
+
+    code = "import sys, finpile.verify, finpile.history, finpile.report.records; sys.exit('apache_beam' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, check=False).returncode == 0

@@ -1,0 +1,141 @@
+"""A dedup stage of another package: its three files are a build's stage, with settings, ledger, counts and checks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.stage_runner import StageEvent
+
+from finpile import stages, storage
+from finpile.config import load_config
+from finpile.errors import ConfigError, InputError
+from finpile.history import document_history
+from finpile.report.summary import source_rows, total_row
+from finpile.stages import StageInfo
+from finpile.verify import verify
+
+WriteCorpus = Callable[..., Path]
+
+PACKAGES = Path(__file__).parent / "packages"
+HEADLINE = "Oil rises as a storm closes ports"
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Has the package installed: its module and its entry point can be found."""
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(str(PACKAGES))
+        stages.table.cache_clear()
+        yield
+    stages.table.cache_clear()
+
+
+@pytest.fixture
+def write(write_corpus: WriteCorpus, tmp_path: Path, records: list[dict[str, Any]]) -> Callable[..., Path]:
+    """A corpus in which four more stories have the same headline, and the last two also the same text."""
+    bodies = [record["text"].splitlines()[1:] for record in records[14:17]]
+    bodies.append(bodies[-1])
+    more = [{"text": "\n".join([HEADLINE, *body]), "date": "2021-01-01"} for body in bodies]
+    data = "".join(json.dumps(record) + "\n" for record in [*records, *more]).encode()
+
+    def write(**dedup: Any) -> Path:
+        return write_corpus(tmp_path, {"News.jsonl": data, "Web.jsonl": data}, dedup=dedup)
+
+    return write
+
+
+def run(config: Path, **options: Any) -> list[str]:
+    """Builds; returns the stages that ran."""
+    events: list[StageEvent] = []
+    build(load_config(config), str(config.parent / "out"), Engine(), listen=events.append, **options)
+    return [event.stage for event in events if event.state == "done"]
+
+
+def test_added_stage_is_a_stage_like_all_others(package: None, write: Callable[..., Path], tmp_path: Path) -> None:
+    ran = run(write(headline={"min_chars": 30}))
+    assert ran == list(stages.names())
+    assert ran[ran.index("near") + 1] == "headline"
+    out = tmp_path / "out"
+    assert [check for check in verify(str(out)) if not check.ok] == []
+    manifest = storage.read_json(str(out / "manifest.json"))
+    assert manifest["config"]["dedup"]["headline"] == {"min_chars": 30}
+
+    (part,) = (out / "removed" / "stage=headline").iterdir()
+    removed = storage.read_parquet(str(part)).to_pylist()
+    assert len(removed) == 2
+    assert {row["reason"] for row in removed} == {"equal_headline"}
+    (kept,) = {row["duplicate_of"] for row in removed}
+    history = document_history(str(out), kept)
+    assert history.document is not None
+    assert (
+        history.document["num_copies"] == 8
+    )  # four stories of two sources: five equal another one, two have its headline
+    assert total_row(source_rows(manifest))["headline"] == 2
+    assert "headline" in (out / "reports" / "index.html").read_text()
+
+    assert run(write(headline={"min_chars": 30})) == []
+    assert run(write(headline={"min_chars": 31})) == list(stages.names()[stages.names().index("headline") :])
+
+
+def test_build_is_the_same_while_no_key_enables_an_added_stage(package: None, write: Callable[..., Path]) -> None:
+    config = write()
+    ran = run(config, until="split")
+    assert "headline" not in ran
+    assert "headline" in stages.names()
+    assert "added" not in json.dumps(storage.read_json(str(config.parent / "out" / "manifest.json"))["config"])
+
+
+def test_settings_of_an_added_stage_are_checked(package: None, write: Callable[..., Path]) -> None:
+    with pytest.raises(ConfigError, match=r":\d+: unknown key `min_char` in `headline`; did you mean `min_chars`\?"):
+        load_config(write(headline={"min_char": 30}))
+    with pytest.raises(ConfigError, match=r":\d+: headline.min_chars is 0: expected at least 1"):
+        load_config(write(headline={"min_chars": 0}))
+    with pytest.raises(ConfigError, match=r"unknown key `headlin` in `dedup`; did you mean `headline`\?"):
+        load_config(write(headlin={}))
+    assert load_config(write(headline=None)).dedup.added == {}
+
+
+def test_build_of_a_package_that_is_not_installed_is_refused_with_its_stage(
+    write: Callable[..., Path], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="unknown key `headline` in `dedup`"):
+        load_config(write(headline={}))
+    request.getfixturevalue("package")
+    run(write(headline={}), until="split")
+    stages.table.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "GROUP", "none")
+        with pytest.raises(InputError, match="was built with the stage headline: install the package that defines it"):
+            verify(str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "near", "key": "dedup.near"}, "two stages have the name 'near'"),
+        ({"is_dedup": False}, "an added stage has is_dedup=True"),
+        ({"key": "heldout.mine"}, "the key dedup.NAME"),
+        ({"after": "clean"}, "follows 'clean': expected one of exact, near,"),
+        ({"after": "split"}, "follows 'split': expected one of exact, near,"),
+    ],
+    ids=["name", "kind", "key", "too early", "too late"],
+)
+def test_stage_that_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:
+    before = stages.table()
+    info = StageInfo(name="mine", pipeline="a:B", key="dedup.mine", after="near", config=dict, is_dedup=True)
+    with pytest.raises(ConfigError, match=message):
+        stages.register(dataclasses.replace(info, **change))
+    assert stages.table() == before
+    stages.register(info)
+    try:
+        assert stages.names()[stages.names().index("near") + 1] == "mine"
+    finally:
+        stages.unregister("mine")
+    assert stages.table() == before
