@@ -1,227 +1,36 @@
-"""`verify` finds every kind of damage, and each by the check that fails.
+"""`verify` finds every kind of damage to ledger, documents and split, by the check that it fails.
 
-A copy of the sample build is damaged; then its manifest is mended, so that no checksum differs and the check itself
-must.
+A copy of the sample build is damaged; then its manifest is mended, so that no checksum shows it.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-from collections import Counter
-from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from finpile import stage_record, storage
-from finpile.document import PUBLISHED_SCHEMA
-from finpile.errors import InputError, IntegrityError
-from finpile.layout import (
-    Layout,
-    read_published,
+from tests.finpile.verify.damage import (
+    ACCOUNTS,
+    BEFORE_CLEAN,
+    BEFORE_EXACT,
+    COPIES,
+    COUNTED,
+    DISTINCT,
+    FILES,
+    IDS,
+    Change,
+    Row,
+    broken,
+    detail,
+    edit_documents,
+    edit_ledger,
+    edit_manifest,
+    find,
+    flip,
+    read_documents,
 )
-from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
-from finpile.manifest import CHECKSUM, checksum_of, load_manifest
-from finpile.verify import distinct, inputs, texts, verify
-
-Row = dict[str, Any]
-Change = Callable[[list[Row]], list[Row] | None]
-
-FILES = "every file is there, unaltered, and no other"
-ACCOUNTS = "the accounts of inputs are those of the documents and the ledger"
-COUNTED = "documents read = kept + removed, for every source"
-BEFORE_EXACT = "kept text + ledger = the text before exact, near, substring, overlap and contamination, byte for byte"
-BEFORE_CLEAN = "kept text + ledger = the text before clean, byte for byte"
-COPIES = "every duplicate's kept copy is kept"
-DISTINCT = "kept texts are distinct within the scope"
-IDS = "every id is that of its source and locator, once"
-LATER = "what is held out is later than all that is trained on"
-
-
-_OF_TEXTS = (inputs.checks, texts.checks, distinct.checks)
-
-
-def broken(out: Path) -> set[str]:
-    """Of files, inputs, texts, ids and split. An edit that breaks one of these breaks some of counts, too."""
-    return {check.name for check in verify(str(out), groups=_OF_TEXTS) if not check.ok}
-
-
-def detail(out: Path, name: str) -> str:
-    (check,) = (check for check in verify(str(out), groups=_OF_TEXTS) if check.name == name)
-    assert not check.ok
-    return check.detail
-
-
-def edit(path: Path, schema: pa.Schema, change: Change) -> None:
-    """Rewrites a Parquet file, its rows changed in place or by the list that comes back."""
-    before = read_published(str(path)).to_pylist()
-    after = json.loads(json.dumps(before, default=_escape), object_hook=_unescape)
-    changed = change(after)
-    after = after if changed is None else changed
-    assert after != before, "the damage must change something"
-    storage.write_parquet(str(path), pa.Table.from_pylist(after, schema=schema))
-
-
-def _escape(value: Any) -> Row:
-    return {"moment": value.isoformat()} if isinstance(value, datetime) else {"hex": value.hex()}
-
-
-def _unescape(value: Row) -> Any:
-    if value.keys() == {"hex"}:
-        return bytes.fromhex(value["hex"])
-    return datetime.fromisoformat(value["moment"]) if value.keys() == {"moment"} else value
-
-
-def edit_ledger(out: Path, stage: str, change: Change) -> None:
-    (path,) = (out / "removed" / f"stage={stage}").iterdir()
-    edit(path, PUBLISHED_LEDGER_SCHEMA, change)
-    mend_manifest(out)
-
-
-def edit_documents(out: Path, source: str, change: Change) -> None:
-    (path,) = (out / "documents").glob(f"*/source={source}/*.parquet")
-    edit(path, PUBLISHED_SCHEMA, change)
-    mend_manifest(out)
-
-
-def read_documents(out: Path) -> list[Row]:
-    return [row for path in (out / "documents").rglob("*.parquet") for row in read_published(str(path)).to_pylist()]
-
-
-def edit_manifest(out: Path, change: Callable[[Row], None]) -> None:
-    path = out / "manifest.json"
-    manifest = json.loads(path.read_text())
-    change(manifest)
-    path.write_text(json.dumps({**manifest, CHECKSUM: checksum_of(manifest)}))
-
-
-def mend_manifest(out: Path) -> None:
-    """Makes the manifest agree with whatever lies there now, file by file."""
-
-    def change(manifest: Row) -> None:
-        for stage in manifest["stages"]:
-            for file in stage["files"]:
-                found = stage_record.file_record(str(out), file["path"])
-                file["size_bytes"], file["checksum"] = found.size_bytes, found.checksum
-
-    edit_manifest(out, change)
-
-
-def find(rows: list[Row], **wanted: Any) -> Row:
-    return next(row for row in rows if all(row[key] == value for key, value in wanted.items()))
-
-
-def flip(text: bytes) -> bytes:
-    """The same length, another first byte."""
-    return bytes([text[0] ^ 1]) + text[1:]
-
-
-# --- an undamaged build --------------------------------------------------------------------------------------------
-
-
-def test_finished_build_keeps_every_law(sample_build: Path) -> None:
-    checks = verify(str(sample_build))
-    assert [check for check in checks if not check.ok] == []
-    assert {check.name for check in checks} >= {
-        FILES,
-        COUNTED,
-        BEFORE_EXACT,
-        BEFORE_CLEAN,
-        COPIES,
-        IDS,
-        LATER,
-        DISTINCT,
-    }
-
-
-def test_laws_say_what_they_counted(sample_build: Path) -> None:
-    found = {check.name: check.detail for check in verify(str(sample_build))}
-    expected = json.loads((Path(__file__).resolve().parents[2] / "data_samples" / "expected.json").read_text())
-    num_read = sum(row["read"] for row in expected["sources"])
-    assert found[COUNTED] == f"{num_read:,} documents read"
-    assert found[IDS] == f"{len(read_documents(sample_build)):,} documents"
-    assert "31 documents after 2022-07-31" in found[LATER]
-
-
-def test_copies_of_a_document_are_its_duplicates_and_itself(sample_build: Path) -> None:
-    files = (sample_build / "removed").rglob("*.parquet")
-    copies = Counter(row["duplicate_of"] for path in files for row in read_published(str(path)).to_pylist())
-    rows = read_documents(sample_build)
-    assert [row for row in rows if row["num_copies"] != 1 + copies[row["id"]]] == []
-    assert max(row["num_copies"] for row in rows) > 1
-
-
-def test_mending_alone_breaks_nothing(copy_of_sample: Path) -> None:
-    mend_manifest(copy_of_sample)
-    assert [check for check in verify(str(copy_of_sample)) if not check.ok] == []
-
-
-def test_progress_counts_every_byte_of_every_file(sample_build: Path) -> None:
-    told: list[float] = []
-    verify(str(sample_build), told.append)
-    sizes = [path.stat().st_size for path in sample_build.rglob("*") if path.is_file() and ".work" not in path.parts]
-    assert sum(told) >= sum(sizes) - (sample_build / "manifest.json").stat().st_size
-
-
-def test_verify_writes_nothing(copy_of_sample: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in copy_of_sample.rglob("*")}
-    verify(str(copy_of_sample))
-    assert {path: path.stat().st_mtime_ns for path in copy_of_sample.rglob("*")} == before
-
-
-# --- files ---------------------------------------------------------------------------------------------------------
-
-ONE_OF_EACH = [
-    "documents/dataset=FinPile/source=News/part-00000-of-00001.parquet",
-    "removed/stage=exact/part-00000-of-00001.parquet",
-    "tokenizer/tokenizer.json",
-    "tokens/split=train/part-00000-of-00001.arrow",
-    "reports/index.html",
-]
-
-
-@pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_missing_file_is_found(copy_of_sample: Path, name: str) -> None:
-    (copy_of_sample / name).unlink()
-    assert broken(copy_of_sample) == {FILES}
-    assert detail(copy_of_sample, FILES) == f"{name} is missing"
-
-
-@pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_one_altered_bit_is_found(copy_of_sample: Path, name: str) -> None:
-    path = copy_of_sample / name
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    assert detail(copy_of_sample, FILES) == f"{name} is altered"
-
-
-@pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_cut_file_is_found(copy_of_sample: Path, name: str) -> None:
-    path = copy_of_sample / name
-    path.write_bytes(path.read_bytes()[:-1])
-    assert detail(copy_of_sample, FILES) == f"{name} is altered"
-
-
-@pytest.mark.parametrize(
-    "name", [*(f"{Path(name).parent}/extra" for name in ONE_OF_EACH), "documents/new/part.parquet"]
-)
-def test_file_of_no_stage_is_found(copy_of_sample: Path, name: str) -> None:
-    (copy_of_sample / name).parent.mkdir(exist_ok=True)
-    (copy_of_sample / name).write_bytes(b"")
-    assert detail(copy_of_sample, FILES) == f"{name} is not of this build"
-
-
-def test_many_places_are_told_by_the_first_and_their_number(copy_of_sample: Path) -> None:
-    for index in range(5):
-        (copy_of_sample / "reports" / f"extra{index}").touch()
-    assert detail(copy_of_sample, FILES).endswith("reports/extra2 is not of this build (and 2 more)")
-
 
 # --- the ledger ----------------------------------------------------------------------------------------------------
 
@@ -455,34 +264,3 @@ def test_undated_document_held_out_is_found(copy_of_sample: Path) -> None:
 def test_document_on_neither_side_is_found(copy_of_sample: Path) -> None:
     edit_documents(copy_of_sample, "News", lambda rows: find(rows, split="train").update(split="dev"))
     assert only_the_split_is_broken(copy_of_sample)
-
-
-# --- what is no build ----------------------------------------------------------------------------------------------
-
-
-def test_folder_without_a_manifest_is_no_build(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no finished build .+ run `finpile build CONFIG.yaml -o "):
-        verify(str(tmp_path))
-    with pytest.raises(InputError):
-        load_manifest(Layout(str(tmp_path / "absent")))
-
-
-MANIFESTS = {"cut": '{"version": 1, "sta', "empty": "", "of another kind": "[]", "without stages": '{"version": 1}'}
-
-
-@pytest.mark.parametrize("text", MANIFESTS.values(), ids=MANIFESTS.keys())
-def test_damaged_manifest_is_told_as_such(copy_of_sample: Path, text: str) -> None:
-    (copy_of_sample / "manifest.json").write_text(text)
-    with pytest.raises((IntegrityError, InputError), match=r"manifest\.json"):
-        verify(str(copy_of_sample))
-
-
-def test_manifest_without_a_stage_is_told_as_such(copy_of_sample: Path) -> None:
-    edit_manifest(copy_of_sample, lambda manifest: manifest["stages"].pop(1))
-    with pytest.raises((IntegrityError, InputError), match=r"manifest\.json"):
-        verify(str(copy_of_sample))
-
-
-def test_build_can_be_verified_where_it_was_moved(copy_of_sample: Path, tmp_path: Path) -> None:
-    moved = shutil.move(copy_of_sample, tmp_path / "elsewhere [1]")
-    assert broken(Path(moved)) == set()

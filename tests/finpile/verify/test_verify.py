@@ -1,0 +1,165 @@
+"""`verify` finds damaged files and manifests, and nothing wrong in an undamaged build."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from finpile.errors import InputError, IntegrityError
+from finpile.layout import (
+    Layout,
+    read_published,
+)
+from finpile.manifest import load_manifest
+from finpile.verify import verify
+from tests.finpile.verify.damage import (
+    BEFORE_CLEAN,
+    BEFORE_EXACT,
+    COPIES,
+    COUNTED,
+    DISTINCT,
+    FILES,
+    IDS,
+    LATER,
+    broken,
+    detail,
+    edit_manifest,
+    mend_manifest,
+    read_documents,
+)
+
+# --- an undamaged build --------------------------------------------------------------------------------------------
+
+
+def test_finished_build_keeps_every_law(sample_build: Path) -> None:
+    checks = verify(str(sample_build))
+    assert [check for check in checks if not check.ok] == []
+    assert {check.name for check in checks} >= {
+        FILES,
+        COUNTED,
+        BEFORE_EXACT,
+        BEFORE_CLEAN,
+        COPIES,
+        IDS,
+        LATER,
+        DISTINCT,
+    }
+
+
+def test_laws_say_what_they_counted(sample_build: Path) -> None:
+    found = {check.name: check.detail for check in verify(str(sample_build))}
+    expected = json.loads((Path(__file__).resolve().parents[3] / "data_samples" / "expected.json").read_text())
+    num_read = sum(row["read"] for row in expected["sources"])
+    assert found[COUNTED] == f"{num_read:,} documents read"
+    assert found[IDS] == f"{len(read_documents(sample_build)):,} documents"
+    assert "31 documents after 2022-07-31" in found[LATER]
+
+
+def test_copies_of_a_document_are_its_duplicates_and_itself(sample_build: Path) -> None:
+    files = (sample_build / "removed").rglob("*.parquet")
+    copies = Counter(row["duplicate_of"] for path in files for row in read_published(str(path)).to_pylist())
+    rows = read_documents(sample_build)
+    assert [row for row in rows if row["num_copies"] != 1 + copies[row["id"]]] == []
+    assert max(row["num_copies"] for row in rows) > 1
+
+
+def test_mending_alone_breaks_nothing(copy_of_sample: Path) -> None:
+    mend_manifest(copy_of_sample)
+    assert [check for check in verify(str(copy_of_sample)) if not check.ok] == []
+
+
+def test_progress_counts_every_byte_of_every_file(sample_build: Path) -> None:
+    told: list[float] = []
+    verify(str(sample_build), told.append)
+    sizes = [path.stat().st_size for path in sample_build.rglob("*") if path.is_file() and ".work" not in path.parts]
+    assert sum(told) >= sum(sizes) - (sample_build / "manifest.json").stat().st_size
+
+
+def test_verify_writes_nothing(copy_of_sample: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in copy_of_sample.rglob("*")}
+    verify(str(copy_of_sample))
+    assert {path: path.stat().st_mtime_ns for path in copy_of_sample.rglob("*")} == before
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+ONE_OF_EACH = [
+    "documents/dataset=FinPile/source=News/part-00000-of-00001.parquet",
+    "removed/stage=exact/part-00000-of-00001.parquet",
+    "tokenizer/tokenizer.json",
+    "tokens/split=train/part-00000-of-00001.arrow",
+    "reports/index.html",
+]
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_missing_file_is_found(copy_of_sample: Path, name: str) -> None:
+    (copy_of_sample / name).unlink()
+    assert broken(copy_of_sample) == {FILES}
+    assert detail(copy_of_sample, FILES) == f"{name} is missing"
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_one_altered_bit_is_found(copy_of_sample: Path, name: str) -> None:
+    path = copy_of_sample / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert detail(copy_of_sample, FILES) == f"{name} is altered"
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_cut_file_is_found(copy_of_sample: Path, name: str) -> None:
+    path = copy_of_sample / name
+    path.write_bytes(path.read_bytes()[:-1])
+    assert detail(copy_of_sample, FILES) == f"{name} is altered"
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"{Path(name).parent}/extra" for name in ONE_OF_EACH), "documents/new/part.parquet"]
+)
+def test_file_of_no_stage_is_found(copy_of_sample: Path, name: str) -> None:
+    (copy_of_sample / name).parent.mkdir(exist_ok=True)
+    (copy_of_sample / name).write_bytes(b"")
+    assert detail(copy_of_sample, FILES) == f"{name} is not of this build"
+
+
+def test_many_places_are_told_by_the_first_and_their_number(copy_of_sample: Path) -> None:
+    for index in range(5):
+        (copy_of_sample / "reports" / f"extra{index}").touch()
+    assert detail(copy_of_sample, FILES).endswith("reports/extra2 is not of this build (and 2 more)")
+
+
+# --- what is no build ----------------------------------------------------------------------------------------------
+
+
+def test_folder_without_a_manifest_is_no_build(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no finished build .+ run `finpile build CONFIG.yaml -o "):
+        verify(str(tmp_path))
+    with pytest.raises(InputError):
+        load_manifest(Layout(str(tmp_path / "absent")))
+
+
+MANIFESTS = {"cut": '{"version": 1, "sta', "empty": "", "of another kind": "[]", "without stages": '{"version": 1}'}
+
+
+@pytest.mark.parametrize("text", MANIFESTS.values(), ids=MANIFESTS.keys())
+def test_damaged_manifest_is_told_as_such(copy_of_sample: Path, text: str) -> None:
+    (copy_of_sample / "manifest.json").write_text(text)
+    with pytest.raises((IntegrityError, InputError), match=r"manifest\.json"):
+        verify(str(copy_of_sample))
+
+
+def test_manifest_without_a_stage_is_told_as_such(copy_of_sample: Path) -> None:
+    edit_manifest(copy_of_sample, lambda manifest: manifest["stages"].pop(1))
+    with pytest.raises((IntegrityError, InputError), match=r"manifest\.json"):
+        verify(str(copy_of_sample))
+
+
+def test_build_can_be_verified_where_it_was_moved(copy_of_sample: Path, tmp_path: Path) -> None:
+    moved = shutil.move(copy_of_sample, tmp_path / "elsewhere [1]")
+    assert broken(Path(moved)) == set()
