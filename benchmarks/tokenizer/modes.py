@@ -63,6 +63,11 @@ def split(mix: Mix) -> tuple[dict[str, Mix], dict[str, Mix]]:
     return training, held_out
 
 
+def limited(parts: dict[str, Mix], megabytes: float) -> dict[str, Mix]:
+    """About this much text, as much of each domain, chosen by digest of content."""
+    return {domain: sample(mix, megabytes / len(parts)) for domain, mix in parts.items()}
+
+
 def compare_modes(
     docs: Sequence[Path], held_out: Sequence[Path], vocab_size: int, chunks: str, folder: Path
 ) -> dict[str, Fit]:
@@ -158,7 +163,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="the folder with the archives")
     parser.add_argument("parts", nargs="*", metavar="PART", help="modes, pieces; both by default")
-    parser.add_argument("--megabytes", type=float, help="use about this much of the text, as much of each domain")
+    parser.add_argument("--megabytes", type=float, help="train on about this much, evaluate on a tenth of it")
     parser.add_argument("--vocab-size", type=int, default=131_072, help="of the modes")
     parser.add_argument("--chunks", default="auto", help="of each domain, in the modes")
     parser.add_argument("--seeds", type=int, default=1_000_000, help="seed pieces of the part pieces")
@@ -179,7 +184,9 @@ def main() -> None:
     report = Report(arguments.results, "tokenizer_modes", "Modes of training a tokenizer", _PACKAGES)
     say("reading the corpus")
     mix = read_mix(arguments.data)
-    training, held_out = split(sample(mix, arguments.megabytes) if arguments.megabytes else mix)
+    training, held_out = split(mix)
+    if arguments.megabytes:
+        training, held_out = limited(training, arguments.megabytes), limited(held_out, arguments.megabytes / 10)
     report.add(f"{_size(training)} to train on, {_size(held_out)} held out ({', '.join(training)}).")
     if "pieces" in parts:
         report.add(
