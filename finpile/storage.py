@@ -49,7 +49,7 @@ def size_of(url: str) -> int:
 
 
 def list_files(url: str) -> list[str]:
-    """All files under a folder, as sorted paths relative to it; temporary ones left out."""
+    """All files under a folder, as sorted paths relative to it, without temporary files."""
     fs, root = url_to_fs(url)
     if not fs.exists(root):
         return []
@@ -58,14 +58,14 @@ def list_files(url: str) -> list[str]:
 
 
 def list_folder(url: str) -> list[str]:
-    """The names of the files and folders in a folder, sorted; temporary files left out."""
+    """The names of the files and folders in a folder, sorted, without temporary files."""
     fs, root = url_to_fs(url)
     names = (path.rstrip("/").rsplit("/", 1)[-1] for path in fs.ls(root, detail=False))
     return sorted(name for name in names if not name.endswith(_TEMPORARY))
 
 
 def remove_tree(url: str) -> None:
-    """Removes a folder and all below it; no error where there is none."""
+    """Removes a folder and its content; no error if it does not exist."""
     fs, path = url_to_fs(url)
     if fs.exists(path):
         fs.rm(path, recursive=True)
@@ -73,9 +73,9 @@ def remove_tree(url: str) -> None:
 
 @contextmanager
 def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A binary stream whose bytes appear under `url` all at once, or, on any error, not at all.
+    """A binary stream whose bytes appear under `url` atomically: all of them, or none after an error.
 
-    A `durable` file outlives a power cut once it is there; one that only the running stage reads need not.
+    A `durable` file survives a power failure once it exists; a file that only the running stage reads need not.
     """
     fs, path = url_to_fs(url)
     fs.makedirs(fs._parent(path), exist_ok=True)
@@ -96,7 +96,7 @@ def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             if fs.exists(beside):
                 fs.rm(beside)
-        if isinstance(error, OSError) and error.errno and not error.filename:  # a full disk does not say which
+        if isinstance(error, OSError) and error.errno and not error.filename:  # errors of a full disk have no path
             raise OSError(error.errno, error.strerror, path) from error
         raise
 
@@ -112,12 +112,12 @@ def write_bytes(url: str, data: bytes) -> None:
 
 
 def write_json(url: str, value: Any) -> None:
-    """Sorted keys, two spaces, a final newline: the same value is always the same bytes."""
+    """Writes JSON with sorted keys, two spaces and a final newline: the same value gives the same bytes."""
     write_bytes(url, (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode())
 
 
 def read_bytes(url: str) -> bytes:
-    """Raises: IntegrityError where a file of `.work` is damaged; so do all functions that read."""
+    """Raises: IntegrityError if a file of `.work` is damaged; so do all functions that read."""
     if is_sealed(url):
         return bytes(read_sealed(url).to_pybytes())
     with fsspec.open(url, "rb") as stream:
@@ -125,7 +125,7 @@ def read_bytes(url: str) -> bytes:
 
 
 def read_json(url: str) -> Any:
-    """Raises: ValueError for what is no JSON."""
+    """Raises: ValueError for invalid JSON."""
     try:
         return json.loads(read_bytes(url))
     except RecursionError:
@@ -139,15 +139,15 @@ def write_parquet(url: str, table: pa.Table, *, durable: bool = True) -> None:
 
 
 def write_parquet_sorted(url: str, table: pa.Table, order: pa.Array) -> None:
-    """The file that `write_parquet` makes of `table.take(order)`, which would copy all of it a second time."""
+    """Writes the same file as `write_parquet` of `table.take(order)`, without a second copy of the table."""
     table = table.combine_chunks()
     with write_atomically(url) as stream, pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
-        for start in range(0, max(1, len(order)), ROW_GROUP_ROWS):  # of no rows there is a row group too
+        for start in range(0, max(1, len(order)), ROW_GROUP_ROWS):  # a table without rows has a row group too
             writer.write_table(table.take(order[start : start + ROW_GROUP_ROWS]), ROW_GROUP_ROWS)
 
 
 def write_parquet_rows(url: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
-    """The file that `write_parquet` makes of all tables in one, of which only a few are held; returns its rows."""
+    """Writes the same file as `write_parquet` of all tables joined, with few of them in memory; returns its rows."""
     left = schema.empty_table()
     num_rows = 0
     with write_atomically(url) as stream, pq.ParquetWriter(stream, schema, **_PARQUET) as writer:
@@ -165,15 +165,15 @@ def write_parquet_rows(url: str, schema: pa.Schema, tables: Iterable[pa.Table]) 
 
 def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
     with pa.BufferReader(read_sealed(url)) if is_sealed(url) else fsspec.open(url, "rb") as stream:
-        # On this thread: one of Arrow's own may still be giving the stream's buffers back while Python shuts down.
+        # On this thread: a thread of Arrow could still release buffers of the stream while Python shuts down.
         return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
 
 
 def write_ipc(
     url: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True, durable: bool = True
 ) -> int:
-    """One Arrow IPC file; returns its rows. Uncompressed files can be memory-mapped."""
-    options = pa.ipc.IpcWriteOptions(compression="lz4" if compress else None)  # read soon, and not for long
+    """Writes one Arrow IPC file; returns its rows. Uncompressed files can be memory-mapped."""
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if compress else None)  # fast: these files are short-lived
     num_rows = 0
     with write_atomically(url, durable=durable) as stream, pa.ipc.new_file(stream, schema, options=options) as writer:
         for batch in batches:
@@ -191,7 +191,7 @@ def read_ipc(url: str) -> Iterator[pa.RecordBatch]:
 
 
 def remove_temporaries(url: str) -> None:
-    """What a killed run was writing when it was killed."""
+    """Removes the temporary files of killed runs from a folder."""
     fs, root = url_to_fs(url)
     if fs.exists(root):
         for path in fs.find(root):

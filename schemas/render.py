@@ -151,7 +151,7 @@ def _documents() -> dict[str, Any]:
 
 
 def _folders(names: Sequence[str], meanings: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Columns that a file's folders hold: `name=value`, percent-encoded."""
+    """Columns in the folder names of a file: `name=value`, percent-encoded."""
     return [{"name": name, "type": "string", "nullable": False, "meaning": meanings[name]} for name in names]
 
 
@@ -224,7 +224,7 @@ def _statistics() -> dict[str, Any]:
         "years": {"type": "array", "items": _json_type(YearStatistics, defs)},
         "dates": {"type": "array", "items": _json_type(DateStatistics, defs)},
     }
-    title = "reports/statistics.json: the counts behind Tables 1 and 2"
+    title = "reports/statistics.json: the counts of Tables 1 and 2"
     return {"$schema": _DIALECT, "title": title, "version": version, **_object(properties), "$defs": defs}
 
 
@@ -234,7 +234,7 @@ def _table() -> dict[str, Any]:
     column = _object({"key": text, "title": text, "shown_in": {**text, "description": "Unit of the shown figures."}})
     row = {
         "kind": {"enum": [kind.value for kind in RowKind]},
-        "group": {**text, "description": "Dataset of the row; empty where the table has no groups."},
+        "group": {**text, "description": "Dataset of the row; empty if the table has no groups."},
         "values": {
             "type": "object",
             "additionalProperties": {"type": ["integer", "number", "string", "null"]},
@@ -249,9 +249,7 @@ def _table() -> dict[str, Any]:
         "rows": {"type": "array", "items": _object(row)},
         "footnotes": {"type": "array", "items": text},
     }
-    title = (
-        f"reports/table*.json; the same table stands beside it as {', '.join(sorted(set(TABLE_FORMATS) - {'json'}))}"
-    )
+    title = f"reports/table*.json; the same table is next to it as {', '.join(sorted(set(TABLE_FORMATS) - {'json'}))}"
     return {"$schema": _DIALECT, "title": title, "version": version, **_object(properties)}
 
 
@@ -305,7 +303,7 @@ def _json_dataclass(kind: type, defs: dict[str, Any]) -> dict[str, Any]:
     return {"description": _first_line(kind), **_object(properties, required)}
 
 
-# --- what a dataclass says of itself --------------------------------------------------------------------------------
+# --- dataclasses ----------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -412,19 +410,19 @@ def _reasons() -> str:
     """All reasons of ledger rows."""
     duplicates = {
         "exact": {exact.REASON: "a text equal to a kept one"},
-        "near": {verify.REASON: "a text whose words hardly differ from a kept one's; `detail` has the similarities"},
+        "near": {verify.REASON: "a text with nearly the same words as a kept text; `detail` has the similarities"},
     }
     others = {
         "substring": {
-            repeats.REASON: "a part of a text that stands elsewhere too; `duplicate_of` says in which document",
-            repeats.NOTHING_LEFT: "a text that stands elsewhere as a whole, piece by piece",
-            repeats.TOO_SHORT: "what cuts left of a text, where that is fewer characters than `min_chars`",
-            repeats.DUPLICATE: "a text, cut or not, that equals what cuts left of another one, which is kept",
+            repeats.REASON: "a passage that occurs elsewhere too; `duplicate_of` is the document with the kept copy",
+            repeats.NOTHING_LEFT: "a text of which all parts occur elsewhere",
+            repeats.TOO_SHORT: "a text with fewer than `min_chars` characters after cuts",
+            repeats.DUPLICATE: "a text, cut or not, that equals the remaining text of another document, which is kept",
         },
-        "overlap": {overlap.REASON: "a held-out text that a training text gives away; `duplicate_of` names that text"},
+        "overlap": {overlap.REASON: "a held-out text that shares text with the training document in `duplicate_of`"},
         "contamination": {
-            evaluation_index.REASON: "a text that holds an item of an evaluation set; `detail` names the item, and how "
-            "much of it is there"
+            evaluation_index.REASON: "a text that contains an item of an evaluation set; `detail` has the item and its "
+            "coverage"
         },
     }
     stages = {

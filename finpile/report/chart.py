@@ -1,11 +1,11 @@
-"""Documents by year as inline SVG: a stacked bar a year, and the same on a logarithmic axis; no script, no font.
+"""Documents by year as inline SVG: one stacked bar per year, and the same on a logarithmic axis; no script, no font.
 
-A logarithmic bar cannot be stacked: there each year has one bar of all its documents and, before it, a narrow one for
-each source. Two radio buttons choose; where one year has many times the documents of the others, the logarithmic chart
-is shown first.
+Logarithmic bars cannot be stacked: each year has one bar of all its documents and, in front of it, a narrow bar per
+source. Two radio buttons switch between the charts; if one year has many times the documents of the others, the
+logarithmic chart is shown first.
 
-Colours are the classes `s0` ... `s5` of the page's style sheet; a bar's figures are also its tooltip, and in the table
-below the chart.
+Colours are the classes `s0` ... `s5` of the style sheet of the page. The figures of a bar are also in its tooltip and in
+the table below the chart.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LARGE = ((10**12, " tn"), (10**9, " bn"), (10**6, " M"))
 
 
 def year_chart(rows: Iterable[YearStatistics], name: str, title: str) -> str:
-    """The figure's HTML, with the id `name`; empty where no document is known by year."""
+    """The HTML of the figure, with the id `name`; empty if no document has a year."""
     counts: Counter[tuple[int | None, str]] = Counter()
     for row in rows:
         counts[row.year, row.source] += row.num_docs
@@ -91,12 +91,12 @@ class _Chart:
         return sum(self.counts.get((year, name), 0) for name in self.names)
 
     def hides_years(self) -> bool:
-        """Whether one year is so large that the others are not to be seen beside it."""
+        """Whether one year is so large that the other years are not visible on a linear axis."""
         totals = [total for total in map(self.total, self.years) if total]
         return max(totals) > _HIDING * median(totals)
 
     def bars(self, draw: _Draw) -> Iterator[str]:
-        """Each year: a label where there is room for one, and what `draw` makes of its documents."""
+        """For each year, a label if there is room for one, and the output of `draw` for its documents."""
         dated = [year for year in self.years if year is not None]
         right = _WIDTH - _RIGHT - (_UNDATED_WIDTH if len(dated) < len(self.years) else 0)
         pitch = (right - _LEFT) / max(1, len(dated))
@@ -125,7 +125,7 @@ class _Chart:
         return "".join(parts)
 
     def group(self, values: Sequence[int], left: float, width: float) -> str:
-        """A bar of all documents and, before it, one for each source, side by side."""
+        """A bar of all documents and, in front of it, one bar per source, side by side."""
         if not sum(values):
             return ""
         each = width / len(values)
@@ -143,7 +143,7 @@ _PLOT_HEIGHT = _HEIGHT - _TOP - _BOTTOM
 
 
 def ranked(counts: Mapping[tuple[int | None, str], int]) -> list[str]:
-    """Sources by documents downwards, the smallest under one name where there are more than colours."""
+    """Sources by falling number of documents; the smallest are combined if there are more sources than colours."""
     totals: Counter[str] = Counter()
     for (_, source), num in counts.items():
         totals[source] += num
@@ -158,14 +158,14 @@ def legend(names: Sequence[str]) -> str:
 
 
 def _axis(counts: Mapping[tuple[int | None, str], int]) -> list[int | None]:
-    """All years from the first to the last: a gap of years is a gap. Readers drop dates out of 1900 to 2099."""
+    """All years from the first to the last, including years without documents. Dates are within 1900 to 2099."""
     present = [year for year, _ in counts if year is not None]
     years: list[int | None] = list(range(min(present), max(present) + 1)) if present else []
     return [*years, None] if any(year is None for year, _ in counts) else years
 
 
 def _labelled(years: Sequence[int], pitch: float) -> set[int]:
-    """The years with a label: round ones, as close as there is room; the first where none is round."""
+    """The years with a label: round years, as many as there is room for; the first year if none is round."""
     step = next((step for step in _LABELLED_YEARS if step * pitch >= _LABEL_WIDTH), _LABELLED_YEARS[-1])
     return {year for year in years if year % step == 0} or set(years[:1])
 
@@ -228,7 +228,7 @@ def _y(share: float) -> float:
 
 
 def _log_share(value: int, decades: int) -> float:
-    """Where a positive value is on the logarithmic axis, 0 to 1."""
+    """The position of a positive value on the logarithmic axis, 0 to 1."""
     return (log10(value) + _BELOW_ONE) / (decades + _BELOW_ONE)
 
 

@@ -45,7 +45,7 @@ class BuildFacts:
     read_by_source: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Documents read of each (dataset, source)."""
     warnings: tuple[str, ...] = ()
-    """What the reader should know before the figures."""
+    """Warnings at the top of the page."""
     details: tuple[tuple[str, str], ...] = ()
     """More lines for the foot of the page: the input, the version."""
 
@@ -124,7 +124,7 @@ def _tiles(statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts
 
 
 def _balance(statistics: CorpusStatistics, removals: Sequence[RemovalCount], facts: BuildFacts) -> str:
-    """Read = training + held out + removed, or a warning that says by how much not."""
+    """A line if read = training + held out + removed, else a warning with both numbers."""
     accounted = statistics.num_docs + facts.num_heldout + sum(row.num_docs for row in removals)
     if accounted == facts.num_read:
         return "<p class=balance>Every document read is in training, held out, or in the removal ledger.</p>"
