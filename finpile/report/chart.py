@@ -4,8 +4,8 @@ Logarithmic bars cannot be stacked: each year has one bar of all its documents a
 source. Two radio buttons switch between the charts; if one year has many times the documents of the others, the
 logarithmic chart is shown first.
 
-Colours are the classes `s0` ... `s5` of the style sheet of the page. The figures of a bar are also in its tooltip and in
-the table below the chart.
+Colours are the classes `s0` ... `s5` of the style sheet of the page. Its tooltip and the table
+below the chart have the figures of a bar.
 """
 
 from __future__ import annotations
