@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import zstandard
+from hypothesis import settings
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 CORPORA = {
@@ -21,9 +21,21 @@ CORPORA = {
 }
 
 
+# Without the conftest of the project: the same examples on every run, however slow the machine.
+if settings.default is not None and settings.default.deadline is not None:
+    settings.register_profile("alone", deadline=None, derandomize=True)
+    settings.load_profile("alone")
+
+
 @pytest.fixture(scope="session")
-def real_text(shared_data: Callable[[str], Path]) -> Callable[[int], list[bytes]]:
+def real_text(request: pytest.FixtureRequest) -> Callable[[int], list[bytes]]:
     """`real_text(100_000)`: so many bytes, a quarter of each real corpus; skips the test where they are not."""
+
+    pytest.importorskip("zstandard")
+    try:
+        shared_data = request.getfixturevalue("shared_data")
+    except pytest.FixtureLookupError:
+        pytest.skip("the real corpora are absent")
 
     def read(num_bytes: int) -> list[bytes]:
         return [_first_bytes(shared_data(path), num_bytes // len(CORPORA)) for path in CORPORA.values()]
@@ -33,6 +45,7 @@ def real_text(shared_data: Callable[[str], Path]) -> Callable[[int], list[bytes]
 
 def _first_bytes(path: Path, num_bytes: int) -> bytes:
     """The first bytes of an archive's files, one file after the other."""
+    zstandard = pytest.importorskip("zstandard")
     with path.open("rb") as raw:
         packed = zstandard.ZstdDecompressor().stream_reader(raw) if path.suffix == ".zst" else raw
         mode = "r|" if path.suffix == ".zst" else "r|gz"

@@ -6,15 +6,17 @@ import functools
 import itertools
 import random
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary, reference
+import reference
+from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary
 from finpile_tokenizer.arrays.buffers import byte_buffers
-from finpile_tokenizer.encoding import _automaton_kernels, _encoder_kernels
+from finpile_tokenizer.encoding import _encoder_kernels
 from finpile_tokenizer.encoding import automaton as automaton_module
 from finpile_tokenizer.encoding.automaton import Automaton, build_automaton
-from finpile_tokenizer.trie import _double_array_kernels as _trie_kernels
+from finpile_tokenizer.trie import _double_array_kernels
 from finpile_tokenizer.trie.double_array import build_trie
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,7 +72,7 @@ def assert_encodes_as_the_reference(tokenizer: UnigramTokenizer, texts: list[byt
 def slots_along(automaton: Automaton, text: bytes) -> list[int]:
     """The automaton's slot after each byte of one pretoken, by its definition, a step at a time."""
     slots = []
-    slot = _trie_kernels.ROOT_SLOT
+    slot = _double_array_kernels.ROOT_SLOT
     for byte in text:
         while True:
             unit = int(automaton.units[slot])
@@ -160,6 +162,12 @@ def test_the_automaton_is_at_the_longest_end_of_the_text_that_begins_a_piece(
         assert at_slot[slot] == next(end for end in ends if end in beginnings)
 
 
+@numba.njit
+def walk_block(text, units, kinds, edges, slots, num_stretches, words, lanes):  # type: ignore[no-untyped-def]
+    """The kernel, which only kernels can call."""
+    _encoder_kernels.walk_block(text, units, kinds, edges, slots, num_stretches, words, lanes)
+
+
 @pytest.mark.parametrize("num_stretches", [1, 2, 7, 8, 9, 40])
 def test_lanes_walk_as_one_step_after_the_other(num_stretches: int) -> None:
     rng = random.Random(num_stretches)
@@ -168,11 +176,12 @@ def test_lanes_walk_as_one_step_after_the_other(num_stretches: int) -> None:
     stretches = [bytes(rng.choices(b"ab", k=rng.randrange(1, 60))) for _ in range(num_stretches)]
     edges = np.zeros(num_stretches + 9, np.int64)
     edges[1 : num_stretches + 1] = np.cumsum([len(stretch) for stretch in stretches])
-    slots = np.full(num_stretches + 9, _trie_kernels.ROOT_SLOT, np.uint64)
+    slots = np.full(num_stretches + 9, _double_array_kernels.ROOT_SLOT, np.uint64)
     _, text = byte_buffers(as_array([b"".join(stretches)]))
     words = np.zeros(len(text), np.uint32)
     kinds = automaton_module.KINDS
-    _encoder_kernels.walk_block(text, automaton.units, kinds, edges, slots, num_stretches, words)
+    lanes = np.zeros(_encoder_kernels.LANE_NUMBERS, np.uint64)
+    walk_block(text, automaton.units, kinds, edges, slots, num_stretches, words, lanes)
     assert words.tolist() == [slot for stretch in stretches for slot in slots_along(automaton, stretch)]
 
 
@@ -184,7 +193,7 @@ def test_lists_of_pieces_share_equal_ends_and_no_others() -> None:
     starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
     winners = np.array(list(itertools.chain.from_iterable(lists)), np.int32)
     piece_bytes = np.array([1] + [2] * 4999, np.int64)  # piece 0 is a byte, which needs no choice
-    firsts, pieces, following = _automaton_kernels.share_choices(starts, winners, piece_bytes)
+    firsts, pieces, following = automaton_module._shared_choices(starts, winners, piece_bytes)
     kept = [tuple(piece for piece in one if piece > 0) for one in lists]
     for choice, one in zip(firsts.tolist(), kept, strict=True):
         for piece in one:
@@ -226,7 +235,7 @@ def test_pieces_of_up_to_1023_bytes_are_taken(length: int) -> None:
 def test_what_the_bits_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TokenizerError, match="id 256 has 1024 bytes"):
         automaton_of({b"b" * 1024: -1.0})
-    monkeypatch.setattr(_trie_kernels, "MAX_SLOTS", 257)
+    monkeypatch.setattr(_double_array_kernels, "MAX_SLOTS", 257)
     with pytest.raises(TokenizerError, match="258 distinct beginnings, which do not fit"):
         automaton_of({b"bcd": -1.0})
     monkeypatch.setattr(automaton_module, "MAX_PIECES", 256)

@@ -1,4 +1,4 @@
-"""The tokenizer in transformers and HF tokenizers: it loads, pads, and treats `<|endoftext|>` as it is asked to."""
+"""The tokenizer in transformers and HF tokenizers: loading, padding, and the treatment of `<|endoftext|>`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tokenizers
-import transformers
 from finpile_tokenizer import TokenizerError, UnigramTokenizer
 from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, read_tokenizer, write_for_transformers
+
+tokenizers = pytest.importorskip("tokenizers")
+transformers = pytest.importorskip("transformers")
 
 #: Texts that spell the special token: alone, within, doubled, cut, and beside white space.
 TEXTS = [

@@ -7,14 +7,8 @@ import random
 
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import (
-    MAX_PRETOKEN_BYTES,
-    InputTypeError,
-    PretokenCounts,
-    count_pretokens,
-    pretokenize,
-    reference,
-)
+import reference
+from finpile_tokenizer import MAX_PRETOKEN_BYTES, InputTypeError, PretokenCounts, count_pretokens, pretokenize
 from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -8,13 +8,14 @@ import math
 import random
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from typing import Any
 
+import brute_force
 import numpy as np
 import pyarrow as pa
 import pytest
-import sentencepiece
-import tokenizers
-from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary, brute_force, compile_kernels, reference
+import reference
+from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary, compile_kernels
 from finpile_tokenizer.arrays import document_ranges
 from finpile_tokenizer.encoding import _offset_kernels
 from finpile_tokenizer.export import tokenizer_json
@@ -205,7 +206,8 @@ def test_nbest_of_nothing_is_nothing() -> None:
 # A peer: SentencePiece over the same pieces
 
 
-def sentencepiece_model() -> sentencepiece.SentencePieceProcessor:
+def sentencepiece_model() -> Any:
+    sentencepiece = pytest.importorskip("sentencepiece")
     draw = random.Random(5)
     lines = ["".join(draw.choices(["income", "in", "come", "rose", "net", "o", "s"], k=30)) for _ in range(200)]
     model = io.BytesIO()
@@ -415,7 +417,8 @@ def test_byte_offsets_cut_the_text_into_its_pieces(texts: list[bytes]) -> None:
         assert np.cumsum(TOKENIZER.piece_lengths(row)).tolist() == [stop for _, stop in pairs]
 
 
-def hugging_face(tokenizer: UnigramTokenizer) -> tokenizers.Tokenizer:
+def hugging_face(tokenizer: UnigramTokenizer) -> Any:
+    tokenizers = pytest.importorskip("tokenizers")
     peer = tokenizers.Tokenizer.from_str(tokenizer_json(tokenizer.vocabulary).decode())
     peer.encode_special_tokens = True
     return peer

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
+import reference
 from finpile_tokenizer import (
     MIN_VOCAB_SIZE,
     EmptyCorpusError,
@@ -20,7 +21,6 @@ from finpile_tokenizer import (
     count_pretokens,
     merge,
     prune_to,
-    reference,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import PretokenCounts, UnigramTrainer, count_pretokens, reference
+import reference
+from finpile_tokenizer import PretokenCounts, UnigramTrainer, count_pretokens
 from finpile_tokenizer.arrays.buffers import Float64s, Int64s, lengths_of
 from finpile_tokenizer.model import log_normalized
 from finpile_tokenizer.training import lattice

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import PretokenCounts, count_pretokens, reference
+import reference
+from finpile_tokenizer import PretokenCounts, count_pretokens
 from finpile_tokenizer.arrays.buffers import Int64s
 from finpile_tokenizer.model import log_normalized
 from finpile_tokenizer.training import lattice, prune

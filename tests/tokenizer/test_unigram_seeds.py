@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_tokenizer import PretokenCounts, TokenizerError, UnigramTrainer, count_pretokens, reference
+import reference
+from finpile_tokenizer import PretokenCounts, TokenizerError, UnigramTrainer, count_pretokens
 from finpile_tokenizer.training import lattice, seed
 from finpile_tokenizer.training.lattice import Lattices, find_lattices
 from finpile_tokenizer.training.seed import LONGEST_PIECE_BYTES, Seeds, find_seeds
@@ -70,7 +71,7 @@ def assert_places_hold_the_pieces(counts: PretokenCounts, found: Seeds) -> None:
 
 
 def assert_same_lattices(found: Lattices, expected: Lattices) -> None:
-    for name in ("offsets", "frequencies", "heads", "links"):
+    for name in ("offsets", "frequencies", "longest_piece_at", "prefix_links"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
 
 
@@ -158,10 +159,10 @@ def test_lattices_hold_the_longest_piece_at_each_position(
     pieces = sorted({bytes([value]) for value in b"".join(frequencies)} | longer, reverse=True)
     found = find_lattices(counts, pa.array(pieces, pa.large_binary()), num_threads)
     pretokens = counts.pretokens.to_pylist()
-    heads = [longest(pieces, pretoken[start:]) for pretoken in pretokens for start in range(len(pretoken))]
-    assert found.heads.tolist() == heads
+    longest_piece_at = [longest(pieces, pretoken[start:]) for pretoken in pretokens for start in range(len(pretoken))]
+    assert found.longest_piece_at.tolist() == longest_piece_at
     assert found.lengths.tolist() == [len(piece) for piece in pieces]
-    assert (found.links >> 8).tolist() == [longest(pieces, piece[:-1]) for piece in pieces]
+    assert (found.prefix_links >> 8).tolist() == [longest(pieces, piece[:-1]) for piece in pieces]
     assert found.num_bytes == counts.num_bytes
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from finpile_tokenizer import PretokenCounts, TokenizerError, UnigramModel, UnigramTrainer, count_pretokens, reference
+import reference
+from finpile_tokenizer import PretokenCounts, TokenizerError, UnigramModel, UnigramTrainer, count_pretokens
 from finpile_tokenizer.arrays.buffers import Float64s
 from finpile_tokenizer.model import log_normalized
 from finpile_tokenizer.trainer import HEADROOM, NUM_SUB_ITERATIONS, SHRINKING_FACTOR, finalize

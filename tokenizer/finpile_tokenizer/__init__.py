@@ -5,22 +5,34 @@ model = UnigramTrainer(vocab_size=65_536).train(counts)  # one for each chunk
 vocabulary = prune_to(merge([model, ...]), 131_072)
 tokenizer = UnigramTokenizer(vocabulary)
 tokenizer.save("tokenizer/")                           # loads in HF tokenizers and transformers
+
+The names below are imported on first use: Numba takes a third of a second to import, which errors and tables do not
+need.
 """
 
-from finpile_tokenizer.errors import EmptyCorpusError, FormatError, InputTypeError, TokenizerError
-from finpile_tokenizer.merge import MIN_VOCAB_SIZE, merge, prune_to
-from finpile_tokenizer.model import END_OF_TEXT, UnigramModel, Vocabulary
-from finpile_tokenizer.pretokens.counts import MAX_PRETOKEN_BYTES, PretokenCounts, count_pretokens
-from finpile_tokenizer.pretokens.pretokenizer import PRETOKEN_PATTERN, pretokenize
-from finpile_tokenizer.segmentations.sampling import DistinctSample
-from finpile_tokenizer.tokenizer import UnigramTokenizer
-from finpile_tokenizer.trainer import CHUNK_VOCAB_SIZE, DEFAULT_MAX_PIECE_BYTES, UnigramTrainer
-from finpile_tokenizer.warmup import compile_kernels
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from finpile_tokenizer.errors import EmptyCorpusError, FormatError, InputTypeError, TokenizerError
+    from finpile_tokenizer.merging import MIN_VOCAB_SIZE, merge, prune_to
+    from finpile_tokenizer.model import END_OF_TEXT, UnigramModel, Vocabulary
+    from finpile_tokenizer.pretokens.counts import MAX_PRETOKEN_BYTES, PretokenCounts, count_pretokens
+    from finpile_tokenizer.pretokens.pretokenizer import PRETOKEN_PATTERN, pretokenize
+    from finpile_tokenizer.segmentations.sampling import DistinctSample
+    from finpile_tokenizer.tokenizer import UnigramTokenizer
+    from finpile_tokenizer.trainer import CHUNK_VOCAB_SIZE, DEFAULT_MAX_PIECE_BYTES, UnigramTrainer
+    from finpile_tokenizer.warmup import KERNEL_GROUPS, compile_kernels
+
+__version__ = "0.1.0"
 
 __all__ = [
     "CHUNK_VOCAB_SIZE",
     "DEFAULT_MAX_PIECE_BYTES",
     "END_OF_TEXT",
+    "KERNEL_GROUPS",
     "MAX_PRETOKEN_BYTES",
     "MIN_VOCAB_SIZE",
     "PRETOKEN_PATTERN",
@@ -34,9 +46,35 @@ __all__ = [
     "UnigramTokenizer",
     "UnigramTrainer",
     "Vocabulary",
+    "__version__",
     "compile_kernels",
     "count_pretokens",
     "merge",
     "pretokenize",
     "prune_to",
 ]
+
+_NAMES_OF_MODULE = {
+    "errors": ("EmptyCorpusError", "FormatError", "InputTypeError", "TokenizerError"),
+    "merging": ("MIN_VOCAB_SIZE", "merge", "prune_to"),
+    "model": ("END_OF_TEXT", "UnigramModel", "Vocabulary"),
+    "pretokens.counts": ("MAX_PRETOKEN_BYTES", "PretokenCounts", "count_pretokens"),
+    "pretokens.pretokenizer": ("PRETOKEN_PATTERN", "pretokenize"),
+    "segmentations.sampling": ("DistinctSample",),
+    "tokenizer": ("UnigramTokenizer",),
+    "trainer": ("CHUNK_VOCAB_SIZE", "DEFAULT_MAX_PIECE_BYTES", "UnigramTrainer"),
+    "warmup": ("KERNEL_GROUPS", "compile_kernels"),
+}
+_MODULE_OF_NAME = {name: f"{__name__}.{module}" for module, names in _NAMES_OF_MODULE.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF_NAME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULE_OF_NAME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

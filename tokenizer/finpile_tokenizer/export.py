@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from finpile_tokenizer.errors import FormatError, TokenizerError
-from finpile_tokenizer.merge import NUM_BYTE_PIECES
-from finpile_tokenizer.model import END_OF_TEXT, Vocabulary
+from finpile_tokenizer.model import END_OF_TEXT, NUM_BYTE_PIECES, Vocabulary
 from finpile_tokenizer.pretokens.pretokenizer import PRETOKEN_PATTERN
 
 TOKENIZER_FILE = "tokenizer.json"

@@ -14,6 +14,9 @@ from finpile_tokenizer.errors import FormatError, TokenizerError
 #: The one special token: the end of a document. Always the last id.
 END_OF_TEXT = "<|endoftext|>"
 
+#: The single bytes, which every vocabulary has.
+NUM_BYTE_PIECES = 256
+
 _METADATA_KEY = b"finpile_tokenizer.unigram_model"
 
 

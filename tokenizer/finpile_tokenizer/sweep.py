@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from finpile_tokenizer.errors import TokenizerError
-from finpile_tokenizer.merge import MIN_VOCAB_SIZE, prune_to
+from finpile_tokenizer.merging import MIN_VOCAB_SIZE, prune_to
 from finpile_tokenizer.model import UnigramModel, Vocabulary
 from finpile_tokenizer.tokenizer import UnigramTokenizer
 

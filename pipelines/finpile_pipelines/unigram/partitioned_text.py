@@ -31,7 +31,7 @@ from finpile_pipelines.unigram.run import StepEvent, TrainingRun
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Question: TypeAlias = Literal["update", "prune"]
 """Named for the step that the answer is for: expected uses of each piece, or its uses in the best segmentations."""
-_LATTICE_SCHEMA = pa.schema([("heads", pa.large_list(pa.int32())), ("frequency", pa.int64())])
+_LATTICE_SCHEMA = pa.schema([("longest_piece_at", pa.large_list(pa.int32())), ("frequency", pa.int64())])
 
 
 def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa.LargeBinaryArray) -> None:
@@ -44,8 +44,10 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
         all_pieces = storage.read_parquet(pieces_url)["piece"].combine_chunks()
         counts = read_counts(partition_url(folder, partition.number))
         lattices = find_lattices(counts, all_pieces, num_threads)
-        heads = pa.LargeListArray.from_arrays(pa.array(lattices.offsets), pa.array(lattices.heads))
-        batch = pa.record_batch([heads, pa.array(lattices.frequencies)], schema=_LATTICE_SCHEMA)
+        longest_piece_at = pa.LargeListArray.from_arrays(
+            pa.array(lattices.offsets), pa.array(lattices.longest_piece_at)
+        )
+        batch = pa.record_batch([longest_piece_at, pa.array(lattices.frequencies)], schema=_LATTICE_SCHEMA)
         storage.write_ipc(_lattices_url(folder, partition.number), _LATTICE_SCHEMA, [batch])
         report_progress(0, partition.num_bytes)
         return {"number": partition.number}
@@ -57,14 +59,14 @@ def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa
     narrow.step("lattices", construct, lambda rows: f"{len(pieces):,} pieces")
 
 
-def _read_lattices(folder: str, number: int, links: npt.NDArray[np.int32]) -> Lattices:
+def _read_lattices(folder: str, number: int, prefix_links: npt.NDArray[np.int32]) -> Lattices:
     (batch,) = storage.read_ipc(_lattices_url(folder, number))
-    heads = batch["heads"]
+    longest_piece_at = batch["longest_piece_at"]
     return Lattices(
-        offsets=own_array(heads.offsets),
+        offsets=own_array(longest_piece_at.offsets),
         frequencies=own_array(batch["frequency"]),
-        heads=own_array(heads.values),
-        links=links,
+        longest_piece_at=own_array(longest_piece_at.values),
+        prefix_links=prefix_links,
     )
 
 
@@ -93,7 +95,7 @@ class PartitionedText:
         self._num_steps = 0
         self._numbers = np.arange(len(pieces))
         self._lattices, self._places = _own_lattices(pieces)
-        storage.write_parquet(run.url("links.parquet"), pa.table({"link": self._lattices.links}))
+        storage.write_parquet(run.url("prefix_links.parquet"), pa.table({"link": self._lattices.prefix_links}))
 
     def expectation(self, state: TrainingState) -> Expectation:
         """See `TrainingText`."""
@@ -148,12 +150,12 @@ class _Answering(beam.DoFn):
         self._num_threads = num_threads
 
     def process(self, partition: Partition) -> Iterable[_Answer]:
-        links = own_array(storage.read_parquet(storage.join(self._folder, "links.parquet"))["link"])
+        prefix_links = own_array(storage.read_parquet(storage.join(self._folder, "prefix_links.parquet"))["link"])
         state = storage.read_parquet(self._state_url)
-        kept = np.zeros(len(links), np.bool_)
+        kept = np.zeros(len(prefix_links), np.bool_)
         kept[state["number"].to_numpy()] = True
         log_probs = own_array(state["log_prob"])
-        lattices = _read_lattices(self._folder, partition.number, links).keep(kept, self._num_threads)
+        lattices = _read_lattices(self._folder, partition.number, prefix_links).keep(kept, self._num_threads)
         if self._question == "update":
             found = expectation(lattices, log_probs, scale=self._scale, num_threads=self._num_threads)
             yield {partition.number: found.log_likelihood}, found.counts

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+import suffix_array as module
+import suffix_kernels
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.dedup.substring import _suffix_kernels
-from finpile.dedup.substring import suffix_array as module
 from finpile.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -197,7 +197,7 @@ def test_constant_text_shares_what_is_left_of_it() -> None:
 @given(documents.filter(bool))
 def test_valleys_are_suffixes_smaller_than_both_neighbours(document: list[int]) -> None:
     out = np.full(len(document), -1, np.int32)
-    count = _suffix_kernels.list_valleys(as_symbols(document, "bytes"), out)
+    count = suffix_kernels.list_valleys(as_symbols(document, "bytes"), out)
     expected = [i for i in range(1, len(document)) if document[i - 1 :] > document[i:] < document[i + 1 :]]
     assert out[len(out) - count :].tolist() == expected
 
@@ -282,10 +282,11 @@ PROGRAM = """
 import numpy as np
 from numba import config
 from numba.core.dispatcher import Dispatcher
-from finpile.dedup import _suffix_kernels, suffix_array as module
+import suffix_array as module
+import suffix_kernels
 
 def compiled():
-    kernels = {name: value for name, value in vars(_suffix_kernels).items() if isinstance(value, Dispatcher)}
+    kernels = {name: value for name, value in vars(suffix_kernels).items() if isinstance(value, Dispatcher)}
     assert len(kernels) > 8
     return {name: len(value.signatures) for name, value in kernels.items()}
 
@@ -310,7 +311,12 @@ print("within bounds")
 
 
 def test_kernels_stay_within_bounds_and_are_compiled_at_once(tmp_path: Path) -> None:
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "NUMBA_BOUNDSCHECK": "1",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)]),
+    }
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False
     )

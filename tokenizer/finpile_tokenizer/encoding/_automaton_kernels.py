@@ -1,16 +1,17 @@
-"""The loops that make the encoder's automaton of a trie, compiled by Numba; the conventions are those of `_kernels`."""
+"""The kernels that build the encoder's automaton from a trie; the conventions are those of `arrays._hash_kernels`."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from finpile_tokenizer.arrays._hash_kernels import doubled
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt64s
-from finpile_tokenizer.pretokens._kernels import DIGIT, doubled
+from finpile_tokenizer.arrays.jit import kernel
+from finpile_tokenizer.pretokens._pretoken_kernels import DIGIT
 from finpile_tokenizer.trie._double_array_kernels import NO_BASE, ROOT_SLOT
 
-# A unit of the automaton, 64 bits: 24 of base, 24 of where to go on if there is no child, 2 of the label's class
-# (a digit's is its own, which no byte has: so a digit is never followed), a flag for "in use", 8 of label.
+# A unit of the automaton, 64 bits: 24 of base, 24 of the slot to continue from if there is no child, 2 of the label's
+# class (that of a digit is a class that no byte has: so a digit is never followed), a flag for "in use", 8 of label.
 BASE_SHIFT = np.uint64(40)
 FAIL_SHIFT = np.uint64(16)
 SLOT_MASK = np.uint64(0xFFFFFF)
@@ -20,14 +21,12 @@ LABEL_AND_USE = np.uint64(0x1FF)
 IN_USE = np.uint64(0x100)
 _AFTER_DIGIT = np.uint64(3)
 
-# A choice, 16 bytes: a float64 of score; then, as two 32-bit words, 10 bits of length and 22 of id, and where in the
-# table (counted in float64s) the next choice is.
+# A choice, 16 bytes: a float64 of score; then, as two 32-bit words, 10 bits of length and 22 of id, and the position of
+# the next choice in the table (counted in float64s).
 LENGTH_SHIFT = np.uint32(22)
 ID_MASK = np.uint32((1 << 22) - 1)
 MAX_PIECES = 1 << 22
 MAX_PIECE_BYTES = (1 << 10) - 1
-#: Choice 0 ends every list and is never taken. Its length is any that keeps it from waiting for the last best score.
-_NO_CHOICE_LENGTH = 8
 
 # 2^64 / golden ratio: Knuth's multiplicative hash (TAOCP 3, 6.4); the upper half of the product chooses the slot.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -35,33 +34,13 @@ _HALF = np.uint64(32)
 _ONE = np.uint64(1)
 
 
-@numba.njit(cache=True, nogil=True)
-def nodes_by_depth(depths: Int32s) -> Int32s:
-    """All nodes, those of smaller depth first."""
-    starts = np.zeros(depths.max() + 2, np.int64)
-    for node in range(depths.size):
-        starts[depths[node] + 1] += 1
-    for depth in range(starts.size - 1):
-        starts[depth + 1] += starts[depth]
-    order = np.zeros(depths.size, np.int32)
-    for node in range(depths.size):
-        order[starts[depths[node]]] = node
-        starts[depths[node]] += 1
-    return order
+@kernel
+def link_suffixes(order: Int32s, parents: Int32s, labels: UInt8s, nodes: Int32s, bases: Int32s, fails: Int32s) -> None:
+    """Writes each node's longest proper suffix that is a node too.
 
-
-@numba.njit(cache=True, nogil=True)
-def link_suffixes(
-    order: Int32s, parents: Int32s, labels: UInt8s, slots: Int32s, bases: Int32s, num_slots: int
-) -> Int32s:
-    """Each node's longest proper suffix that is a node too (`order` as of `nodes_by_depth`).
-
+    `order` has the nodes by depth and `nodes` the node of each slot; `fails` is 0, the root, beforehand.
     Source: Aho and Corasick, Communications of the ACM 18 (1975), 333-340.
     """
-    nodes = np.zeros(num_slots, np.int32)
-    for node in range(slots.size):
-        nodes[slots[node]] = node
-    fails = np.zeros(slots.size, np.int32)
     for index in range(1, order.size):
         node = order[index]
         label = labels[node]
@@ -72,19 +51,15 @@ def link_suffixes(
             if child != 0 and parents[child] == suffix:
                 fails[node] = child
                 break
-    return fails
 
 
-@numba.njit(cache=True, nogil=True)
-def list_pieces(order: Int32s, fails: Int32s, pieces: Int32s, num_pieces: int) -> tuple[Int32s, Int32s, UInt8s]:
-    """`(longest, shorter, inside)`, from which the pieces that end a node's string can be listed, longest first.
+@kernel
+def list_pieces(order: Int32s, fails: Int32s, pieces: Int32s, longest: Int32s, shorter: Int32s, inside: UInt8s) -> None:
+    """Writes the lists of the pieces that end each node's string, longest first.
 
-    `longest[node]` is the longest piece that ends it, `shorter[piece]` the next; -1 where there is none. `inside[node]`
-    says that the string is a proper suffix of a piece.
+    `longest[node]` is the longest piece that ends it, `shorter[piece]` the next shorter one; -1, the value of both
+    beforehand, if there is none. `inside[node]` becomes 1 if the string is a proper suffix of a piece.
     """
-    longest = np.full(order.size, -1, np.int32)
-    shorter = np.full(num_pieces, -1, np.int32)
-    inside = np.zeros(order.size, np.uint8)
     for index in range(1, order.size):
         node = order[index]
         longest[node] = longest[fails[node]]
@@ -95,10 +70,9 @@ def list_pieces(order: Int32s, fails: Int32s, pieces: Int32s, num_pieces: int) -
             while suffix != 0 and not inside[suffix]:
                 inside[suffix] = 1
                 suffix = fails[suffix]
-    return longest, shorter, inside
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find_winners(
     depths: Int32s,
     longest: Int32s,
@@ -107,30 +81,33 @@ def find_winners(
     piece_bytes: Int64s,
     scores: Float64s,
     margin: float,
-) -> tuple[Int64s, Int32s]:
-    """The pieces that can end a best segmentation where the automaton is at a node: longest first, and for each node.
+    best: Float64s,
+    path: Int32s,
+    starts: Int64s,
+    winners: Int32s,
+) -> Int32s:
+    """The pieces that can end a best segmentation when the automaton is at a node, longest first, for each node.
 
-    Returns `(starts, winners)`: those of node n are `winners[starts[n]:starts[n + 1]]`. `automaton` says what is left
-    out and why. Nodes are in preorder: `path` holds the nodes, and `best` the scores, of all beginnings of the present
-    node's string; `best[stop, start]` is the score of the best segmentation of its bytes from start to stop.
+    Those of node n are `winners[starts[n]:starts[n + 1]]`; `starts` is written, `winners` is room for the first of
+    them. The module `automaton` explains which pieces are left out. Nodes are in preorder: `path` holds the nodes, and
+    `best` the scores, of all prefixes of the current node's string; `best[stop, start]` is the score of the best
+    segmentation of its bytes from start to stop.
     """
-    depth_limit = depths.max() + 1
-    best = np.zeros((depth_limit, depth_limit), np.float64)
-    path = np.zeros(depth_limit, np.int32)
-    starts = np.zeros(depths.size + 1, np.int64)
-    winners = np.zeros(2 * depths.size + depth_limit, np.int32)
+    depth_limit = path.size
     total = 0
     for node in range(1, depths.size):
         stop = depths[node]
         path[stop] = node
-        row = best[stop]
-        row[:stop] = -np.inf
-        row[stop] = 0.0
+        for start in range(stop):
+            best[stop, start] = -np.inf
+        best[stop, stop] = 0.0
         piece = longest[node]
         while piece >= 0:
             edge = stop - piece_bytes[piece]
             for start in range(edge + 1):
-                row[start] = max(row[start], best[edge, start] + scores[piece])
+                score = best[edge, start] + scores[piece]
+                if score > best[stop, start]:
+                    best[stop, start] = score
             piece = shorter[piece]
         if total + depth_limit > winners.size:
             winners = doubled(winners)
@@ -139,38 +116,40 @@ def find_winners(
             edge = stop - piece_bytes[piece]
             bound = scores[piece] + margin
             before = path[edge]
-            wins = row[edge] <= bound
+            wins = best[stop, edge] <= bound
             if wins and edge > 0 and not inside[before]:
                 wins = False
                 for index in range(starts[before], starts[before + 1]):
                     other = winners[index]
-                    if row[edge - piece_bytes[other]] <= scores[other] + bound:
+                    if best[stop, edge - piece_bytes[other]] <= scores[other] + bound:
                         wins = True
             if wins:
                 winners[total] = piece
                 total += 1
             piece = shorter[piece]
         starts[node + 1] = total
-    return starts, winners[:total].copy()
+    return winners
 
 
-@numba.njit(cache=True, nogil=True)
-def share_choices(starts: Int64s, winners: Int32s, piece_bytes: Int64s) -> tuple[Int32s, Int32s, Int32s]:
-    """The lists of winners of two bytes and more, written so that equal ends of lists are one.
+@kernel
+def share_choices(
+    starts: Int64s,
+    winners: Int32s,
+    piece_bytes: Int64s,
+    table: Int32s,
+    firsts: Int32s,
+    pieces: Int32s,
+    following: Int32s,
+) -> int:
+    """Writes the lists of winners of two bytes and more such that equal ends of lists are shared.
 
-    Returns `(first choice of each node, piece of each choice, next choice of each)`; choice 0 is the list's end.
+    `firsts` is the first choice of each node, `pieces` and `following` the piece and the next choice of each choice;
+    choice 0 is the end of every list. `table` is an empty hash table of a power of two. Returns the number of choices.
     """
-    num_slots = 2
-    while num_slots < 2 * winners.size:
-        num_slots *= 2
-    mask = np.uint64(num_slots - 1)
-    table = np.zeros(num_slots, np.int32)
-    pieces = np.zeros(winners.size + 1, np.int32)
-    following = np.zeros(winners.size + 1, np.int32)
-    firsts = np.zeros(starts.size - 1, np.int32)
+    mask = np.uint64(table.size - 1)
     total = 1
     for node in range(firsts.size):
-        choice = 0
+        choice = np.int32(0)
         for index in range(starts[node + 1] - 1, starts[node] - 1, -1):
             piece = winners[index]
             if piece_bytes[piece] < 2:
@@ -186,19 +165,17 @@ def share_choices(starts: Int64s, winners: Int32s, piece_bytes: Int64s) -> tuple
                 total += 1
             choice = table[at]
         firsts[node] = choice
-    return firsts, pieces[:total].copy(), following[:total].copy()
+    return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def pack_units(
-    order: Int32s, labels: UInt8s, slots: Int32s, bases: Int32s, fails: Int32s, num_slots: int, classes: UInt8s
-) -> UInt64s:
-    """The units of the automaton, by slot.
+    order: Int32s, labels: UInt8s, slots: Int32s, bases: Int32s, fails: Int32s, classes: UInt8s, units: UInt64s
+) -> None:
+    """Writes the units of the automaton, by slot; the others are 0 beforehand.
 
-    A node without children would always go on to its longest suffix: it takes that one's base and goes on from there
-    to where that one would go.
+    A node without children always continues at its longest suffix: it takes the base and the fall-back of that one.
     """
-    units = np.zeros(num_slots, np.uint64)
     units[ROOT_SLOT] = np.uint64(ROOT_SLOT) << FAIL_SHIFT
     for index in range(1, order.size):
         node = order[index]
@@ -213,19 +190,3 @@ def pack_units(
         units[slots[node]] = (
             (base << BASE_SHIFT) | (fail << FAIL_SHIFT) | (kind << CLASS_SHIFT) | IN_USE | np.uint64(labels[node])
         )
-    return units
-
-
-@numba.njit(cache=True, nogil=True)
-def pack_choices(pieces: Int32s, following: Int32s, piece_bytes: Int64s, scores: Float64s) -> Float64s:
-    """The table of choices, two float64s each."""
-    table = np.zeros(2 * pieces.size, np.float64)
-    words = table.view(np.uint32)
-    table[0] = -np.inf
-    words[2] = np.uint32(_NO_CHOICE_LENGTH) << LENGTH_SHIFT
-    for choice in range(1, pieces.size):
-        piece = pieces[choice]
-        table[2 * choice] = scores[piece]
-        words[4 * choice + 2] = (np.uint32(piece_bytes[piece]) << LENGTH_SHIFT) | np.uint32(piece)
-        words[4 * choice + 3] = 2 * following[choice]
-    return table

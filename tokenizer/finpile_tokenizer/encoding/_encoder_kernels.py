@@ -1,16 +1,16 @@
-"""The loops of encoding, compiled by Numba; the conventions are those of `_kernels`.
+"""The kernels of encoding; the conventions are those of `arrays._hash_kernels`.
 
-Text goes through them in blocks of whole pretokens, three times: the automaton says for each byte which pieces can end
-there, the best of them is chosen, and the way is read back. The automaton is a chain of loads that each wait for the
-last one; so it walks eight stretches of the block at once, without a branch that the processor would have to guess.
+Text is processed in blocks of whole pretokens, in three passes: the automaton finds for each byte which pieces can end
+there, the best of them is chosen, and the best path is read back. Each load of the automaton depends on the one before;
+so it walks eight stretches of the block at once, without a branch that the processor would have to predict.
 """
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s, UInt64s
+from finpile_tokenizer.arrays.jit import inlined, inner, kernel
 from finpile_tokenizer.encoding._automaton_kernels import (
     BASE_SHIFT,
     CLASS_MASK,
@@ -22,16 +22,19 @@ from finpile_tokenizer.encoding._automaton_kernels import (
     LENGTH_SHIFT,
     SLOT_MASK,
 )
-from finpile_tokenizer.pretokens._kernels import DIGIT
+from finpile_tokenizer.pretokens._pretoken_kernels import DIGIT
 from finpile_tokenizer.trie._double_array_kernels import ROOT_SLOT
 
-#: A block has at least so many bytes, then goes on to the end of its pretoken.
+#: A block has at least this many bytes and ends with a pretoken.
 BLOCK_BYTES = 1 << 15
 NUM_LANES = 8
-#: Choices are looked up for so many bytes, then compared: few enough to stay in the cache.
+#: Choices are looked up for this many bytes, then compared: few enough to stay in the cache.
 _CHUNK_BYTES = 1 << 12
 #: A piece of one byte has that byte as its id.
 _ONE_BYTE = np.uint32(1) << LENGTH_SHIFT
+#: Where in `lanes` the slots and the ends begin.
+_SLOT, _END = NUM_LANES, 2 * NUM_LANES
+LANE_NUMBERS = 3 * NUM_LANES
 _DIGIT_CLASS = np.uint64(DIGIT) << CLASS_SHIFT
 _NO_CLASS = CLASS_MASK
 
@@ -41,9 +44,9 @@ _TWO = np.uint64(2)
 _THREE = np.uint64(3)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def find_block(offsets: Int64s, data: UInt8s, document: int, last: int, position: int, kinds: UInt64s) -> int:
-    """Where the block ends that begins at `position`, in `document`: where a pretoken or a document does."""
+    """The end of the block that starts at `position`, in `document`: the end of a pretoken or of a document."""
     stop: int = position + BLOCK_BYTES
     while document < last and offsets[document + 1] <= stop:
         document += 1
@@ -59,13 +62,13 @@ def find_block(offsets: Int64s, data: UInt8s, document: int, last: int, position
     return stop
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _step(
     text: UInt8s, units: UInt64s, kinds: UInt64s, words: UInt32s, at: np.uint64, slot: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
-    """The automaton, in `slot` before byte `at`, makes one step: on by the byte, or else to a shorter suffix.
+    """One step of the automaton, which is in `slot` before byte `at`: along the byte, or else to a shorter suffix.
 
-    The slot tried is written down either way: what is written last is right.
+    The slot tried is stored in both cases; the last one stored is right.
     """
     byte = np.uint64(text[at])
     unit = units[slot]
@@ -77,13 +80,11 @@ def _step(
     return at + np.uint64(found), (child if found else (unit >> FAIL_SHIFT) & SLOT_MASK)
 
 
-@numba.njit(cache=True, nogil=True)
-def _step_lanes(
-    text: UInt8s, units: UInt64s, kinds: UInt64s, words: UInt32s, at: UInt64s, slots: UInt64s, num_steps: int
-) -> None:
-    """Makes `num_steps` in each of eight lanes; written out, since only so the lanes stay in registers."""
-    a, b, c, d, e, f, g, h = at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]
-    p, q, r, s, t, u, v, w = slots[0], slots[1], slots[2], slots[3], slots[4], slots[5], slots[6], slots[7]
+@inner
+def _step_lanes(text: UInt8s, units: UInt64s, kinds: UInt64s, words: UInt32s, lanes: UInt64s, num_steps: int) -> None:
+    """Makes `num_steps` in each of eight lanes; unrolled by hand, which keeps the lanes in registers."""
+    a, b, c, d, e, f, g, h = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7]
+    p, q, r, s, t, u, v, w = lanes[8], lanes[9], lanes[10], lanes[11], lanes[12], lanes[13], lanes[14], lanes[15]
     for _ in range(num_steps):
         a, p = _step(text, units, kinds, words, a, p)
         b, q = _step(text, units, kinds, words, b, q)
@@ -93,11 +94,11 @@ def _step_lanes(
         f, u = _step(text, units, kinds, words, f, u)
         g, v = _step(text, units, kinds, words, g, v)
         h, w = _step(text, units, kinds, words, h, w)
-    at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7] = a, b, c, d, e, f, g, h
-    slots[0], slots[1], slots[2], slots[3], slots[4], slots[5], slots[6], slots[7] = p, q, r, s, t, u, v, w
+    lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7] = a, b, c, d, e, f, g, h
+    lanes[8], lanes[9], lanes[10], lanes[11], lanes[12], lanes[13], lanes[14], lanes[15] = p, q, r, s, t, u, v, w
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def cut_block(
     offsets: Int64s,
     document: int,
@@ -110,11 +111,11 @@ def cut_block(
     slots: UInt64s,
     words: UInt32s,
 ) -> int:
-    """Cuts the block, `text`, into stretches within one document, of even length where documents are long.
+    """Cuts the block, `text`, into stretches within one document, of even length if documents are long.
 
-    Fills `edges` with the starts of the stretches and with the block's end, and `slots` with where the automaton is
-    before each: at the root where a document starts or goes on; else where the `longest` bytes before lead it, for no
-    state remembers more. Returns the number of stretches.
+    Writes the starts of the stretches and the block's end to `edges`, and the automaton's state before each to `slots`:
+    the root at a document's start; else the state after the `longest` bytes before, because no state depends on more.
+    Returns the number of stretches.
     """
     most = (text.size + NUM_LANES - 1) // NUM_LANES
     num_stretches = 0
@@ -122,18 +123,22 @@ def cut_block(
     while start < text.size:
         while offsets[document + 1] - position <= start:
             document += 1
-        begin = max(0, offsets[document] - position)
-        at, slot = np.uint64(max(begin, start - longest)), np.uint64(ROOT_SLOT)
+        begin = offsets[document] - position
+        begin = begin if begin > 0 else 0
+        begin = begin if begin > start - longest else start - longest
+        at, slot = np.uint64(begin), np.uint64(ROOT_SLOT)
         while at < np.uint64(start):
             at, slot = _step(text, units, kinds, words, at, slot)
         edges[num_stretches], slots[num_stretches] = start, slot
         num_stretches += 1
-        start = min(start + most, offsets[document + 1] - position, text.size)
+        stop = offsets[document + 1] - position
+        stop = stop if stop < text.size else text.size
+        start = start + most if start + most < stop else stop
     edges[num_stretches] = text.size
     return num_stretches
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def walk_block(
     text: UInt8s,
     units: UInt64s,
@@ -142,39 +147,44 @@ def walk_block(
     slots: UInt64s,
     num_stretches: int,
     words: UInt32s,
+    lanes: UInt64s,
 ) -> None:
-    """Writes the automaton's slot after each byte of the block into `words`; the stretches as of `cut_block`."""
-    at = edges[:NUM_LANES].astype(np.uint64)
-    ends = edges[1 : NUM_LANES + 1].astype(np.uint64)
-    lanes = slots[:NUM_LANES].copy()
-    taken = min(num_stretches, NUM_LANES)
+    """Writes the automaton's slot after each byte of the block to `words`; the stretches are those of `cut_block`.
+
+    `lanes` is room for three numbers a lane: the position, the slot, and the end of the stretch.
+    """
+    used = num_stretches if num_stretches < NUM_LANES else NUM_LANES
+    for lane in range(used):
+        lanes[lane], lanes[_SLOT + lane], lanes[_END + lane] = edges[lane], slots[lane], edges[lane + 1]
+    taken = used
     running = num_stretches >= NUM_LANES
     while running:
-        num_steps = ends[0] - at[0]
+        num_steps = lanes[_END] - lanes[0]
         for lane in range(1, NUM_LANES):
-            num_steps = min(num_steps, ends[lane] - at[lane])
-        _step_lanes(text, units, kinds, words, at, lanes, num_steps)
+            left = lanes[_END + lane] - lanes[lane]
+            num_steps = left if left < num_steps else num_steps
+        _step_lanes(text, units, kinds, words, lanes, num_steps)
         for lane in range(NUM_LANES):
-            if at[lane] == ends[lane]:
+            if lanes[lane] == lanes[_END + lane]:
                 if taken == num_stretches:
                     running = False
                     break
-                at[lane], ends[lane], lanes[lane] = edges[taken], edges[taken + 1], slots[taken]
+                lanes[lane], lanes[_SLOT + lane], lanes[_END + lane] = edges[taken], slots[taken], edges[taken + 1]
                 taken += 1
-    for lane in range(min(num_stretches, NUM_LANES)):
-        position, slot = at[lane], lanes[lane]
-        while position < ends[lane]:
+    for lane in range(used):
+        position, slot = lanes[lane], lanes[_SLOT + lane]
+        while position < lanes[_END + lane]:
             position, slot = _step(text, units, kinds, words, position, slot)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def look_up_choices(
     start: int, stop: int, firsts: UInt32s, choice_words: UInt32s, words: UInt32s, sink: UInt32s
 ) -> None:
     """Replaces, for each byte of a stretch, the automaton's slot in `words` by the first choice of its list.
 
-    A loop of its own: its loads do not wait for each other. It reads each choice too, so that the choices lie in the
-    cache when they are compared; the sink is there lest the compiler see that nothing comes of it.
+    A loop of its own, because its loads are independent. It also reads each choice, so that the choices are in the
+    cache when they are compared; the sink keeps the compiler from dropping these loads.
     """
     read = np.uint32(0)
     for index in range(np.uint64(start), np.uint64(stop)):
@@ -184,7 +194,7 @@ def look_up_choices(
     sink[0] = read
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _better(
     choice: np.uint64,
     stop: np.uint64,
@@ -203,7 +213,7 @@ def _better(
     return following, (score if wins else best), (piece if wins else word)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def choose_pieces(
     text: UInt8s,
     start: int,
@@ -225,7 +235,7 @@ def choose_pieces(
     Unigram model in HF tokenizers (encode_optimized, models/unigram/model.rs).
 
     `ring` holds the best scores of the last positions; its length is a power of two above the longest piece. `best` is
-    the last one and `kind` the class of the byte before, or none at a document's start; returns those at the end.
+    the last score and `kind` the class of the byte before, or none at a document's start; returns both at the end.
     """
     mask = np.uint64(ring.size - 1)
     end = np.uint64(stop)
@@ -240,14 +250,14 @@ def choose_pieces(
         choice = np.uint64(words[at])
         word = np.uint32(byte) | _ONE_BYTE
         best = -np.inf
-        # Three at a time: seldom are there more, and what is seldom is guessed rightly. A list's end is not taken.
+        # Three at a time: more are rare, so the branch is predicted well. A list's end is never chosen.
         while True:
             choice, best, word = _better(choice, at + _ONE, mask, ring, choices, choice_words, best, word)
             choice, best, word = _better(choice, at + _ONE, mask, ring, choices, choice_words, best, word)
             choice, best, word = _better(choice, at + _ONE, mask, ring, choices, choice_words, best, word)
             if choice == _ZERO:
                 break
-        # The byte itself is a piece always, and the last to be looked at. It alone waits for the score just found.
+        # The byte itself is always a piece, and compared last: only this comparison depends on the score just found.
         score = so_far + byte_scores[byte]
         wins = score > best
         best = score if wins else best
@@ -256,7 +266,7 @@ def choose_pieces(
     return best, kind
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def encode_documents(
     offsets: Int64s,
     data: UInt8s,
@@ -270,17 +280,19 @@ def encode_documents(
     byte_scores: Float64s,
     ring: Float64s,
     longest: int,
-) -> tuple[Int32s, Int64s]:
-    """Best segmentation of documents `first` to `last`: `(ids of all, number of ids of each)`.
+    edges: Int64s,
+    slots: UInt64s,
+    lanes: UInt64s,
+    sink: UInt32s,
+    counts: Int64s,
+    ids: Int32s,
+) -> int:
+    """Writes the ids of the best segmentations of documents `first` to `last`; returns how many there are.
 
-    Besides the ids it takes 4 bytes for each byte of a block, and a block ends with the pretoken that it ends in.
+    `ids` has room for one id a byte; the number of ids of each document is added to `counts`. Besides the room that the
+    caller provides, a block takes 4 bytes for each of its bytes.
     """
-    counts = np.zeros(last - first, np.int64)
-    ids = np.empty(offsets[last] - offsets[first], np.int32)
-    edges = np.empty(BLOCK_BYTES + NUM_LANES + 1, np.int64)
-    slots = np.empty(edges.size, np.uint64)
     words = np.empty(BLOCK_BYTES, np.uint32)
-    sink = np.zeros(1, np.uint32)
     total = 0
     document = first
     position = offsets[first]
@@ -292,18 +304,18 @@ def encode_documents(
             words = np.empty(stop - position, np.uint32)
         text = data[position:stop]
         num_stretches = cut_block(offsets, document, position, text, units, kinds, longest, edges, slots, words)
-        walk_block(text, units, kinds, edges, slots, num_stretches, words)
+        walk_block(text, units, kinds, edges, slots, num_stretches, words, lanes)
         best, kind = 0.0, _NO_CLASS
         for stretch in range(num_stretches):
             if slots[stretch] == ROOT_SLOT:
                 kind = _NO_CLASS
             for begin in range(edges[stretch], edges[stretch + 1], _CHUNK_BYTES):
-                end = min(begin + _CHUNK_BYTES, edges[stretch + 1])
+                end = begin + _CHUNK_BYTES if begin + _CHUNK_BYTES < edges[stretch + 1] else edges[stretch + 1]
                 look_up_choices(begin, end, firsts, choice_words, words, sink)
                 best, kind = choose_pieces(
                     text, begin, end, kinds, choices, choice_words, byte_scores, ring, words, best, kind
                 )
-        # Back from the block's end. The ids come last first, and are written from where they end at most.
+        # Back from the block's end. The ids are found last first, and written from the highest place they can have.
         inside = document
         while offsets[inside + 1] < stop:
             inside += 1
@@ -311,7 +323,7 @@ def encode_documents(
         high = low
         here = stop
         while here > position:
-            floor = max(offsets[inside], position)
+            floor = offsets[inside] if offsets[inside] > position else position
             before = low
             while here > floor:
                 word = words[here - position - 1]
@@ -324,4 +336,4 @@ def encode_documents(
             ids[total] = ids[index]
             total += 1
         position = stop
-    return ids[:total], counts
+    return total

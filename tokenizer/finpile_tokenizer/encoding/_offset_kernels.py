@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from finpile_tokenizer.arrays.buffers import Int64s, UInt8s
+from finpile_tokenizer.arrays.jit import kernel
 
 _CONTINUATION_MASK, _CONTINUATION = np.uint8(0xC0), np.uint8(0x80)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def character_offsets(text_offsets: Int64s, data: UInt8s, id_offsets: Int64s, lengths: Int64s) -> Int64s:
     """For each id the first character that it has a byte of, and the character after the last one, in its text.
 

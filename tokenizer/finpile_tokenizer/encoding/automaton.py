@@ -38,7 +38,9 @@ _NUM_BYTES = 256
 #: B of the margin, in bytes: pretokens up to this length are encoded exactly.
 _LONGEST_PRETOKEN = 1 << 36
 _HALF_ULP = 2.0**-53
-#: Positions whose best scores are remembered, at least: see `_NO_CHOICE_LENGTH` of the kernels.
+#: Choice 0 ends every list and is never chosen. Any length serves that does not depend on the last best score.
+_NO_CHOICE_LENGTH = 8
+#: Positions whose best scores are kept, at least: more than `_NO_CHOICE_LENGTH`.
 _MIN_RING = 16
 
 #: The class of each byte where a unit has that of its label.
@@ -63,7 +65,10 @@ class Automaton:
     def encode(self, offsets: Int64s, data: UInt8s, first: int, last: int) -> tuple[Int32s, Int64s]:
         """The ids of the documents `first` to `last` of an Arrow array of texts, and how many each has."""
         ring = np.zeros(max(_MIN_RING, 1 << self.longest.bit_length()))
-        ids, counts = _encoder_kernels.encode_documents(
+        edges = np.empty(_encoder_kernels.BLOCK_BYTES + _encoder_kernels.NUM_LANES + 1, np.int64)
+        counts = np.zeros(last - first, np.int64)
+        ids = np.empty(offsets[last] - offsets[first], np.int32)
+        total = _encoder_kernels.encode_documents(
             offsets,
             data,
             first,
@@ -76,8 +81,14 @@ class Automaton:
             self.byte_scores,
             ring,
             self.longest,
+            edges,
+            np.empty(len(edges), np.uint64),
+            np.empty(_encoder_kernels.LANE_NUMBERS, np.uint64),
+            np.zeros(1, np.uint32),
+            counts,
+            ids,
         )
-        return ids, counts
+        return ids[:total], counts
 
 
 def build_automaton(pieces: pa.LargeBinaryArray, log_probs: Float64s) -> Automaton:
@@ -89,31 +100,77 @@ def build_automaton(pieces: pa.LargeBinaryArray, log_probs: Float64s) -> Automat
     """
     lengths = lengths_of(pieces)
     _check(pieces, lengths, log_probs)
-    scores = np.ascontiguousarray(log_probs, np.float64)
-    trie = build_trie(pieces)
-    order = _automaton_kernels.nodes_by_depth(trie.depths)
-    fails = _automaton_kernels.link_suffixes(order, trie.parents, trie.labels, trie.slots, trie.bases, trie.num_slots)
-    firsts, of_choice, following = _automaton_kernels.share_choices(
-        *_winners(trie, order, fails, lengths, scores), lengths
-    )
+    return automaton_of_trie(build_trie(pieces), lengths, np.ascontiguousarray(log_probs, np.float64))
+
+
+def automaton_of_trie(trie: Trie, lengths: Int64s, scores: Float64s) -> Automaton:
+    """The automaton of the pieces of a trie, which have these lengths and log probabilities."""
+    # Depths fit 16 bits, for which NumPy's stable sort is a radix sort.
+    order = np.argsort(trie.depths.astype(np.uint16), kind="stable").astype(np.int32)
+    nodes = np.zeros(trie.num_slots, np.int32)
+    nodes[trie.slots] = np.arange(len(trie.slots), dtype=np.int32)
+    fails = np.zeros(len(order), np.int32)
+    _automaton_kernels.link_suffixes(order, trie.parents, trie.labels, nodes, trie.bases, fails)
+    firsts, of_choice, following = _shared_choices(*_winners(trie, order, fails, lengths, scores), lengths)
+    units = np.zeros(trie.num_slots, np.uint64)
+    _automaton_kernels.pack_units(order, trie.labels, trie.slots, trie.bases, fails, PRETOKEN_CLASSES, units)
     by_slot = np.zeros(trie.num_slots, np.uint32)
     by_slot[trie.slots] = 2 * firsts
     return Automaton(
-        units=_automaton_kernels.pack_units(
-            order, trie.labels, trie.slots, trie.bases, fails, trie.num_slots, PRETOKEN_CLASSES
-        ),
+        units=units,
         firsts=by_slot,
-        choices=_automaton_kernels.pack_choices(of_choice, following, lengths, scores),
+        choices=_packed_choices(of_choice, following, lengths, scores),
         byte_scores=scores[:_NUM_BYTES].copy(),
         longest=int(lengths.max()),
     )
 
 
 def _winners(trie: Trie, order: Int32s, fails: Int32s, lengths: Int64s, scores: Float64s) -> tuple[Int64s, Int32s]:
-    longest, shorter, inside = _automaton_kernels.list_pieces(order, fails, trie.pieces, len(lengths))
+    longest, shorter = np.full(len(order), -1, np.int32), np.full(len(lengths), -1, np.int32)
+    inside = np.zeros(len(order), np.uint8)
+    _automaton_kernels.list_pieces(order, fails, trie.pieces, longest, shorter, inside)
     margin = _HALF_ULP * _LONGEST_PRETOKEN * float(np.abs(scores).max()) * (2 * int(lengths.max()) + 4)
-    starts, winners = _automaton_kernels.find_winners(trie.depths, longest, shorter, inside, lengths, scores, margin)
-    return starts, winners
+    depth_limit = int(trie.depths.max()) + 1
+    starts = np.zeros(len(order) + 1, np.int64)
+    winners = _automaton_kernels.find_winners(
+        trie.depths,
+        longest,
+        shorter,
+        inside,
+        lengths,
+        scores,
+        margin,
+        np.zeros((depth_limit, depth_limit)),
+        np.zeros(depth_limit, np.int32),
+        starts,
+        np.zeros(2 * len(order) + depth_limit, np.int32),
+    )
+    return starts, winners[: starts[-1]].copy()
+
+
+def _shared_choices(starts: Int64s, winners: Int32s, lengths: Int64s) -> tuple[Int32s, Int32s, Int32s]:
+    """`(first choice of each node, piece of each choice, next choice of each)`: equal ends of lists are shared.
+
+    Choice 0 is the end of every list.
+    """
+    table = np.zeros(max(2, 1 << (2 * len(winners) - 1).bit_length()), np.int32)
+    pieces, following = np.zeros(len(winners) + 1, np.int32), np.zeros(len(winners) + 1, np.int32)
+    firsts = np.zeros(len(starts) - 1, np.int32)
+    total = _automaton_kernels.share_choices(starts, winners, lengths, table, firsts, pieces, following)
+    return firsts, pieces[:total].copy(), following[:total].copy()
+
+
+def _packed_choices(pieces: Int32s, following: Int32s, lengths: Int64s, scores: Float64s) -> Float64s:
+    """The table of choices, two float64s each: see `_automaton_kernels.LENGTH_SHIFT`."""
+    table = np.zeros((len(pieces), 2), np.float64)
+    words = table.view(np.uint32)
+    table[:, 0] = scores[pieces]
+    words[:, 2] = lengths[pieces].astype(np.uint32) << _automaton_kernels.LENGTH_SHIFT | pieces.astype(np.uint32)
+    words[:, 3] = 2 * following
+    table[0, 0] = -np.inf
+    words[0, 2] = _NO_CHOICE_LENGTH << _automaton_kernels.LENGTH_SHIFT
+    words[0, 3] = 0
+    return table.reshape(-1)
 
 
 def _check(pieces: pa.LargeBinaryArray, lengths: Int64s, log_probs: Float64s) -> None:

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from finpile_tokenizer.arrays import _hash_kernels
 from finpile_tokenizer.arrays.buffers import (
     Int64s,
-    binary_array,
     byte_buffers,
     chunks_of,
     concat,
     lengths_of,
     order_by_bytes,
 )
+from finpile_tokenizer.arrays.groups import gather_ranges, group_items, sum_by_group
 from finpile_tokenizer.errors import TokenizerError
-from finpile_tokenizer.pretokens import _kernels
+from finpile_tokenizer.pretokens._pretoken_kernels import count_pretokens as count
 from finpile_tokenizer.pretokens.pretokenizer import PRETOKEN_CLASSES
 
 #: Longer pretokens (a page of whitespace, a base64 attachment) are *counted* in parts of this many bytes, so that one
@@ -74,18 +75,21 @@ def count_pretokens(texts: pa.Array | pa.ChunkedArray) -> PretokenCounts:
 
 def _count_array(texts: pa.Array) -> PretokenCounts:
     offsets, data = byte_buffers(texts)
-    entries = _kernels.count_pretokens(offsets, data, PRETOKEN_CLASSES, MAX_PRETOKEN_BYTES)
-    pretokens = binary_array(*_kernels.gather(data, entries))
-    return _sorted(pretokens, entries[:, _kernels.COUNT])
+    slots = np.zeros(_hash_kernels.FIRST_SLOTS, np.uint64)
+    room = np.empty(_hash_kernels.WIDTH * _hash_kernels.FIRST_SLOTS // 2, np.int64)
+    filled, total = count(offsets, data, PRETOKEN_CLASSES, MAX_PRETOKEN_BYTES, slots, room)
+    entries = filled[: _hash_kernels.WIDTH * total].reshape(total, _hash_kernels.WIDTH)
+    pretokens = gather_ranges(data, entries[:, _hash_kernels.START], entries[:, _hash_kernels.LENGTH])
+    return _sorted(pretokens, entries[:, _hash_kernels.COUNT])
 
 
 def _sum_up(parts: list[PretokenCounts]) -> PretokenCounts:
     if not parts:
         return PretokenCounts(pretokens=pa.array([], pa.large_binary()), frequencies=np.zeros(0, np.int64))
     pretokens = concat([part.pretokens for part in parts])
-    groups, firsts = _kernels.group_items(*byte_buffers(pretokens))
+    groups, firsts = group_items(*byte_buffers(pretokens))
     frequencies = np.concatenate([part.frequencies for part in parts])
-    return _sorted(pretokens.take(pa.array(firsts)), _kernels.sum_by_group(groups, frequencies, len(firsts)))
+    return _sorted(pretokens.take(pa.array(firsts)), sum_by_group(groups, frequencies, len(firsts)))
 
 
 def _sorted(pretokens: pa.LargeBinaryArray, frequencies: Int64s) -> PretokenCounts:

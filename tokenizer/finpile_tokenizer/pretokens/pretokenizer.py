@@ -15,21 +15,21 @@ import numpy as np
 import pyarrow as pa
 
 from finpile_tokenizer.arrays.buffers import Int64s, UInt8s, byte_buffers
-from finpile_tokenizer.pretokens import _kernels
+from finpile_tokenizer.pretokens import _pretoken_kernels
 
 #: The same rule as a regular expression over characters; equal on UTF-8, whose multi-byte characters are all `other`.
 PRETOKEN_PATTERN = "[A-Za-z ]+|[0-9]|[^A-Za-z0-9 ]+"
 
 
 def _class_table() -> UInt8s:
-    table = np.full(256, _kernels.OTHER, np.uint8)
-    table[[ord(" "), *range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1)]] = _kernels.ALPHABETIC
-    table[range(ord("0"), ord("9") + 1)] = _kernels.DIGIT
+    table = np.full(256, _pretoken_kernels.OTHER, np.uint8)
+    table[[ord(" "), *range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1)]] = _pretoken_kernels.ALPHABETIC
+    table[range(ord("0"), ord("9") + 1)] = _pretoken_kernels.DIGIT
     table.flags.writeable = False
     return table
 
 
-#: The class of each byte; see `_kernels.OTHER`, `ALPHABETIC`, `DIGIT`.
+#: The class of each byte; see `_pretoken_kernels.OTHER`, `ALPHABETIC`, `DIGIT`.
 PRETOKEN_CLASSES = _class_table()
 
 
@@ -40,8 +40,9 @@ def pretoken_starts(texts: pa.Array) -> tuple[Int64s, Int64s]:
     the number of pretokens of each document. A pretoken ends where the next one starts, or at its document's end.
     """
     offsets, data = byte_buffers(texts)
-    starts, num_pretokens = _kernels.pretoken_starts(offsets, data, PRETOKEN_CLASSES)
-    return starts, num_pretokens
+    num_pretokens, starts = np.empty(len(texts), np.int64), np.empty(offsets[-1] - offsets[0], np.int64)
+    total = _pretoken_kernels.pretoken_starts(offsets, data, PRETOKEN_CLASSES, num_pretokens, starts)
+    return starts[:total].copy(), num_pretokens
 
 
 def pretokenize(text: bytes) -> list[bytes]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from finpile_tokenizer.arrays._hash_kernels import doubled
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s
-from finpile_tokenizer.pretokens._kernels import doubled
+from finpile_tokenizer.arrays.jit import inner, kernel
 from finpile_tokenizer.segmentations._segmentation_kernels import (
     drawn,
     fill_choices,
@@ -27,7 +27,7 @@ from finpile_tokenizer.segmentations._segmentation_kernels import (
 _FIRST_ROOM = 1 << 10
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _capped(gumbel: float, peak: float, cap: float) -> float:
     """A Gumbel value conditioned on the largest of its siblings' being `cap`; unconditioned, that largest is `peak`.
 
@@ -40,7 +40,7 @@ def _capped(gumbel: float, peak: float, cap: float) -> float:
     return cap - max(0.0, shift) - math.log1p(math.exp(-abs(shift)))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sample_distinct(
     data: UInt8s,
     k: int,
@@ -120,7 +120,7 @@ def sample_distinct(
     return ids, counts, log_probs[found[:num_found]], perturbed[found[:num_found]]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _insert(waiting: Int64s, num_waiting: int, most: int, node: int, perturbed: Float64s) -> int:
     """Puts a node where it belongs in the rising order; where `most` wait, the first goes. Returns how many."""
     if num_waiting == most:
@@ -138,7 +138,7 @@ def _insert(waiting: Int64s, num_waiting: int, most: int, node: int, perturbed: 
     return num_waiting + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _ways(
     parents: Int64s, last_pieces: Int32s, positions: Int64s, ends: Int64s, forced: Int32s, piece_bytes: Int64s
 ) -> tuple[Int32s, Int64s]:

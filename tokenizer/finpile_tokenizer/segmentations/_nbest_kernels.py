@@ -10,14 +10,14 @@ A long pretoken is worked on in blocks; only the last rows of a block are carrie
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s
+from finpile_tokenizer.arrays.jit import inner, kernel
 from finpile_tokenizer.trie._hashed_kernels import NO_SLOT, ROOT, TERMINAL, next_slot
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def advance(
     data: UInt8s,
     first: int,
@@ -46,7 +46,7 @@ def advance(
                 _merge(position - first, at + 1 - first, piece, log_probs[piece], scores, pieces, ranks, counts)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _merge(
     source: int, target: int, piece: int, score: float, scores: Float64s, pieces: Int32s, ranks: Int32s, counts: Int64s
 ) -> None:
@@ -77,7 +77,7 @@ def _merge(
             ranks[target, into] = new
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def carry(num_rows: int, scores: Float64s, pieces: Int32s, ranks: Int32s, counts: Int64s) -> None:
     """Makes the rows from `num_rows` on the first ones, and all others empty."""
     for row in range(counts.size):
@@ -88,7 +88,7 @@ def carry(num_rows: int, scores: Float64s, pieces: Int32s, ranks: Int32s, counts
             ranks[row, rank] = ranks[row + num_rows, rank]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def trace(rows: Int64s, at_ranks: Int64s, pieces: Int32s, ranks: Int32s, piece_bytes: Int64s) -> tuple[Int32s, Int64s]:
     """Follows ways back through one block: `(the pieces of all, from left to right; how many of each)`.
 
@@ -113,7 +113,7 @@ def trace(rows: Int64s, at_ranks: Int64s, pieces: Int32s, ranks: Int32s, piece_b
     return ids, counts
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def two_best(
     data: UInt8s,
     edges: Int64s,

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from finpile_tokenizer.arrays._hash_kernels import doubled
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s
-from finpile_tokenizer.pretokens._kernels import doubled, pretoken_stop
+from finpile_tokenizer.arrays.jit import inlined, inner, kernel
+from finpile_tokenizer.pretokens._pretoken_kernels import pretoken_stop
 from finpile_tokenizer.trie._hashed_kernels import NO_SLOT, ROOT, TERMINAL, next_slot
 
 # SplitMix64, whose step is 2^64 / golden ratio. Source: Steele, Lea and Flood, OOPSLA 2014, figure 17.
@@ -37,7 +38,7 @@ _LOST = 2.0**-1000
 _FIRST_ROOM = 1 << 10
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def log_likelihood(
     offsets: Int64s,
     data: UInt8s,
@@ -78,7 +79,7 @@ def log_likelihood(
     return totals
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _power_of_two_above(number: int) -> int:
     power = 1
     while power <= number:
@@ -86,7 +87,7 @@ def _power_of_two_above(number: int) -> int:
     return power
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _log_beta_by_weights(
     data: UInt8s, start: int, stop: int, units: UInt32s, pieces: Int32s, weights: Float64s, ring: Float64s
 ) -> float:
@@ -115,7 +116,7 @@ def _log_beta_by_weights(
     return math.log(total) - num_steps * _LOG_STEP
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _fill_log_beta(
     data: UInt8s,
     start: int,
@@ -147,7 +148,7 @@ def _fill_log_beta(
         log_beta[position - origin] = peak + math.log(total) if num_terms > 1 else peak
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def fill_document(
     data: UInt8s,
     begin: int,
@@ -170,7 +171,7 @@ def fill_document(
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def fill_choices(
     data: UInt8s,
     position: int,
@@ -205,7 +206,7 @@ def fill_choices(
     return num_choices
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _mixed(value: np.uint64) -> np.uint64:
     """SplitMix64's output function, a bijection."""
     value = (value ^ (value >> _SHIFT_1)) * _MIX_1
@@ -213,27 +214,27 @@ def _mixed(value: np.uint64) -> np.uint64:
     return value ^ (value >> _SHIFT_3)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def drawn(key: np.uint64, counter: int) -> np.uint64:
     """The number at place `counter` of the SplitMix64 sequence that starts from `key`."""
     number: np.uint64 = _mixed(key + np.uint64(counter + 1) * _GOLDEN)
     return number
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def uniform(bits: np.uint64) -> float:
     """A number strictly between 0 and 1."""
     return (np.float64(bits >> _TO_53_BITS) + 0.5) * _ULP
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def stream_key(seed: np.uint64, document: int, sample: int) -> np.uint64:
     """The key of the random numbers of one sample of one document."""
     key: np.uint64 = _mixed(_mixed(_mixed(seed) + np.uint64(document)) + np.uint64(sample))
     return key
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sample_documents(
     offsets: Int64s,
     data: UInt8s,
@@ -284,7 +285,7 @@ def sample_documents(
     return ids[:total].copy(), counts
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _choose(terms: Float64s, num_terms: int, share: float) -> int:
     """The term at which the running sum of `exp(term)`, in all 1, passes this share; never one that adds nothing."""
     passed = 0.0

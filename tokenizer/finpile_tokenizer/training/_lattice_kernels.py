@@ -1,26 +1,28 @@
-"""The loops over the lattices of pretokens, compiled by Numba; the conventions are those of `_kernels`.
+"""The kernels over the lattices of pretokens; the conventions are those of `arrays._hash_kernels`.
 
-`heads` and `links` are those of `lattice.Lattices`. At position i of a pretoken the edges are the pieces
-`piece = heads[i]`, then `links[piece] >> 8`, until it is negative; each reaches to `i + (links[piece] & 255)`.
+`longest_piece_at` and `prefix_links` are those of `lattice.Lattices`. At position i of a pretoken the edges are the
+pieces `piece = longest_piece_at[i]`, then `prefix_links[piece] >> 8`, until it is negative; each reaches to `i +
+(prefix_links[piece] & 255)`.
 """
 
 from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, UInt32s
+from finpile_tokenizer.arrays.jit import inlined, inner, kernel
 from finpile_tokenizer.trie._hashed_kernels import NO_SLOT, ROOT, TERMINAL, next_slot
 
-#: Sums of path weights beyond these bounds are made again, in logarithms: within them no term that counts underflows.
+#: Sums of path weights beyond these bounds are computed again in logarithms: within them no significant term
+#: underflows.
 _TINY = 1e-200
 _HUGE = 1e200
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def longest_pieces(
     offsets: Int64s,
     data: UInt8s,
@@ -28,11 +30,11 @@ def longest_pieces(
     last: int,
     units: UInt32s,
     slot_pieces: Int32s,
-    heads: Int32s,
+    longest_piece_at: Int32s,
 ) -> None:
-    """Writes the longest piece that begins at each position of the pretokens and ends within, -1 where there is none.
+    """Writes the longest piece that begins at each position of the pretokens and ends within, -1 if there is none.
 
-    `units` and `slot_pieces` are those of `piece_index.PieceIndex`.
+    `units` and `slot_pieces` are those of `trie.hashed.hashed_trie`.
     """
     for item in range(first, last):
         for start in range(offsets[item], offsets[item + 1]):
@@ -44,65 +46,62 @@ def longest_pieces(
                     break
                 if units[slot] & TERMINAL:
                     longest = slot_pieces[slot]
-            heads[start] = longest
+            longest_piece_at[start] = longest
 
 
-@numba.njit(cache=True, nogil=True)
-def longest_prefixes(offsets: Int64s, data: UInt8s, units: UInt32s, slot_pieces: Int32s) -> Int32s:
-    """For each piece, the longest of its proper prefixes that is a piece, or -1."""
-    parents = np.full(offsets.size - 1, -1, np.int32)
+@kernel
+def longest_prefixes(offsets: Int64s, data: UInt8s, units: UInt32s, slot_pieces: Int32s, parents: Int32s) -> None:
+    """Writes for each piece the longest of its proper prefixes that is a piece, -1 beforehand."""
     for piece in range(offsets.size - 1):
         slot = ROOT
         for position in range(offsets[piece], offsets[piece + 1] - 1):
             slot = next_slot(units, slot, data[position])
             if units[slot] & TERMINAL:
                 parents[piece] = slot_pieces[slot]
-    return parents
 
 
-@numba.njit(cache=True, nogil=True)
-def nearest_kept(links: Int32s, kept: npt.NDArray[np.bool_]) -> Int32s:
-    """For each piece, the new number of the longest of itself and its prefixes that is kept.
+@kernel
+def nearest_kept(prefix_links: Int32s, kept: npt.NDArray[np.bool_], numbers: Int32s) -> None:
+    """Writes for each piece the new number of the longest of itself and its prefixes that is kept; -2 beforehand.
 
-    A prefix may have a higher number than what it begins; so each chain is followed as far as it is not yet known.
+    A prefix may have a higher number than the pieces that begin with it; so each chain is followed up to a known
+    number.
     """
-    numbers = np.full(links.size, -2, np.int32)
     total = 0
-    for piece in range(links.size):
+    for piece in range(prefix_links.size):
         if kept[piece]:
             numbers[piece] = total
             total += 1
-    for piece in range(links.size):
+    for piece in range(prefix_links.size):
         at = np.int64(piece)
         while at >= 0 and numbers[at] == -2:
-            at = np.int64(links[at] >> 8)
+            at = np.int64(prefix_links[at] >> 8)
         found = numbers[at] if at >= 0 else np.int32(-1)
         at = np.int64(piece)
         while at >= 0 and numbers[at] == -2:
             numbers[at] = found
-            at = np.int64(links[at] >> 8)
-    return numbers
+            at = np.int64(prefix_links[at] >> 8)
 
 
-@numba.njit(cache=True, nogil=True)
-def renumber(heads: Int32s, numbers: Int32s) -> None:
-    """Replaces each head by its number."""
-    for position in range(heads.size):
-        heads[position] = numbers[heads[position]]
+@kernel
+def renumber(longest_piece_at: Int32s, numbers: Int32s) -> None:
+    """Replaces each piece by its new number."""
+    for position in range(longest_piece_at.size):
+        longest_piece_at[position] = numbers[longest_piece_at[position]]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _log_add(first: float, second: float) -> float:
-    high, low = max(first, second), min(first, second)
+    high, low = (first, second) if first > second else (second, first)
     return high if low == -np.inf else high + math.log1p(math.exp(low - high))
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _expected_counts_by_logs(
     begin: int,
     length: int,
-    heads: Int32s,
-    links: Int32s,
+    longest_piece_at: Int32s,
+    prefix_links: Int32s,
     log_probs: Float64s,
     amount: float,
     alpha: Float64s,
@@ -113,54 +112,54 @@ def _expected_counts_by_logs(
     beta[length] = 0.0
     for index in range(length - 1, -1, -1):
         total = -np.inf
-        piece = np.int64(heads[begin + index])
+        piece = np.int64(longest_piece_at[begin + index])
         while piece >= 0:
-            link = links[piece]
+            link = prefix_links[piece]
             total = _log_add(total, log_probs[piece] + beta[index + np.int64(link & 255)])
             piece = np.int64(link >> 8)
         beta[index] = total
         alpha[index + 1] = -np.inf
     alpha[0] = 0.0
     for index in range(length):
-        piece = np.int64(heads[begin + index])
+        piece = np.int64(longest_piece_at[begin + index])
         while piece >= 0:
-            link = links[piece]
+            link = prefix_links[piece]
             end = index + np.int64(link & 255)
             path = alpha[index] + log_probs[piece]
             alpha[end] = _log_add(alpha[end], path)
             counts[piece] += np.int64(math.exp(path + beta[end] - beta[0]) * amount + 0.5)
             piece = np.int64(link >> 8)
-    alpha[: length + 1] = 0.0
+    for index in range(length + 1):
+        alpha[index] = 0.0
     log_likelihood: float = beta[0]
     return log_likelihood
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def expected_counts(
     offsets: Int64s,
     frequencies: Int64s,
     first: int,
     last: int,
-    heads: Int32s,
-    links: Int32s,
+    longest_piece_at: Int32s,
+    prefix_links: Int32s,
     log_probs: Float64s,
     weights: Float64s,
     log_tilt: float,
     scale: float,
+    alpha: Float64s,
+    beta: Float64s,
     counts: Int64s,
 ) -> float:
     """Adds the expected number of uses of each piece in the pretokens `first` to `last`, times `scale` and rounded, to
     `counts`; returns the log probability of their text.
 
-    `weights` are probabilities times exp(`log_tilt` x length). That changes no ratio between the paths of a pretoken,
-    for all have its length, and keeps their sums near 1; where it does not, the pretoken is done again in logarithms.
-    `counts` are integers, so their sums do not depend on who added what first.
+    `weights` are probabilities times exp(`log_tilt` x length). This changes no ratio between the paths of a pretoken,
+    which all have its length, and keeps their sums near 1; if a sum is not, the pretoken is computed again in
+    logarithms. `counts` are integers, so their sums do not depend on the order of additions.
+
+    `alpha`, which is 0, and `beta` have room for one number more than the longest pretoken has bytes.
     """
-    longest = 0
-    for item in range(first, last):
-        longest = max(longest, offsets[item + 1] - offsets[item])
-    alpha = np.zeros(longest + 1)
-    beta = np.empty(longest + 1)
     log_likelihood = 0.0
     for item in range(first, last):
         begin = offsets[item]
@@ -170,17 +169,17 @@ def expected_counts(
         low = high = 1.0
         for index in range(length - 1, -1, -1):
             total = 0.0
-            piece = np.int64(heads[begin + index])
+            piece = np.int64(longest_piece_at[begin + index])
             while piece >= 0:
-                link = links[piece]
+                link = prefix_links[piece]
                 total += weights[piece] * beta[index + np.int64(link & 255)]
                 piece = np.int64(link >> 8)
             beta[index] = total
-            low = min(low, total)
-            high = max(high, total)
+            low = total if total < low else low
+            high = total if total > high else high
         if low < _TINY or high > _HUGE:
             log_likelihood += frequencies[item] * _expected_counts_by_logs(
-                begin, length, heads, links, log_probs, amount, alpha, beta, counts
+                begin, length, longest_piece_at, prefix_links, log_probs, amount, alpha, beta, counts
             )
             continue
         log_likelihood += frequencies[item] * (math.log(beta[0]) - length * log_tilt)
@@ -188,9 +187,9 @@ def expected_counts(
         for index in range(length):
             so_far = alpha[index]
             alpha[index] = 0.0
-            piece = np.int64(heads[begin + index])
+            piece = np.int64(longest_piece_at[begin + index])
             while piece >= 0:
-                link = links[piece]
+                link = prefix_links[piece]
                 end = index + np.int64(link & 255)
                 path = so_far * weights[piece]
                 alpha[end] += path
@@ -200,26 +199,24 @@ def expected_counts(
     return log_likelihood
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def best_path_counts(
     offsets: Int64s,
     frequencies: Int64s,
     first: int,
     last: int,
-    heads: Int32s,
-    links: Int32s,
+    longest_piece_at: Int32s,
+    prefix_links: Int32s,
     log_probs: Float64s,
+    best: Float64s,
+    choice: Int64s,
     counts: Int64s,
 ) -> None:
     """Adds to `counts` how often each piece is used in the most probable segmentations of the pretokens.
 
-    Among equally probable ones the longest piece is taken first.
+    Among equally probable ones the longest piece is chosen first. `best` and `choice` have room for one number more
+    than the longest pretoken has bytes.
     """
-    longest = 0
-    for item in range(first, last):
-        longest = max(longest, offsets[item + 1] - offsets[item])
-    best = np.empty(longest + 1)
-    choice = np.empty(longest + 1, np.int32)
     for item in range(first, last):
         begin = offsets[item]
         length = offsets[item + 1] - begin
@@ -227,9 +224,9 @@ def best_path_counts(
         for index in range(length - 1, -1, -1):
             score = -np.inf
             chosen = np.int64(-1)
-            piece = np.int64(heads[begin + index])
+            piece = np.int64(longest_piece_at[begin + index])
             while piece >= 0:
-                link = links[piece]
+                link = prefix_links[piece]
                 path = log_probs[piece] + best[index + np.int64(link & 255)]
                 if path > score:
                     score = path
@@ -240,39 +237,40 @@ def best_path_counts(
         index = 0
         while index < length:
             counts[choice[index]] += frequencies[item]
-            index += int(links[choice[index]] & 255)
+            index += int(prefix_links[choice[index]] & 255)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def removal_losses(
     first: int,
     last: int,
-    heads: Int32s,
-    links: Int32s,
+    longest_piece_at: Int32s,
+    prefix_links: Int32s,
     places: Int64s,
     log_probs: Float64s,
     counts: Int64s,
     total: float,
+    best: Float64s,
+    choice: Int64s,
     losses: Float64s,
 ) -> None:
-    """Writes what the log likelihood of the text would lose without each of the pieces `first` to `last`.
+    """Writes the loss of log likelihood of the text without each of the pieces `first` to `last`.
 
-    `counts` are those of the best paths and `total` is their sum. Without the piece, its uses go to the best
-    segmentation of its own bytes (at `places`) into others. The loss is -inf where that segmentation is more probable
-    than the piece, or the piece is in no best path: nothing is lost; it is +inf where there is no such segmentation.
+    `counts` are those of the best paths and `total` is their sum. Without the piece, its uses are replaced by the best
+    segmentation of its own bytes (at `places`) into other pieces. The loss is -inf if that segmentation is more
+    probable than the piece, or if the piece is in no best path: nothing is lost; it is +inf if there is no such
+    segmentation. `best` and `choice` have room for 256 numbers.
     """
-    best = np.empty(256)
-    choice = np.empty(256, np.int64)
     for whole in range(first, last):
-        length = np.int64(links[whole] & 255)
+        length = np.int64(prefix_links[whole] & 255)
         count = counts[whole]
         best[length] = 0.0
         for index in range(length - 1, -1, -1):
             score = -np.inf
             chosen = np.int64(-1)
-            piece = np.int64(heads[places[whole] + index])
+            piece = np.int64(longest_piece_at[places[whole] + index])
             while piece >= 0:
-                link = links[piece]
+                link = prefix_links[piece]
                 end = index + np.int64(link & 255)
                 if end <= length and piece != whole:
                     path = log_probs[piece] + best[end]
@@ -292,11 +290,11 @@ def removal_losses(
         index = 0
         while index < length:
             parts += 1
-            index += int(links[choice[index]] & 255)
+            index += int(prefix_links[choice[index]] & 255)
         log_total = math.log(total + count * (parts - 1))
         after = 0.0
         index = 0
         while index < length:
             after += math.log(np.float64(counts[choice[index]] + count)) - log_total
-            index += int(links[choice[index]] & 255)
+            index += int(prefix_links[choice[index]] & 255)
         losses[whole] = count / total * (math.log(np.float64(count)) - math.log(total) - after)

@@ -51,14 +51,15 @@ def expectation(lattices: Lattices, log_probs: Float64s, *, scale: float, num_th
     """The E-step: forward and backward through each lattice; the same for any number of threads."""
     tilt = _nats_per_byte(lattices, log_probs)
     weights = np.exp(np.minimum(log_probs + tilt * lattices.lengths, _LARGEST_LOG))
-    blocks = lattices.blocks()
+    blocks, room = lattices.blocks(), lattices.longest_pretoken + 1
 
     def work(supply: Iterable[int]) -> tuple[Int64s, dict[int, float]]:
         counts = np.zeros(len(log_probs), np.int64)
+        alpha, beta = np.zeros(room), np.empty(room)
         return counts, {
             block: _lattice_kernels.expected_counts(
-                lattices.offsets, lattices.frequencies, *blocks[block], lattices.heads, lattices.links,
-                log_probs, weights, tilt, scale, counts,
+                lattices.offsets, lattices.frequencies, *blocks[block], lattices.longest_piece_at,
+                lattices.prefix_links, log_probs, weights, tilt, scale, alpha, beta, counts,
             )
             for block in supply
         }  # fmt: skip

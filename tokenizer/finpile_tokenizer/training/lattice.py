@@ -2,7 +2,7 @@
 
 A position stores one number: the longest piece that begins there. The others are prefixes of it, each the longest
 proper prefix of the one before, down to the single byte; so a table with one entry a piece, its length and its longest
-prefix, tells all edges of all lattices. Dropping pieces rewrites those numbers; nothing is searched again.
+prefix, gives all edges of all lattices. If pieces are dropped, these numbers are replaced; no text is searched again.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _BLOCK_BYTES = 1 << 18
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class Lattices:
-    """The lattices of `len(frequencies)` pretokens over `len(links)` pieces, which are numbered from 0.
+    """The lattices of `len(frequencies)` pretokens over `len(prefix_links)` pieces, which are numbered from 0.
 
     Every byte of the pretokens is a piece.
     """
 
     offsets: Int64s
-    """Where each pretoken begins, and the end of the last; the first is 0."""
+    """The start of each pretoken, and the end of the last; the first is 0."""
     frequencies: Int64s
-    heads: Int32s
+    longest_piece_at: Int32s
     """For each position, the longest piece that begins there and ends within the pretoken."""
-    links: Int32s
+    prefix_links: Int32s
     """For each piece, `parent << 8 | length`: its longest proper prefix among the pieces, or -1, and its bytes."""
 
     @property
@@ -52,23 +52,34 @@ class Lattices:
     @property
     def lengths(self) -> Int32s:
         """The bytes of each piece."""
-        return self.links & 255
+        return self.prefix_links & 255
 
     def keep(self, kept: npt.NDArray[np.bool_], num_threads: int = 1) -> Lattices:
         """The lattices over the pieces kept, renumbered in order. The arrays of this object are reused.
 
         All single bytes must be among the pieces kept.
         """
-        nearest = _lattice_kernels.nearest_kept(self.links, kept)
-        spans = [self.heads[self.offsets[first] : self.offsets[last]] for first, last in self.blocks()]
-        map_threads(lambda heads: _lattice_kernels.renumber(heads, nearest), spans, num_threads)
-        parents = (self.links >> 8)[kept]
+        nearest = np.full(len(self.prefix_links), -2, np.int32)
+        _lattice_kernels.nearest_kept(self.prefix_links, kept, nearest)
+        spans = [self.longest_piece_at[self.offsets[first] : self.offsets[last]] for first, last in self.blocks()]
+        map_threads(lambda span: _lattice_kernels.renumber(span, nearest), spans, num_threads)
+        parents = (self.prefix_links >> 8)[kept]
         parents = np.where(parents < 0, NO_PIECE, nearest[np.maximum(parents, 0)])
-        links = link(parents, self.lengths[kept])
-        return Lattices(offsets=self.offsets, frequencies=self.frequencies, heads=self.heads, links=links)
+        prefix_links = packed_links(parents, self.lengths[kept])
+        return Lattices(
+            offsets=self.offsets,
+            frequencies=self.frequencies,
+            longest_piece_at=self.longest_piece_at,
+            prefix_links=prefix_links,
+        )
+
+    @property
+    def longest_pretoken(self) -> int:
+        """The bytes of the longest pretoken."""
+        return int(np.diff(self.offsets).max(initial=0))
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Consecutive ranges `(first, last)` of pretokens, of some `_BLOCK_BYTES` each."""
+        """Consecutive ranges `(first, last)` of pretokens, of about `_BLOCK_BYTES` each."""
         targets = np.arange(_BLOCK_BYTES, self.offsets[-1], _BLOCK_BYTES)
         cuts = np.unique(np.concatenate([[0], np.searchsorted(self.offsets, targets), [len(self.frequencies)]]))
         return [(int(first), int(last)) for first, last in pairwise(cuts)]
@@ -86,23 +97,27 @@ def find_lattices(counts: PretokenCounts, pieces: pa.LargeBinaryArray, num_threa
     offsets, data = byte_buffers(counts.pretokens)
     data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
     units, slot_pieces = hashed_trie(pieces)
-    heads = np.empty(len(data), np.int32)
-    parents = _lattice_kernels.longest_prefixes(*byte_buffers(pieces), units, slot_pieces)
+    longest_piece_at = np.empty(len(data), np.int32)
+    parents = np.full(len(pieces), NO_PIECE, np.int32)
+    _lattice_kernels.longest_prefixes(*byte_buffers(pieces), units, slot_pieces, parents)
     lattices = Lattices(
-        offsets=offsets, frequencies=counts.frequencies, heads=heads, links=link(parents, lengths_of(pieces))
+        offsets=offsets,
+        frequencies=counts.frequencies,
+        longest_piece_at=longest_piece_at,
+        prefix_links=packed_links(parents, lengths_of(pieces)),
     )
     map_threads(
-        lambda block: _lattice_kernels.longest_pieces(offsets, data, *block, units, slot_pieces, heads),
+        lambda block: _lattice_kernels.longest_pieces(offsets, data, *block, units, slot_pieces, longest_piece_at),
         lattices.blocks(),
         num_threads,
     )
-    if len(heads) and heads.min() == NO_PIECE:
-        value = int(data[np.argmin(heads)])
+    if len(longest_piece_at) and longest_piece_at.min() == NO_PIECE:
+        value = int(data[np.argmin(longest_piece_at)])
         raise TokenizerError(f"byte {value} occurs in the text and is no piece: add it, so that the text has a lattice")
     return lattices
 
 
-def link(parents: Int32s, lengths: Int32s | Int64s) -> Int32s:
-    """`Lattices.links` of pieces with these longest prefixes (`NO_PIECE` where there is none) and lengths."""
-    links: Int32s = parents.astype(np.int32) << 8 | lengths.astype(np.int32)
-    return links
+def packed_links(parents: Int32s, lengths: Int32s | Int64s) -> Int32s:
+    """`Lattices.prefix_links` of pieces with these longest prefixes (`NO_PIECE` if there is none) and lengths."""
+    prefix_links: Int32s = parents.astype(np.int32) << 8 | lengths.astype(np.int32)
+    return prefix_links

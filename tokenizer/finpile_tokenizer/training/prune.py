@@ -1,4 +1,4 @@
-"""Pruning: the pieces whose absence would cost the likelihood of the text least are dropped.
+"""Pruning: drops the pieces whose absence costs the least likelihood of the text.
 
 Source: Kudo, "Subword Regularization" (arXiv:1804.10959), section 3.2; the loss is the approximation of
 SentencePiece's unigram trainer, in which a dropped piece's uses all go to the best segmentation of its own bytes.
@@ -22,12 +22,22 @@ _RANGE_PIECES = 1 << 14
 
 def best_path_counts(lattices: Lattices, log_probs: Float64s, num_threads: int = 1) -> Int64s:
     """How often each piece is used in the most probable segmentation of the text. Counts of parts of a text add up."""
+    room = lattices.longest_pretoken + 1
 
     def work(supply: Iterable[tuple[int, int]]) -> Int64s:
         counts = np.zeros(len(log_probs), np.int64)
+        best, choice = np.empty(room), np.empty(room, np.int64)
         for block in supply:
             _lattice_kernels.best_path_counts(
-                lattices.offsets, lattices.frequencies, *block, lattices.heads, lattices.links, log_probs, counts
+                lattices.offsets,
+                lattices.frequencies,
+                *block,
+                lattices.longest_piece_at,
+                lattices.prefix_links,
+                log_probs,
+                best,
+                choice,
+                counts,
             )
         return counts
 
@@ -38,21 +48,31 @@ def best_path_counts(lattices: Lattices, log_probs: Float64s, num_threads: int =
 def removal_losses(
     lattices: Lattices, places: Int64s, log_probs: Float64s, path_counts: Int64s, num_threads: int = 1
 ) -> Float64s:
-    """For each piece, what the text's mean log likelihood a piece used would lose without it.
+    """For each piece, the loss without it of the text's mean log likelihood per piece used.
 
-    `places` are positions in the lattices at which the pieces stand. With f a piece's count and S the sum of all, its
+    `places` are positions in the lattices at which the pieces occur. With f a piece's count and S the sum of all, its
     best segmentation without itself being `alt`:
 
         f/S x (log f/S - sum over j in alt of log((f_j + f) / (S + f (|alt| - 1))))
 
-    +inf: nothing can stand for the piece; -inf: it is in no best path, or the others are more probable than it.
+    +inf: no other pieces can replace it; -inf: it is in no best path, or the others are more probable than it.
     """
     losses = np.empty(len(log_probs), np.float64)
     total = float(path_counts.sum())
 
     def work(pieces: range) -> None:
         _lattice_kernels.removal_losses(
-            pieces.start, pieces.stop, lattices.heads, lattices.links, places, log_probs, path_counts, total, losses
+            pieces.start,
+            pieces.stop,
+            lattices.longest_piece_at,
+            lattices.prefix_links,
+            places,
+            log_probs,
+            path_counts,
+            total,
+            np.empty(256),
+            np.empty(256, np.int64),
+            losses,
         )
 
     firsts = range(0, len(losses), _RANGE_PIECES)
@@ -61,8 +81,8 @@ def removal_losses(
 
 
 def kept_by_loss(losses: Float64s, num_kept: int, num_least: int = 0) -> npt.NDArray[np.bool_]:
-    """The pieces of the greatest losses, at most `num_kept` and those that nothing can stand for; ties go to the piece
-    of the lower number. Pieces of loss -inf are kept only where there would else be fewer than `num_least`."""
+    """The pieces of the greatest losses, at most `num_kept`, and those that no others can replace; of equal losses, the
+    lower number is kept. Pieces of loss -inf are kept only if there would be fewer than `num_least` otherwise."""
     kept: npt.NDArray[np.bool_] = losses == np.inf
     num_useful = int((losses > -np.inf).sum())
     limit = max(min(num_kept, num_useful), min(num_kept, num_least), int(kept.sum()))

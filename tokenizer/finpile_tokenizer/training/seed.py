@@ -15,16 +15,19 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, binary_array, byte_buffers
+from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, byte_buffers
+from finpile_tokenizer.arrays.groups import gather_ranges
 from finpile_tokenizer.arrays.threads import map_threads
 from finpile_tokenizer.pretokens.counts import PretokenCounts
 from finpile_tokenizer.training import _seed_kernels
 from finpile_tokenizer.training._seed_kernels import LEFT, LENGTH, NUM_COLUMNS, SCORE, WIDTH
-from finpile_tokenizer.training.lattice import NO_PIECE, Lattices, link
+from finpile_tokenizer.training.lattice import NO_PIECE, Lattices, packed_links
 
 #: Source: SentencePiece's default for seed_sentencepiece_size.
 SEED_SIZE = 1_000_000
@@ -35,6 +38,8 @@ LONGEST_PIECE_BYTES = 254
 
 #: Buckets are handed to threads in ranges of about this many positions.
 _RANGE_POSITIONS = 1 << 19
+#: Room for the candidates of a range to begin with.
+_FIRST_CANDIDATES = 1 << 12
 #: The first pretoken of each 16 positions is noted, to find a position's pretoken by.
 _OWNER_SHIFT = 4
 
@@ -64,7 +69,7 @@ def find_seeds(
     places = np.concatenate([firsts, suffixes.ranks[strings[by_score, LEFT]]]).astype(np.int64)
     lengths = np.concatenate([np.ones(len(values), np.int64), strings[by_score, LENGTH]])
     return Seeds(
-        pieces=binary_array(*_seed_kernels.gather_strings(text.data, places, lengths)),
+        pieces=gather_ranges(text.data, places, lengths),
         scores=np.concatenate([frequencies, strings[by_score, SCORE]]).astype(np.float64),
         lattices=_lattices(text, suffixes, values, lengths, by_score, num_threads),
         places=places,
@@ -88,11 +93,13 @@ class _Text:
         offsets, data = byte_buffers(counts.pretokens)
         data, offsets = data[offsets[0] : offsets[-1]], offsets - offsets[0]
         blocks = np.arange(0, len(data), 1 << _OWNER_SHIFT)
+        remaining = np.empty(len(data), np.uint8)
+        _seed_kernels.fill_remaining(offsets, max_piece_bytes + 1, remaining)
         return cls(
             offsets=offsets,
             data=data,
             frequencies=counts.frequencies,
-            remaining=_seed_kernels.remaining_bytes(offsets, max_piece_bytes + 1),
+            remaining=remaining,
             owners=np.searchsorted(offsets, blocks, side="right") - 1,
         )
 
@@ -111,16 +118,20 @@ class _Suffixes:
 
 def _sort_suffixes(text: _Text, max_piece_bytes: int, seed_size: int, num_threads: int) -> _Suffixes:
     ranks = _room_for_positions(len(text.data))
-    bounds = _seed_kernels.bucket_positions(text.data, text.remaining, ranks)
+    bounds = np.zeros(_seed_kernels.NUM_BUCKETS + 2, np.int64)
+    _seed_kernels.bucket_positions(text.data, text.remaining, ranks, bounds)
+    bounds = bounds[:-1]
     best = _Best(seed_size)
 
     def scan(buckets: tuple[int, int]) -> None:
-        scan_buckets = _seed_kernels.sort_and_scan
-        found = scan_buckets(
+        first, last = buckets
+        widest = int(np.diff(bounds[first : last + 1]).max())
+        sort_and_scan = _seed_kernels.sort_and_scan
+        found, total = sort_and_scan(
             text.data, text.remaining, text.frequencies, text.owners, text.offsets, _OWNER_SHIFT,
-            ranks, bounds, *buckets, max_piece_bytes, best.least,
+            ranks, bounds, first, last, max_piece_bytes, best.least, *_scan_room(widest, ranks.dtype),
         )  # fmt: skip
-        best.add(found)
+        best.add(found[: NUM_COLUMNS * total].reshape(total, NUM_COLUMNS))
 
     ranges = _bucket_ranges(bounds)
     map_threads(scan, ranges, num_threads)
@@ -128,6 +139,20 @@ def _sort_suffixes(text: _Text, max_piece_bytes: int, seed_size: int, num_thread
         ranks=ranks,
         candidates=best.in_order(),
         ranges=[(int(bounds[first]), int(bounds[last])) for first, last in ranges],
+    )
+
+
+def _scan_room(widest: int, position_type: np.dtype[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """The arrays that `_seed_kernels.sort_and_scan` works in, for buckets of up to `widest` positions."""
+    return (
+        np.zeros(widest + 1, np.uint8),
+        np.empty(widest, np.uint64),
+        np.empty(widest, np.uint64),
+        np.empty(widest, position_type),
+        np.empty(widest + 1, np.int64),
+        np.empty(2 * _seed_kernels.NESTED + 256 + _seed_kernels.STACK_NUMBERS, np.int64),
+        np.empty(3 * (widest // 2 + 1), np.int64),
+        np.empty(_FIRST_CANDIDATES * NUM_COLUMNS, np.int64),
     )
 
 
@@ -169,7 +194,8 @@ class _Best:
 
 def _bytes_that_occur(text: _Text) -> tuple[Int64s, Int64s, Int64s]:
     """The byte values, a position of each, and their frequencies in the text that was counted."""
-    frequencies, firsts = _seed_kernels.byte_frequencies(text.offsets, text.data, text.frequencies)
+    frequencies, firsts = np.zeros(256, np.int64), np.full(256, -1, np.int64)
+    _seed_kernels.byte_frequencies(text.offsets, text.data, text.frequencies, frequencies, firsts)
     values = np.flatnonzero(frequencies)
     return values, firsts[values], frequencies[values]
 
@@ -182,7 +208,7 @@ def _lattices(
     numbers[by_score] = np.arange(len(values), len(values) + len(by_score), dtype=np.int32)
     byte_numbers = np.zeros(256, np.int32)
     byte_numbers[values] = np.arange(len(values), dtype=np.int32)
-    heads = byte_numbers[text.data]
+    longest_piece_at = byte_numbers[text.data]
     parents = np.full(len(lengths), NO_PIECE, np.int32)
     lefts = suffixes.candidates[:, LEFT].copy()
     parents[numbers] = byte_numbers[text.data[suffixes.ranks[lefts]]]
@@ -190,7 +216,15 @@ def _lattices(
 
     def assign(ranks: tuple[int, int]) -> None:
         first, last = np.searchsorted(lefts, ranks)
-        _seed_kernels.assign_heads(suffixes.ranks, *ranks, lefts, widths, numbers, first, last, heads, parents)
+        stack = np.empty(2 * _seed_kernels.NESTED, np.int64)
+        _seed_kernels.assign_longest(
+            suffixes.ranks, *ranks, lefts, widths, numbers, first, last, stack, longest_piece_at, parents
+        )
 
     map_threads(assign, suffixes.ranges, num_threads)
-    return Lattices(offsets=text.offsets, frequencies=text.frequencies, heads=heads, links=link(parents, lengths))
+    return Lattices(
+        offsets=text.offsets,
+        frequencies=text.frequencies,
+        longest_piece_at=longest_piece_at,
+        prefix_links=packed_links(parents, lengths),
+    )

@@ -37,7 +37,7 @@ class InMemoryText:
         self.num_bytes = lattices.num_bytes
         self._lattices = lattices
         self._places = places
-        self._numbers = np.arange(len(lattices.links))
+        self._numbers = np.arange(len(lattices.prefix_links))
         self._num_threads = num_threads
 
     def expectation(self, state: TrainingState) -> Expectation:

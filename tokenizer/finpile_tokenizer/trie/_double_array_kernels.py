@@ -1,17 +1,19 @@
-"""The loops that lay a trie out as a double array, compiled by Numba; the conventions are those of `_kernels`."""
+"""The kernels that lay a trie out as a double array; the conventions are those of `arrays._hash_kernels`."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from finpile_tokenizer.arrays._hash_kernels import doubled
 from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt8s
-from finpile_tokenizer.pretokens._kernels import doubled
+from finpile_tokenizer.arrays.jit import inlined, inner, kernel
 
 _BLOCK = 256
+#: Slots of the arrays that `place_nodes` starts with.
+FIRST_SLOTS = 2 * _BLOCK
 #: The root's base is 0, so its child by byte c is slot c; the first block is kept for them.
 ROOT_SLOT = 256
-#: No node's base, hence that of those without children: what is found by it is labelled otherwise.
+#: The base of nodes without children, and of no other: a unit found by it has another label.
 NO_BASE = 256
 #: A slot's number must fit the 24 bits of a unit (see `_automaton_kernels`).
 MAX_SLOTS = 1 << 24
@@ -19,31 +21,34 @@ MAX_SLOTS = 1 << 24
 #: Free slots tried for a node's children before a fresh block is opened: from the list's end, and from its beginning.
 _MAX_TRIES = 1024
 _MAX_OLD_TRIES = 64
-#: Eight units of 64 bits are a cache line. Up to so many children are put into their parent's line if they fit.
+#: Eight units of 64 bits are a cache line. Up to this many children are put into their parent's line if they fit.
 _LINE = 8
 _MAX_NEAR = 3
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def fill_nodes(
-    offsets: Int64s, data: UInt8s, ids: Int32s, num_nodes: int, longest: int
-) -> tuple[Int32s, UInt8s, Int32s, Int32s]:
-    """The trie of pieces in order of their bytes: `(parent, label, depth, piece or -1)` of each node.
+    offsets: Int64s,
+    data: UInt8s,
+    ids: Int32s,
+    path: Int32s,
+    parents: Int32s,
+    labels: UInt8s,
+    depths: Int32s,
+    pieces: Int32s,
+) -> None:
+    """Writes the trie of pieces in order of their bytes: parent, label, depth and piece of each node.
 
-    Nodes are numbered in preorder, children by their labels; node 0 is the root.
+    Nodes are numbered in preorder, children by their labels; node 0 is the root. `pieces` is -1 and all else 0
+    beforehand; `path` is room for one number more than the longest piece has bytes.
     """
-    parents = np.zeros(num_nodes, np.int32)
-    labels = np.zeros(num_nodes, np.uint8)
-    depths = np.zeros(num_nodes, np.int32)
-    pieces = np.full(num_nodes, -1, np.int32)
-    path = np.zeros(longest + 1, np.int32)
     total = 1
     for piece in range(ids.size):
         begin, end = offsets[piece], offsets[piece + 1]
         shared = 0
         if piece > 0:
             before = offsets[piece - 1]
-            most = min(begin - before, end - begin)
+            most = begin - before if begin - before < end - begin else end - begin
             while shared < most and data[before + shared] == data[begin + shared]:
                 shared += 1
         for depth in range(shared + 1, end - begin + 1):
@@ -53,27 +58,25 @@ def fill_nodes(
             path[depth] = total
             total += 1
         pieces[path[end - begin]] = ids[piece]
-    return parents, labels, depths, pieces
 
 
-@numba.njit(cache=True, nogil=True)
-def _group_by_parent(parents: Int32s) -> tuple[Int32s, Int32s]:
-    """`(starts, children)`: the children of node n are `children[starts[n]:starts[n + 1]]`."""
-    num_nodes = parents.size
-    starts = np.zeros(num_nodes + 1, np.int32)
-    for node in range(1, num_nodes):
-        starts[parents[node] + 1] += 1
-    for node in range(num_nodes):
-        starts[node + 1] += starts[node]
-    filled = starts.copy()
-    children = np.zeros(num_nodes, np.int32)
-    for node in range(1, num_nodes):
-        children[filled[parents[node]]] = node
-        filled[parents[node]] += 1
-    return starts, children
+@kernel
+def group_by_parent(parents: Int32s, starts: Int32s, children: Int32s) -> None:
+    """Groups the nodes by parent: the children of node n become `children[starts[n]:starts[n + 1]]`.
+
+    `starts` has two numbers more than there are nodes, the first of which serves the counting; it is 0 beforehand.
+    """
+    for node in range(1, parents.size):
+        starts[parents[node] + 2] += 1
+    for node in range(parents.size):
+        starts[node + 2] += starts[node + 1]
+    for node in range(1, parents.size):
+        place = parents[node] + 1
+        children[starts[place]] = node
+        starts[place] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _append_free(first: int, last: int, next_free: Int32s, previous_free: Int32s, tail: int) -> int:
     """Links the slots `first` to `last` behind `tail` of the list of free slots; returns the new tail."""
     for slot in range(first, last):
@@ -84,7 +87,7 @@ def _append_free(first: int, last: int, next_free: Int32s, previous_free: Int32s
     return tail
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _unlink(slot: int, next_free: Int32s, previous_free: Int32s, tail: int) -> int:
     """Takes the slot out of the list of free slots; returns the list's tail."""
     before: int = previous_free[slot]
@@ -96,7 +99,7 @@ def _unlink(slot: int, next_free: Int32s, previous_free: Int32s, tail: int) -> i
     return tail
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
 def _fits(base: int, labels: Int64s, num_labels: int, taken: UInt8s, base_used: UInt8s) -> bool:
     if base_used[base]:
         return False
@@ -106,7 +109,7 @@ def _fits(base: int, labels: Int64s, num_labels: int, taken: UInt8s, base_used: 
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _find_base(
     slot: int,
     labels: Int64s,
@@ -119,9 +122,9 @@ def _find_base(
 ) -> int:
     """An unused base with which the slots of all these labels are free, or -1.
 
-    A few go near their parent, in `slot`. Failing that, an only child fills the oldest hole. Several go into a newer
-    block, where holes lie side by side; so does an only child whom the oldest holes do not suit, for their bases may
-    all be used.
+    A few children are placed near their parent, in `slot`. If they do not fit there, an only child fills the oldest
+    hole. Several children are placed in a newer block, which has adjacent holes; so is an only child if the oldest
+    holes do not suit it, because their bases may all be used.
     """
     if num_labels <= _MAX_NEAR:
         line = slot - slot % _LINE
@@ -149,31 +152,38 @@ def _find_base(
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
-def place_nodes(parents: Int32s, labels: UInt8s) -> tuple[Int32s, Int32s, int]:
-    """Lays the nodes out: `(slot of each node, base of each node, number of slots)`; 0 slots if there are too many.
+@kernel
+def place_nodes(
+    starts: Int32s,
+    children: Int32s,
+    labels: UInt8s,
+    taken: UInt8s,
+    base_used: UInt8s,
+    next_free: Int32s,
+    previous_free: Int32s,
+    wanted: Int64s,
+    slots: Int32s,
+    bases: Int32s,
+) -> int:
+    """Writes the slot and the base of each node; returns the number of slots, 0 if they are too many.
 
     The child by byte c of a node with base b is in slot b ^ c. No two nodes share a base: so a slot reached by c that
-    holds a node labelled c holds the child, and no one else's. Nodes are placed in preorder, so that those of one path
-    lie close together.
+    holds a node labelled c holds the child of this node and of no other. Nodes are placed in preorder, so that those of
+    one path are close together.
+
+    `starts` and `children` are those of `group_by_parent`. The next four arrays have `FIRST_SLOTS` numbers and are 0,
+    as is `slots`; `bases` is `NO_BASE`; `wanted` is room for 256 labels.
     """
-    starts, children = _group_by_parent(parents)
-    slots = np.zeros(parents.size, np.int32)
-    bases = np.full(parents.size, NO_BASE, np.int32)
-    num_slots = 2 * _BLOCK
-    taken = np.zeros(num_slots, np.uint8)
-    base_used = np.zeros(num_slots, np.uint8)
+    num_slots = FIRST_SLOTS
     # The root's own slot is never free and serves as the head of the list of free slots.
-    next_free = np.zeros(num_slots, np.int32)
-    previous_free = np.zeros(num_slots, np.int32)
     slots[0], bases[0] = ROOT_SLOT, 0
-    taken[: ROOT_SLOT + 1] = 1
+    for slot in range(ROOT_SLOT + 1):
+        taken[slot] = 1
     base_used[0] = base_used[NO_BASE] = 1
     for index in range(starts[0], starts[1]):
         slots[children[index]] = labels[children[index]]
     tail = _append_free(ROOT_SLOT + 1, num_slots, next_free, previous_free, np.int64(ROOT_SLOT))
-    wanted = np.empty(_BLOCK, np.int64)
-    for node in range(1, parents.size):
+    for node in range(1, slots.size):
         first = starts[node]
         num_labels = starts[node + 1] - first
         if num_labels == 0:
@@ -183,7 +193,7 @@ def place_nodes(parents: Int32s, labels: UInt8s) -> tuple[Int32s, Int32s, int]:
         base = _find_base(slots[node], wanted, num_labels, next_free, previous_free, tail, taken, base_used)
         if base < 0:
             if num_slots + _BLOCK > MAX_SLOTS:
-                return slots, bases, 0
+                return 0
             if num_slots == taken.size:
                 taken, base_used = doubled(taken), doubled(base_used)
                 next_free, previous_free = doubled(next_free), doubled(previous_free)
@@ -197,4 +207,4 @@ def place_nodes(parents: Int32s, labels: UInt8s) -> tuple[Int32s, Int32s, int]:
             taken[slot] = 1
             tail = _unlink(slot, next_free, previous_free, tail)
             slots[children[first + index]] = slot
-    return slots, bases, num_slots
+    return num_slots

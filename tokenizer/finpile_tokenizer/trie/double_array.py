@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt8s, byte_buffers, order_by_bytes
+from finpile_tokenizer.arrays.groups import group_items
 from finpile_tokenizer.errors import TokenizerError
-from finpile_tokenizer.pretokens import _kernels
-from finpile_tokenizer.trie import _double_array_kernels as _trie_kernels
-from finpile_tokenizer.trie import _hashed_kernels as _index_kernels
+from finpile_tokenizer.trie import _double_array_kernels, _hashed_kernels
+
+_NUM_LABELS = 256
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -66,23 +67,47 @@ def build_trie(pieces: pa.LargeBinaryArray) -> Trie:
     lengths = np.diff(offsets)
     if len(pieces) and lengths.min() == 0:
         raise TokenizerError("a piece is empty: it would be found everywhere and move nothing on")
-    _, firsts = _kernels.group_items(offsets, data)
+    _, firsts = group_items(offsets, data)
     if len(firsts) != len(pieces):
         raise TokenizerError(f"{len(pieces) - len(firsts)} of {len(pieces)} pieces stand in the vocabulary twice")
-    num_nodes = 1 + _index_kernels.count_nodes(offsets, data)
-    _check_room(num_nodes, len(pieces), num_nodes <= _trie_kernels.MAX_SLOTS)
+    num_nodes = 1 + _hashed_kernels.count_nodes(offsets, data)
+    _check_room(num_nodes, len(pieces), num_nodes <= _double_array_kernels.MAX_SLOTS)
     ids, longest = order.astype(np.int32), int(lengths.max(initial=0))
-    parents, labels, depths, piece_of = _trie_kernels.fill_nodes(offsets, data, ids, num_nodes, longest)
-    slots, bases, num_slots = _trie_kernels.place_nodes(parents, labels)
+    parents, depths, slots = (np.zeros(num_nodes, np.int32) for _ in range(3))
+    labels, piece_of = np.zeros(num_nodes, np.uint8), np.full(num_nodes, -1, np.int32)
+    path = np.zeros(longest + 1, np.int32)
+    _double_array_kernels.fill_nodes(offsets, data, ids, path, parents, labels, depths, piece_of)
+    bases = np.full(num_nodes, _double_array_kernels.NO_BASE, np.int32)
+    num_slots = _place_nodes(parents, labels, slots, bases)
     _check_room(num_nodes, len(pieces), num_slots > 0)
     return Trie(
         parents=parents, labels=labels, depths=depths, pieces=piece_of, slots=slots, bases=bases, num_slots=num_slots
     )
 
 
+def _place_nodes(parents: Int32s, labels: UInt8s, slots: Int32s, bases: Int32s) -> int:
+    """Writes the slot and the base of each node; returns the number of slots, 0 if they are too many."""
+    starts, children = np.zeros(len(parents) + 2, np.int32), np.zeros(len(parents), np.int32)
+    _double_array_kernels.group_by_parent(parents, starts, children)
+    first_slots = _double_array_kernels.FIRST_SLOTS
+    num_slots: int = _double_array_kernels.place_nodes(
+        starts,
+        children,
+        labels,
+        np.zeros(first_slots, np.uint8),
+        np.zeros(first_slots, np.uint8),
+        np.zeros(first_slots, np.int32),
+        np.zeros(first_slots, np.int32),
+        np.empty(_NUM_LABELS, np.int64),
+        slots,
+        bases,
+    )
+    return num_slots
+
+
 def _check_room(num_nodes: int, num_pieces: int, fits: bool) -> None:
     if not fits:
         raise TokenizerError(
             f"{num_pieces} pieces have {num_nodes - 1} distinct beginnings, which do not fit the encoder's "
-            f"{_trie_kernels.MAX_SLOTS} slots: use fewer or shorter pieces"
+            f"{_double_array_kernels.MAX_SLOTS} slots: use fewer or shorter pieces"
         )

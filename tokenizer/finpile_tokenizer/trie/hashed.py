@@ -17,7 +17,7 @@ import pyarrow as pa
 from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt32s, byte_buffers, lengths_of, order_by_bytes
 from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.model import Vocabulary
-from finpile_tokenizer.trie import _hashed_kernels as _index_kernels
+from finpile_tokenizer.trie import _hashed_kernels
 
 #: A slot's number has to fit the 23 bits that its children store it in.
 _MAX_SLOTS = 1 << 23
@@ -31,7 +31,7 @@ class PieceIndex:
     """The pieces of a vocabulary, to be found at any place of a text. Ids are positions in the vocabulary."""
 
     units: UInt32s
-    """The hashed trie: see `_index_kernels.next_slot`."""
+    """The hashed trie: see `_hashed_kernels.next_slot`."""
     pieces: Int32s
     """For each slot, the id of the piece that ends there."""
     log_probs: Float64s
@@ -68,12 +68,13 @@ def hashed_trie(pieces: pa.LargeBinaryArray) -> tuple[UInt32s, Int32s]:
         TokenizerError: the pieces have too many distinct beginnings.
     """
     in_order = pieces.take(pa.array(order_by_bytes(pieces)))
-    num_nodes = _index_kernels.count_nodes(*byte_buffers(in_order)) + _index_kernels.NUM_RESERVED
+    num_nodes = _hashed_kernels.count_nodes(*byte_buffers(in_order)) + _hashed_kernels.NUM_RESERVED
     if num_nodes > _FULLEST * _MAX_SLOTS:
         raise TokenizerError(
             f"{len(pieces)} pieces have {num_nodes} distinct beginnings; at most "
             f"{int(_FULLEST * _MAX_SLOTS)} can be indexed: use fewer or shorter pieces"
         )
     num_slots = min(_MAX_SLOTS, 1 << (_SLOTS_PER_NODE * num_nodes - 1).bit_length())
-    filled: tuple[UInt32s, Int32s] = _index_kernels.fill_index(*byte_buffers(pieces), num_slots)
-    return filled
+    units, of_slot = np.zeros(num_slots, np.uint32), np.full(num_slots, -1, np.int32)
+    _hashed_kernels.fill_index(*byte_buffers(pieces), units, of_slot)
+    return units, of_slot

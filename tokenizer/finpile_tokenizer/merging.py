@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from finpile_tokenizer.arrays.buffers import Float64s, Int64s, byte_buffers, concat, lengths_of, order_by_bytes
+from finpile_tokenizer.arrays.groups import compensated_sum_by_group, group_items, sum_by_group
 from finpile_tokenizer.errors import TokenizerError
-from finpile_tokenizer.model import UnigramModel, Vocabulary
-from finpile_tokenizer.pretokens import _kernels
+from finpile_tokenizer.model import NUM_BYTE_PIECES, UnigramModel, Vocabulary
 
-NUM_BYTE_PIECES = 256
 #: Decimals kept of a log probability: see `Vocabulary.log_probs`.
 LOG_PROB_DECIMALS = 12
 #: The bytes and `<|endoftext|>`.
@@ -37,9 +36,9 @@ def merge(models: Iterable[UnigramModel]) -> UnigramModel:
     if num_bytes <= 0:
         raise TokenizerError(f"cannot merge {len(parts)} models that were trained on {num_bytes} bytes in all")
     pieces = concat([part.pieces for part in parts])
-    groups, firsts = _kernels.group_items(*byte_buffers(pieces))
+    groups, firsts = group_items(*byte_buffers(pieces))
     mass = _sum_in_order(groups, np.concatenate([_mass(part) for part in parts]), len(firsts))
-    num_models = _kernels.sum_by_group(groups, np.concatenate([part.num_models for part in parts]), len(firsts))
+    num_models = sum_by_group(groups, np.concatenate([part.num_models for part in parts]), len(firsts))
     distinct = pieces.take(pa.array(firsts))
     order = order_by_bytes(distinct)
     return UnigramModel(
@@ -89,7 +88,7 @@ def _mass(model: UnigramModel) -> Float64s:
 def _sum_in_order(groups: Int64s, terms: Float64s, num_groups: int) -> Float64s:
     """The sum of each group's terms, smallest first, whatever order they come in."""
     order = np.lexsort((terms, groups))
-    sums: Float64s = _kernels.compensated_sum_by_group(groups[order], terms[order], num_groups)
+    sums: Float64s = compensated_sum_by_group(groups[order], terms[order], num_groups)
     return sums
 
 

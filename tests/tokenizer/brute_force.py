@@ -1,4 +1,4 @@
-"""Likelihood, n-best and sampling by looking at every segmentation: for short texts, to read and to test against.
+"""Likelihood, n-best and sampling by enumeration of all segmentations: a reference implementation for short texts.
 
 `pieces` maps each piece to its log probability; a segmentation is a tuple of pieces. The pretokens and the
 segmentations of one are those of `reference`.
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
-from finpile_tokenizer import reference
+import reference
 
 Segmentation: TypeAlias = tuple[bytes, ...]
 

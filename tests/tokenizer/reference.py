@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the kernels: the definitions, to read and to test against."""
+"""Reference implementations of the kernels: the definitions, slow and short."""
 
 from __future__ import annotations
 

@@ -21,16 +21,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import suffix_kernels as kernels
+from suffix_kernels import (
+    Index,
+    Text,
+)
 
 from finpile.dedup._hash_kernels import (
     I64,
     U8,
     U32,
-)
-from finpile.dedup.substring import _suffix_kernels as kernels
-from finpile.dedup.substring._suffix_kernels import (
-    Index,
-    Text,
 )
 from finpile.errors import InputError
 

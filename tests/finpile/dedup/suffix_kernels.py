@@ -1,4 +1,4 @@
-"""Numba kernels of `suffix_array.py`. Each has a slow, obvious twin in tests/finpile/dedup.
+"""Numba kernels of `suffix_array.py`; `test_suffix_array.py` has the reference implementations.
 
 The suffix that begins at position p is called p. A suffix smaller than its right neighbour p + 1 is of type S, a larger
 one of type L; the last is L, for the empty suffix is smaller than any. An S right behind an L is a *valley* ("LMS" in

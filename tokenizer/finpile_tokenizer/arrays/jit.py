@@ -1,0 +1,22 @@
+"""The decorators of compiled functions: `kernel` for those that Python calls, `inner` for those that kernels call.
+
+Compilation time is a cost of every first run, so:
+
+- an `inner` function has no wrapper for calls from Python (half the compilation of a short function) and no cache of
+its
+  own: the kernels that call it hold its machine code;
+- `inlined` is left to LLVM; Numba's `inline="always"` would type and lower the body again at each call;
+- kernels allocate few arrays, assign no slices and format no strings: each of these compiles library functions. An
+  assignment to a slice alone takes seconds, most of them for the message of a shape error. Callers pass arrays, kernels
+  return codes, and Python raises.
+
+Calling an `inner` function from Python is an error that Numba does not detect.
+"""
+
+from __future__ import annotations
+
+import numba
+
+kernel = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+inner = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inlined = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
