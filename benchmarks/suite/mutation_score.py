@@ -45,7 +45,7 @@ TARGETS: dict[str, tuple[list[str], list[str]]] = {
         ["finpile/timestamps/*.py"],
         ["tests/finpile/test_timestamps.py", "tests/finpile/test_date_fields.py", "tests/finpile/timestamps/test_*.py"],
     ),
-    "c4": (["finpile/clean/filters/c4.py"], ["tests/finpile/clean/test_c4*.py"]),
+    "c4": (["finpile/clean/c4.py", "finpile/clean/filters/c4.py"], ["tests/finpile/clean/test_c4*.py"]),
     "table1": (
         ["finpile/report/table1.py"],
         ["tests/finpile/report/test_paper_tables.py", "tests/finpile/report/test_table*.py"],
@@ -292,6 +292,12 @@ def _copy(checkout: Path, folder: Path) -> Path:
     return folder
 
 
+def _sample_build(root: Path, out: Path) -> Path:
+    command = [sys.executable, "-m", "finpile_cli", "build", "pipelines/configs/sample.yaml", "-o", str(out)]
+    subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL)
+    return out
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -299,6 +305,7 @@ def main() -> int:
     parser.add_argument("--num", type=int, default=40, help="mutants of each module, at most")
     parser.add_argument("--only", action="append", choices=list(TARGETS))
     parser.add_argument("--results", type=Path, help="a JSON file")
+    parser.add_argument("--sample", type=Path, help="a finished build of the sample corpus; built if not given")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         root = _copy(arguments.checkout.resolve(), Path(scratch) / "checkout")
@@ -306,11 +313,7 @@ def main() -> int:
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)
         sys.path[:0] = paths
         sys.dont_write_bytecode = True
-        sample = Path(scratch) / "sample"
-        command = ["-m", "finpile_cli", "build", "pipelines/configs/sample.yaml", "-o", str(sample)]
-        if (root / "finpile" / "cli" / "__main__.py").exists():
-            command[1] = "finpile"
-        subprocess.run([sys.executable, *command], cwd=root, check=True, stdout=subprocess.DEVNULL)
+        sample = arguments.sample or _sample_build(root, Path(scratch) / "sample")
         import numba  # noqa: F401  what every fork would import
         import pyarrow.compute
         import pyarrow.parquet  # noqa: F401
