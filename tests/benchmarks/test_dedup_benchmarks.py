@@ -142,7 +142,7 @@ def test_a_command_is_measured_with_its_children_and_its_last_words_are_kept(tmp
         measure.run_tree([sys.executable, "-c", "import sys; sys.exit('Error: no such thing')"], log)
 
 
-def test_a_served_task_runs_when_asked_and_tells_why_it_ended(
+def test_a_served_task_runs_on_request_and_reports_why_it_ended(
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch, benchmarks: Path
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(benchmarks / "dedup/peers"))
@@ -180,7 +180,7 @@ rounds.serve(task, lambda result: None)"""
     )
 
 
-def test_a_peer_that_cannot_be_installed_is_told_and_one_that_is_there_is_used(
+def test_a_peer_that_cannot_be_installed_is_reported_and_an_installed_one_is_used(
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     venvs, dedup = import_module("benchmarks.dedup.venvs"), import_module("benchmarks.dedup.__main__")

@@ -61,7 +61,7 @@ def test_a_limit_chooses_the_same_documents_in_any_order(data: Path, modules: No
         assert few[domain].to_pylist() == same[domain].to_pylist()[::-1]
 
 
-def test_a_folder_without_the_archives_is_told_apart_from_a_corpus(tmp_path: Path, modules: None) -> None:
+def test_a_folder_without_the_archives_is_distinguished_from_a_corpus(tmp_path: Path, modules: None) -> None:
     with pytest.raises(SystemExit, match=r"lacks fin_news/reuters21578\.tar\.gz"):
         import_module("benchmarks.common.pinned_corpus").read_corpus(tmp_path)
 

@@ -162,7 +162,7 @@ def test_corpus_may_move(run: Run, finished: Path, sample_copy: Path) -> None:
     assert run("build", sample_copy, "-o", finished, "--json").json()["stages_run"] == 0
 
 
-def test_json_of_a_build_tells_every_source(run: Run, finished: Path, sample_config: Path) -> None:
+def test_json_of_a_build_lists_every_source(run: Run, finished: Path, sample_config: Path) -> None:
     expected = json.loads((sample_config.parent / "../../data_samples/expected.json").read_text())["sources"]
     found = run("build", sample_config, "-o", f"{finished}/", "--json").json()
     assert found["stages_run"] == 0
@@ -172,7 +172,7 @@ def test_json_of_a_build_tells_every_source(run: Run, finished: Path, sample_con
     assert read == {(row["dataset"], row["source"]): row["read"] for row in expected}
 
 
-def test_changed_setting_runs_the_stages_that_it_touches_and_says_which(
+def test_changed_setting_runs_and_prints_the_stages_that_it_affects(
     run: Run, finished: Path, sample_copy: Path
 ) -> None:
     sample_copy.write_text(sample_copy.read_text().replace("reports: {private: [FinPile]}", "reports: {private: [C4]}"))
@@ -192,7 +192,7 @@ def test_changed_setting_runs_the_stages_that_it_touches_and_says_which(
 # --- what it warns of ------------------------------------------------------------------------------------------------
 
 
-def test_vocabulary_that_the_text_cannot_fill_is_told(run: Run, corpus: Path, tmp_path: Path) -> None:
+def test_vocabulary_that_the_text_cannot_fill_is_reported(run: Run, corpus: Path, tmp_path: Path) -> None:
     corpus.write_text(corpus.read_text() + "tokenizer: {vocab_size: 2000}\ntokens: {sequence_length: 4}\n")
     found = run("build", corpus, "-o", tmp_path / "out", "--workers", 1)
     about = json.loads((tmp_path / "out" / "tokenizer" / "training.json").read_text())

@@ -90,7 +90,7 @@ def test_missing_path_names_line_path_and_nearest(run: Run, corpus: Path) -> Non
 
 
 @pytest.mark.parametrize("pattern", ["news", "ne*"])
-def test_folder_is_no_input_and_the_message_says_what_to_write(run: Run, corpus: Path, pattern: str) -> None:
+def test_folder_is_no_input_and_the_message_names_the_remedy(run: Run, corpus: Path, pattern: str) -> None:
     message = run("check", replace(corpus, "news/*.jsonl", pattern)).refusal()
     assert message.startswith(f"{corpus}:6: ")
     assert f"write {pattern}/*" in message
@@ -106,7 +106,7 @@ def test_wrong_key_names_line_and_nearest(run: Run, corpus: Path) -> None:
     assert message == f"{corpus}:6: unknown key `path` in an entry of `sources`; did you mean `paths`?"
 
 
-def test_date_pattern_that_tells_no_day_is_refused_before_anything_runs(run: Run, corpus: Path) -> None:
+def test_date_pattern_without_a_day_is_refused_before_anything_runs(run: Run, corpus: Path) -> None:
     for pattern in ("%Q", "%Y", "no date"):
         text = corpus.read_text()
         corpus.write_text(text + f'    date_pattern: "{pattern}"\n')
@@ -185,7 +185,9 @@ def stories(*days: object) -> list[dict[str, object]]:
         (b"", "looks like an empty file"),
     ],
 )
-def test_wrong_format_says_what_the_file_looks_like(run: Run, corpus: Path, content: bytes, looks: str) -> None:
+def test_wrong_format_names_the_format_that_the_file_looks_like(
+    run: Run, corpus: Path, content: bytes, looks: str
+) -> None:
     (corpus.parent / "news" / "a.jsonl").write_bytes(content)
     message = run("check", corpus).refusal()
     assert message.startswith(f"{corpus}:5: source 'News': no document in the first ")

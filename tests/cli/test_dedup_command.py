@@ -126,7 +126,7 @@ def test_tree_holds_documents_ledger_and_manifest_alone(made: Path) -> None:
     assert stages == list(names()[: names().index("split") + 1])
 
 
-def test_laws_hold_and_stories_are_told(run: Run, made: Path) -> None:
+def test_checks_pass_and_histories_are_printed(run: Run, made: Path) -> None:
     found = run("verify", made / "out")
     assert (found.code, found.err) == (0, "")
     (near,) = (row for row in rows_of(made / "out", "removed") if row["stage"] == "near")
@@ -371,7 +371,9 @@ def test_what_was_made_of_other_inputs_is_left_alone_until_it_may_be_replaced(ru
 # --- a build that ends early -----------------------------------------------------------------------------------------
 
 
-def test_build_goes_on_from_where_it_was_told_to_end(sample_config: Path, sample_build: Path, tmp_path: Path) -> None:
+def test_build_continues_after_the_stage_given_by_until(
+    sample_config: Path, sample_build: Path, tmp_path: Path
+) -> None:
     config, out = load_config(sample_config), tmp_path / "out"
     build(config, str(out), Engine(), until="split")
     early = files_of(out, but="/.work/")

@@ -178,7 +178,7 @@ def test_each_stage_grows_to_all_of_its_work_on_a_terminal(terminal_build: str) 
     assert " left" in text
 
 
-def test_no_stage_says_that_nothing_happens(terminal_build: str) -> None:
+def test_no_stage_shows_a_rate_of_zero(terminal_build: str) -> None:
     assert " 0 B/s" not in terminal_build
 
 

@@ -179,7 +179,7 @@ def test_show_is_short_unless_full(run: Run, small_tree: tuple[Path, str, str]) 
     assert "--full" not in full
 
 
-def test_show_tells_bytes_that_are_no_text(run: Run, small_tree: tuple[Path, str, str]) -> None:
+def test_show_marks_bytes_that_are_no_text(run: Run, small_tree: tuple[Path, str, str]) -> None:
     out, _, lost = small_tree
     assert "removed by ingest: the whole document: undecodable" in run("show", out, lost).out
     assert run("show", out, lost, "--json").json()["removals"][0]["removed_text"] == "\\xff\x00 raw"
@@ -196,7 +196,7 @@ def test_show_speaks_json(run: Run, sample_build: Path, gone: Row) -> None:
 
 
 @pytest.mark.parametrize(("prefix", "says"), [("abc", "too short"), ("zzzz", "no document of")])
-def test_show_refuses_an_id_that_tells_nothing(run: Run, sample_build: Path, prefix: str, says: str) -> None:
+def test_show_refuses_an_ambiguous_id(run: Run, sample_build: Path, prefix: str, says: str) -> None:
     assert says in run("show", sample_build, prefix).refusal()
 
 

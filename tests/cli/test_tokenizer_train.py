@@ -74,7 +74,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 # --- what it writes and tells ----------------------------------------------------------------------------------------
 
 
-def test_train_writes_a_tokenizer_and_tells_of_every_domain(run: Run, docs: Path, tmp_path: Path) -> None:
+def test_train_writes_a_tokenizer_and_reports_every_domain(run: Run, docs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     found = run("tokenizer", "train", docs, "-o", out, "--chunks", 2, *SMALL)
     assert (found.code, found.err) == (0, "")
@@ -105,7 +105,7 @@ def test_merged_model_is_what_the_vocabulary_is_cut_from(trained: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["refit", "global"])
-def test_modes_tell_the_objective_of_each_pass(run: Run, docs: Path, tmp_path: Path, mode: str) -> None:
+def test_modes_report_the_objective_of_each_pass(run: Run, docs: Path, tmp_path: Path, mode: str) -> None:
     found = run("tokenizer", "train", docs, "-o", tmp_path / "out", "--mode", mode, *SMALL)
     assert (found.code, found.err) == (0, "")
     told = json.loads((tmp_path / "out" / "training.json").read_text())
@@ -176,7 +176,7 @@ def test_options_behind_the_dashes_are_beams(run: Run, trained: Path, copied: Pa
 # --- what it warns of ------------------------------------------------------------------------------------------------
 
 
-def test_too_little_text_for_the_vocabulary_is_told(run: Run, docs: Path, tmp_path: Path) -> None:
+def test_too_little_text_for_the_vocabulary_is_reported(run: Run, docs: Path, tmp_path: Path) -> None:
     found = run("tokenizer", "train", docs, "-o", tmp_path / "out", "--vocab-size", 50_000, "--workers", 1, "--json")
     value = found.json()
     (warning,) = value["warnings"]
@@ -186,7 +186,7 @@ def test_too_little_text_for_the_vocabulary_is_told(run: Run, docs: Path, tmp_pa
     assert value["vocab_size"] == size < 50_000
 
 
-def test_what_holds_no_text_is_told_and_left_out(run: Run, docs: Path, tmp_path: Path) -> None:
+def test_files_without_text_are_reported_and_left_out(run: Run, docs: Path, tmp_path: Path) -> None:
     (docs / "empty.jsonl").write_text("")
     write_lines(docs / "void.jsonl", [{"text": "", "dataset": "FinPile", "source": "Press"}])
     found = run("tokenizer", "train", docs, "-o", tmp_path / "out", *SMALL)
@@ -207,7 +207,7 @@ def test_finished_training_is_found_and_not_touched(run: Run, copied: Path) -> N
 
 
 @pytest.mark.parametrize("what", ["texts", "settings"])
-def test_change_starts_anew_and_is_told(run: Run, copied: Path, what: str) -> None:
+def test_changed_setting_restarts_the_training_and_is_reported(run: Run, copied: Path, what: str) -> None:
     before = files_of(copied / "out")
     settings = [*SMALL, "--max-piece-bytes", 5] if what == "settings" else SMALL
     if what == "texts":

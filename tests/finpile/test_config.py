@@ -376,7 +376,7 @@ def test_split_without_a_choice_for_undated_documents_names_the_choices(refusal:
         assert f"`undated: {choice}`" in message
 
 
-def test_sources_know_their_lines(tmp_path: Path) -> None:
+def test_sources_have_their_line_numbers(tmp_path: Path) -> None:
     """Of two equal paths, each entry has its own line; a remark that is like them has none."""
     text = SMALL.replace("name: small", "name: small  # news/*.jsonl") + (
         "  - name: Web\n    dataset: C4\n    format: jsonl\n    paths:\n      - other.jsonl\n      - news/*.jsonl\n"
@@ -408,7 +408,7 @@ def test_value_on_its_bound_is_taken(added: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing but a remark\n"])
-def test_empty_file_says_what_is_expected(text: str, refusal: Refusal) -> None:
+def test_error_for_an_empty_file_names_the_expected_content(text: str, refusal: Refusal) -> None:
     assert refusal(text) == "corpus.yaml: is empty; expected the keys of the corpus"
 
 

@@ -45,7 +45,7 @@ def test_id_is_the_same_for_ever() -> None:
     assert document_id("Web", "web/ß.warc#17") == "6a594d56a1302f9965203e37386b6994"
 
 
-def test_id_knows_where_the_source_ends() -> None:
+def test_id_separates_source_and_locator() -> None:
     assert document_id("ab", "c") != document_id("a", "bc")
 
 

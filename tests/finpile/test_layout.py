@@ -25,7 +25,7 @@ NAMES = st.text(st.sampled_from("aZ09 -_.=/%~&é€#?*:\\"), min_size=1, max_siz
 
 
 @given(dataset=NAMES, source=NAMES)
-def test_path_tells_its_row(dataset: str, source: str) -> None:
+def test_path_gives_its_row(dataset: str, source: str) -> None:
     path = document_part(dataset, source, 3, 12)
     assert row_of(path) == (dataset, source)
     assert path.count("/") == 3, "one folder a level, whatever the name"
@@ -40,7 +40,7 @@ def test_paths_are_those_of_the_contract() -> None:
 
 
 @pytest.mark.parametrize("root", ["out", "/out/", "gs://bucket/out"])
-def test_everything_stands_below_the_root(root: str) -> None:
+def test_everything_is_below_the_root(root: str) -> None:
     layout = Layout(root)
     base = root.rstrip("/")
     assert layout.manifest == f"{base}/manifest.json"

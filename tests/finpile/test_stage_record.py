@@ -63,7 +63,7 @@ def test_equal_parts_have_equal_fingerprints_and_others_have_not(one: object, ot
     assert (fingerprint(one) == fingerprint(other)) == same
 
 
-def test_fingerprint_tells_parts_apart() -> None:
+def test_fingerprint_distinguishes_parts() -> None:
     parts: list[tuple[object, ...]] = [
         ("ab",),
         ("a", "b"),
@@ -131,7 +131,7 @@ def test_record_survives_json() -> None:
     assert StageRecord.from_json(json.loads(json.dumps(record.to_json()))) == record
 
 
-def test_stage_that_failed_has_no_record_and_goes_on_with_what_it_left(root: str) -> None:
+def test_stage_that_failed_has_no_record_and_continues_with_its_files(root: str) -> None:
     stage = Stage(root, "m1")
     stage.fails = True
     with pytest.raises(RuntimeError):

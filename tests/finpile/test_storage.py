@@ -36,7 +36,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize(
     ("base", "expected"), [("out", "out/a/b"), ("/out/", "/out/a/b"), ("gs://bucket/", "gs://bucket/a/b")]
 )
-def test_join_knows_paths_and_urls(base: str, expected: str) -> None:
+def test_join_handles_paths_and_urls(base: str, expected: str) -> None:
     assert storage.join(base, "a", "b") == expected
 
 
@@ -66,7 +66,7 @@ def test_remove_tree_takes_files_and_folders_and_nothing_beside(root: str) -> No
 # --- atomic writes -------------------------------------------------------------------------------------------------
 
 
-def test_bytes_come_back_and_replace_what_stood_there(root: str) -> None:
+def test_bytes_come_back_and_replace_earlier_ones(root: str) -> None:
     url = storage.join(root, "deep", "er", "file")
     for data in (b"first", b"", b"\x00\xff"):
         storage.write_bytes(url, data)

@@ -137,7 +137,7 @@ def test_every_spelling_of_a_moment_is_that_moment(moment: datetime) -> None:
 
 
 @given(st.text(max_size=30) | st.integers() | st.floats())
-def test_whatever_stands_there_gives_whole_seconds_of_utc_or_none(value: str | int | float) -> None:
+def test_any_value_gives_whole_seconds_of_utc_or_none(value: str | int | float) -> None:
     found = timestamps.parse(value)
     assert found is None or (found.utcoffset() == timedelta(0) and found.microsecond == 0)
 

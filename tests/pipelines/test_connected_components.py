@@ -142,7 +142,7 @@ def test_number_of_shards_does_not_show(
     assert decisions_of(folder) == decisions_of(in_memory[0])
 
 
-def test_counts_and_details_tell_of_large_buckets(in_memory: tuple[Path, dict[str, Any]], texts: list[str]) -> None:
+def test_counts_and_details_report_large_buckets(in_memory: tuple[Path, dict[str, Any]], texts: list[str]) -> None:
     folder, counts = in_memory
     decisions = decisions_of(folder)
     assert counts["removed"] == len(decisions) > 150

@@ -112,7 +112,7 @@ def texts(out: Path) -> set[str]:
     return {row["removed_text"].decode() for row in removed(out)}
 
 
-def test_documents_that_hold_items_go_from_both_sides(write: WriteCorpus, tmp_path: Path) -> None:
+def test_documents_that_hold_items_are_removed_from_both_sides(write: WriteCorpus, tmp_path: Path) -> None:
     counts = run(write(), tmp_path / "out")
     assert texts(tmp_path / "out") == GONE
     for row in removed(tmp_path / "out"):
@@ -130,7 +130,7 @@ def test_documents_that_hold_items_go_from_both_sides(write: WriteCorpus, tmp_pa
     assert (counts["grams_met"], counts["grams_dropped"]) == (2 * 28, 0)
 
 
-def test_laws_hold_though_a_duplicate_is_a_copy_of_what_went_later(write: WriteCorpus, tmp_path: Path) -> None:
+def test_checks_pass_if_a_duplicate_is_a_copy_of_a_document_removed_later(write: WriteCorpus, tmp_path: Path) -> None:
     run(write(), tmp_path / "out")
     ids = {row["removed_text"].decode(): row["id"] for row in removed(tmp_path / "out")}
     (duplicate,) = rows(tmp_path / "out" / "removed" / "stage=exact")
@@ -230,7 +230,7 @@ def test_set_that_cannot_be_read_stops_the_build_before_it_begins(
     assert not (tmp_path / "out").exists()
 
 
-def test_command_shows_what_went_and_calls_out_a_set_that_cannot_be_checked(
+def test_command_prints_removals_and_warns_of_a_set_that_cannot_be_checked(
     write: WriteCorpus, tmp_path: Path, start_python: Callable[..., subprocess.Popen[str]]
 ) -> None:
     config = write()
@@ -250,7 +250,9 @@ def test_command_shows_what_went_and_calls_out_a_set_that_cannot_be_checked(
 
 
 @pytest.mark.slow
-def test_novel_that_a_real_set_quotes_goes_and_filings_stay(shared_data: Callable[[str], Path], tmp_path: Path) -> None:
+def test_novel_that_a_real_set_quotes_is_removed_and_filings_are_kept(
+    shared_data: Callable[[str], Path], tmp_path: Path
+) -> None:
     root = shared_data("eval_tasks").parent
     sets = (
         EvalSetConfig(name="LAMBADA", paths=("eval_tasks/general/lambada_openai.jsonl",), fields=("context",)),

@@ -80,7 +80,7 @@ def test_open_order_ends_the_build_and_declaring_it_reads_no_input_again(
 
 
 @pytest.mark.parametrize("undated", ["train", "drop", "heldout"])
-def test_undated_documents_go_where_the_corpus_file_says(
+def test_undated_documents_are_assigned_as_the_corpus_file_sets(
     undated: str, corpus: Callable[..., Path], tmp_path: Path
 ) -> None:
     heldout, out = {"after": date(2008, 6, 30), "undated": undated}, tmp_path / "out"

@@ -29,7 +29,7 @@ def source(name: str, *paths: str, dataset: str = "FinPile") -> SourceConfig:
 
 
 @given(sizes=SIZES, task_bytes=st.integers(1, 100))
-def test_tasks_hold_every_file_once_in_order_and_no_more_than_asked(sizes: list[list[int]], task_bytes: int) -> None:
+def test_tasks_hold_every_file_once_in_order_within_the_limit(sizes: list[list[int]], task_bytes: int) -> None:
     config = CorpusConfig(name="c", sources=tuple(source(f"s{index}", "x") for index in range(len(sizes))))
     inputs = [
         [

@@ -137,7 +137,7 @@ def kill_along(stages: tuple[str, ...], seed: int, killer: Killer, out: Path) ->
     killer.finish()
 
 
-def test_build_killed_in_two_stages_ends_as_one_left_in_peace(
+def test_build_killed_in_two_stages_equals_an_undisturbed_one(
     corpus: Path,
     undisturbed: Path,
     start_python: StartPython,
@@ -152,7 +152,7 @@ def test_build_killed_in_two_stages_ends_as_one_left_in_peace(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_sample_build_killed_in_every_stage_ends_as_one_left_in_peace(
+def test_sample_build_killed_in_every_stage_equals_an_undisturbed_one(
     seed: int,
     sample_config: Path,
     sample_build: Path,
@@ -200,7 +200,7 @@ def kill_at_operations(seed: int, most: int, forks: Forks, out: Path) -> int:
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_build_killed_at_file_operations_ends_as_one_left_in_peace(
+def test_build_killed_at_file_operations_equals_an_undisturbed_one(
     seed: int, undisturbed: Path, forks: Forks, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -212,7 +212,7 @@ def test_build_killed_at_file_operations_ends_as_one_left_in_peace(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3, 11))
-def test_build_killed_at_many_file_operations_ends_as_one_left_in_peace(
+def test_build_killed_at_many_file_operations_equals_an_undisturbed_one(
     seed: int, undisturbed: Path, forks: Forks, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     kill_at_operations(seed, 200 + 20 * seed, forks, tmp_path / "out")

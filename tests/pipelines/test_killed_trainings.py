@@ -113,7 +113,7 @@ def fork(docs: Path, start_python: StartPython) -> Iterator[Callable[[str, Path,
     process.communicate()
 
 
-def test_killed_in_a_chunk_and_between_passes_ends_as_one_left_in_peace(
+def test_killed_in_a_chunk_and_between_passes_equals_an_undisturbed_training(
     docs: Path,
     fork: Callable[[str, Path, str, int], int],
     undisturbed: Callable[[str], dict[str, bytes]],
@@ -137,7 +137,7 @@ def test_killed_in_a_chunk_and_between_passes_ends_as_one_left_in_peace(
 
 
 @pytest.mark.slow
-def test_killed_between_passes_over_all_text_ends_as_one_left_in_peace(
+def test_killed_between_passes_over_all_text_equals_an_undisturbed_training(
     docs: Path,
     fork: Callable[[str, Path, str, int], int],
     undisturbed: Callable[[str], dict[str, bytes]],
@@ -159,7 +159,7 @@ def test_killed_between_passes_over_all_text_ends_as_one_left_in_peace(
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("out/merged.parquet", "training.json", "stage.json")),
     ],
 )
-def test_killed_as_it_publishes_ends_as_one_left_in_peace(
+def test_killed_as_it_publishes_equals_an_undisturbed_training(
     name: str,
     docs: Path,
     fork: Callable[[str, Path, str, int], int],
@@ -176,7 +176,7 @@ def test_killed_as_it_publishes_ends_as_one_left_in_peace(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mode", "name"), [("refit", "models/*.parquet"), ("global", "training_state.parquet")])
-def test_killed_launcher_of_two_workers_leaves_what_goes_on(
+def test_killed_launcher_of_two_workers_leaves_a_training_that_resumes(
     mode: str,
     name: str,
     docs: Path,

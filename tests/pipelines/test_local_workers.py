@@ -129,7 +129,7 @@ def test_worker_killed_under_the_command_is_one_message_and_exit_code_1(
 
 
 @pytest.mark.parametrize(("num_others", "moment"), [(1, "fork server"), (3, "twice"), (3, "clean")])
-def test_interrupted_command_says_so_in_one_line_and_leaves_no_process(
+def test_interrupted_command_prints_one_line_and_leaves_no_process(
     num_others: int,
     moment: str,
     start_python: StartPython,
@@ -222,7 +222,7 @@ def failure_of(kind: type[Exception], engine: Engine, folder: Path) -> FinpileEr
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyError, InputError], ids=lambda kind: str(kind.__name__))
-def test_failing_task_is_told_in_one_line_whatever_number_of_workers(
+def test_failing_task_is_reported_in_one_line_for_any_number_of_workers(
     kind: type[Exception], eventually: Eventually, tmp_path: Path
 ) -> None:
     engines = Engine(), Engine(num_workers=2), Engine(num_workers=2, threads=True)

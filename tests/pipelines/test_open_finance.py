@@ -74,7 +74,7 @@ def removed(out: Path, source: str) -> collections.Counter[tuple[str, str]]:
     return collections.Counter((r["stage"], r["reason"]) for r in rows if r["source"] == source and r["start"] is None)
 
 
-def test_every_law_holds(out: Path) -> None:
+def test_every_check_passes(out: Path) -> None:
     assert [check for check in verify(str(out)) if not check.ok] == []
 
 

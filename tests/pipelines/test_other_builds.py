@@ -186,7 +186,7 @@ def test_stage_whose_record_is_garbage_runs_again(corpus: Path, out: Path, snaps
     assert run(corpus, out) == []
 
 
-def test_published_file_that_is_gone_or_cut_comes_back(corpus: Path, out: Path, snapshot: Snapshot) -> None:
+def test_published_file_that_is_missing_or_cut_is_restored(corpus: Path, out: Path, snapshot: Snapshot) -> None:
     before = snapshot(out)
     (out / "reports" / "table1.csv").unlink()
     assert run(corpus, out) == ["reports"]

@@ -189,7 +189,7 @@ def watched(
     return found
 
 
-def test_every_stage_says_how_far_it_is(watched: Watched) -> None:
+def test_every_stage_reports_its_progress(watched: Watched) -> None:
     """Shares of each stage never fall; its last pipeline ends at 1, but where a round may or may not be followed."""
     found = stages(watched.seen)
     renamed = {"publish": "split"}

@@ -111,7 +111,7 @@ def test_plain_build_removed_exact_and_near_copies(plain: Path) -> None:
     assert max(row["num_copies"] for row in documents) > 2
 
 
-def test_duplicate_whose_kept_copy_goes_later_is_passed_on(plain: Path, records: list[Record]) -> None:
+def test_duplicate_whose_kept_copy_is_removed_later_is_redirected(plain: Path, records: list[Record]) -> None:
     """Two equal texts; then the one that was kept goes too, for the sake of a near copy that is older."""
     (stays,) = (row for row in rows_of(plain / "documents") if row["text"] == records[-1]["text"])
     gone = {row["stage"]: row for row in rows_of(plain / "removed") if row["duplicate_of"] == stays["id"]}

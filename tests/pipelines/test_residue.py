@@ -184,7 +184,7 @@ def test_shards_workers_and_transports_do_not_show(
     assert snapshot(out) == snapshot(built)
 
 
-def test_build_that_broke_off_ends_as_one_left_in_peace(
+def test_interrupted_build_equals_an_undisturbed_one(
     built: Path, write_corpus: WriteCorpus, snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It broke off after equal remains were found, with settings that find others."""

@@ -64,7 +64,7 @@ def test_second_run_finds_all_and_leaves_every_byte(corpus: Path, built: Path, s
     assert (built / "manifest.json").read_bytes() == manifest
 
 
-def test_command_says_that_all_was_done(corpus: Path, built: Path, start_python: StartPython) -> None:
+def test_command_reports_that_all_stages_were_done(corpus: Path, built: Path, start_python: StartPython) -> None:
     process = start_python("-m", "finpile_cli", "build", corpus, "-o", built)
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, err

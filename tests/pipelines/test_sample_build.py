@@ -128,7 +128,7 @@ def test_documents_are_held_out_by_day_and_undated_ones_are_trained_on(found: Fo
         assert (day is None) == (row["timestamp_origin"] == "none")
 
 
-def test_every_law_holds(sample_build: Path) -> None:
+def test_every_check_passes(sample_build: Path) -> None:
     checks = verify(str(sample_build))
     assert len(checks) > 1
     assert [check for check in checks if not check.ok] == []
@@ -152,7 +152,7 @@ def test_documents_stand_in_digest_order_within_each_source(found: Found) -> Non
         assert [row["id"] for row in documents] == [row["id"] for row in in_stream_order(documents)]
 
 
-def test_folder_names_say_where_each_document_is_from(sample_build: Path) -> None:
+def test_folder_names_give_dataset_and_source_of_each_document(sample_build: Path) -> None:
     table = ds.dataset(sample_build / "documents", partitioning="hive").to_table(columns=["id", "source", "locator"])
     for row in table.to_pylist():
         assert row["id"] == document_id(row["source"], row["locator"])

@@ -261,7 +261,7 @@ def test_corpus_has_what_these_tests_are_about(corpus: Corpus) -> None:
     assert rounds_by_hand(corpus.texts, 99, "none").left != left[3].left
 
 
-def test_text_of_which_nothing_is_left_goes_whole_and_stays_gone(two_rounds: Path, corpus: Corpus) -> None:
+def test_text_of_which_nothing_is_left_is_removed_whole(two_rounds: Path, corpus: Corpus) -> None:
     """The first round emptied it, the second cut others."""
     (gone,) = (
         row for row in rows_of(two_rounds / "removed") if row["reason"] == "nothing_left" and row["removed_text"]
@@ -348,7 +348,7 @@ def test_shards_workers_and_transports_do_not_show(
         pytest.param("substring: cut", marks=pytest.mark.slow),
     ],
 )
-def test_broken_off_build_ends_as_one_left_in_peace(
+def test_interrupted_build_equals_an_undisturbed_one(
     label: str,
     corpus: Corpus,
     two_rounds: Path,
@@ -416,7 +416,7 @@ def test_tokens_are_cut_as_a_dict_of_windows_would(keep: str, corpus: Corpus, sa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("snap", ["word", "line"])
-def test_snapped_build_is_lawful_and_ends(snap: str, corpus: Corpus) -> None:
+def test_snapped_build_passes_every_check_and_ends(snap: str, corpus: Corpus) -> None:
     """A fixpoint may leave repeats that no whole word or line covers."""
     out = corpus.build(f"snap-{snap}", snap=snap, rounds="fixpoint")
     assert counts_of(out)["residual_bytes"] == 0 < counts_of(out)["residual_windows"]

@@ -269,7 +269,7 @@ def as_dict(counts: PretokenCounts) -> dict[bytes, int]:
     return dict(zip(counts.pretokens.to_pylist(), counts.frequencies.tolist(), strict=True))
 
 
-def test_each_pretoken_stands_in_one_partition_with_its_whole_frequency(
+def test_each_pretoken_is_in_one_partition_with_its_whole_frequency(
     documents: list[Record], run_of: Callable[[int], Any]
 ) -> None:
     run, partitions = run_of(10_000)

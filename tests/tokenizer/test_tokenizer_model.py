@@ -194,7 +194,7 @@ def test_saving_gives_the_same_bytes_and_loading_the_same_tokenizer(tmp_path: Pa
     assert alone.vocabulary.log_probs.tolist() == TOKENIZER.vocabulary.log_probs.tolist()
 
 
-def test_the_vocabulary_table_says_where_each_piece_came_from(tmp_path: Path) -> None:
+def test_the_vocabulary_table_has_the_origin_of_each_piece(tmp_path: Path) -> None:
     TOKENIZER.save(tmp_path)
     rows = pq.read_table(tmp_path / "vocabulary.parquet").to_pylist()
     assert [row["id"] for row in rows] == list(range(TOKENIZER.vocab_size))

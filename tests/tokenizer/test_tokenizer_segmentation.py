@@ -165,7 +165,7 @@ def test_nbest_keeps_the_order_of_ties_however_many_it_keeps(seed: int) -> None:
         assert [(cut(tokenizer, ids), score) for ids, score in tokenizer.encode_nbest(text, n)] == expected[:n]
 
 
-def test_nbest_of_many_pretokens_that_lose_alike() -> None:
+def test_nbest_of_many_pretokens_of_equal_loss() -> None:
     # Five pretokens with two ways each: the sums tie in great number, and more pretokens can change than are asked for.
     tokenizer = tokenizer_of({b"a": -1.0, b"aa": -2.0, b"..": -2.5, b".": -1.0})
     text = b"aa1..1aa1..1aa1"
@@ -338,7 +338,7 @@ def test_samples_without_replacement_are_drawn_in_turn() -> None:
     assert_frequencies(seen, expected)
 
 
-def test_samples_without_replacement_tell_their_probabilities() -> None:
+def test_samples_without_replacement_have_their_probabilities() -> None:
     tokenizer = tokenizer_of(SMALL)
     text = b"abaabab1ba"
     probabilities = brute_force.distribution(text, scores_of(tokenizer), 0.5)

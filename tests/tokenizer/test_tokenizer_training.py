@@ -97,7 +97,7 @@ def test_the_smallest_corpora_train(text: bytes) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_training_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_training_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     train(SENTENCES, vocab_size=100)
     captured = capfd.readouterr()
     assert captured.out + captured.err == ""

@@ -89,7 +89,7 @@ def drawn_counts(number: int) -> dict[bytes, int]:
 
 
 @pytest.mark.parametrize("number", range(8))
-def test_the_trainer_follows_its_slow_twin(number: int) -> None:
+def test_the_trainer_equals_a_slow_reference(number: int) -> None:
     frequencies = dict(sorted(drawn_counts(number).items()))
     counts = PretokenCounts(
         pretokens=pa.array(list(frequencies), pa.large_binary()), frequencies=np.array(list(frequencies.values()))
@@ -196,7 +196,7 @@ def test_no_sizes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
-def test_a_training_interrupted_at_any_step_goes_on_to_the_same_bytes(num_threads: int, tmp_path: Path) -> None:
+def test_a_training_interrupted_at_any_step_resumes_to_the_same_bytes(num_threads: int, tmp_path: Path) -> None:
     trainer = UnigramTrainer(**SETTINGS)
     model, states = states_of(trainer, counted())
     for num_steps in range(1, len(states) + 1):
@@ -317,7 +317,7 @@ def compare_with_sentencepiece(
     return len((chosen ^ theirs.keys()) - ties), np.array(apart)
 
 
-def test_sentencepiece_goes_the_same_way(
+def test_sentencepiece_gives_the_same_model(
     sentencepiece_peer: ModuleType, real_text: Callable[[int], list[bytes]]
 ) -> None:
     # The log probabilities were found to be within 7e-5: the sums that it makes in float32.
@@ -330,7 +330,7 @@ def test_sentencepiece_goes_the_same_way(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("vocab_size", [4_000, 8_000])
-def test_sentencepiece_goes_nearly_the_same_way_on_more_text(
+def test_sentencepiece_gives_nearly_the_same_model_on_more_text(
     vocab_size: int, sentencepiece_peer: ModuleType, real_text: Callable[[int], list[bytes]]
 ) -> None:
     # Its float32 puts a few pieces on the other side of some cut, which moves the probabilities of their parts: found

@@ -61,7 +61,7 @@ LINES = st.lists(st.sampled_from(SAMPLES), max_size=14)
 
 
 @given(LINES)
-def test_lines_that_stay_are_those_of_the_twin(lines: list[str]) -> None:
+def test_kept_lines_equal_those_of_the_reference(lines: list[str]) -> None:
     text = normalise("\n".join(lines))
     found, expected = apply_all([(c4.FILTER, C4Parameters())], text), twin(text)
     if isinstance(found, Rejection):
@@ -82,7 +82,7 @@ def test_lines_that_stay_are_those_of_the_twin(lines: list[str]) -> None:
         ("This fine site uses cookies for you.", "c4_policy"),
     ],
 )
-def test_a_line_goes_with_its_line_end_for_the_rule_it_breaks(line: str, reason: str) -> None:
+def test_a_line_is_removed_with_its_line_end_by_the_rule_it_breaks(line: str, reason: str) -> None:
     lines = PAGE.split("\n")
     middle = "\n".join([lines[0], line, *lines[1:]])
     at = len(lines[0]) + 1

@@ -122,14 +122,14 @@ def test_an_empty_batch_gives_an_empty_batch() -> None:
     ("mode", "media_type", "becomes_text"),
     [("auto", HTML, True), ("auto", PLAIN, False), ("always", PLAIN, True), ("never", HTML, False)],
 )
-def test_html_is_read_where_the_source_says_so(mode: str, media_type: str, becomes_text: bool) -> None:
+def test_html_is_read_if_the_source_enables_it(mode: str, media_type: str, becomes_text: bool) -> None:
     raw = RawDocument(locator="a", text="<title>Oil</title><p>Oil rose.</p>", media_type=media_type)
     row, _ = one(raw, html=mode)
     assert row["text"] == ("Oil rose." if becomes_text else raw.text)
     assert row["title"] == ("Oil" if becomes_text else None)
 
 
-def test_a_page_without_text_goes_as_it_came() -> None:
+def test_a_page_without_text_is_removed_unchanged() -> None:
     raw = RawDocument(locator="a", text="<script>x()</script>", media_type=HTML)
     found = clean(raw)
     (removal,) = found.removals
@@ -190,7 +190,7 @@ def test_digest_is_the_sum_of_the_documents_hashes() -> None:
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=5), st.randoms())
-def test_digest_knows_no_order_and_adds_up(documents: list[tuple[str, str]], random: Any) -> None:
+def test_digest_is_independent_of_order_and_additive(documents: list[tuple[str, str]], random: Any) -> None:
     shuffled = random.sample(documents, len(documents))
     total = multiset_digest(*zip(*documents, strict=True)) if documents else multiset_digest([], [])
     assert add(*(multiset_digest([identity], [text]) for identity, text in shuffled)) == total
@@ -198,7 +198,7 @@ def test_digest_knows_no_order_and_adds_up(documents: list[tuple[str, str]], ran
     assert len(to_hex(total)) == 32
 
 
-def test_digest_tells_a_document_from_two_of_it() -> None:
+def test_digest_differs_for_a_document_and_two_of_it() -> None:
     assert multiset_digest(["a", "a"], ["x", "x"]) != multiset_digest(["a"], ["x"])
     with pytest.raises(ValueError, match="zip"):
         multiset_digest(["a"], [])

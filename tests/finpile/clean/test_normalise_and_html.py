@@ -39,7 +39,7 @@ def test_normal_form_holds_what_it_promises(text: str) -> None:
 
 
 @given(TEXT)
-def test_nothing_but_white_space_and_controls_goes(text: str) -> None:
+def test_only_white_space_and_controls_are_removed(text: str) -> None:
     def bare(value: str) -> str:
         kept = "".join(sign for sign in value if ord(sign) > 32 and sign not in "\x7f\u00a0")
         return unicodedata.normalize("NFC", kept)

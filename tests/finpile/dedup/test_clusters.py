@@ -147,7 +147,7 @@ EDGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)).filter(lambda
 
 
 @given(EDGES)
-def test_star_steps_equal_those_of_a_slow_twin(pairs: Pairs) -> None:
+def test_star_steps_equal_those_of_a_slow_reference(pairs: Pairs) -> None:
     large = clusters.large_star(clusters.both_ends(neighbours_of(pairs)))
     assert edges_of(large) == brute_star(pairs, is_large=True)
     assert (large.num_changed == 0) == (edges_of(large) == {(b, a) for a, b in pairs})

@@ -162,7 +162,7 @@ def test_words_are_those_of_the_shingles(text: str, cut: int, room: int) -> None
         assert [(data[a:b].decode().translate(FOLD), a, b) for a, b in spans] == spelled(data.decode())
 
 
-def test_an_item_is_found_wherever_it_stands_in_a_long_text() -> None:
+def test_an_item_is_found_at_any_place_of_a_long_text() -> None:
     passage = [f"p{i}" for i in range(40)]
     short = [f"s{i}" for i in range(9)]
     texts, expected = [], []

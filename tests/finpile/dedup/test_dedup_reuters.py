@@ -56,7 +56,7 @@ def test_exact_duplicates_are_those_of_a_set(stories: list[str]) -> None:
 
 
 @pytest.mark.parametrize("preset", [PAPER, FAST], ids=["paper", "fast"])
-def test_near_duplicates_of_news_keep_every_law(stories: list[str], preset: NearConfig) -> None:
+def test_near_duplicates_of_news_pass_every_check(stories: list[str], preset: NearConfig) -> None:
     distinct = list(dict.fromkeys(stories))
     texts = pa.array(distinct, pa.large_string())
     by_rule = {}

@@ -110,7 +110,7 @@ def test_digests_are_blake2b_of_the_texts_also_in_a_slice() -> None:
     assert document_digests(batch.slice(0, 0)).to_pylist() == []
 
 
-def test_folded_digests_do_not_see_white_space_and_say_so_in_the_offset() -> None:
+def test_folded_digests_ignore_white_space_and_have_no_offset() -> None:
     texts = ["Oil  rose\n on Monday ", "Oil rose on Monday", "Oilrose on Monday"]
     batch = pa.record_batch({"text": pa.array(texts, pa.large_string())})
     first, second, third = document_digests(batch, "whitespace").to_pylist()

@@ -49,7 +49,7 @@ def assert_likely(found: int, num: int, probability: float, num_tests: int = 1) 
     assert surprise < log(2 * num_tests / FALSE_ALARM), f"{found} of {num} found, {num * probability:.1f} expected"
 
 
-def test_the_bound_tells_likely_from_unlikely() -> None:
+def test_the_bound_separates_likely_from_unlikely_pairs() -> None:
     for found in (430, 500, 570):  # sigma is 15.8
         assert_likely(found, 1000, 0.5)
     for found, num, probability in ((400, 1000, 0.5), (600, 1000, 0.5), (999, 1000, 1.0), (1, 1000, 0.0)):

@@ -162,7 +162,7 @@ def test_pairs_found_are_true_and_as_many_as_the_s_curve_says(
 @pytest.mark.parametrize("numbers", ["any", "keep"])
 @pytest.mark.parametrize("preset", [PAPER, FAST], ids=["paper", "fast"])
 @pytest.mark.parametrize("num_stories", [SAMPLE_SIZE, pytest.param(19_043, marks=pytest.mark.slow)])
-def test_what_goes_is_close_to_what_is_kept_and_no_found_pair_stays(
+def test_removed_documents_are_close_to_the_kept_one_and_no_found_pair_remains(
     num_stories: int, preset: NearConfig, numbers: Literal["keep", "any"], stories: list[str]
 ) -> None:
     config = replace(preset, numbers=numbers)

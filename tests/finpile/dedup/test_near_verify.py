@@ -100,7 +100,7 @@ def test_a_member_is_compared_with_the_kept_copy_although_no_candidate() -> None
     assert removals(texts, [(0, 1), (1, 2)], LOOSE) == {1: 0, 2: 0}
 
 
-def test_notices_that_differ_in_one_number_are_two_documents_unless_told_otherwise() -> None:
+def test_notices_that_differ_in_one_number_are_two_documents_by_default() -> None:
     notice = "Qtly div {} cts vs 60 cts prior pay april 10 record march 27 board said"
     texts = [notice.format(cents).encode() for cents in (64, 65)]
     assert removals(texts, [(0, 1)], FAST) == {}
@@ -134,7 +134,7 @@ def test_measured_similarities_are_those_of_the_definitions() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_decisions_equal_those_of_a_slow_twin_in_any_order_of_pairs(data: st.DataObject) -> None:
+def test_decisions_equal_those_of_a_slow_reference_in_any_order_of_pairs(data: st.DataObject) -> None:
     texts = data.draw(st.lists(st.text("abc ", max_size=11).map(" ".join), max_size=6))
     pairs = data.draw(
         st.lists(st.sampled_from(all_pairs([b""] * len(texts))), max_size=12) if len(texts) > 1 else st.just([])

@@ -35,7 +35,7 @@ def slow_key(text: str) -> int:
 
 @settings(deadline=None)  # the first call compiles
 @given(st.lists(st.text(st.sampled_from(_SIGNS), max_size=12) | st.text(max_size=8), max_size=8))
-def test_keys_equal_those_of_a_slow_twin(texts: list[str]) -> None:
+def test_keys_equal_those_of_a_slow_reference(texts: list[str]) -> None:
     array = pa.array(["9", *texts], pa.large_string())
     expected = [slow_key(text) for text in texts]
     assert number_keys(array.slice(1)).tolist() == expected

@@ -94,7 +94,7 @@ def test_every_token_is_scored_once_and_with_half_a_window_of_context(length: in
 
 @given(document=st.text(max_size=30), window=st.integers(2, 9))
 @settings(max_examples=20, deadline=None)
-def test_a_model_that_knows_nothing_needs_log2_v_bits_a_token(document: str, window: int) -> None:
+def test_a_uniform_model_needs_log2_v_bits_a_token(document: str, window: int) -> None:
     score = scorer(uniform_model(), window).score(texts(document, "x"))
     tokens = len(document.encode()) + 1
     assert score.bits == pytest.approx(math.log2(257) * tokens, rel=1e-6)

@@ -157,7 +157,7 @@ def first_loss(hidden_size: int, vocab_size: int) -> float:
         return next_token_loss(model(ids), ids).item()
 
 
-def test_an_untrained_model_knows_next_to_nothing() -> None:
+def test_an_untrained_model_is_nearly_uniform() -> None:
     assert first_loss(16, 1000) == pytest.approx(math.log(1000), abs=0.25)
     assert first_loss(32, 4000) == pytest.approx(math.log(4000), abs=0.25)
 
@@ -177,7 +177,7 @@ def test_loss_is_the_mean_surprise_of_the_next_token() -> None:
     )
 
 
-def test_impossible_shapes_say_what_would_do() -> None:
+def test_errors_for_impossible_shapes_name_possible_ones() -> None:
     with pytest.raises(ConfigError, match="hidden_size is 100, which 6 heads do not divide; 96 would do"):
         ModelConfig(num_layers=1, num_heads=6, hidden_size=100)
     with pytest.raises(ConfigError, match="num_layers is 0"):

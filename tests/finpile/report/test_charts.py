@@ -196,7 +196,7 @@ def test_removed_by_source_has_every_removal_once_and_its_share_of_the_source() 
 # --- the reports of a build ------------------------------------------------------------------------------------------
 
 
-def test_reports_say_nothing_that_differs_between_builds_of_the_same_input(sample_build: Path, tmp_path: Path) -> None:
+def test_reports_hold_nothing_that_differs_between_builds_of_the_same_input(sample_build: Path, tmp_path: Path) -> None:
     """Another machine, another folder, other times and memory: the same bytes."""
     manifest: dict[str, Any] = read_json(str(sample_build / "manifest.json"))
     elsewhere = {

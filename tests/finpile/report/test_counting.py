@@ -139,7 +139,7 @@ def test_what_is_no_tokenizer_is_named_with_what_was_looked_for(tmp_path: Path, 
         open_tokenizer(tmp_path / name)
 
 
-def test_gpt2_files_of_two_models_are_told(tmp_path: Path) -> None:
+def test_gpt2_files_of_two_models_are_reported(tmp_path: Path) -> None:
     (tmp_path / "encoder.json").write_text('{"a": 0, "b": 1}')
     (tmp_path / "vocab.bpe").write_text("#version: 0.2\na b\n")
     with pytest.raises(InputError, match=r"encoder\.json has no 'ab'"):

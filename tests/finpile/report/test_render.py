@@ -207,7 +207,7 @@ def test_page_needs_nothing_from_elsewhere() -> None:
     assert not re.search(r"(src=|@import|url\(|https?://|<link)", page)
 
 
-def test_page_says_when_documents_are_unaccounted_for() -> None:
+def test_page_reports_documents_that_are_unaccounted_for() -> None:
     kept = statistics().num_docs
     read = kept + 2 + 2
     assert "do not add up" not in build_page(statistics(), REMOVALS, facts(num_read=read), [])
@@ -257,7 +257,7 @@ def test_other_files_are_no_statistics(tmp_path: Path, content: str) -> None:
         load_statistics(str(tmp_path / "s.json"))
 
 
-def test_statistics_reject_twins_and_negative_counts() -> None:
+def test_statistics_reject_repeated_sources_and_negative_counts() -> None:
     with pytest.raises(InputError, match="FinPile/News twice"):
         CorpusStatistics(sources=(source("FinPile", "News"), source("FinPile", "News")))
     with pytest.raises(InputError, match="num_docs of FinPile/News is -1"):
@@ -278,7 +278,7 @@ def test_table2_counts_every_document_once_undated_ones_included() -> None:
     assert table.rows[-1].kind is RowKind.TOTAL
 
 
-def test_public_sources_of_one_name_are_told_apart() -> None:
+def test_public_sources_of_one_name_have_different_labels() -> None:
     labels = [row.cells[0].text for row in table1(statistics()).rows]
     assert {"Wiki (Wiki)", "Wiki (Web)"} < set(labels)
     assert labels[:2] == ["FinPile", "News"]

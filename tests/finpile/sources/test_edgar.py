@@ -78,7 +78,7 @@ def one(data: bytes) -> RawDocument:
     return found
 
 
-def test_both_dialects_tell_the_same() -> None:
+def test_both_dialects_give_the_same_documents() -> None:
     first = one(txt(document("\nShares were sold.\n")))
     second = one((NC_HEADER + document("\nShares were sold.\n") + "</SUBMISSION>").encode())
     assert first.text == second.text == "\nShares were sold.\n"
@@ -119,7 +119,7 @@ def test_a_locator_leads_to_the_document() -> None:
         (" \n ", "8-K", "a.txt", "empty_text"),
     ],
 )
-def test_what_is_for_reading_is_told_from_what_is_not(
+def test_text_for_reading_is_distinguished_from_other_content(
     text: str, document_type: str, filename: str, expected: str
 ) -> None:
     (found,) = read(txt(document(text, document_type, filename)))
@@ -228,7 +228,7 @@ def test_a_broken_stream_is_passed_on_after_what_it_gave() -> None:
     assert [entry.text for entry in found if isinstance(entry, RawDocument)] == ["one", "two"]
 
 
-def test_a_date_that_cannot_be_read_goes_to_meta() -> None:
+def test_a_date_that_cannot_be_read_is_kept_in_meta() -> None:
     found = one(txt(document("one")).replace(b"FILED AS OF DATE:\t\t19990302", b"FILED AS OF DATE:\t\t199"))
     assert found.timestamp is None
     assert found.timestamp_origin == "none"

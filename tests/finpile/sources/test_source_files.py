@@ -171,7 +171,7 @@ def test_a_file_that_has_vanished_is_a_row(tmp_path: Path) -> None:
     assert isinstance(row, Removal) and (row.reason, row.locator) == ("unreadable_file", "a.txt")
 
 
-def test_license_of_the_source_goes_to_documents_without_their_own(tmp_path: Path) -> None:
+def test_license_of_the_source_applies_to_documents_without_their_own(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "x"}\n{"text": "y", "license": "MIT"}\n')
     documents, _ = read(tmp_path, source(license="CC0"))
     assert [document.license for document in documents] == ["CC0", "MIT"]
@@ -247,7 +247,7 @@ def test_zero_padding_and_skippable_frames_are_passed_over(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("codec", COMPRESS)
-def test_a_file_that_is_not_what_its_name_says_is_unreadable(tmp_path: Path, codec: str) -> None:
+def test_a_file_of_another_format_than_its_name_is_unreadable(tmp_path: Path, codec: str) -> None:
     (tmp_path / f"a.jsonl{codec}").write_bytes(b"".join(LINES[:5]))
     documents, [row] = read(tmp_path, source())
     assert documents == [] and row.reason == "unreadable_file" and codec in row.detail
@@ -587,7 +587,7 @@ def test_decoding_stops_at_the_same_byte_however_the_input_is_split() -> None:
 
 
 @pytest.mark.parametrize("codec", COMPRESS)
-def test_a_stream_knows_where_the_frame_of_a_byte_is_stored(codec: str) -> None:
+def test_a_stream_gives_the_stored_position_of_the_frame_of_a_byte(codec: str) -> None:
     texts = [b"a" * 1000, b"b", b"c" * 70_000]
     frames = [COMPRESS[codec](text) for text in texts]
     stream = ByteStream(decompress(iter([b"".join(frames)]), codec, "a"))

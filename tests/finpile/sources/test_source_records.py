@@ -58,7 +58,7 @@ def lines(*records: Any) -> bytes:
 # --- jsonl
 
 
-def test_fields_of_a_record_go_where_the_config_says() -> None:
+def test_fields_of_a_record_are_mapped_by_the_config() -> None:
     record = {
         "body": "Oil rose.",
         "when": "2022-03-04",
@@ -115,7 +115,7 @@ def test_text_and_numbers_that_name_no_moment_yet_are_handed_on_as_written(value
     assert document.raw_timestamp == str(value)
 
 
-def test_a_period_is_its_last_second_and_says_so() -> None:
+def test_a_period_is_its_last_second_and_is_marked_as_a_period() -> None:
     [document], [] = read_jsonl(lines({"text": "x", "timestamp": 2022}))
     assert document.timestamp == datetime(2022, 12, 31, 23, 59, 59, tzinfo=UTC)
     assert document.meta == {"timestamp_precision": "year"}

@@ -165,7 +165,7 @@ def test_a_story_with_a_damaged_end_is_read_up_to_the_next(end: str) -> None:
         (("<REUTERS ", "REUTERS "),),
     ],
 )
-def test_a_story_that_cannot_be_told_from_its_surroundings_is_a_row_with_its_bytes(
+def test_a_story_without_clear_bounds_is_a_row_with_its_bytes(
     changes: tuple[tuple[str, str], ...],
 ) -> None:
     data, bodies = damaged(*changes)

@@ -134,7 +134,7 @@ def test_copy_that_is_another_document_is_found(copy_of_sample: Path, stage: str
     assert broken(copy_of_sample) != set()
 
 
-def test_copy_that_stands_elsewhere_in_the_document_is_found(copy_of_sample: Path) -> None:
+def test_copy_at_another_offset_of_the_document_is_found(copy_of_sample: Path) -> None:
     edit_ledger(copy_of_sample, "exact", lambda rows: rows[0].update(duplicate_offset=1))
     assert broken(copy_of_sample) == {COPIES}
     assert "at byte 1" in detail(copy_of_sample, COPIES)

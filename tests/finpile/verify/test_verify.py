@@ -35,7 +35,7 @@ from tests.finpile.verify.damage import (
 # --- an undamaged build --------------------------------------------------------------------------------------------
 
 
-def test_finished_build_keeps_every_law(sample_build: Path) -> None:
+def test_finished_build_passes_every_check(sample_build: Path) -> None:
     checks = verify(str(sample_build))
     assert [check for check in checks if not check.ok] == []
     assert {check.name for check in checks} >= {
@@ -50,7 +50,7 @@ def test_finished_build_keeps_every_law(sample_build: Path) -> None:
     }
 
 
-def test_laws_say_what_they_counted(sample_build: Path) -> None:
+def test_checks_report_what_they_counted(sample_build: Path) -> None:
     found = {check.name: check.detail for check in verify(str(sample_build))}
     expected = json.loads((Path(__file__).resolve().parents[3] / "data_samples" / "expected.json").read_text())
     num_read = sum(row["read"] for row in expected["sources"])
@@ -128,7 +128,7 @@ def test_file_of_no_stage_is_found(copy_of_sample: Path, name: str) -> None:
     assert detail(copy_of_sample, FILES) == f"{name} is not of this build"
 
 
-def test_many_places_are_told_by_the_first_and_their_number(copy_of_sample: Path) -> None:
+def test_many_places_are_reported_by_the_first_and_their_number(copy_of_sample: Path) -> None:
     for index in range(5):
         (copy_of_sample / "reports" / f"extra{index}").touch()
     assert detail(copy_of_sample, FILES).endswith("reports/extra2 is not of this build (and 2 more)")
@@ -148,13 +148,13 @@ MANIFESTS = {"cut": '{"version": 1, "sta', "empty": "", "of another kind": "[]",
 
 
 @pytest.mark.parametrize("text", MANIFESTS.values(), ids=MANIFESTS.keys())
-def test_damaged_manifest_is_told_as_such(copy_of_sample: Path, text: str) -> None:
+def test_damaged_manifest_is_reported_as_such(copy_of_sample: Path, text: str) -> None:
     (copy_of_sample / "manifest.json").write_text(text)
     with pytest.raises((IntegrityError, InputError), match=r"manifest\.json"):
         verify(str(copy_of_sample))
 
 
-def test_manifest_without_a_stage_is_told_as_such(copy_of_sample: Path) -> None:
+def test_manifest_without_a_stage_is_reported_as_such(copy_of_sample: Path) -> None:
     edit_manifest(copy_of_sample, lambda manifest: manifest["stages"].pop(1))
     with pytest.raises((IntegrityError, InputError), match=r"manifest\.json"):
         verify(str(copy_of_sample))
