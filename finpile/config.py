@@ -208,7 +208,7 @@ class SubstringConfig:
 
 
 def _added_stages() -> dict[str, Any]:
-    return {info.name: info.config for info in stages.added()}
+    return {info.name: info.load_config() for info in stages.added()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,8 @@ Decision: docs/decisions/0025-one-table-of-stages.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import importlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
@@ -33,10 +34,10 @@ class StageInfo:
     """Where its `finpile_pipelines.stage.Stage` is, as in an entry point: `package.module:STAGE`."""
     key: str = ""
     """Dotted key in the corpus file; that of an added stage is `dedup.NAME`."""
+    config: str = ""
+    """Added stages: where the frozen keyword-only dataclass of the key's settings is, `package.module:NameConfig`."""
     after: str = ""
-    """The stage that it follows; of an added stage only. Stages that follow the same one are ordered by name."""
-    config: Callable[..., Any] | None = None
-    """Frozen keyword-only dataclass of the key's settings; of an added stage only."""
+    """Stages of other packages: the stage that it follows. Those that follow the same stage are ordered by name."""
     writes_ledger: bool = False
     """Whether it removes documents or spans, with rows in `removed/stage=NAME`."""
     is_dedup: bool = False
@@ -57,8 +58,14 @@ class StageInfo:
 
     @property
     def is_added(self) -> bool:
-        """Whether another package defines it."""
-        return self.config is not None
+        """Whether it is part of a build only if the corpus file has its key, whose settings are no field of a config of
+        this package: true for stages of other packages."""
+        return bool(self.config)
+
+    def load_config(self) -> Any:
+        """The dataclass that `config` names."""
+        module, _, name = self.config.partition(":")
+        return getattr(importlib.import_module(module), name)
 
 
 _PIPELINES = "finpile_pipelines"
@@ -186,7 +193,7 @@ def find(name: str) -> StageInfo:
 
 
 def added() -> tuple[StageInfo, ...]:
-    """The stages of other packages."""
+    """The stages whose settings are no field of a config of this package."""
     return tuple(info for info in table() if info.is_added)
 
 
@@ -211,7 +218,7 @@ def until(last: str, keys: Iterable[str]) -> tuple[str, ...]:
 def is_complete(found: Iterable[str]) -> bool:
     """Whether these are the stages of a build in their order: all of this package up to `split` or a later one."""
     known = list(found)
-    own = [info.name for info in _OWN]
+    own = [info.name for info in _OWN if not info.is_added]
     ran = [name for name in known if name in own]
     return DEDUPLICATED in ran and ran == own[: len(ran)] and known == [name for name in names() if name in known]
 
@@ -220,7 +227,7 @@ def _check(info: StageInfo, stages: Iterable[StageInfo]) -> None:
     stages = list(stages)
     if info.name in _names(stages):
         raise ConfigError(f"two stages have the name {info.name!r}: rename one, or uninstall its package")
-    if not info.is_dedup or info.config is None or info.key != f"dedup.{info.name}":
+    if not info.is_dedup or not info.is_added or info.key != f"dedup.{info.name}":
         raise ConfigError(f"stage {info.name!r}: an added stage has is_dedup=True, a config, and the key dedup.NAME")
     places = [other.name for other in stages if other.is_dedup]
     if info.after not in places:

@@ -67,6 +67,24 @@ def test_a_build_may_end_with_split_or_a_later_stage(last: str) -> None:
     assert stages.is_complete(run)
 
 
+def test_a_stage_of_this_package_can_depend_on_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line in the table adds it: no build changes that does not have its key."""
+    info = stages.StageInfo(name="mine", pipeline="a:B", key="dedup.mine", config="a:C", is_dedup=True)
+    without = stages.names()
+    place = without.index("near") + 1
+    monkeypatch.setattr(stages, "_OWN", (*stages.table()[:place], info, *stages.table()[place:]))
+    stages.table.cache_clear()
+    try:
+        assert stages.until("reports", ()) == without
+        assert stages.until("reports", ("dedup.mine",)) == stages.names()
+        assert stages.names()[place] == "mine"
+        assert stages.is_complete(without)
+        assert stages.is_complete(stages.names())
+    finally:
+        monkeypatch.undo()
+        stages.table.cache_clear()
+
+
 @pytest.mark.parametrize("last", ["ingest", "near", "none", ""])
 def test_a_build_ends_with_no_earlier_stage(last: str) -> None:
     with pytest.raises(ConfigError, match="expected one of split, tokenizer, tokens, reports"):

@@ -38,7 +38,7 @@ INFO = StageInfo(
     pipeline="headline_stage.pipeline:STAGE",
     key="dedup.headline",
     after="near",
-    config=HeadlineConfig,
+    config="headline_stage.headline:HeadlineConfig",
     is_dedup=True,
     copy_reasons=(REASON,),
 )
