@@ -13,8 +13,9 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_DIGEST_BYTES = 16
-_MODULUS = 1 << (8 * _DIGEST_BYTES)
+from finpile.document import DIGEST_BYTES
+
+_MODULUS = 1 << (8 * DIGEST_BYTES)
 
 
 def multiset_digest(ids: Iterable[str], texts: Iterable[str | bytes | memoryview]) -> int:
@@ -24,7 +25,7 @@ def multiset_digest(ids: Iterable[str], texts: Iterable[str | bytes | memoryview
     """
     total = 0
     for identity, text in zip(ids, texts, strict=True):
-        document = hashlib.blake2b(f"{identity}\0".encode(), digest_size=_DIGEST_BYTES)
+        document = hashlib.blake2b(f"{identity}\0".encode(), digest_size=DIGEST_BYTES)
         document.update(text.encode() if isinstance(text, str) else text)
         total += int.from_bytes(document.digest())
     return total % _MODULUS
@@ -50,7 +51,7 @@ def add(*digests: int) -> int:
 
 def to_hex(digest: int) -> str:
     """32 hex digits."""
-    return f"{digest:0{2 * _DIGEST_BYTES}x}"
+    return f"{digest:0{2 * DIGEST_BYTES}x}"
 
 
 def from_hex(digits: str) -> int:

@@ -28,6 +28,9 @@ TIMESTAMP_ORIGINS = ("field", "header", "html", "url", "filename", "none")
 PLAIN = "text/plain"
 HTML = "text/html"
 
+#: Bytes of ids and digests of texts.
+DIGEST_BYTES = 16
+
 DOCUMENT_SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -51,7 +54,7 @@ RAW_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("media_type", pa.string(), nullable
 
 #: Documents as the stage `clean` leaves them in `.work`: each with the digest (`text_digest`) of its text, which every
 #: later stage compares, orders or partitions by. The column is not published.
-CLEAN_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("digest", pa.binary(16), nullable=False))
+CLEAN_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("digest", pa.binary(DIGEST_BYTES), nullable=False))
 
 #: Columns that are in the folder names `documents/dataset=D/source=S`.
 DOCUMENT_FOLDERS = ("dataset", "source")
@@ -72,12 +75,12 @@ PUBLISHED_SCHEMA = without(DOCUMENT_SCHEMA.append(pa.field("split", pa.string(),
 
 def document_id(source: str, locator: str) -> str:
     """The id of a document, 32 hex digits: BLAKE2b-128 of `source \\0 locator`."""
-    return hashlib.blake2b(f"{source}\0{locator}".encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(f"{source}\0{locator}".encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def text_digest(text: bytes | memoryview) -> bytes:
     """The digest of a text, 16 bytes (BLAKE2b-128), for equality and for an order that depends only on content."""
-    return hashlib.blake2b(text, digest_size=16).digest()
+    return hashlib.blake2b(text, digest_size=DIGEST_BYTES).digest()
 
 
 def digest_bits(digests: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.uint64]:

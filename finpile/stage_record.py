@@ -14,14 +14,12 @@ from datetime import date
 from pathlib import PurePath
 from typing import Any
 
-import fsspec
 from fsspec.core import url_to_fs
 
 from finpile import storage
 from finpile.errors import IntegrityError
 from finpile.seals import Seal, find_damage, is_sealed, seals_of
 
-_BLOCK_BYTES = 1 << 20
 _DOMAIN = "finpile-stage-1"
 _RECORD, _STARTED = "stage.json", "started.json"
 
@@ -76,13 +74,8 @@ def _plain(value: Any) -> str:
 
 def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord:
     """Measures a finished file that stands at `root/path`."""
-    digest = hashlib.blake2b(digest_size=16)
-    size = 0
-    with fsspec.open(storage.join(root, path), "rb") as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            digest.update(block)
-            size += len(block)
-    return FileRecord(path=path, size_bytes=size, checksum=digest.hexdigest(), num_rows=num_rows)
+    checksum, size = storage.digest_of(storage.join(root, path))
+    return FileRecord(path=path, size_bytes=size, checksum=checksum, num_rows=num_rows)
 
 
 def load_stage(folder: str) -> StageRecord | None:

@@ -10,6 +10,7 @@ All paths are fsspec URLs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import uuid
@@ -62,6 +63,16 @@ def list_folder(url: str) -> list[str]:
     fs, root = url_to_fs(url)
     names = (path.rstrip("/").rsplit("/", 1)[-1] for path in fs.ls(root, detail=False))
     return sorted(name for name in names if not name.endswith(_TEMPORARY))
+
+
+def digest_of(url: str) -> tuple[str, int]:
+    """BLAKE2b-128 of a file's bytes, as 32 hex digits, and their number."""
+    digest, size = hashlib.blake2b(digest_size=16), 0
+    with fsspec.open(url, "rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            digest.update(block)
+            size += len(block)
+    return digest.hexdigest(), size
 
 
 def remove_tree(url: str) -> None:

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from finpile.splitmix import GOLDEN, MIX_1, MIX_2
+
 U64 = npt.NDArray[np.uint64]
 U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
@@ -18,12 +20,6 @@ I64 = npt.NDArray[np.int64]
 
 #: Marks the keys of a document without any word, which is nobody's duplicate.
 NO_KEY = np.uint64(0)
-
-#: The finaliser of SplitMix64. Source: Steele, Lea, Flood 2014, with Stafford's variant 13 of the multipliers.
-MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-MIX_2 = np.uint64(0x94D049BB133111EB)
-#: 2^64 over the golden ratio: SplitMix64's increment, and the base of the shingle polynomial.
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 #: Shingles hashed at once: each permutation's multiplier and minimum are loaded once for eight of them.
 UNROLL = 8

@@ -13,13 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.document import text_views
+from finpile.document import DIGEST_BYTES, text_views
 
 _I64 = npt.NDArray[np.int64]
 
 Fold = Literal["none", "whitespace", "case", "case_whitespace"]
 REASON = "exact_duplicate"
-DIGEST_BYTES = 16
 
 #: What a stage must know of each document to choose between copies. Those of one `digest` are equal; `text_digest` is
 #: of the text as it stands, the same where nothing was folded. `scope` is the dataset, or "" for the corpus.

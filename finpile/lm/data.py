@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from finpile import splitmix
 from finpile.errors import ConfigError, InputError
 from finpile.lm.presets import BatchConfig
 from finpile.tokens.store import TokenStore
@@ -20,8 +21,6 @@ from finpile.tokens.store import TokenStore
 #: Rounds of the network; four give a pseudo-random permutation (Luby and Rackoff 1988), two more cost almost nothing.
 _ROUNDS = 6
 _WORD = (1 << 64) - 1
-#: The increment and multipliers of SplitMix64 (Steele, Lea, Flood 2014).
-_GAMMA, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 Words = npt.NDArray[np.uint64]
 
@@ -51,9 +50,9 @@ def _feistel(values: Words, half_bits: int, seed: int, epoch: int) -> Words:
 
 def _mix(words: Words) -> Words:
     """The mixing function of SplitMix64 on 64-bit words; arithmetic wraps."""
-    words = words + np.uint64(_GAMMA)
-    words = (words ^ words >> np.uint64(30)) * np.uint64(_MIX_1)
-    words = (words ^ words >> np.uint64(27)) * np.uint64(_MIX_2)
+    words = words + splitmix.GOLDEN
+    words = (words ^ words >> np.uint64(30)) * splitmix.MIX_1
+    words = (words ^ words >> np.uint64(27)) * splitmix.MIX_2
     return words ^ words >> np.uint64(31)
 
 

@@ -11,6 +11,7 @@ from finpile.document import RawDocument
 from finpile.errors import FinpileError, InputError
 from finpile.format import FORMATS
 from finpile.ledger import Removal
+from finpile.limits import HEAD_BYTES
 from finpile.sources.compression import codec_of, decompress, split_codecs
 from finpile.sources.evidence import FieldEvidence
 from finpile.sources.finding import InputFile, locate
@@ -25,7 +26,6 @@ MAX_BYTES = 1 << 20
 _NUM_FILES = 3
 _NUM_DOCUMENTS = 20
 _MAX_FILES = 20
-_HEAD_BYTES = 1 << 16
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ def _head(file: InputFile) -> bytes:
     """The first bytes of a file, decompressed where they can be."""
     fs, path = locate(file.url)
     with fs.open(path, "rb") as stream:
-        head = bytes(stream.read(_HEAD_BYTES))
+        head = bytes(stream.read(HEAD_BYTES))
     codecs = split_codecs(path)[1] or codec_of(head)
     if not codecs:
         return head

@@ -23,12 +23,10 @@ from finpile.sources.archives import Gap, Member, archive_kind, walk
 from finpile.sources.base import removal, structure_of
 from finpile.sources.compression import codec_of, decompress, split_codecs
 from finpile.sources.finding import InputFile, locate
-from finpile.sources.streams import BLOCK_BYTES, Block, BrokenStream, ByteStream, blocks_of
+from finpile.sources.streams import BLOCK_BYTES, RECALLED_BYTES, Block, BrokenStream, ByteStream, blocks_of
 
 _NUM_NAMES_SHOWN = 5
 _REPORT_EVERY = 32
-#: Of a span that no reader claims, the ledger holds at most this.
-_KEPT_BYTES = 1 << 20
 
 Item = RawDocument | Removal
 
@@ -339,7 +337,7 @@ class _Records:
 
     def _recall(self, start: int, end: int) -> bytes:
         """The bytes `start:end`, or their beginning; none where they cannot be had once more."""
-        end = min(end, start + _KEPT_BYTES)
+        end = min(end, start + RECALLED_BYTES)
         if isinstance(self._stream, ByteStream):
             return self._stream.recall(start, end)
         if end <= start or self._stream.closed or not self._stream.seekable():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from pathlib import Path
 
@@ -40,5 +39,4 @@ def load_tokenizer(url: str) -> UnigramTokenizer:
 
 def tokenizer_checksum(layout: Layout) -> str:
     """BLAKE2b-128 of tokenizer.json, which identifies the tokenizer of a token shard."""
-    with fsspec.open(storage.join(layout.tokenizer, TOKENIZER_FILE), "rb") as stream:
-        return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
+    return storage.digest_of(storage.join(layout.tokenizer, TOKENIZER_FILE))[0]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 
-import fsspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -40,8 +38,7 @@ class Alphabet:
         """Tells one alphabet from another by content."""
         if self._tokenizer is None:
             return ""
-        with fsspec.open(storage.join(self._tokenizer, "tokenizer.json"), "rb") as stream:
-            return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
+        return storage.digest_of(storage.join(self._tokenizer, "tokenizer.json"))[0]
 
 
 def open_alphabet(config: SubstringConfig, root: str) -> Alphabet:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.splitmix import GOLDEN
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
@@ -22,9 +22,6 @@ from finpile_pipelines.exchange.partition import (
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
-
-#: Odd, so that no two hashes meet; their low bits, which are as good as random, decide on the high ones.
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def request_reply(
@@ -71,7 +68,7 @@ def by_hash(ref: ShardRef, rows: pa.Table, num_shards: int) -> PartitionedTables
 
     A minimizer is the smallest hash of many: almost all of them lie in one narrow range, and are spread again here.
     """
-    partition = by_range(rows["hash"].to_numpy() * _SPREAD, num_partitions(num_shards))
+    partition = by_range(rows["hash"].to_numpy() * GOLDEN, num_partitions(num_shards))
     return PartitionedTables(f"{ref.index:06d}", split_by_partition(rows, partition))
 
 

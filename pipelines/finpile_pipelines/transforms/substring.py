@@ -20,6 +20,7 @@ from finpile.dedup.substring import repeats
 from finpile.dedup.substring.spans import SHORT_SCHEMA, SPAN_SCHEMA, cut_rows, join_spans, short_documents
 from finpile.dedup.substring.texts import shard_of
 from finpile.errors import ConfigError
+from finpile.splitmix import GOLDEN
 from finpile_pipelines.dedup.alphabet import open_alphabet
 from finpile_pipelines.exchange.partition import PartitionedTables, by_range
 from finpile_pipelines.transforms.batches import (
@@ -39,8 +40,6 @@ from finpile_pipelines.transforms.exact import digests_to_partitions, equal_docu
 from finpile_pipelines.transforms.outputs import ApplyRemovals, Outputs
 
 STAGE = "substring"
-#: Odd, so that no two hashes become equal. Minimizers lie in a narrow range; their low bits are as good as random.
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -184,7 +183,7 @@ class _Steps:
 
     def _by_hash(self, name: int, rows: pa.Table) -> PartitionedTables:
         rows = rows.append_column("batch", pa.array(np.full(rows.num_rows, name, np.int64)))
-        return to_partitions(name, rows, by_range(rows["hash"].to_numpy() * _SPREAD, self._partitions))
+        return to_partitions(name, rows, by_range(rows["hash"].to_numpy() * GOLDEN, self._partitions))
 
 
 def _share(partition: int, tables: Received) -> PartitionedTables:

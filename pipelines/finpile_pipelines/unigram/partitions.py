@@ -11,6 +11,7 @@ import pyarrow as pa
 from finpile_tokenizer import MAX_PRETOKEN_BYTES
 
 from finpile import storage
+from finpile.splitmix import GOLDEN
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
@@ -26,8 +27,7 @@ from finpile_pipelines.unigram.run import TrainingRun
 PARTITION_BYTES = 128 << 20
 
 #: Odd numbers: powers, modulo 2^64, of Knuth's multiplier for hashing (TAOCP 3, 6.4).
-_GOLDEN = 0x9E3779B97F4A7C15
-_WEIGHTS = np.array([pow(_GOLDEN, power + 1, 1 << 64) for power in range(MAX_PRETOKEN_BYTES)], np.uint64)
+_WEIGHTS = np.array([pow(int(GOLDEN), power + 1, 1 << 64) for power in range(MAX_PRETOKEN_BYTES)], np.uint64)
 _HASHED_AT_ONCE = 1 << 16
 
 
@@ -87,5 +87,5 @@ def _hash_array(array: pa.LargeBinaryArray) -> npt.NDArray[np.uint64]:
     starts = offsets[:-1] - offsets[0]
     places = np.arange(len(data)) - np.repeat(starts, np.diff(offsets))
     sums = np.add.reduceat((data + np.uint64(1)) * _WEIGHTS[places], starts)
-    hashes: npt.NDArray[np.uint64] = (sums ^ (sums >> np.uint64(32))) * np.uint64(_GOLDEN)
+    hashes: npt.NDArray[np.uint64] = (sums ^ (sums >> np.uint64(32))) * GOLDEN
     return hashes  # their high bits, which choose the partition, depend on all bytes
