@@ -1,1 +1,1 @@
-"""Stages that remove duplicates, and the steps that they share."""
+"""The stages that remove documents and passages, and the steps that they share."""

@@ -1,4 +1,4 @@
-"""What texts are compared by: their bytes, or the token ids that a tokenizer gives them."""
+"""The symbols by which texts are compared: their bytes, or their token ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Alphabet:
 
     @property
     def widths(self) -> npt.NDArray[np.int64]:
-        """Bytes of each symbol."""
+        """The length of each symbol in bytes."""
         return np.ones(256, np.int64) if self._tokenizer is None else _open(self._tokenizer)[1]
 
     def symbols(self, texts: pa.ChunkedArray) -> Texts:
@@ -35,16 +35,16 @@ class Alphabet:
         return Texts.of_tokens(texts, tokenizer.encode_array(texts), widths)
 
     def digest(self) -> str:
-        """Tells one alphabet from another by content."""
+        """Identifies the alphabet by its content; empty for bytes."""
         if self._tokenizer is None:
             return ""
         return storage.digest_of(storage.join(self._tokenizer, "tokenizer.json"))[0]
 
 
 def open_alphabet(config: SubstringConfig, root: str) -> Alphabet:
-    """The symbols that a setting names; a tokenizer's folder counts from `root`.
+    """The symbols that a setting names; a tokenizer's folder is relative to `root`.
 
-    Raises: ConfigError where no tokenizer can be read there.
+    Raises: ConfigError if no tokenizer can be read there.
     """
     if config.tokenizer is None:
         return Alphabet(None)

@@ -1,9 +1,9 @@
-"""Who is in a group: each shard's rows that are, and the candidate pairs of each group.
+"""The members of groups: the rows of each shard that are in a group, and the candidate pairs of each group.
 
     numbers --by number--> groups --by shard--> the rows of a shard that are in a group
     pairs   --by number--> groups --by group--> the pairs of a range of groups
 
-Of a few shards the launcher does this by itself: that takes it less than a pipeline's start.
+For a few shards the launcher does this itself, which takes less time than to start a pipeline.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import FEW_SHARDS
 
-#: A document's number, and where it stands.
+#: A document's number and its place.
 PLACE_SCHEMA = pa.schema([("number", pa.int64()), ("shard", pa.int32()), ("row", pa.int32())])
 MEMBER_SCHEMA = pa.schema([("row", pa.int32()), ("group", pa.int64())])
 
@@ -38,7 +38,7 @@ MEMBER_SCHEMA = pa.schema([("row", pa.int32()), ("group", pa.int64())])
 class ClusterMembers:
     """Reads `places` by shard, `pairs` and `groups` by range of numbers, all below `folder`.
 
-    It travels to the workers, so it does not hold the engine.
+    It is pickled for the workers, so it does not hold the engine.
     """
 
     folder: str
@@ -48,7 +48,7 @@ class ClusterMembers:
     def run(self, engine: Engine, stage: str, in_memory: bool) -> None:
         """Writes `folder/members` by shard and `folder/named_pairs` by range of groups, both in order.
 
-        `in_memory` says that one process can hold all pairs.
+        `in_memory`: one process can hold all pairs.
         """
         if in_memory and len(self.shard_indices) <= FEW_SHARDS:
             self._run_here()

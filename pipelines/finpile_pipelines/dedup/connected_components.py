@@ -1,11 +1,12 @@
-"""Connected groups of candidate pairs: in the launcher's memory where they fit, else by star rounds over exchanges.
+"""Connected components of candidate pairs: in the launcher's memory if they fit, else by star rounds over exchanges.
 
     pairs --by either end--> large star --by larger end--> small star    again, until no edge changes
     stars --by document--> groups
 
-What is bounded: a partition holds the edges of its range of numbers, 16 bytes for each end. All edges of one node meet
-in one partition, and the smallest document of a group is joined to all of it in the end; a group's texts, which meet in
-one process to be compared, take hundreds of times as much. The rounds grow as the logarithm of the longest path.
+Memory: a partition holds the edges of its range of numbers, 16 bytes for each end. All edges of one node are in one
+partition, and in the end the smallest document of a group has an edge to each of its members; the texts of the group,
+which one process compares, take hundreds of times as much. The number of rounds grows as the logarithm of the longest
+path.
 
 Source: Kiveris et al. 2014, Connected Components in MapReduce and Beyond.
 """
@@ -27,10 +28,10 @@ from finpile_pipelines.exchange.partition import (
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 
-#: Pairs up to which the launcher joins them itself; at its peak that takes some 100 bytes a pair.
+#: Pairs up to which the launcher connects them itself, which takes up to about 100 bytes a pair.
 EDGES_IN_MEMORY = 4_000_000
 
-#: Partition, edges and how many of them moved, as a step leaves them.
+#: The result of a step: partition, edges, and the number of edges that moved.
 _Starred = tuple[int, pa.Table, int]
 
 
@@ -44,18 +45,18 @@ def write_partition(folder: str, partition: int, table: pa.Table) -> None:
 
 
 def read_partition(folder: str, partition: int, schema: pa.Schema) -> pa.Table:
-    """What a step wrote for the partition; empty where it wrote nothing."""
+    """The table that a step wrote for the partition; empty if it wrote none."""
     url = _url(folder, partition)
     return storage.read_parquet(url) if storage.exists(url) else schema.empty_table()
 
 
 def sum_outcomes(url: str, name: str) -> int:
-    """What the tasks of a pipeline counted under that name, from the file that `Gather` wrote."""
+    """The sum of the tasks' counts of that name, from the file that `Gather` wrote."""
     return sum(outcome.get(name, 0) for outcome in storage.read_json(url))
 
 
 class ConnectedComponents:
-    """Groups the documents of the pairs in `folder/pairs`: a file of `PAIR_SCHEMA` for each range of the smaller."""
+    """Groups the documents of the pairs in `folder/pairs`, a `PAIR_SCHEMA` file for each range of their `a`."""
 
     def __init__(self, engine: Engine, folder: str, partitions: int) -> None:
         self._engine = engine
@@ -66,16 +67,14 @@ class ConnectedComponents:
         self._groups = storage.join(folder, "groups")
 
     def run(self, num_pairs: int, edges_in_memory: int = EDGES_IN_MEMORY) -> int:
-        """Writes `folder/groups`, a file of `GROUP_SCHEMA` for each range of numbers; returns how many documents."""
+        """Writes `folder/groups`, a `GROUP_SCHEMA` file for each range of numbers; returns the document count."""
         if num_pairs <= edges_in_memory:
             return self._join_here()
         rounds = storage.join(self._folder, "rounds")
         number, edges = 0, self._pairs
         while True:
             stars = storage.join(rounds, f"{number:03d}")
-            engine = self._engine.part(
-                1 - 0.8**number, 1 - 0.8 ** (number + 1)
-            )  # nobody knows how many rounds it takes
+            engine = self._engine.part(1 - 0.8**number, 1 - 0.8 ** (number + 1))  # the number of rounds is unknown
             num_changed = self._round(engine, edges, stars)
             if num_changed == 0:
                 num_documents = self._name_groups(stars)
@@ -95,7 +94,7 @@ class ConnectedComponents:
         return int(groups.num_rows)
 
     def _round(self, engine: Engine, edges: str, stars: str) -> int:
-        """Writes what a large star and a small star make of the edges; returns how many they moved."""
+        """Applies a large star and a small star to the edges; returns the number of edges that moved."""
         partitions, url = self._partitions, storage.join(self._folder, "changed.json")
 
         def send_both(partition: int) -> PartitionedTables:

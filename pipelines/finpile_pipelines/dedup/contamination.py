@@ -1,9 +1,9 @@
-"""Decontamination over an exchange: shards find evaluation items, and their counts are summed by partition.
+"""Decontamination: shards search for evaluation items, and the document counts of grams are summed by partition.
 
-    find      each shard: its matches, to a file; in how many documents each gram stands --by gram--> boilerplate
-    decide    each shard: its matches, without boilerplate, to decisions
+    find      each shard: matches, to a file; document counts of the matched grams --by gram--> boilerplate
+    decide    each shard: matches without boilerplate, to removals
 
-The items lie in one file, from which each worker process builds its index. Texts are read once, by `find`.
+The items are in one file, from which each worker process builds its index. Texts are read once, by `find`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,21 +38,21 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
 from finpile_pipelines.stage import Context, Outcome, Stage
 
-#: Items of a set that the counts name; the ledger tells of every document.
+#: The number of found items of a set that the counts name; the ledger has every document.
 _NUM_NAMED = 5
-#: A shard's matches: `row` is the row of the shard, `id` that of the document in it.
+#: A shard's matches: `row` is the row of the shard, `id` the document's id.
 _MATCH_SCHEMA = evaluation_index.MATCH_SCHEMA.append(pa.field("id", pa.string()))
 _GRAM_SCHEMA = pa.schema([evaluation_index.COUNT_SCHEMA.field("gram")])
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSets:
-    """The evaluation sets of a corpus, read before anything is built: a set that cannot be read stops the build."""
+    """The evaluation sets of a corpus, read before the build starts: a set that cannot be read is an error."""
 
     files: tuple[tuple[str, int, str], ...]
     """Locator, size and version of each file, in the order of the sets."""
     items: pa.Table
-    """Of `finpile.dedup.contamination.ITEM_SCHEMA`."""
+    """`finpile.dedup.contamination.evaluation_index.ITEM_SCHEMA`."""
 
 
 def read_sets(config: CorpusConfig) -> EvaluationSets | None:
@@ -101,27 +101,27 @@ STAGE = Stage(name="contamination", settings=settings, run=run, kernels=("finpil
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One pass over the corpus. It travels to the workers, so it does not hold the engine."""
+    """One pass over the corpus. It is pickled for the workers, so it does not hold the engine."""
 
     config: ContaminationConfig
     reader: RemainingDocuments
     folder: str
     version: str
-    """Checksum of the items' file."""
+    """The checksum of the file of items."""
     num_partitions: int
 
     def index(self) -> EvalIndex:
         return _index(storage.join(self.folder, "items.parquet"), self.version, self.config)
 
     def run_find(self, engine: Engine, refs: Sequence[ShardRef]) -> list[dict[str, int]]:
-        """Writes each shard's matches, and the boilerplate of all; returns grams met and dropped, by partition."""
+        """Writes the matches of each shard and the boilerplate grams; returns counts of grams by partition."""
         transport, url = engine.exchange_transport, storage.join(self.folder, "grams.json")
 
         def construct(pipeline: beam.Pipeline) -> None:
             scratch, share = storage.join(self.folder, "scratch"), 0.1 / self.num_partitions
             exchange = ExchangeByPartition(transport, scratch, "CountsByGram", share)
-            met = pipeline | Tasks(refs, 0.9) | "Find" >> beam.Map(self._find) | exchange
-            _ = met | "Count" >> beam.Map(self._count) | Gather(url)
+            counts = pipeline | Tasks(refs, 0.9) | "Find" >> beam.Map(self._find) | exchange
+            _ = counts | "Count" >> beam.Map(self._count) | Gather(url)
 
         engine.run("contamination: find", construct)
         outcomes: list[dict[str, int]] = storage.read_json(url)
@@ -131,7 +131,7 @@ class _Search:
         return outcomes
 
     def run_decide(self, engine: Engine, refs: Sequence[ShardRef]) -> list[dict[str, Any]]:
-        """Writes each shard's decisions; returns what was removed, by shard."""
+        """Writes the removals of each shard; returns their counts by shard."""
         url = storage.join(self.folder, "tasks.json")
 
         def construct(pipeline: beam.Pipeline) -> None:
@@ -169,11 +169,11 @@ class _Search:
         common = storage.read_parquet(self._boilerplate())["gram"].combine_chunks()
         overlaps = evaluation_index.decide(matches, common, self.index())
         ids = dict(zip(matches["row"].to_pylist(), matches["id"].to_pylist(), strict=True))
-        gone = [_decision(ref, row, ids[row], detail) for row, detail in evaluation_index.condemned(overlaps)]
-        if gone:
-            table = pa.Table.from_pylist(gone, schema=REMOVAL_SCHEMA)
+        removals = [_removal(ref, row, ids[row], detail) for row, detail in evaluation_index.condemned(overlaps)]
+        if removals:
+            table = pa.Table.from_pylist(removals, schema=REMOVAL_SCHEMA)
             storage.write_parquet(removals_url(self.folder, ref.index), table)
-        return {"shard": ref.index, "removed": len(gone), "sets": _by_set(overlaps)}
+        return {"shard": ref.index, "removed": len(removals), "sets": _by_set(overlaps)}
 
     def _scratch(self, name: str, number: int) -> str:
         return storage.join(self.folder, "scratch", name, f"{number:06d}.parquet")
@@ -184,11 +184,11 @@ class _Search:
 
 @lru_cache(maxsize=1)
 def _index(url: str, version: str, config: ContaminationConfig) -> EvalIndex:
-    """The index of the items stored at `url`, once for each process; `version` tells contents apart."""
+    """The index of the items stored at `url`, built once per process; `version` identifies its content."""
     return EvalIndex.build(storage.read_parquet(url), config)
 
 
-def _decision(ref: ShardRef, row: int, identifier: str, detail: str) -> dict[str, Any]:
+def _removal(ref: ShardRef, row: int, identifier: str, detail: str) -> dict[str, Any]:
     return {
         "shard": ref.index,
         "row": row,
@@ -200,7 +200,7 @@ def _decision(ref: ShardRef, row: int, identifier: str, detail: str) -> dict[str
 
 
 def _by_set(overlaps: pa.Table) -> dict[str, Any]:
-    """Documents that hold an item of each set, and the items' names."""
+    """For each set, the number of documents with an item of it and the names of these items."""
     found = {}
     for name in pc.unique(overlaps["set"]).to_pylist():
         mine = overlaps.filter(pc.equal(overlaps["set"], name))
@@ -209,7 +209,7 @@ def _by_set(overlaps: pa.Table) -> dict[str, Any]:
 
 
 def _set_counts(index: EvalIndex, outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each set, in their order: its items, those too short to look for, and what was found of the rest."""
+    """One row for each set, in order: its items, those too short to search for, and those found."""
     by_shard = [outcome["sets"] for outcome in outcomes]
     items, unchecked = index.items, index.not_checkable()
     rows = []

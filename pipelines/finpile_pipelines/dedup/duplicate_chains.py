@@ -1,11 +1,11 @@
 """Redirects duplicates whose kept copy was itself removed by a later stage, before anything is published.
 
-    decisions --by the kept copy's shard--> final ones, and those whose kept copy a later stage removed as a duplicate,
-                                            which name its kept copy now and are sent again
-    final decisions --by shard--> decisions
-                    --by the kept copy's shard--> copy counts
+    removals --by the kept copy's shard--> final ones, and those whose kept copy a later stage removed as a duplicate,
+                                           which now name that one's kept copy and are sent again
+    final removals --by shard--> removals
+                   --by the kept copy's shard--> copy counts
 
-Of a few shards the launcher does this by itself: that takes it less than a pipeline's start.
+For a few shards the launcher does this itself, which takes less time than to start a pipeline.
 """
 
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ from finpile_pipelines.shard_refs import (
     ShardRef,
 )
 
-#: What a shard's row gains when others are removed for its sake.
+#: The number of documents that are removed as copies of a shard's row.
 COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
-#: Removals up to which the launcher works alone; one takes some 300 bytes.
+#: Removals up to which the launcher works alone; one takes about 300 bytes.
 REMOVALS_IN_MEMORY = 250_000
 
 
@@ -82,18 +82,18 @@ def redirect_duplicates(
 
 
 def read_copies(folder: str, shard: int) -> pa.Table:
-    """How many documents went for the sake of a shard's rows; rows for which none did are not there."""
+    """The number of copies that were removed for each of a shard's rows, without rows that have none."""
     url = _copies_url(folder, shard)
     return storage.read_parquet(url) if storage.exists(url) else COPIES_SCHEMA.empty_table()
 
 
 def _redirect_here(indices: Sequence[int], removals: Removals, folder: str) -> None:
     found = removals.folders
-    waiting = pa.concat_tables(_decided_on(index, found) for index in indices)
+    waiting = pa.concat_tables(_removals_of(index, found) for index in indices)
     settled = [REMOVAL_SCHEMA.empty_table()]
     for _ in range(removals.most_redirects):
-        met = split_by_partition(waiting, _meeting_shard(waiting))
-        parts = [_redirected(rows, _decided_on(shard, found)) for shard, rows in met.items()]
+        by_kept = split_by_partition(waiting, _kept_shard(waiting))
+        parts = [_redirected(rows, _removals_of(shard, found)) for shard, rows in by_kept.items()]
         settled += [final for final, _ in parts]
         waiting = pa.concat_tables([REMOVAL_SCHEMA.empty_table(), *(moved for _, moved in parts)])
     final = pa.concat_tables([*settled, waiting])
@@ -108,20 +108,20 @@ def _redirect_in_pipeline(engine: Engine, indices: Sequence[int], removals: Remo
     found, most_redirects = removals.folders, removals.most_redirects
     transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
 
-    def decided(index: int) -> tuple[int, pa.Table]:
-        return index, _decided_on(index, found)
+    def removals_of(index: int) -> tuple[int, pa.Table]:
+        return index, _removals_of(index, found)
 
     def redirect(group: tuple[int, pa.Table]) -> tuple[int, tuple[pa.Table, pa.Table]]:
-        return group[0], _redirected(group[1], _decided_on(group[0], found))
+        return group[0], _redirected(group[1], _removals_of(group[0], found))
 
     def construct(pipeline: beam.Pipeline) -> None:
         share = 1 / (1 + most_redirects)
-        waiting = pipeline | Tasks(indices, share) | "Decided" >> beam.Map(decided)
+        waiting = pipeline | Tasks(indices, share) | "Removals" >> beam.Map(removals_of)
         final: tuple[beam.PCollection[pa.Table], ...] = ()
         for number in range(most_redirects):
             parts = (
                 waiting
-                | f"ByKept{number}" >> beam.Map(_meeting_parcels)
+                | f"ByKept{number}" >> beam.Map(_to_kept_shard)
                 | ExchangeByPartition(transport, scratch, f"ByMiddle{number}", share / max(1, len(indices)))
                 | f"Redirect{number}" >> beam.Map(redirect)
             )
@@ -133,7 +133,7 @@ def _redirect_in_pipeline(engine: Engine, indices: Sequence[int], removals: Remo
             tables
             | f"Copies{number}" >> beam.Map(_copies, removals.copy_stages)
             | f"SomeCopies{number}" >> beam.Filter(lambda table: table.num_rows > 0)
-            | f"SendCopies{number}" >> beam.Map(_copies_parcels)
+            | f"SendCopies{number}" >> beam.Map(_copies_to_shard)
             for number, tables in enumerate(final)
         )
         _ = (
@@ -158,24 +158,24 @@ def _table(group: tuple[int, pa.Table]) -> pa.Table:
     return group[1]
 
 
-def _decided_on(shard: int, found: Sequence[str]) -> pa.Table:
-    """The decisions on a shard's rows, stage after stage."""
+def _removals_of(shard: int, found: Sequence[str]) -> pa.Table:
+    """The removals of a shard's rows, in the order of the stages."""
     return pa.concat_tables([REMOVAL_SCHEMA.empty_table(), *(read_removals(source, shard) for source in found)])
 
 
-def _meeting_shard(decisions: pa.Table) -> np.ndarray[Any, Any]:
+def _kept_shard(removals: pa.Table) -> np.ndarray[Any, Any]:
     """Where each decision learns what became of its kept copy: that copy's shard, its own where there is none."""
-    return np.asarray(pc.coalesce(decisions["kept_shard"], decisions["shard"]).to_numpy())
+    return np.asarray(pc.coalesce(removals["kept_shard"], removals["shard"]).to_numpy())
 
 
-def _meeting_parcels(group: tuple[int, pa.Table]) -> PartitionedTables:
-    return PartitionedTables(f"{group[0]:06d}", split_by_partition(group[1], _meeting_shard(group[1])))
+def _to_kept_shard(group: tuple[int, pa.Table]) -> PartitionedTables:
+    return PartitionedTables(f"{group[0]:06d}", split_by_partition(group[1], _kept_shard(group[1])))
 
 
 def _redirected(table: pa.Table, later: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Decisions `table`, whose kept copies are rows of one shard, after the decisions `later` on that shard's rows.
+    """Redirects removals `table`, whose kept copies are rows of one shard, given the removals `later` of these rows.
 
-    Returns those that are final, and those that name another kept copy now.
+    Returns the final removals, and those that now name another kept copy.
     """
     removed = {row["row"]: row for row in later.to_pylist() if row["duplicate_of"] is not None}
     if not removed:
@@ -187,12 +187,12 @@ def _redirected(table: pa.Table, later: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def _copies(table: pa.Table, copy_stages: tuple[str, ...]) -> pa.Table:
-    """The decisions on documents that are copies of the one kept for them."""
+    """The removals that count as copies of the kept document."""
     is_copy = pc.and_(pc.is_in(table["stage"], pa.array(copy_stages, pa.string())), pc.is_valid(table["kept_shard"]))
     return table.filter(is_copy)
 
 
-def _copies_parcels(table: pa.Table) -> PartitionedTables:
+def _copies_to_shard(table: pa.Table) -> PartitionedTables:
     origin = table["id"][0].as_py() + "-" + table["stage"][0].as_py()
     slim = table.select(["kept_shard", "kept_row"])
     return PartitionedTables(origin, split_by_partition(slim, slim["kept_shard"].to_numpy()))

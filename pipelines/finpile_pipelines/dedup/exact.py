@@ -36,7 +36,7 @@ from finpile_pipelines.shard_refs import (
 )
 from finpile_pipelines.stage import Context, Outcome, Stage
 
-#: Of the stage's work; the rest is reading and hashing.
+#: Share of the stage's work; the rest is reading and hashing.
 _DECIDING = 0.2
 
 
@@ -79,9 +79,9 @@ def remove_equal(
     reason: str,
     folder: str,
 ) -> int:
-    """Writes decisions, for `reason`, of the stage that `label` begins with; returns how many.
+    """Writes the removals, for `reason`, of the stage that `label` begins with; returns their number.
 
-    `rows` makes `finpile.dedup.exact.ROW_SCHEMA` of a shard. Of equal digests in a scope one document is kept.
+    `rows` returns `finpile.dedup.exact.ROW_SCHEMA` for a shard. Of equal digests in a scope one document is kept.
     """
     partitions, stage = num_partitions(len(refs)), label.partition(":")[0]
     transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
@@ -112,7 +112,10 @@ def digest_rows(
     folded: pa.Array,
     digests: pa.Array | pa.ChunkedArray,
 ) -> pa.Table:
-    """`ROW_SCHEMA` of documents at `rows` of a shard: equal ones share a digest of `folded`; `digests` order them."""
+    """`ROW_SCHEMA` of the documents at `rows` of a shard: equal documents share a digest in `folded`.
+
+    `digests` are those of the texts themselves, and order equal documents.
+    """
     size = documents.num_rows
     columns = {
         "digest": folded,

@@ -1,13 +1,12 @@
-"""Near duplicates over exchanges. `finpile.dedup` hashes, pairs and verifies; here rows and texts meet.
+"""Near duplicates, by band keys over all shards. `finpile.dedup.near` hashes, pairs and verifies.
 
     keys      band keys of each text --by key--> candidate pairs --by number--> each pair once
-    groups    connected candidates, by number (`components`)
-    members   the rows of each shard that are in a group, and the pairs of each group (`members`)
-    texts     of those rows only --by group--> verified, resolved --by shard--> decisions
+    groups    connected components of the pairs, by number (`connected_components`)
+    members   the rows of each shard that are in a group, and the pairs of each group (`cluster_members`)
+    texts     texts of those rows --by group--> verified, resolved --by shard--> removals
 
-A document's number is drawn from its scope and text, so pairs do not depend on how the corpus was cut into shards. A
-process holds a shard, or a partition of an exchange, about as large; and all texts of a group, which is as large as
-what looks alike in the corpus.
+A document's number is a hash of its scope and text, so pairs do not depend on how the corpus is cut into shards. A
+process holds one shard, or one partition of an exchange, which is about as large, and all texts of one group.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,11 +56,11 @@ from finpile_pipelines.shard_refs import ShardRef
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
-#: A table is cut into so many pieces at most, of so many rows at least.
+#: A table is cut into at most 32 pieces of at least 64 rows.
 _PIECES, _PIECE_ROWS = 32, 64
-#: Of the stage's work: keys and pairs, connected groups, their members, comparing texts.
+#: Shares of the stage's work: keys and pairs, connected groups, their members, comparison of texts.
 _WORKS = (0.6, 0.05, 0.05, 0.3)
-#: MinHash values of a text that take about as long as one reading of it.
+#: MinHash values of a text that take about as long to compute as the text takes to read.
 _LIGHT_HASHES = 256
 
 
@@ -96,7 +95,7 @@ STAGE = Stage(name="near", settings=settings, run=run, kernels=("finpile.dedup",
 
 
 class Comparison:
-    """Which documents meet, and what becomes of those that are near duplicates."""
+    """Selects the documents to compare and decides the groups; `overlap` overrides it."""
 
     stage = "near"
 
@@ -125,7 +124,7 @@ class Comparison:
 
 
 class NearStage:
-    """The steps and the files between them."""
+    """The steps of the stage, and the files between them."""
 
     def __init__(
         self, engine: Engine, near: NearConfig, refs: Sequence[ShardRef], comparison: Comparison, folder: str
@@ -139,7 +138,7 @@ class NearStage:
         self._members = ClusterMembers(folder, tuple(ref.index for ref in refs), self._partitions)
 
     def run(self, edges_in_memory: int = EDGES_IN_MEMORY) -> dict[str, int]:
-        """Takes all steps; returns counts."""
+        """Runs all steps; returns counts."""
         pairing, joining, gathering, deciding = self._engine.parts(*_WORKS)
         counts = self.pair(pairing)
         num_pairs = counts["candidate_pairs"]
@@ -151,7 +150,7 @@ class NearStage:
         return counts
 
     def pair(self, engine: Engine) -> dict[str, int]:
-        """Writes where a shard's documents stand, and the candidate pairs of each range of numbers; returns counts."""
+        """Writes the places of documents by shard, and the candidate pairs by range of numbers; returns counts."""
         near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("pairs.json")
         places, pairs = self._at("places"), self._at("pairs")
 
@@ -185,7 +184,7 @@ class NearStage:
         return {"candidate_pairs": sum_outcomes(url, "pairs"), "large_buckets": sum_outcomes(url, "large_buckets")}
 
     def decide(self, engine: Engine) -> dict[str, int]:
-        """Brings each group's texts together and writes the decisions by shard; returns counts."""
+        """Collects the texts of each group, decides it, and writes the removals by shard; returns counts."""
         near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("tasks.json")
         members = self._members
 
@@ -196,14 +195,14 @@ class NearStage:
 
         def resolve(received: tuple[int, pa.Table]) -> tuple[pa.Table, dict[str, Any]]:
             pairs = members.pairs(received[0])
-            decisions, counts = groups.resolve_groups(received[1], pairs, near, comparison.resolve, comparison.describe)
-            return removal_table(decisions, comparison.stage), {"partition": received[0], **counts}
+            removals, counts = groups.resolve_groups(received[1], pairs, near, comparison.resolve, comparison.describe)
+            return removal_table(removals, comparison.stage), {"partition": received[0], **counts}
 
         def construct(pipeline: beam.Pipeline) -> None:
             grouped = pipeline | Tasks(self._refs, 0.3) | "Texts" >> beam.Map(send) | self._exchange("ByGroup", 0.7)
             resolved = grouped | "Resolve" >> beam.Map(resolve)
-            decided, counted = resolved | "Decisions" >> beam.Map(_decisions), resolved | "Counts" >> beam.Map(_counts)
-            _ = (decided | WriteRemovals(self._engine, self._folder), counted) | beam.Flatten() | Gather(url)
+            removals, counted = resolved | "Removals" >> beam.Map(_removals), resolved | "Counts" >> beam.Map(_counts)
+            _ = (removals | WriteRemovals(self._engine, self._folder), counted) | beam.Flatten() | Gather(url)
 
         engine.run(f"{self._comparison.stage}: verify", construct)
         return {name: sum_outcomes(url, name) for name in ("compared_pairs", "verified_pairs", "removed")}
@@ -217,7 +216,7 @@ class NearStage:
 
 
 def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[pa.Table, pa.Table]:
-    """One row (key, doc) for each band of each document that has words; and where each document stands."""
+    """One row (key, doc) for each band of each document that has words, and the place of each document."""
     keyed, rows = [_KEY_SCHEMA.empty_table()], [PLACE_SCHEMA.empty_table()]
     for table in _pieces(comparison.read(ref)):
         of_bands = part_by_numbers(minhash.band_keys(table, near), table, near)
@@ -231,7 +230,7 @@ def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[
 
 
 def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The tables in pieces of rows: thousands of hashes a shingle take seconds a table, and each piece is progress."""
+    """The tables in pieces of rows, each reported as progress: with thousands of hashes a table takes seconds."""
     whole = list(tables)
     num_rows, done = sum(table.num_rows for table in whole), 0
     for table in whole:
@@ -247,7 +246,7 @@ def _num_large(paired: tuple[int, pa.Table]) -> dict[str, Any]:
     return {"partition": paired[0], "large_buckets": int(paired[1].schema.metadata[clusters.LARGE_BUCKETS])}
 
 
-def _decisions(resolved: tuple[pa.Table, dict[str, Any]]) -> pa.Table:
+def _removals(resolved: tuple[pa.Table, dict[str, Any]]) -> pa.Table:
     return resolved[0]
 
 
@@ -256,7 +255,7 @@ def _counts(resolved: tuple[pa.Table, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _grouped_rows(comparison: Comparison, ref: ShardRef, members: pa.Table) -> pa.Table | None:
-    """The shard's documents that belong to a group, `members` by row; None where there is none."""
+    """The shard's documents that are in a group, given `members` by row; None if there are none."""
     if members.num_rows == 0:
         return None
     rows, groups = members["row"].to_numpy(), members["group"].to_numpy()

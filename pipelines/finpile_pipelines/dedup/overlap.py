@@ -1,9 +1,9 @@
-"""Held-out documents that training text gives away go from the held-out side.
+"""Removes held-out documents that overlap with training documents of any dataset.
 
-    windows   a text of `min_length` bytes that few training documents have, too: by minimizers, as `substring` finds it
-    near      near duplicates of training documents, of any dataset
+    windows   a passage of `min_length` bytes that also occurs in a few training documents, found by minimizers
+    near      near duplicates of training documents
 
-Source: Lee et al. 2022, section 4: what stands in both splits makes evaluation look better than it is.
+Source: Lee et al. 2022, section 4: text that is in both splits makes evaluation results too good.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,9 +33,9 @@ from finpile_pipelines.dedup.removals import (
     removals_url,
 )
 from finpile_pipelines.dedup.request_reply import (
-    by_hash,
-    read_answer,
+    read_reply,
     request_reply,
+    send_by_hash,
 )
 from finpile_pipelines.exchange.partition import PartitionedTables
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -45,7 +45,7 @@ from finpile_pipelines.shard_refs import ShardRef
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 
 REASON = "heldout_overlap"
-#: Documents are compared with all others, whatever their dataset.
+#: Documents of all datasets are compared.
 _SCOPE = ""
 _MINIMIZER_SCHEMA = repeats.MINIMIZER_SCHEMA.append(pa.field("heldout", pa.bool_()))
 _CONTEXT_SCHEMA = repeats.CONTEXT_SCHEMA.append(pa.field("heldout", pa.bool_()))
@@ -75,7 +75,7 @@ def run(context: Context) -> Outcome:
 
 
 def removal_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
-    """Those of the stage's two parts."""
+    """The folders of the stage's two parts."""
     return [storage.join(folder, part) for part in ("windows", "near")]
 
 
@@ -91,7 +91,7 @@ STAGE = Stage(
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """Shared windows. It travels to the workers, so it does not hold the engine."""
+    """Shared windows. It is pickled for the workers, so it does not hold the engine."""
 
     config: CorpusConfig
     overlap: OverlapConfig
@@ -100,10 +100,10 @@ class _Windows:
     folder: str
 
     def run(self, engine: Engine) -> int:
-        """Writes decisions; returns how many."""
-        asking, matching, deciding = engine.parts(4, 4, 2)
+        """Writes the removals; returns their number."""
+        sharing, matching, deciding = engine.parts(4, 4, 2)
         steps = ("minimizers", self._send_minimizers), ("shared", _on_both_sides)
-        request_reply(asking, self.refs, self.folder, "overlap: minimizers", *steps)
+        request_reply(sharing, self.refs, self.folder, "overlap: minimizers", *steps)
         steps = ("contexts", self._send_contexts), ("matches", self._match)
         request_reply(matching, self.refs, self.folder, "overlap: contexts", *steps)
 
@@ -120,7 +120,7 @@ class _Windows:
             texts = Texts.of_bytes(table["text"])
             rows = repeats.minimizers(texts, self._setting(), _SCOPE, ref.index)
             tables.append(_with_side(rows, is_heldout))
-        return by_hash(ref, pa.concat_tables(tables), len(self.refs))
+        return send_by_hash(ref, pa.concat_tables(tables), len(self.refs))
 
     def _send_contexts(self, ref: ShardRef) -> PartitionedTables:
         shared, tables = self._shared(ref), [_CONTEXT_SCHEMA.empty_table()]
@@ -128,30 +128,30 @@ class _Windows:
             texts, shard = Texts.of_bytes(table["text"]), shard_of(ref.index, table)
             rows = repeats.contexts(texts, shard, shared, self._setting(), _SCOPE)
             tables.append(_with_side(rows, is_heldout))
-        return by_hash(ref, pa.concat_tables(tables), len(self.refs))
+        return send_by_hash(ref, pa.concat_tables(tables), len(self.refs))
 
-    def _match(self, met: pa.Table) -> pa.Table:
-        asked = np.asarray(met["heldout"].to_numpy()).astype(bool)
-        rows = met.select(repeats.CONTEXT_SCHEMA.names)
-        return repeats.match_across(rows, self._setting(), asked, self.overlap.max_documents)
+    def _match(self, received: pa.Table) -> pa.Table:
+        is_heldout = np.asarray(received["heldout"].to_numpy()).astype(bool)
+        rows = received.select(repeats.CONTEXT_SCHEMA.names)
+        return repeats.match_across(rows, self._setting(), is_heldout, self.overlap.max_documents)
 
     def _decide(self, ref: ShardRef) -> dict[str, int]:
-        """Decisions on the shard's held-out documents that have a shared window."""
-        matches = read_answer(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
-        decisions: list[dict[str, Any]] = []
+        """Writes removals of the shard's held-out documents that have a shared window."""
+        matches = read_reply(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
+        removals: list[dict[str, Any]] = []
         if matches.num_rows:
             table = next(table for is_heldout, table in self._sides(ref) if is_heldout)
             texts, shard = Texts.of_bytes(table["text"]), shard_of(ref.index, table)
             covered = repeats.cover(texts, shard, self._shared(ref), matches, self._setting(), _SCOPE)
             kept = matches.group_by("kept_id").aggregate([("kept_shard", "min"), ("kept_row", "min")])
-            decisions = list(_decisions(ref, table, covered.spans, kept))
-        if decisions:
+            removals = list(_removals(ref, table, covered.spans, kept))
+        if removals:
             url = removals_url(self.folder, ref.index)
-            storage.write_parquet(url, pa.Table.from_pylist(decisions, schema=REMOVAL_SCHEMA))
-        return {"shard": ref.index, "removed": len(decisions)}
+            storage.write_parquet(url, pa.Table.from_pylist(removals, schema=REMOVAL_SCHEMA))
+        return {"shard": ref.index, "removed": len(removals)}
 
     def _sides(self, ref: ShardRef) -> Iterator[tuple[bool, pa.Table]]:
-        """The shard's documents on each side of the split, as (is held out, table), where there are any."""
+        """The shard's documents on each side of the split, as (is held out, table), without empty tables."""
         table = pa.concat_tables(self.reader.read(ref))
         report_progress(table.num_rows, table["text"].nbytes)
         is_heldout = _is_heldout(table, self.config.heldout)
@@ -164,11 +164,11 @@ class _Windows:
         return SubstringConfig(min_length=self.overlap.min_length, keep="none", snap="none")
 
     def _shared(self, ref: ShardRef) -> pa.Table:
-        return read_answer(self.folder, "shared", ref.index, repeats.SHARED_SCHEMA)
+        return read_reply(self.folder, "shared", ref.index, repeats.SHARED_SCHEMA)
 
 
 class _Sides(Comparison):
-    """Held-out documents against training documents, of all datasets: the lowest bit of a number tells the side."""
+    """Compares held-out with training documents of all datasets. The lowest bit of a number is 1 for held-out ones."""
 
     stage = "overlap"
 
@@ -190,8 +190,8 @@ class _Sides(Comparison):
         return found.filter(pa.array((found["a"].to_numpy() ^ found["b"].to_numpy()) & 1 == 1))
 
     def resolve(self, members: pa.Table, pairs: Any, near: NearConfig) -> verify.Resolution:
-        asked = (members["number"].to_numpy() & 1 == 1).tolist()
-        return verify.resolve_across([bytes(view) for view in text_views(members)], pairs, asked, near)
+        is_heldout = (members["number"].to_numpy() & 1 == 1).tolist()
+        return verify.resolve_across([bytes(view) for view in text_views(members)], pairs, is_heldout, near)
 
     def describe(self, resolved: verify.NearDuplicate) -> dict[str, str]:
         return {"reason": REASON, "detail": f"near duplicate: {super().describe(resolved)['detail']}"}
@@ -207,16 +207,16 @@ def _with_side(rows: pa.Table, is_heldout: bool) -> pa.Table:
     return rows.append_column("heldout", pa.array([is_heldout] * rows.num_rows, pa.bool_()))
 
 
-def _on_both_sides(met: pa.Table) -> pa.Table:
+def _on_both_sides(received: pa.Table) -> pa.Table:
     """The minimizers that held-out and training documents have, as `SHARED_SCHEMA`."""
-    shared = repeats.shared_minimizers(met.select(repeats.MINIMIZER_SCHEMA.names))
-    hashes, heldout = met["hash"].to_numpy(), np.asarray(met["heldout"].to_numpy()).astype(bool)
+    shared = repeats.shared_minimizers(received.select(repeats.MINIMIZER_SCHEMA.names))
+    hashes, heldout = received["hash"].to_numpy(), np.asarray(received["heldout"].to_numpy()).astype(bool)
     both = np.intersect1d(hashes[heldout], hashes[~heldout])
     return shared.filter(pa.array(np.isin(shared["hash"].to_numpy(), both)))
 
 
-def _decisions(ref: ShardRef, table: pa.Table, spans: pa.Table, kept: pa.Table) -> Iterator[dict[str, Any]]:
-    """One for each document of the spans, for the sake of the training document of its first."""
+def _removals(ref: ShardRef, table: pa.Table, spans: pa.Table, kept: pa.Table) -> Iterator[dict[str, Any]]:
+    """One removal for each document of the spans; it names the training document of the first span."""
     ids = dict(zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True))
     places = {row["kept_id"]: (row["kept_shard_min"], row["kept_row_min"]) for row in kept.to_pylist()}
     covered: dict[int, int] = {}

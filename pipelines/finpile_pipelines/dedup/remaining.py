@@ -1,4 +1,4 @@
-"""The documents of clean shards as earlier dedup stages left them: rows gone, spans cut."""
+"""The documents of clean shards without the rows and spans that earlier dedup stages removed."""
 
 from __future__ import annotations
 
@@ -21,34 +21,36 @@ from finpile_pipelines.shard_refs import (
 
 
 def scope_of(config: CorpusConfig, dataset: str) -> str:
-    """Documents are compared within their scope only."""
+    """The scope of a dataset's documents; documents of different scopes are not compared."""
     return dataset if config.dedup.scope == "dataset" else ""
 
 
 class RemainingDocuments:
-    """Reads what the stages whose folders are `found` left of the clean shards below `clean`."""
+    """Reads the clean shards below `clean_folder`, without what the folders `earlier_removals` remove."""
 
-    def __init__(self, config: CorpusConfig, clean: str, found: tuple[str, ...]) -> None:
+    def __init__(self, config: CorpusConfig, clean_folder: str, earlier_removals: tuple[str, ...]) -> None:
         self._config = config
-        self._clean = clean
-        self._found = found
+        self._clean_folder = clean_folder
+        self._earlier_removals = earlier_removals
 
     def scope(self, ref: ShardRef) -> str:
         return scope_of(self._config, self._config.sources[ref.entry].dataset)
 
     def read(self, ref: ShardRef) -> Iterator[pa.Table]:
-        """Tables of the shard's surviving documents: `id, timestamp, text`, and what tells and orders them.
+        """Tables of the shard's remaining documents: `id, timestamp, text, digest, row, shard, number, priority`.
 
-        `text` is what is left; `digest` is that of the clean text, and `number` 63 bits that stand for it within its
-        scope; `shard` and `row` name the place; `priority` is the source's.
+        `text` is without the spans; `digest` is that of the clean text, and `number` 63 bits of scope and digest;
+        `shard` and `row` are the document's place; `priority` is the source's.
         """
-        gone = {row for folder in self._found for row in read_removals(folder, ref.index)["row"].to_pylist()}
+        removed = {
+            row for folder in self._earlier_removals for row in read_removals(folder, ref.index)["row"].to_pylist()
+        }
         spans = self.spans(ref)
         scope = self.scope(ref)
         first = 0
-        for batch in read_clean(self._clean, ref.name):
+        for batch in read_clean(self._clean_folder, ref.name):
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
-            keep = pa.array(np.array([row not in gone for row in rows.tolist()], dtype=bool))
+            keep = pa.array(np.array([row not in removed for row in rows.tolist()], dtype=bool))
             table = pa.Table.from_batches([batch]).select(["id", "timestamp", "text"])
             digests = batch["digest"]
             columns = {
@@ -66,5 +68,6 @@ class RemainingDocuments:
             yield table.filter(keep)
 
     def spans(self, ref: ShardRef) -> pa.Table:
-        """The spans cut from the shard's documents so far."""
-        return pa.concat_tables([SPAN_SCHEMA.empty_table(), *(read_spans(folder, ref.index) for folder in self._found)])
+        """The spans that earlier stages cut from the shard's documents."""
+        found = (read_spans(folder, ref.index) for folder in self._earlier_removals)
+        return pa.concat_tables([SPAN_SCHEMA.empty_table(), *found])

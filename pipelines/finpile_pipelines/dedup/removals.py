@@ -1,7 +1,7 @@
-"""What dedup stages decide, and where it lies until `publish` applies all of it at once.
+"""The removals and spans of dedup stages, by shard, until the stage `split` applies all of them at once.
 
-A decision says of one row of one clean shard: gone, and for whose sake. A span says of some bytes of a row the same.
-No stage rewrites documents: the next one reads the clean shards through what the stages before it decided.
+A removal marks a row of a clean shard and names the document that is kept for it; a span marks bytes of a row. No
+stage rewrites documents: later stages read the clean shards without the rows and spans that earlier ones removed.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from finpile_pipelines.exchange.partition import (
 )
 from finpile_pipelines.runner.engine import Engine
 
-#: A document that goes (`row` of the shard in question) and, for a duplicate, the document that is kept for it.
+#: A removed document (`row` of `shard`) and, for a duplicate, the document that is kept for it.
 REMOVAL_SCHEMA = pa.schema(
     [
         pa.field("shard", pa.int32()),
@@ -34,29 +34,29 @@ REMOVAL_SCHEMA = pa.schema(
     ]
 )
 
-#: The counts of a stage that the corpus file does not ask for.
+#: The counts of a stage that the corpus file does not configure.
 NOT_CONFIGURED = {"asked": False, "removed": 0}
 
 
-def removal_table(decisions: pa.Table, stage: str) -> pa.Table:
-    """Decisions of one stage in `DECISION_SCHEMA`."""
-    staged = decisions.append_column("stage", pa.array([stage] * decisions.num_rows, pa.string()))
+def removal_table(removals: pa.Table, stage: str) -> pa.Table:
+    """Removals of one stage as `REMOVAL_SCHEMA`."""
+    staged = removals.append_column("stage", pa.array([stage] * removals.num_rows, pa.string()))
     return staged.select(REMOVAL_SCHEMA.names).cast(REMOVAL_SCHEMA)
 
 
 def read_removals(folder: str, shard: int) -> pa.Table:
-    """The decisions on a shard's rows; empty where the stage removed nothing from it."""
+    """The removals of a shard's rows; empty if the stage removed none."""
     return _read(removals_url(folder, shard), REMOVAL_SCHEMA)
 
 
-def write_removals(folder: str, shard: int, decisions: pa.Table) -> None:
-    """Writes all decisions on a shard's rows."""
-    ordered = decisions.sort_by([("row", "ascending"), ("id", "ascending")])
+def write_removals(folder: str, shard: int, removals: pa.Table) -> None:
+    """Writes all removals of a shard's rows."""
+    ordered = removals.sort_by([("row", "ascending"), ("id", "ascending")])
     storage.write_parquet(removals_url(folder, shard), ordered)
 
 
 def read_spans(folder: str, shard: int) -> pa.Table:
-    """The spans cut from a shard's rows; empty where the stage cut nothing from it."""
+    """The spans cut from a shard's rows; empty if the stage cut none."""
     return _read(spans_url(folder, shard), SPAN_SCHEMA)
 
 
@@ -69,7 +69,7 @@ def spans_url(folder: str, shard: int) -> str:
 
 
 class WriteRemovals(beam.PTransform):
-    """Decision tables, of one collection or of several, to one file for each shard that loses a document."""
+    """Writes tables of removals, from one collection or several, to one file for each shard that loses a document."""
 
     def __init__(self, engine: Engine, folder: str) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class WriteRemovals(beam.PTransform):
         self._folder = folder
 
     def expand(
-        self, decisions: beam.PCollection[pa.Table] | tuple[beam.PCollection[pa.Table], ...]
+        self, removals: beam.PCollection[pa.Table] | tuple[beam.PCollection[pa.Table], ...]
     ) -> beam.PCollection[dict[str, Any]]:
         folder = self._folder
 
@@ -95,7 +95,7 @@ class WriteRemovals(beam.PTransform):
             tables
             | f"NotEmpty{index}" >> beam.Filter(lambda table: table.num_rows > 0)
             | f"Send{index}" >> beam.Map(send)
-            for index, tables in enumerate(decisions if isinstance(decisions, tuple) else (decisions,))
+            for index, tables in enumerate(removals if isinstance(removals, tuple) else (removals,))
         )
         return sent | exchange | "Write" >> beam.Map(write)
 

@@ -1,6 +1,6 @@
-"""Shards ask, partitions answer: tables go out by hash, and what they met there comes back by shard.
+"""Request/reply shuffle: rows are sent to hash partitions; replies return per shard.
 
-Answers lie in a file for each shard, so the next step of a stage reads what concerns its shard and nothing else.
+The replies are written to one file for each shard, so that the next step reads only the rows of its shard.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,57 +29,58 @@ def request_reply(
     refs: Sequence[ShardRef],
     folder: str,
     label: str,
-    ask: tuple[str, Callable[[ShardRef], PartitionedTables]],
-    answer: tuple[str, Callable[[pa.Table], pa.Table]],
+    request: tuple[str, Callable[[ShardRef], PartitionedTables]],
+    reply: tuple[str, Callable[[pa.Table], pa.Table]],
     tally: str | None = None,
 ) -> int:
-    """Runs two steps, each with a name: one makes `Parcels` of a shard, the other a table of all that met somewhere.
+    """Runs two named steps: `request` partitions the rows of a shard, `reply` maps all rows of a partition to a table.
 
-    The second's table has a column `shard`, which says where each of its rows goes: to `folder/NAME` of that step. Each
-    step's sizes in bytes lie in `folder/NAME.json`. Returns how many of the answers have a true `tally`.
+    The replied table has a column `shard`, and its rows are written to `folder/NAME`, by shard. The sizes of each step
+    in bytes are in `folder/NAME.json`. Returns the number of replied rows whose column `tally` is true.
     """
-    (there, send), (back, decide) = ask, answer
+    (requested, send), (replied, decide) = request, reply
     transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
 
-    def reply(group: tuple[int, pa.Table]) -> PartitionedTables:
+    def send_back(group: tuple[int, pa.Table]) -> PartitionedTables:
         table = decide(group[1])
         return PartitionedTables(f"{group[0]:06d}", split_by_partition(table, table["shard"].to_numpy()))
 
     def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
-        storage.write_parquet(_url(folder, back, group[0]), group[1])
+        storage.write_parquet(_url(folder, replied, group[0]), group[1])
         tallied = pc.sum(group[1][tally]).as_py() if tally else 0
         return {"origin": str(group[0]), "size_bytes": group[1].nbytes, "tallied": tallied}
 
     def construct(pipeline: beam.Pipeline) -> None:
         sent = pipeline | Tasks(refs, 0.6) | "Send" >> beam.Map(send)
-        _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(storage.join(folder, f"{there}.json"))
-        asked = ExchangeByPartition(transport, scratch, f"{there.title()}ByHash", 0.3 / num_partitions(len(refs)))
-        returned = ExchangeByPartition(transport, scratch, f"{back.title()}ByShard", 0.1 / max(1, len(refs)))
-        answered = sent | asked | "Answer" >> beam.Map(reply) | returned
-        _ = answered | "Write" >> beam.Map(write) | Gather(storage.join(folder, f"{back}.json"))
+        _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(storage.join(folder, f"{requested}.json"))
+        by_hash = ExchangeByPartition(transport, scratch, f"{requested.title()}ByHash", 0.3 / num_partitions(len(refs)))
+        by_shard = ExchangeByPartition(transport, scratch, f"{replied.title()}ByShard", 0.1 / max(1, len(refs)))
+        replies = sent | by_hash | "Reply" >> beam.Map(send_back) | by_shard
+        _ = replies | "Write" >> beam.Map(write) | Gather(storage.join(folder, f"{replied}.json"))
 
     engine.run(label, construct)
     storage.remove_tree(scratch)
-    return sum(row["tallied"] for row in storage.read_json(storage.join(folder, f"{back}.json")))
+    return sum(row["tallied"] for row in storage.read_json(storage.join(folder, f"{replied}.json")))
 
 
-def by_hash(ref: ShardRef, rows: pa.Table, num_shards: int) -> PartitionedTables:
-    """A shard's rows to the partitions of their column `hash`.
+def send_by_hash(ref: ShardRef, rows: pa.Table, num_shards: int) -> PartitionedTables:
+    """Sends a shard's rows to the partitions of their column `hash`.
 
-    A minimizer is the smallest hash of many: almost all of them lie in one narrow range, and are spread again here.
+    A minimizer is the smallest of many hashes, so minimizers lie in a narrow range. Multiplied by
+    an odd number, distinct hashes stay distinct and spread over all partitions.
     """
     partition = by_range(rows["hash"].to_numpy() * GOLDEN, num_partitions(num_shards))
     return PartitionedTables(f"{ref.index:06d}", split_by_partition(rows, partition))
 
 
-def read_answer(folder: str, name: str, shard: int, schema: pa.Schema) -> pa.Table:
-    """What a step answered to a shard; empty where that was nothing."""
+def read_reply(folder: str, name: str, shard: int, schema: pa.Schema) -> pa.Table:
+    """The replies of a step to a shard; empty if there are none."""
     url = _url(folder, name, shard)
     return storage.read_parquet(url) if storage.exists(url) else schema.empty_table()
 
 
 def exchanged_bytes(folder: str, *names: str) -> int:
-    """What the steps of that name sent, Arrow's buffers counted."""
+    """The bytes that the steps of these names sent, as Arrow buffers."""
     return sum(row["size_bytes"] for name in names for row in storage.read_json(storage.join(folder, f"{name}.json")))
 
 

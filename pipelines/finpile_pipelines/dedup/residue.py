@@ -1,7 +1,6 @@
-"""What cuts left is compared again: of texts that are equal now, one stays.
+"""Removes all but one of the documents that cuts made equal.
 
-The exchange is that of the stage `exact`; the texts are those that `substring` left, of documents that it cut and of
-those that it did not.
+The exchange is that of the stage `exact`. The texts are those after the cuts, of all remaining documents.
 """
 
 from __future__ import annotations
@@ -28,9 +27,10 @@ _LABEL = "substring: left"
 def remove_equal_remains(
     engine: Engine, config: CorpusConfig, refs: Sequence[ShardRef], reader: RemainingDocuments, folder: str
 ) -> int:
-    """Writes decisions on documents of which the cuts left what they left of another; returns how many.
+    """Writes removals of documents whose text after the cuts equals another's; returns their number.
 
-    Texts are equal as `dedup.exact_fold` has it. The first in the order of `exact` stays: that of the uncut texts.
+    Equality is that of `dedup.exact_fold`. The first document in the order of `exact` is kept; the digests in that
+    order are those of the uncut texts.
     """
     fold = config.dedup.exact_fold
 

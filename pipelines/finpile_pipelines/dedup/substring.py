@@ -1,13 +1,13 @@
-"""Exact substrings over exchanges. `finpile.dedup.substring.repeats` finds; here hashes and contexts meet.
+"""Exact substrings, by minimizers over all shards. `finpile.dedup.substring.repeats` finds repeated windows.
 
-    minimizers   their hashes --by hash--> which are shared --by shard--> back to the shards that have them
-    pieces       of hashes that too many contexts have: the same with more symbols, until none is left
-    contexts     symbols around shared ones --by hash--> repeated windows --by shard--> back
-    cut          each shard unites its windows to spans
-    left         documents of which too little is left go, then all but one of those that are equal now (`residue`)
+    minimizers   hashes of minimizers --by hash--> shared ones --by shard--> back to the shards that have them
+    pieces       for hashes with too many contexts: hashes of more symbols, until no hash has too many
+    contexts     symbols around shared minimizers --by hash--> repeated windows --by shard--> back
+    cut          each shard merges its windows into spans
+    left         documents of which too little is left are removed, then all but one of equal remainders (`residue`)
 
-Every step reads the shard again and keeps nothing of it. A round's spans are all that has been cut so far, in bytes of
-the clean text; the next round reads the shards through them.
+Every step re-reads the shard. The spans of a round are all spans so far, in bytes of the clean text; the next round
+reads the shards without them.
 """
 
 from collections.abc import Mapping
@@ -38,10 +38,10 @@ from finpile_pipelines.dedup.removals import (
     spans_url,
 )
 from finpile_pipelines.dedup.request_reply import (
-    by_hash,
     exchanged_bytes,
-    read_answer,
+    read_reply,
     request_reply,
+    send_by_hash,
 )
 from finpile_pipelines.dedup.residue import remove_equal_remains
 from finpile_pipelines.exchange.partition import PartitionedTables
@@ -84,15 +84,16 @@ def run(context: Context) -> Outcome:
     text_bytes = exchanged = 0
     rounds: list[Mapping[str, int]] = []
     while True:
-        before = _round_folder(folder, len(rounds)) if rounds else None
-        reader = RemainingDocuments(config, clean_folder, (*earlier_removals, before) if before else earlier_removals)
-        here = _round_folder(folder, len(rounds) + 1)
+        previous = _round_folder(folder, len(rounds)) if rounds else None
+        found = (*earlier_removals, previous) if previous else earlier_removals
+        reader = RemainingDocuments(config, clean_folder, found)
+        current = _round_folder(folder, len(rounds) + 1)
         part = cutting.part(*_work_of_round(len(rounds), substring.rounds))
-        counts = _Round(substring, alphabet, tuple(refs), reader, before, here, len(rounds) + 1).run(part)
+        counts = _Round(substring, alphabet, tuple(refs), reader, previous, current, len(rounds) + 1).run(part)
         text_bytes = text_bytes or counts["text_bytes"]
         exchanged += counts["exchanged_bytes"]
         if counts["cut_bytes"] == 0 or len(rounds) == substring.rounds:
-            storage.remove_tree(here)  # it only measured what is left
+            storage.remove_tree(current)  # this round only measured the remaining repeats
             break
         rounds.append(counts)
     emptied, too_short = (sum(counts[name] for counts in rounds) for name in ("emptied", "too_short"))
@@ -135,13 +136,13 @@ STAGE = Stage(
 )
 
 
-def _work_of_round(number: int, asked: int | str) -> tuple[float, float]:
-    """Where the work of a round (numbered from 0) begins and ends in that of the stage; the last only measures.
+def _work_of_round(number: int, num_rounds: int | str) -> tuple[float, float]:
+    """The begin and end of a round's work (numbered from 0), as shares of the stage's; the last round only measures.
 
-    Of rounds to a fixpoint each takes half of what is left, since nobody knows how many there will be.
+    The number of rounds to a fixpoint is unknown, so each is assigned half of the remaining work.
     """
-    if isinstance(asked, int):
-        return number / (asked + 1), (number + 1) / (asked + 1)
+    if isinstance(num_rounds, int):
+        return number / (num_rounds + 1), (number + 1) / (num_rounds + 1)
     return 1 - 0.5**number, 1 - 0.5 ** (number + 1)
 
 
@@ -155,20 +156,20 @@ def _left_folder(folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One pass over the scope. It travels to the workers, so it does not hold the engine."""
+    """One pass over the scope. It is pickled for the workers, so it does not hold the engine."""
 
     config: SubstringConfig
     alphabet: Alphabet
     refs: tuple[ShardRef, ...]
     reader: RemainingDocuments
-    before: str | None
-    """Where the round before left its decisions and spans."""
+    previous: str | None
+    """The folder with the removals and spans of the previous round."""
     folder: str
     number: int
 
     def run(self, engine: Engine) -> dict[str, int]:
-        asking, matching, cutting = engine.parts(4, 4, 2)
-        known = self._share(asking)
+        sharing, matching, cutting = engine.parts(4, 4, 2)
+        known = self._share(sharing)
         self._match(matching, known)
         outcomes = self._cut(cutting, known)
         steps = ["contexts", "matches", *(step for names in zip(*map(_names, known), strict=True) for step in names)]
@@ -178,9 +179,9 @@ class _Round:
         }
 
     def _share(self, engine: Engine) -> tuple[int, ...]:
-        """Writes, for each shard, which of its minimizers' hashes stand elsewhere too; of crowded ones, which pieces.
+        """Writes, for each shard, its minimizers' hashes that occur elsewhere too, and the pieces of crowded ones.
 
-        Returns the sizes of the pieces whose keys were written, largest first.
+        Returns the sizes of the pieces whose keys are written, largest first.
         """
         known: tuple[int, ...] = (repeats.WHOLE,)
         while self._share_next(engine.part(1 - 0.2 ** (len(known) - 1), 1 - 0.2 ** len(known)), known):
@@ -190,7 +191,7 @@ class _Round:
         return known
 
     def _share_next(self, engine: Engine, known: tuple[int, ...]) -> int:
-        """Writes what is shared of the last size; returns in how many shards' keys that is crowded."""
+        """Writes the shared keys of the last size; returns the number of crowded keys, summed over the shards."""
         *larger, size = known
 
         def send(ref: ShardRef) -> PartitionedTables:
@@ -200,9 +201,9 @@ class _Round:
             shared = self._shared(ref, tuple(larger))
             return self._by_hash(ref, repeats.refined(texts, shared, size, self.config, scope, ref.index))
 
-        asked, answered = _names(size)
-        steps = (asked, send), (answered, repeats.shared_minimizers)
-        return request_reply(engine, self.refs, self.folder, f"substring: {asked}", *steps, tally="crowded")
+        request, reply = _names(size)
+        steps = (request, send), (reply, repeats.shared_minimizers)
+        return request_reply(engine, self.refs, self.folder, f"substring: {request}", *steps, tally="crowded")
 
     def _match(self, engine: Engine, known: tuple[int, ...]) -> None:
         """Writes, for each shard, the repeated windows of its contexts."""
@@ -213,19 +214,19 @@ class _Round:
             rows = repeats.contexts(texts, shard, shared, self.config, self.reader.scope(ref), known[-1])
             return self._by_hash(ref, rows)
 
-        def answer(met: pa.Table) -> pa.Table:
-            return repeats.match_contexts(met, self.config, self.alphabet.widths)
+        def match(received: pa.Table) -> pa.Table:
+            return repeats.match_contexts(received, self.config, self.alphabet.widths)
 
-        steps = ("contexts", send), ("matches", answer)
+        steps = ("contexts", send), ("matches", match)
         request_reply(engine, self.refs, self.folder, "substring: contexts", *steps)
 
     def _cut(self, engine: Engine, known: tuple[int, ...]) -> list[dict[str, int]]:
-        """Writes, for each shard, all spans cut so far and the documents of which nothing is left."""
+        """Writes, for each shard, all spans so far and the documents of which too little is left."""
 
         def cut(ref: ShardRef) -> dict[str, int]:
             table = self._read(ref)
             texts, shard, shared = self._symbols(table), shard_of(ref.index, table), self._shared(ref, known)
-            matches = read_answer(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
+            matches = read_reply(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
             scope = self.reader.scope(ref)
             covered = repeats.cover(texts, shard, shared, matches, self.config, scope, known[-1])
             report_progress(table.num_rows, table["text"].nbytes)
@@ -245,19 +246,19 @@ class _Round:
         return found
 
     def _by_hash(self, ref: ShardRef, rows: pa.Table) -> PartitionedTables:
-        return by_hash(ref, rows, len(self.refs))
+        return send_by_hash(ref, rows, len(self.refs))
 
     def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
-        """The round's spans and decisions joined to those before; returns what the round took."""
+        """Writes the spans and removals of this round and the earlier ones; returns the counts of this round."""
         earlier = self.reader.spans(ref)
         joined = join_spans(earlier, new, self.number)
         if joined.num_rows:
             storage.write_parquet(spans_url(self.folder, ref.index), joined)
         short = short_documents(table, new, self.config.min_chars)
-        decisions = [read_removals(self.before, ref.index)] if self.before else []
-        decisions.append(_removals(ref, short))
-        if any(table.num_rows for table in decisions):
-            storage.write_parquet(removals_url(self.folder, ref.index), pa.concat_tables(decisions))
+        removals = [read_removals(self.previous, ref.index)] if self.previous else []
+        removals.append(_removals(ref, short))
+        if any(table.num_rows for table in removals):
+            storage.write_parquet(removals_url(self.folder, ref.index), pa.concat_tables(removals))
         sizes = new["end"].to_numpy() - new["start"].to_numpy()
         emptied = short["reason"].to_pylist().count(repeats.NOTHING_LEFT)
         return {"emptied": emptied, "too_short": short.num_rows - emptied, "cut_bytes": int(sizes.sum())}
@@ -270,11 +271,11 @@ class _Round:
 
     def _shared(self, ref: ShardRef, known: tuple[int, ...]) -> pa.Table:
         names = [_names(size)[1] for size in known]
-        return pa.concat_tables(read_answer(self.folder, name, ref.index, repeats.SHARED_SCHEMA) for name in names)
+        return pa.concat_tables(read_reply(self.folder, name, ref.index, repeats.SHARED_SCHEMA) for name in names)
 
 
 def _names(size: int) -> tuple[str, str]:
-    """What the exchange of the keys of one size is called, there and back."""
+    """The names of the request and of the reply for keys of one size."""
     return ("minimizers", "shared") if size == repeats.WHOLE else (f"pieces{size}", f"shared{size}")
 
 
