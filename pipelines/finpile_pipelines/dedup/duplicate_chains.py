@@ -164,7 +164,7 @@ def _removals_of(shard: int, found: Sequence[str]) -> pa.Table:
 
 
 def _kept_shard(removals: pa.Table) -> np.ndarray[Any, Any]:
-    """Where each decision learns what became of its kept copy: that copy's shard, its own where there is none."""
+    """The shard of each removal's kept copy, or its own shard if no copy is kept."""
     return np.asarray(pc.coalesce(removals["kept_shard"], removals["shard"]).to_numpy())
 
 
