@@ -25,6 +25,8 @@ from typing import Any, Literal
 
 import pytest
 
+from finpile import stages
+
 ROOT = Path(__file__).resolve().parents[1]
 #: Top to bottom.
 PACKAGES = {
@@ -250,6 +252,18 @@ def test_children_of_a_package_form_no_circle(modules: dict[str, Module], found:
 
 def test_no_import_goes_up_the_layers(found: list[Arrow]) -> None:
     assert upward(found, _contracts()) == []
+
+
+def test_no_module_imports_another_one_by_a_literal_name(found: list[Arrow]) -> None:
+    """Such an import has an arrow that no reader expects; module names in tables are data."""
+    assert [arrow for arrow in found if arrow.place == "literal"] == []
+
+
+def test_table_of_stages_adds_no_circle(found: list[Arrow]) -> None:
+    """`build` loads the modules that the table names."""
+    graph = _by_source(found)
+    graph["finpile_pipelines.build"] |= {info.module for info in stages.table()}
+    assert circle(graph) == []
 
 
 def test_every_package_of_the_wheel_is_in_the_graph() -> None:

@@ -6,23 +6,24 @@ changed setting therefore re-runs the first stage that it touches and those afte
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import replace as with_changes
 from typing import Any
 
 from finpile import stages
 from finpile.config import CorpusConfig
+from finpile.errors import ConfigError
 from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.stages import DEDUPLICATED
-from finpile_pipelines import stage as stage_table
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
 from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner
 
-__all__ = ["DEDUPLICATED", "Sizes", "StageEvent", "build"]
+__all__ = ["DEDUPLICATED", "Sizes", "StageEvent", "build", "load"]
 
 
 def build(
@@ -45,10 +46,10 @@ def build(
     """
     layout = Layout(out)
     names = stages.until(until, [f"dedup.{name}" for name in config.dedup.added])
-    table = [stage_table.load(name) for name in names]
+    table = {name: load(name) for name in names}
     for name in names:
         preload(stages.find(name).module)
-    prepared = {stage.name: stage.prepare(config) for stage in table}
+    prepared = {name: stage.prepare(config) for name, stage in table.items()}
     check_kind(layout)
     if not fresh and not replace:
         check_later_stages(layout, until)
@@ -70,7 +71,7 @@ def build(
 
 
 def _run_stages(
-    table: list[Stage],
+    table: Mapping[str, Stage],
     runner: StageRunner,
     config: CorpusConfig,
     layout: Layout,
@@ -79,7 +80,7 @@ def _run_stages(
     prepared: Mapping[str, Any],
 ) -> None:
     """Runs each stage, or finds it done."""
-    for stage in table:
+    for stage in table.values():
         context = Context(
             info=stages.find(stage.name),
             config=config,
@@ -87,6 +88,19 @@ def _run_stages(
             engine=engine,
             sizes=sizes,
             prepared=prepared,
+            stages=table,
             records=dict(runner.records),
         )
         runner.run(stage, context)
+
+
+def load(name: str) -> Stage:
+    """The stage of that name, its module imported.
+
+    Raises: ConfigError if no installed package has it, or its module defines another stage.
+    """
+    module, _, attribute = stages.find(name).pipeline.partition(":")
+    stage = getattr(importlib.import_module(module), attribute)
+    if not isinstance(stage, Stage) or stage.name != name:
+        raise ConfigError(f"{module}:{attribute} is not the stage {name!r}")
+    return stage

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from finpile import stages, storage
+from finpile import storage
 from finpile.config import CorpusConfig
-from finpile.errors import ConfigError
 from finpile.layout import Layout
 from finpile.stage_record import FileRecord, StageRecord
-from finpile.stages import StageInfo
+from finpile.stages import StageInfo, find
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import SHARD_BYTES, ShardRef, shard_refs
 
@@ -66,6 +64,8 @@ class Context:
     sizes: Sizes
     prepared: Mapping[str, Any]
     """The results of the stages' `prepare`, by name."""
+    stages: Mapping[str, Stage]
+    """All stages of the build, by name, in order."""
     records: Mapping[str, StageRecord]
     """Of the stages before this one, by name, in order."""
 
@@ -98,9 +98,9 @@ class Context:
     def removal_folders(self) -> dict[str, tuple[str, ...]]:
         """The folders in which each dedup stage before this one left removals and spans, by stage, in order."""
         return {
-            name: tuple(load(name).removal_folders(self.layout.work(name), record.counts))
+            name: tuple(self.stages[name].removal_folders(self.layout.work(name), record.counts))
             for name, record in self.records.items()
-            if stages.find(name).is_dedup
+            if find(name).is_dedup
         }
 
     @property
@@ -163,18 +163,6 @@ class Stage:
     """Dedup stages: the folders with removals and spans, from the stage's folder and its counts."""
     ledger_bytes: Callable[[Mapping[str, Any], int], int] = _part_of_text
     """About how many bytes its rows of the ledger have, from its counts and the bytes of clean text."""
-
-
-def load(name: str) -> Stage:
-    """The stage of that name, its module imported.
-
-    Raises: ConfigError if no installed package has it, or its module defines another stage.
-    """
-    module, _, attribute = stages.find(name).pipeline.partition(":")
-    stage = getattr(importlib.import_module(module), attribute)
-    if not isinstance(stage, Stage) or stage.name != name:
-        raise ConfigError(f"{module}:{attribute} is not the stage {name!r}")
-    return stage
 
 
 def sized_engine(engine: Engine, sizes: Sizes, work: Work | None) -> Engine:

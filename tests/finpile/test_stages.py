@@ -9,7 +9,7 @@ import typing
 from pathlib import Path
 
 import pytest
-from finpile_pipelines import stage as pipeline_stage
+from finpile_pipelines.build import load
 
 from finpile import stages
 from finpile.config import CorpusConfig
@@ -26,7 +26,7 @@ OTHER_KEYS = {"ingest": "sources: it lists the inputs", "split": "heldout: it na
 @pytest.mark.parametrize("info", stages.table(), ids=stages.names())
 def test_a_stage_has_one_name(info: stages.StageInfo) -> None:
     """As module, folder, config key, ledger value, and `Stage`."""
-    stage = pipeline_stage.load(info.name)
+    stage = load(info.name)
     assert stage.name == info.name
     assert info.module.rpartition(".")[2] == info.name
     assert info.pipeline.endswith(":STAGE")

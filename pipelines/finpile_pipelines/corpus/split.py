@@ -46,7 +46,7 @@ from finpile_pipelines.shard_refs import (
     ShardRef,
     read_clean,
 )
-from finpile_pipelines.stage import Context, Outcome, Stage, load
+from finpile_pipelines.stage import Context, Outcome, Stage
 
 K = TypeVar("K", str, tuple[str, str])
 
@@ -137,7 +137,7 @@ def _plan(context: Context) -> Parts:
     document_bytes = {(row["dataset"], row["source"]): row["text_bytes"] for row in cleaned}
     total = sum(document_bytes.values())
     ledger_bytes = {
-        name: load(name).ledger_bytes(context.counts(name), total)
+        name: context.stages[name].ledger_bytes(context.counts(name), total)
         for name in stages.ledger_stages()
         if name in context.records
     }
