@@ -1,4 +1,4 @@
-"""`finpile verify`, `finpile show`, `finpile report`: what a finished build is asked."""
+"""`finpile verify`, `finpile show` and `finpile report`: commands on a finished build."""
 
 from __future__ import annotations
 

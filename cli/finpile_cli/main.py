@@ -39,7 +39,7 @@ def finpile() -> None:
 
 
 def main() -> None:
-    """Entry point: one message and an exit code for every error, no traceback."""
+    """Entry point: every error is one message and an exit code, without a traceback."""
     stdout = sys.stdout
     try:
         code = finpile.main(prog_name="finpile", standalone_mode=False)
@@ -50,16 +50,16 @@ def main() -> None:
         error.show()
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
-        if isinstance(error.__cause__, EOFError):  # Click takes the end of any file for that of its input
+        if isinstance(error.__cause__, EOFError):  # Click mistakes the end of any file for the end of its input
             code = _unexpected(error.__cause__)
         else:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C changes nothing
-            click.echo("finpile: interrupted; the same command goes on where this one stopped", err=True)
+            click.echo("finpile: interrupted; run the same command again to resume", err=True)
             code = _INTERRUPTED
     except SystemExit:
         if sys.stdout is stdout:
             raise
-        code = 0  # Click has replaced the stream: its reader has left, as in `finpile --help | head -1`
+        code = 0  # Click has replaced the stream: its reader is closed, as in `finpile --help | head -1`
     except Exception as error:
         code = _unexpected(error)
     _leave(code if isinstance(code, int) else 0)
@@ -79,9 +79,9 @@ def _unexpected(error: Exception) -> int:
 
 
 def _leave(code: int) -> NoReturn:
-    """Ends the process. After a failure at once: Beam's threads may wait for a worker that will not come back."""
+    """Ends the process; after a failure at once, because threads of Beam may wait for a worker that has ended."""
     if code == 0 or "apache_beam" not in sys.modules:
-        gc.freeze()  # else the interpreter searches all that Beam brought for cycles, for half a second
+        gc.freeze()  # otherwise the interpreter collects garbage among all of Beam's objects, for half a second
         sys.exit(code)
     if "finpile_pipelines.runner.sockets" in sys.modules:  # the exit handlers do not run
         from finpile_pipelines.runner.sockets import remove_socket_folder

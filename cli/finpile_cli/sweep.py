@@ -1,4 +1,4 @@
-"""`finpile tokenizer sweep`: how large the vocabulary should be."""
+"""`finpile tokenizer sweep`: encoded size by vocabulary size."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DEFAULT_SIZES = "25000:550000:25000"
     multiple=True,
     type=PathOrUrl(),
     metavar="DOCS",
-    help="Train here, instead of cutting DIR's model.",
+    help="Train a model on these instead of cutting DIR's.",
 )
 @click.option(
     "--on",
@@ -43,14 +43,14 @@ _DEFAULT_SIZES = "25000:550000:25000"
     required=True,
     type=PathOrUrl(),
     metavar="DOCS",
-    help="Text to encode, not trained on.",
+    help="Text to encode; it should not be part of the training text.",
 )
 @click.option(
     "--sizes",
     default=_DEFAULT_SIZES,
     show_default=True,
     metavar="FIRST:LAST[:STEP]",
-    help="Or A,B,C. The step is FIRST where none is named.",
+    help="Or A,B,C. The default step is FIRST.",
 )
 @click.option(
     "--max-piece-bytes",
@@ -75,9 +75,8 @@ def sweep_command(
     """Find the vocabulary size that encodes a text in the fewest bytes (section 2.3 of the paper).
 
     DIR is a folder that `finpile tokenizer train` wrote, or `tokenizer/` of a build: its merged model is cut to each
-    size, which gives what split and merge with that --vocab-size would. With --train DOCS, one Unigram model is
-    trained in this process instead, and pruned from the largest size to the smallest along one course. DOCS are as in
-    `finpile tokenizer compare`.
+    size, which equals split and merge with that --vocab-size. With --train DOCS, one Unigram model is trained in this
+    process instead and pruned from the largest size to the smallest. DOCS are as in `finpile tokenizer compare`.
     """
     from finpile_tokenizer.sweep import encoded_sizes
 
@@ -85,7 +84,7 @@ def sweep_command(
     wanted = parse_sizes(sizes)
     num_threads = threads or os.cpu_count() or 1
     if bool(tokenizer) == bool(training):
-        raise ConfigError("name either DIR, a trained tokenizer, or --train DOCS: one of them")
+        raise ConfigError("expected either DIR, a trained tokenizer, or --train DOCS")
     if tokenizer:
         vocabularies = _cut(tokenizer, wanted)
     else:
@@ -95,7 +94,7 @@ def sweep_command(
         points = encoded_sizes(vocabularies, counted.texts(documents, advance), num_threads)
     if not counted.num_bytes:
         raise InputError(f"{', '.join(documents)}: holds no text to encode: name documents with text")
-    _tell(console, points, counted.num_bytes, max(wanted), output)
+    _print_result(console, points, counted.num_bytes, max(wanted), output)
 
 
 def parse_sizes(text: str) -> list[int]:
@@ -122,7 +121,7 @@ def parse_sizes(text: str) -> list[int]:
 
 
 class _Counted:
-    """Texts on their way to the encoder, and their bytes."""
+    """Counts the bytes of the texts that it yields."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
@@ -148,7 +147,8 @@ def _cut(tokenizer: str, sizes: list[int]) -> list[Vocabulary]:
 def load_merged(folder: str) -> UnigramModel:
     """The model before its cut, beside the tokenizer of a training.
 
-    Raises: InputError where there is none.
+    Raises:
+        InputError: the folder has no merged model.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -156,7 +156,7 @@ def load_merged(folder: str) -> UnigramModel:
 
     path = Path(folder) / MERGED_MODEL
     if not path.exists():
-        raise InputError(f"{path}: is not there; expected a folder that `finpile tokenizer train` or `build` wrote")
+        raise InputError(f"{path}: does not exist; expected a folder that `finpile tokenizer train` or `build` wrote")
     try:
         return UnigramModel.from_table(pq.read_table(path))
     except (pa.ArrowInvalid, OSError, TokenizerError) as error:
@@ -166,7 +166,7 @@ def load_merged(folder: str) -> UnigramModel:
 def _trained(
     console: Console, documents: tuple[str, ...], sizes: list[int], max_piece_bytes: int, num_threads: int
 ) -> list[Vocabulary]:
-    """The vocabularies of one training that passes through all sizes; of those that the text cannot feed, one."""
+    """The vocabularies of one training pruned to all sizes; sizes above what the text supports give one vocabulary."""
     from finpile_tokenizer import TokenizerError, UnigramTrainer, merge, prune_to
 
     counts = _pretoken_counts(console, documents)
@@ -195,7 +195,9 @@ def _pretoken_counts(console: Console, documents: tuple[str, ...]) -> PretokenCo
     return parts[0].merge(parts[1:])
 
 
-def _tell(console: Console, points: list[SweepPoint], text_bytes: int, largest: int, output: str | None) -> None:
+def _print_result(
+    console: Console, points: list[SweepPoint], text_bytes: int, largest: int, output: str | None
+) -> None:
     from finpile.report.files import write_table
     from finpile.report.sweep import sweep_json, sweep_plot, sweep_table
     from finpile.storage import (
@@ -209,7 +211,7 @@ def _tell(console: Console, points: list[SweepPoint], text_bytes: int, largest: 
     for note in table.footnotes:
         console.line(note)
     if points[-1].vocab_size < largest:
-        console.line(f"The text trained on feeds {points[-1].vocab_size:,} entries and no more.")
+        console.line(f"The training text supports no more than {points[-1].vocab_size:,} entries.")
     files = []
     if output:
         files = [*write_table(output, table), join(output, "sweep.svg")]

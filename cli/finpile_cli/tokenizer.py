@@ -24,21 +24,25 @@ _COMMANDS = {
     "train": ("finpile_cli.tokenizer_train", "train_command", "Train a tokenizer on documents: split, train, merge."),
     "compare": ("finpile_cli.compare", "compare_command", "Count tokens with several tokenizers: Table 3."),
     "sweep": ("finpile_cli.sweep", "sweep_command", "Find the vocabulary size that encodes a text best."),
-    "encode": ("finpile_cli.tokenizer", "encode_command", "Text on standard input to ids, a line a text."),
-    "export": ("finpile_cli.tokenizer", "export_command", "The files for transformers: pad token, longest sequence."),
-    "decode": ("finpile_cli.tokenizer", "decode_command", "Ids on standard input back to text."),
+    "encode": ("finpile_cli.tokenizer", "encode_command", "Encode each line of standard input to ids."),
+    "export": (
+        "finpile_cli.tokenizer",
+        "export_command",
+        "Write the files for transformers: pad token, longest sequence.",
+    ),
+    "decode": ("finpile_cli.tokenizer", "decode_command", "Decode lines of ids on standard input."),
 }
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
 def tokenizer_group() -> None:
-    """Train, compare and use tokenizers. `finpile build` trains one of its own."""
+    """Train, compare and use tokenizers. `finpile build` trains one for its corpus."""
 
 
 _special_option = click.option(
     "--special",
     type=click.Choice(["text", "control"]),
-    help="What `<|endoftext|>` written in a text is: ordinary text, or the token that ends a document.",
+    help="How `<|endoftext|>` in a text is encoded: as ordinary text, or as the token that ends a document.",
 )
 
 
@@ -49,8 +53,8 @@ _special_option = click.option(
 def encode_command(tokenizer: str, special: Special | None, as_json: bool) -> None:
     """Turn standard input into ids, one line of ids for each line of text.
 
-    TOKENIZER is a folder that `finpile build` wrote, or its tokenizer.json. The line end is not a part of the text.
-    `--special` is `text` where not given; Hugging Face tokenizers do as `control`.
+    TOKENIZER is a folder that `finpile build` wrote, or its tokenizer.json. The line end is not part of the text.
+    The default of `--special` is `text`; Hugging Face tokenizers behave like `control`.
     """
     loaded = load_tokenizer(tokenizer)
     console = Console(as_json)
@@ -66,9 +70,7 @@ def encode_command(tokenizer: str, special: Special | None, as_json: bool) -> No
 @click.command()
 @click.argument("tokenizer", type=PathOrUrl())
 @click.option("-o", "--output", required=True, type=PathOrUrl(), metavar="FOLDER", help="Local folder to write to.")
-@click.option(
-    "--pad-token", metavar="TEXT", help="`<|endoftext|>`, or a token of its own with the id after the vocabulary's."
-)
+@click.option("--pad-token", metavar="TEXT", help="`<|endoftext|>`, or a new token whose id follows the vocabulary.")
 @click.option("--model-max-length", type=click.IntRange(min=1), metavar="N", help="Tokens of the longest sequence.")
 @_special_option
 @json_option
@@ -82,15 +84,15 @@ def export_command(
 ) -> None:
     """Write a tokenizer for `AutoTokenizer.from_pretrained(FOLDER)`: tokenizer.json and tokenizer_config.json.
 
-    TOKENIZER is a folder that `finpile build` or `finpile tokenizer train` wrote. `--special` is `control` where not
-    given, the default of Hugging Face. A pad token of its own makes the vocabulary one entry larger than the model's.
+    TOKENIZER is a folder that `finpile build` or `finpile tokenizer train` wrote. The default of `--special` is
+    `control`, as in Hugging Face. A new pad token makes the vocabulary one entry larger than the model's.
     """
     from finpile_tokenizer import TokenizerError
     from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, write_for_transformers
 
     vocabulary = load_tokenizer(tokenizer).vocabulary
     if Path(output, VOCABULARY_FILE).exists():
-        raise ConfigError(f"-o {output} holds a tokenizer of FinPile, which this would overwrite: name another folder")
+        raise ConfigError(f"-o {output} has a tokenizer of FinPile, which this would overwrite: name another folder")
     try:
         write_for_transformers(
             output, vocabulary, pad_token=pad_token, model_max_length=model_max_length, special=special or "control"
@@ -110,7 +112,7 @@ def export_command(
 def decode_command(tokenizer: str, as_json: bool) -> None:
     """Turn lines of ids on standard input back into lines of text, byte for byte.
 
-    With --json bytes that are no UTF-8 are escaped.
+    With --json, bytes that are not UTF-8 are escaped.
     """
     loaded = load_tokenizer(tokenizer)
     texts = [_decoded(loaded, line, number) for number, line in enumerate(sys.stdin.buffer, start=1)]
@@ -124,7 +126,8 @@ def decode_command(tokenizer: str, as_json: bool) -> None:
 def load_tokenizer(path: str) -> UnigramTokenizer:
     """A tokenizer that `finpile build` wrote.
 
-    Raises: InputError where there is none, or another kind of one.
+    Raises:
+        InputError: there is none, or one of another kind.
     """
     from finpile_tokenizer import TokenizerError, UnigramTokenizer
 

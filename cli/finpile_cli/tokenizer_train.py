@@ -1,4 +1,4 @@
-"""`finpile tokenizer train`."""
+"""`finpile tokenizer train`: a tokenizer without a corpus file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     if value is None or value == "auto":
         return value
     if not value.isdigit() or int(value) < 1:
-        raise click.BadParameter(f"{value!r} is no number of chunks: expected auto, or a whole number from 1")
+        raise click.BadParameter(f"{value!r} is not a number of chunks: expected auto, or a whole number of at least 1")
     return int(value)
 
 
@@ -55,7 +55,8 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--mode",
     type=click.Choice(["split-merge", "refit", "global"]),
-    help="A model for each chunk, averaged; that, then EM on all text; one model of all text.  [default: split-merge]",
+    help="Average one model per chunk; the same, then EM on all text; or one model of all text.  "
+    "[default: split-merge]",
 )
 @click.option(
     "--preset", type=click.Choice(list(_PRESETS)), help="256 chunks a domain, 65,536 pieces each, 131,072 ids."
@@ -67,7 +68,7 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     "--chunks",
     metavar="auto|N",
     callback=_chunks,
-    help="Chunks of each domain; auto makes them of some 16 MiB.  [default: auto]",
+    help="Chunks of each domain; auto makes chunks of about 16 MiB.  [default: auto]",
 )
 @click.option(
     "--chunk-vocab-size",
@@ -82,7 +83,7 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     multiple=True,
     type=PathOrUrl(),
     metavar="DOCS",
-    help="Tell how it fits these; of a build, the held-out ones.",
+    help="Measure the fit to these; of a build, to its held-out documents.",
 )
 @engine_options
 @json_option
@@ -102,8 +103,8 @@ def train_command(
     """Train a tokenizer on documents (section 2.3 of the paper).
 
     DOCS are OUT folders of `finpile build` (their training documents), Parquet, JSON Lines (.zst, .gz) or text files,
-    or folders of them. A domain is a dataset and source, as records name them, or else the file or folder named. Run
-    the same command again to go on after an interruption; other texts or settings start anew.
+    or folders of them. A domain is a dataset and source, as named in the records, or else the file or folder. Run the
+    same command again to resume after an interruption; other texts or settings start a new training.
     """
     console = Console(as_json)
     config = read_settings(preset, settings)
@@ -114,7 +115,7 @@ def train_command(
         train_folder,
     )
 
-    find_files(held_out)  # a mistake in their names shows before hours of training
+    find_files(held_out)  # a wrong name is an error before hours of training
     display = Display(console, by_pipeline=True)
     engine = make_engine(runner, workers, transport, display)
     console.line(f"training a tokenizer in {out}", style="bold")
@@ -127,9 +128,9 @@ def train_command(
 
 
 def read_settings(preset: str | None, settings: dict[str, Any]) -> TokenizerConfig:
-    """The preset, overridden by what was asked for."""
-    asked = {name: value for name, value in settings.items() if value is not None}
-    return TokenizerConfig(**{**_PRESETS.get(preset or "", {}), **asked})
+    """The preset, overridden by the options."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    return TokenizerConfig(**{**_PRESETS.get(preset or "", {}), **given})
 
 
 def _listener(console: Console, display: Display) -> Listener:
@@ -147,7 +148,7 @@ def _listener(console: Console, display: Display) -> Listener:
 
 
 def _close(console: Console, trained: TrainedFolder, evaluated: list[HeldOut], out: str) -> None:
-    """The closing table, what stands out, and where to look."""
+    """Prints the tables, the warnings and the path of the tokenizer."""
     about = trained.about
     rows = _domain_rows(trained)
     columns = ["dataset", "source", "documents", "chunks", "bytes", "pieces", "bits per byte"]
@@ -212,7 +213,7 @@ def _warnings(trained: TrainedFolder) -> Iterable[str]:
         yield short
     for domain in trained.domains:
         if not domain["bytes"]:
-            yield f"the domain {domain['dataset']}/{domain['source']} holds no text and was left out"
+            yield f"the domain {domain['dataset']}/{domain['source']} has no text and was left out"
     if trained.empty_files:
         others = f" and {len(trained.empty_files) - 1} more" if len(trained.empty_files) > 1 else ""
         yield f"no text to train on in {trained.empty_files[0]}{others}"

@@ -31,12 +31,12 @@ _OTHER_BUILD = "evaluate on the build whose token shards the model was trained o
 
 @click.command()
 @click.argument("config", type=PathOrUrl(dir_okay=False))
-@click.option("--steps", type=click.IntRange(min=1), help="Stop after this step; the same command goes on from there.")
+@click.option("--steps", type=click.IntRange(min=1), help="Stop after this step; the same command resumes there.")
 @json_option
 def train_command(config: str, steps: int | None, as_json: bool) -> None:
-    """Train a language model on token shards, as the training file CONFIG says.
+    """Train a language model on token shards with the settings of the training file CONFIG.
 
-    A run that was killed goes on from its last checkpoint and ends in the same bytes as one that was not.
+    A killed run resumes from its last checkpoint and ends in the same bytes as an uninterrupted run.
     """
     require_torch()
     from finpile.lm.train import load_train_config, train
@@ -47,7 +47,7 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
     result = train(settings, stop_at=steps, on_step=_StepLines(console, last))
     records = result.records
     if result.resumed_from:
-        console.line(f"Went on from step {result.resumed_from:,}")
+        console.line(f"Resumed from step {result.resumed_from:,}")
     rows = [[record.step, record.tokens, record.loss, record.learning_rate] for record in (records[0], records[-1])]
     console.table(
         "Training", ["step", "tokens", "loss", "learning rate"], [[*row[:3], f"{row[3]:.2e}"] for row in rows]
@@ -78,16 +78,16 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
     "max_documents",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Documents of each source, those of smallest id; all where not given.",
+    help="Documents of each source, those with the smallest ids.  [default: all]",
 )
 @click.option(
-    "--window", type=click.IntRange(min=2), help="Tokens read at once; the training sequence's where not given."
+    "--window", type=click.IntRange(min=2), help="Tokens read at once.  [default: those of a training sequence]"
 )
 @json_option
 def evaluate_command(run: str, build: str, max_documents: int | None, window: int | None, as_json: bool) -> None:
     """Held-out bits per byte, by source, of the model trained in the folder RUN.
 
-    Says beforehand how many documents and tokens that takes, and about how long here.
+    Prints first how many documents and tokens are scored, and an estimate of the time.
     """
     require_torch()
     from finpile import storage
@@ -122,15 +122,20 @@ def evaluate_command(run: str, build: str, max_documents: int | None, window: in
 
 
 def require_torch() -> None:
-    """Raises ConfigError that says how to install PyTorch where it is not, or where it cannot be imported."""
+    """Checks that PyTorch can be imported.
+
+    Raises:
+        ConfigError: it cannot; the message has the command that installs it.
+    """
     if importlib.util.find_spec("torch") is None:
         raise ConfigError('this command needs PyTorch, which is not installed: pip install "finpile[train]"')
     try:
         importlib.import_module("torch")
     except Exception as error:  # of a library that is missing, of another CPU, of half an installation
-        told = " ".join(str(error).split()) or "no message"
+        message = " ".join(str(error).split()) or "no message"
         raise ConfigError(
-            f"this command needs PyTorch, which is installed but cannot be imported ({type(error).__name__}: {told}): "
+            f"this command needs PyTorch, which is installed but cannot be imported "
+            f"({type(error).__name__}: {message}): "
             'install it again with pip install --force-reinstall "finpile[train]"'
         ) from error
 
@@ -166,21 +171,21 @@ def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:
 
 
 class _StepLines:
-    """Says every few seconds how far a run is, how low its loss, how fast it goes."""
+    """Prints step, loss, learning rate and speed every few seconds."""
 
     def __init__(self, console: Console, last: int) -> None:
         self._console, self._last = console, last
         self._began = time.monotonic()
-        self._said = self._began
+        self._printed = self._began
         self._before: int | None = None
 
     def __call__(self, record: LossRecord) -> None:
         now = time.monotonic()
-        if self._before is None:  # the first step pays for warming up: speed counts from its end
+        if self._before is None:  # the first step includes the warm-up, so speed is measured from its end
             self._before, self._began = record.tokens, now
-        if record.step < self._last and now - self._said < _LINE_EVERY_SECONDS:
+        if record.step < self._last and now - self._printed < _LINE_EVERY_SECONDS:
             return
-        self._said = now
+        self._printed = now
         speed = (record.tokens - self._before) / max(now - self._began, 1e-9)
         self._console.line(
             f"  step {record.step:,} of {self._last:,}: loss {record.loss:.3f}, "

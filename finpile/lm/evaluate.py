@@ -1,15 +1,15 @@
 """Held-out bits per byte, by source: BloombergGPT §5.2 and its figure 3.
 
-A document's tokens are predicted one by one, and the bits that takes are divided by the UTF-8 bytes of the
-text, so that models with different tokenizers compare.
+The bits needed to predict a document's tokens one by one are divided by the UTF-8 bytes of its text, so models with
+different tokenizers can be compared.
 
-- A document begins as in training: after the `<|endoftext|>` of the one before. That token is context and is not
-  scored; nor is the one that would end the document, since it is no part of its text.
-- A window is as long as a training sequence, W. A longer document is read in windows that move on by half of one:
-  the first scores all of its tokens, each later one its second half. So every token past the first W is predicted from
-  at least W/2 tokens.
-- Scored is the whole held-out split, or a sample: the N documents of smallest id of each source. Ids are hashes, so
-  the sample is fair, and the same however the documents are sharded.
+- A document begins as in training: after the `<|endoftext|>` of the previous document. That token is context and is not
+  scored; neither is the token that would end the document, because it is not part of the text.
+- A window is as long as a training sequence, W. A longer document is read in windows that overlap by half:
+  the first window scores all of its tokens, each later window its second half. So every token after the first W is
+  predicted from at least W/2 tokens.
+- The whole held-out split is scored, or a sample: the N documents with the smallest ids of each source. Ids are hashes,
+  so the sample is unbiased and does not depend on the shards.
 """
 
 # ruff: noqa: N803, N806, N812 (names end in the axes of their tensors; torch's functional module is F)
@@ -51,7 +51,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Tokenizer(Protocol):
-    """What is asked of a tokenizer; `finpile_tokenizer.UnigramTokenizer` has it."""
+    """The method of a tokenizer that scoring needs; `finpile_tokenizer.UnigramTokenizer` has it."""
 
     def encode_array(self, texts: pa.Array) -> pa.LargeListArray:
         """The ids of each text."""
@@ -89,13 +89,13 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of a document that goes through the model, and the part of its predictions that count."""
+    """A part of a document that is input to the model, and the part of its predictions that is scored."""
 
     inputs: Ids
     targets: Ids
-    """targets[t] is what inputs[0 .. t] are to predict."""
+    """targets[t] is the token to be predicted from inputs[0 .. t]."""
     scored_from: int
-    """Predictions before it were scored in the window before."""
+    """Earlier predictions are scored in the previous window."""
 
 
 def cut_windows(ids: Ids, eot_id: int, size: int) -> Iterator[Window]:
@@ -113,7 +113,7 @@ def cut_windows(ids: Ids, eot_id: int, size: int) -> Iterator[Window]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """What an evaluation is to do, counted before it begins."""
+    """The work of an evaluation, counted before it begins."""
 
     num_documents: int = 0
     num_bytes: int = 0
@@ -121,7 +121,7 @@ class Cost:
     num_tokens: int = 0
     """Tokens to be scored."""
     num_read: int = 0
-    """Tokens that go through the model: those scored, and in later windows their context."""
+    """Tokens that are input to the model: the scored ones, and in later windows their context."""
 
 
 class Scorer:
@@ -149,14 +149,14 @@ class Scorer:
         return Score(len(texts), num_bytes, sum(map(len, documents)), math.fsum(bits))
 
     def cost(self, texts: pa.Array) -> Cost:
-        """What `score` would do; encodes the texts and runs no model."""
+        """The work of `score`; encodes the texts and does not run the model."""
         documents = self._encode(texts)
         read = sum(len(window.inputs) for ids in documents for window in cut_windows(ids, self.eot_id, self.window))
         num_bytes = pc.sum(pc.binary_length(texts)).as_py() or 0
         return Cost(num_documents=len(texts), num_bytes=num_bytes, num_tokens=sum(map(len, documents)), num_read=read)
 
     def measure_seconds(self, cost: Cost) -> float:
-        """About how long the scoring of `cost` takes here: one batch of full windows is timed, after one for warmth."""
+        """Estimates the time of scoring on this machine: times one batch of full windows, after one to warm up."""
         ids = np.full(self.window, self.eot_id)
         batch = [Window(ids, ids, 0)] * max(1, min(WINDOWS_PER_BATCH, cost.num_read // self.window))
         self._bits(batch)
@@ -171,7 +171,7 @@ class Scorer:
         vocab_size = self.model.embedding.num_embeddings
         if flat.size and int(flat.max()) >= vocab_size:
             raise InputError(
-                f"the tokenizer makes id {flat.max()}, the model knows {vocab_size}: "
+                f"the tokenizer makes id {flat.max()}, the model has {vocab_size} ids: "
                 "evaluate on the build whose token shards the model was trained on"
             )
         lengths = np.diff(encoded.offsets.to_numpy())
@@ -179,7 +179,7 @@ class Scorer:
 
     @torch.inference_mode()
     def _bits(self, windows: Sequence[Window]) -> npt.NDArray[np.float64]:
-        """The bits of each window's scored tokens. Padding stands at the end, where causal attention never looks."""
+        """The bits of each window's scored tokens. Padding is at the end, which causal attention ignores."""
         length = max(len(window.inputs) for window in windows)
         inputs, targets = (np.full((len(windows), length), self.eot_id) for _ in range(2))
         weights = np.zeros((len(windows), length))
@@ -205,9 +205,10 @@ def evaluate(
 ) -> dict[tuple[str, str], Score]:
     """The scores of the held-out documents of the build at `root`, by (dataset, source), in that order.
 
-    `max_documents` bounds the documents of each source; `on_bytes` hears of the bytes of text as they are done.
+    `max_documents` limits the documents of each source; `on_bytes` is called with the bytes of each scored batch.
 
-    Raises: InputError where the build has no held-out document.
+    Raises:
+        InputError: the build has no held-out document.
     """
     scores: dict[tuple[str, str], Score] = {}
     for row, paths in document_files(root).items():
@@ -228,7 +229,7 @@ def evaluate(
 
 
 def evaluation_cost(scorer: Scorer, root: str, *, max_documents: int | None = None) -> Cost:
-    """What `evaluate` would do with the same arguments."""
+    """The work of `evaluate` with the same arguments."""
     costs = [
         scorer.cost(texts)
         for paths in document_files(root).values()
@@ -248,7 +249,8 @@ def total(scores: dict[tuple[str, str], Score]) -> Score:
 def document_files(root: str) -> dict[tuple[str, str], list[str]]:
     """The document shards of a build, relative to it, by (dataset, source).
 
-    Raises: InputError where there are none.
+    Raises:
+        InputError: there are none.
     """
     found: dict[tuple[str, str], list[str]] = {}
     for path in storage.list_files(Layout(root).documents):

@@ -1,4 +1,4 @@
-"""Table 3: how many tokens each tokenizer makes of the same text, and what that is in percent of the reference's.
+"""Table 3: tokens that each tokenizer makes of the same text, and their percentage of the reference's.
 
     compare(tokenizers, texts) -> Comparison        counting: the only slow step
     table3(comparison)         -> Table             as the paper prints it; the reference is the last column
@@ -29,7 +29,7 @@ from finpile.report.tokenizers import CountingTokenizer
 _FORMAT_VERSION = 1
 TotalOf = Literal["all", "public"]
 """The rows that Table 3's `Total` adds up; `public` is the paper's rule."""
-#: The paper prints 345 billion tokens: the total has at least so many units.
+#: The unit is chosen so that the total has at least this many of it; the paper prints 345 billion tokens.
 _LEAST_UNITS = 100
 
 

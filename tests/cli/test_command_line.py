@@ -156,7 +156,7 @@ def test_interrupt_is_one_message_and_exit_130(run: Run, monkeypatch: pytest.Mon
     monkeypatch.setattr("finpile.config.load_config", interrupt)
     found = run("check", corpus)
     assert found.code == 130
-    assert found.err.strip() == "finpile: interrupted; the same command goes on where this one stopped"
+    assert found.err.strip() == "finpile: interrupted; run the same command again to resume"
 
 
 # --- as a process ----------------------------------------------------------------------------------------------------

@@ -191,7 +191,7 @@ def test_files_without_text_are_reported_and_left_out(run: Run, docs: Path, tmp_
     write_lines(docs / "void.jsonl", [{"text": "", "dataset": "FinPile", "source": "Press"}])
     found = run("tokenizer", "train", docs, "-o", tmp_path / "out", *SMALL)
     assert found.code == 0
-    assert "warning: the domain FinPile/Press holds no text and was left out" in found.out
+    assert "warning: the domain FinPile/Press has no text and was left out" in found.out
     assert f"warning: no text to train on in {docs}/empty.jsonl and 1 more" in found.out
 
 

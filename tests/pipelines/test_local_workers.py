@@ -150,7 +150,7 @@ def test_interrupted_command_prints_one_line_and_leaves_no_process(
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130, err
     (line,) = err.strip().splitlines()
-    assert line == "finpile: interrupted; the same command goes on where this one stopped"
+    assert line == "finpile: interrupted; run the same command again to resume"
     assert eventually(lambda: not members(process.pid))
     assert not (tmp_path / "out" / ".work" / "lock").exists()
 

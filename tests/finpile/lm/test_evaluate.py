@@ -172,7 +172,7 @@ def test_what_cannot_be_evaluated_is_named(tmp_path: Path) -> None:
     root = write_build(tmp_path, [document for document in DOCUMENTS if document[4] == "train"], 1)
     with pytest.raises(InputError, match="no document is held out"):
         evaluate(scorer(uniform_model(), 8), root)
-    with pytest.raises(InputError, match="makes id 97, the model knows 50"):
+    with pytest.raises(InputError, match="makes id 97, the model has 50 ids"):
         scorer(random_model(vocab_size=50), 8).score(texts("a"))
     with pytest.raises(ConfigError, match="window is 1"):
         scorer(uniform_model(), 1)

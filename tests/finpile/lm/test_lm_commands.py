@@ -68,7 +68,7 @@ def test_train_then_evaluate(build: Path) -> None:
     assert (first["step"], first["resumed_from"], first["num_sequences"]) == (5, 0, 80)
     said = run(commands.train_command, folder / "train.yaml")
     assert "step 60 of 60: loss" in said
-    assert "Went on from step 5" in said
+    assert "Resumed from step 5" in said
     report = json.loads(run(commands.evaluate_command, folder / "run", "--on", build, "--json"))
     assert report == json.loads((folder / "run" / "evaluation.json").read_text())
     assert [entry["source"] for entry in report["sources"]] == ["News"]
