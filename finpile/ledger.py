@@ -1,10 +1,9 @@
-"""The removal ledger: nothing is ever silently lost.
+"""The removal ledger: one row for each document or span that a stage removed.
 
-One row for each document or span that a stage took out. `finpile verify` replays it: the kept text and the rows of a
-stage give back the text as it stood before that stage, byte for byte.
+`finpile verify` replays it: kept text plus the rows of a stage reconstruct the text before that stage, byte for byte.
 
-A row whose `start` is null took the whole document (or an input that never became one: an unreadable record). A row
-with `start == end` took no text: it records a defect that was mended, such as a date that cannot be true.
+A row whose `start` is null removed the whole document (or an input that became no document: an unreadable record). A
+row with `start == end` removed no text: it records a defect that was repaired, such as an impossible date.
 """
 
 from __future__ import annotations
@@ -63,9 +62,9 @@ class Removal:
     duplicate_of: str | None = None
     """The id of a kept document that holds the removed text."""
     duplicate_offset: int | None = None
-    """Where, in bytes, it stands there."""
+    """Byte position of the removed text in that document."""
     start: int | None = None
-    """First byte taken, in the text as it stood before the stage; null for the whole document."""
+    """First removed byte, in the text before the stage; null for the whole document."""
     end: int | None = None
     removed_text: bytes = b""
 
@@ -78,7 +77,7 @@ def ledger_table(removals: Iterable[Removal]) -> pa.Table:
 
 
 def restore(kept: bytes, spans: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """The text before a stage, from what the stage left and the spans `(start, end, removed_text)` that it took.
+    """The text before a stage, from the text after it and the spans `(start, end, removed_text)` that it removed.
 
     >>> restore(b"ab-ef", [(2, 4, b"cd")])
     b'abcd-ef'

@@ -15,7 +15,7 @@ CHECKSUM = "checksum"
 
 
 def checksum_of(manifest: Mapping[str, Any]) -> str:
-    """What a manifest's checksum must be. It shows edits by hand, not those of someone who knows how it is made."""
+    """The checksum of a manifest with this content. It detects edits by hand, not intent."""
     return stage_record.fingerprint({key: value for key, value in manifest.items() if key != CHECKSUM})
 
 
@@ -29,7 +29,7 @@ def write_manifest(layout: Layout, manifest: Mapping[str, Any]) -> dict[str, Any
 def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
     """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
 
-    Raises: InputError where there is none, or where a build is changing what it lists.
+    Raises: InputError if there is none, or if a build is changing the files that it lists.
     """
     state = read_state(layout)
     if state is not None and not state.is_whole:
@@ -60,9 +60,9 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
 def find_damage(
     layout: Layout, manifest: Mapping[str, Any], folders: Iterable[str], read: Iterable[str] = ()
 ) -> list[str]:
-    """What is wrong with the files that the manifest lists below `folders`: missing, or of another size.
+    """Files below `folders` that the manifest lists and that are missing or have another size, as messages.
 
-    Of the files `read` (paths relative to the tree) the checksum is compared too.
+    For the files `read` (paths relative to the root) the checksum is compared too.
     """
     folders, read = set(folders), set(read)
     wrong = []
@@ -82,7 +82,7 @@ def find_damage(
 
 
 def remedy(layout: Layout) -> str:
-    """What to do about a damaged tree."""
+    """The remedy for a damaged output folder, for a message."""
     return (
         f"`finpile verify {layout.root}` says what else is damaged; the build's command writes missing files again, "
         "with --fresh all of them"

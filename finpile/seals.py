@@ -75,7 +75,7 @@ class SealingStream:
 def read_sealed(url: str) -> pa.Buffer:
     """The bytes of a sealed file, without the seal.
 
-    Raises: IntegrityError where they are not those that were written; FileNotFoundError.
+    Raises: IntegrityError if they are not those that were written; FileNotFoundError.
     """
     fs, path = url_to_fs(url)
     data = _mapped(path) if isinstance(fs, LocalFileSystem) else pa.py_buffer(fs.cat_file(path))
@@ -98,7 +98,7 @@ def _mapped(path: str) -> pa.Buffer:
 def seals_of(folder: str, names: Iterable[str]) -> tuple[Seal, ...]:
     """The seals of files below a stage's folder, as they are in the files: only a few bytes of each are read.
 
-    Raises: IntegrityError where one has none.
+    Raises: IntegrityError if one has none.
     """
     fs, root = url_to_fs(folder)
 
@@ -115,7 +115,7 @@ def seals_of(folder: str, names: Iterable[str]) -> tuple[Seal, ...]:
 
 
 def find_damage(folder: str, names: Sequence[str], seals: Sequence[Seal] | None = None) -> str | None:
-    """What is wrong with the files of a folder, in a few words; None where all are as they were written.
+    """A message about a damaged file of a folder; None if all are as they were written.
 
     With the `seals` of a record, the files must be those, no more and no fewer. Everything is read.
     """
@@ -133,7 +133,7 @@ def find_damage(folder: str, names: Sequence[str], seals: Sequence[Seal] | None 
 
 
 def _is_whole(url: str, expected: Seal | None) -> bool:
-    """Whether a file has its own seal, and is the expected one where there is one."""
+    """Whether a file has its own seal, and is the expected one if there is one."""
     crc32, tail, size = 0, b"", 0
     with fsspec.open(url, "rb") as stream:
         while block := stream.read(_BLOCK_BYTES):

@@ -1,4 +1,4 @@
-"""Stage records: what a finished stage wrote, and whether a later run can reuse it.
+"""Stage records: the files that a finished stage wrote, and whether a later run can reuse them.
 
 A stage's files count only once its `StageRecord` exists; the record is written last. A run that finds a record with the
 fingerprint that it expects skips the stage.
@@ -26,7 +26,7 @@ _RECORD, _STARTED = "stage.json", "started.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileRecord:
-    """A finished file: path relative to the tree's root, size, BLAKE2b-128 of its bytes, rows where it has rows."""
+    """A finished file: path relative to the root of OUT, size, BLAKE2b-128 of its bytes, rows where it has rows."""
 
     path: str
     size_bytes: int
@@ -36,7 +36,7 @@ class FileRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StageRecord:
-    """What a finished stage left behind; written after all of its files."""
+    """The files and counts of a finished stage; written after all of its files."""
 
     stage: str
     fingerprint: str
@@ -66,20 +66,20 @@ def fingerprint(*parts: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Days and paths as text. Raises: TypeError for what has no fixed text, such as a set."""
+    """Days and paths as text. Raises: TypeError for a value without a fixed text, such as a set."""
     if isinstance(value, (date, PurePath)):
         return str(value)
     raise TypeError(f"{value!r} cannot be part of a fingerprint")
 
 
 def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord:
-    """Measures a finished file that stands at `root/path`."""
+    """Measures the finished file `root/path`."""
     checksum, size = storage.digest_of(storage.join(root, path))
     return FileRecord(path=path, size_bytes=size, checksum=checksum, num_rows=num_rows)
 
 
 def load_stage(folder: str) -> StageRecord | None:
-    """The record of a finished stage, or None where it never finished, or where its record is damaged."""
+    """The record of a finished stage, or None if it never finished, or its record is damaged."""
     url = storage.join(folder, _RECORD)
     if not storage.exists(url):
         return None
@@ -90,7 +90,7 @@ def load_stage(folder: str) -> StageRecord | None:
 
 
 def save_stage(folder: str, record: StageRecord) -> None:
-    """Marks a stage as finished. To be called after everything else it writes."""
+    """Marks a stage as finished. Called after all other files of the stage are written."""
     seals = [asdict(seal) for seal in record.seals]
     storage.write_json(storage.join(folder, _RECORD), {**record.to_json(), "seals": seals})
 
@@ -102,7 +102,7 @@ def is_done(folder: str, mark: str) -> bool:
 
 
 def find_stage_damage(root: str, folder: str, record: StageRecord) -> str | None:
-    """What is wrong with the files that a finished stage left in its folder and below `root`; None where nothing is.
+    """A message about a damaged file of a finished stage, in its folder or below `root`; None if there is none.
 
     All of them are read.
     """
@@ -118,7 +118,7 @@ def find_stage_damage(root: str, folder: str, record: StageRecord) -> str | None
 
 
 def find_missing(root: str, record: StageRecord) -> str | None:
-    """Which of the published files of a finished stage is missing or of another size; None where none is."""
+    """A message about a published file of a finished stage that is missing or has another size; None if none does."""
     for expected in record.files:
         fs, path = url_to_fs(storage.join(root, expected.path))
         if not fs.exists(path):
@@ -129,7 +129,7 @@ def find_missing(root: str, record: StageRecord) -> str | None:
 
 
 def _own_files(folder: str) -> list[str]:
-    """The files of a stage, but for those that say that it began and ended."""
+    """The files of a stage, except for the records of its start and end."""
     return [
         name
         for name in storage.list_files(folder)
@@ -153,8 +153,8 @@ def run_once(
 ) -> tuple[StageRecord, bool]:
     """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
 
-    What an interrupted run with the same fingerprint left is kept, since names and bytes are the same again; what any
-    other run left, in `folder` and in the `published` folders, is removed first, and so is all where a file is damaged.
+    Files of an interrupted run with the same fingerprint are kept, since names and bytes are the same again. Files of
+    any other run, in `folder` and in the `published` folders, are removed first; all are if one of them is damaged.
     """
     done = load_stage(folder)
     if done is not None and done.fingerprint == mark:

@@ -31,11 +31,11 @@ class StageInfo:
     name: str
     """Name of its module, folder, config key and ledger value."""
     pipeline: str
-    """Where its `finpile_pipelines.stage.Stage` is, as in an entry point: `package.module:STAGE`."""
+    """Its `finpile_pipelines.stage.Stage`, as in an entry point: `package.module:STAGE`."""
     key: str = ""
     """Dotted key in the corpus file; that of an added stage is `dedup.NAME`."""
     config: str = ""
-    """Added stages: where the frozen keyword-only dataclass of the key's settings is, `package.module:NameConfig`."""
+    """Added stages: the frozen keyword-only dataclass of the key's settings, as `package.module:NameConfig`."""
     after: str = ""
     """Stages of other packages: the stage that it follows. Those that follow the same stage are ordered by name."""
     writes_ledger: bool = False

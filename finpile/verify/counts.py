@@ -68,7 +68,7 @@ def _count_ledger(layout: Layout, path: str, advance: Advance) -> dict[str, Any]
 
 
 def _differ(recorded: Iterable[_Row], found: Mapping[str, _Row]) -> list[str]:
-    """The entries of the manifest that say something else than what is on disk."""
+    """Entries of the manifest that differ from the files on disk, as messages."""
     listed = {entry["path"]: entry for entry in recorded}
     wrong = [f"{path} is not counted in the manifest" for path in sorted(found.keys() - listed.keys())]
     for path, entry in sorted(listed.items()):
@@ -81,7 +81,7 @@ def _differ(recorded: Iterable[_Row], found: Mapping[str, _Row]) -> list[str]:
 def _stages_count_their_removals(
     stages: Mapping[str, _Row], documents: Mapping[str, _Row], ledger: Mapping[str, _Row]
 ) -> Check:
-    """What each stage says to have removed, and what clean left, by source."""
+    """Checks the removals that each stage counts, and the documents that `clean` counts, by source."""
     found = _Removals(ledger.values())
     wrong = []
     dedup = [name for name in dedup_stages() if name in stages]

@@ -47,7 +47,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
 
 
 def _imbalance(row: Mapping[str, Any], kinds: Collection[str]) -> str | None:
-    """What is wrong with one account; None where it adds up."""
+    """A message about an account that does not add up; None if it does."""
     unknown = sorted(set(row["structure"]) - set(kinds))
     if unknown:
         return f"structure of no known kind: {', '.join(unknown)}"

@@ -33,7 +33,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
 def _wrong(documents: pa.Table, entries: list[Mapping[str, Any]]) -> list[str]:
     """The ids of documents whose licence no entry of their source gives.
 
-    A record may have any licence of its own, which only its input tells; it has none only where its entry has none.
+    A record may have a licence of its own, which only its input contains; it has none only if its entry has none.
     """
     given = {entry["license"] for entry in entries}
     values = documents["license"]

@@ -33,7 +33,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
 
 
 class _Copy(NamedTuple):
-    """What a row of the ledger says to be a copy."""
+    """A row of the ledger that names a kept document."""
 
     id: str
     stage: str
@@ -43,7 +43,7 @@ class _Copy(NamedTuple):
 
 
 def _may_outlive(copy: _Copy, gone: str, has_kept: bool) -> bool:
-    """Whether a copy may be for a document that the stage `gone` removed; `has_kept`: for the sake of another one.
+    """Whether a copy may name a document that the stage `gone` removed; `has_kept`: as a duplicate of another one.
 
     A document then was removed before it, and there is no other to name instead; a part may be removed with it.
     """
@@ -54,7 +54,7 @@ def _may_outlive(copy: _Copy, gone: str, has_kept: bool) -> bool:
 
 
 class _Audit:
-    """One pass over the documents and two over the ledger, and what they must add up to."""
+    """One pass over the documents and two over the ledger, and the sums that must agree."""
 
     def __init__(self, layout: Layout, manifest: Mapping[str, Any]) -> None:
         self._layout = layout
@@ -107,7 +107,7 @@ class _Audit:
             yield read_published(storage.join(root, name))
 
     def _read_spans(self, table: pa.Table) -> None:
-        """Keeps the spans of the ledger, and what every row claims to be a copy of."""
+        """Keeps the spans of the ledger, and the kept document that each row names."""
         for row in table.to_pylist():
             self._claim(row)
             if row["start"] is not None and row["end"] > row["start"]:
@@ -149,7 +149,7 @@ class _Audit:
             self._check_copies(identifier, self._add(source, identifier, bytes(view)))
 
     def _add(self, source: tuple[str, str], identifier: str, left: bytes) -> bytes:
-        """Counts a text as it stood after clean, which is returned, and as it stood before the filters."""
+        """Adds a text after `clean`, which is returned, and before the filters, to the digests of its source."""
         text = restore(left, self._cut.get(identifier, ()))
         self._digests[source] = self._digests.get(source, 0) + multiset_digest([identifier], [text])
         before = restore(text, self._cleaned.get(identifier, ()))
@@ -157,7 +157,7 @@ class _Audit:
         return text
 
     def _check_copies(self, identifier: str, text: bytes, gone: Mapping[str, Any] | None = None) -> None:
-        """Whether what claims to stand in a document does; one that a stage removed stands for earlier ones only."""
+        """Checks the copies that name a document; only removals of earlier stages may name a removed document."""
         for copy in self._wanted.pop(identifier, []):
             if gone is not None and not _may_outlive(copy, gone["stage"], gone["duplicate_of"] is not None):
                 self._wrong_copies.append(f"{copy.id} is for {identifier}, which is not kept")

@@ -107,12 +107,12 @@ def train(run: TrainingRun, texts: TrainingTexts) -> Training:
     if not chunks:
         raise RunError("no training document is left to train a tokenizer on: all of them are held out or removed")
     first_model = _train_globally if config.mode == "global" else _split_and_merge
-    merged, told = first_model(modelling, texts, chunks)
+    merged, details = first_model(modelling, texts, chunks)
     model = merged
     if config.mode == "refit":
         partitioning, fitting = refitting.parts(1, 9)
         model = refit(fitting, partition_counts(partitioning, chunks), merged)
-        told["objective"] = list(model.objective)
+        details["objective"] = list(model.objective)
     vocabulary = prune_to(model, config.vocab_size)
     about = {
         "algorithm": _ALGORITHMS[config.mode],
@@ -123,7 +123,7 @@ def train(run: TrainingRun, texts: TrainingTexts) -> Training:
         "trained_bytes": model.num_bytes,
         "max_piece_bytes": config.max_piece_bytes,
     }
-    return Training(vocabulary, merged, {**about, **told})
+    return Training(vocabulary, merged, {**about, **details})
 
 
 def write_training(training: Training, url: str) -> None:
@@ -138,8 +138,8 @@ def _split_and_merge(
 ) -> tuple[UnigramModel, dict[str, Any]]:
     training, merging = run.parts(19, 1)
     models = train_chunks(training, chunks)
-    told = {"chunk_vocab_size": run.config.chunk_vocab_size, "chunks": [model.to_json() for model in models]}
-    return merge_chunks(merging, texts, chunks), told
+    details = {"chunk_vocab_size": run.config.chunk_vocab_size, "chunks": [model.to_json() for model in models]}
+    return merge_chunks(merging, texts, chunks), details
 
 
 def _train_globally(
