@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.dedup import exact
+from finpile.document import DIGEST_BYTES
 from finpile.layout import (
     Layout,
     row_of,
@@ -32,7 +33,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         for table in _tables(files):
             digests += _digests(table, fold)
             advance(table.nbytes)
-        total += len(digests) // exact.DIGEST_BYTES
+        total += len(digests) // DIGEST_BYTES
         num_repeated, first = _repeated(digests)
         if num_repeated:
             names = " and ".join(_named(files, fold, first))
@@ -61,7 +62,7 @@ def _digests(table: pa.Table, fold: exact.Fold) -> bytes:
 
 def _repeated(digests: bytearray) -> tuple[int, bytes]:
     """How many digests repeat another, and the smallest of those; sorts `digests`, which takes no memory of its own."""
-    size = exact.DIGEST_BYTES
+    size = DIGEST_BYTES
     ordered = np.frombuffer(digests, f"S{size}")
     ordered.sort()
     again = np.flatnonzero(ordered[1:] == ordered[:-1])
@@ -73,7 +74,7 @@ def _named(files: Iterable[str], fold: exact.Fold, digest: bytes) -> list[str]:
     """The ids of the first two documents of a digest."""
     found: list[str] = []
     for table in _tables(files):
-        is_it = pc.equal(exact.document_digests(table, fold), pa.scalar(digest, pa.binary(exact.DIGEST_BYTES)))
+        is_it = pc.equal(exact.document_digests(table, fold), pa.scalar(digest, pa.binary(DIGEST_BYTES)))
         found += table["id"].filter(is_it).to_pylist()
         if len(found) > 1:
             break
