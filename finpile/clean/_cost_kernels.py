@@ -65,8 +65,13 @@ _BLOCKS_ADOPTED = 3
 
 @njit(cache=True, nogil=True)
 def _grown(array: Any) -> Any:
+    """A copy with room for twice the entries.
+
+    A loop, since Numba compiles the text of an error message into each assignment of an array to a slice.
+    """
     larger = np.empty(2 * array.shape[0], array.dtype)
-    larger[: array.shape[0]] = array
+    for i in range(array.shape[0]):
+        larger[i] = array[i]
     return larger
 
 
@@ -80,7 +85,7 @@ def measure(data: U8, keys: U64, classes: I64, max_depth: int) -> Any:
     """
     counts = np.zeros(_NUM_COUNTS, np.int64)
     names = np.zeros(NAME_SLOTS, np.uint64)
-    num_names = 0
+    num_names = np.int64(0)  # no literal: it would be a type of its own to compile `next_tag` for
     size = data.shape[0]
     stack, contexts = np.empty(256, np.uint64), np.empty(256, np.int64)  # names; contexts outside of them
     blocked = np.zeros(256, np.uint8)  # not in `stack`, but maybe open above: 1 a paragraph, 2 a part of a table
@@ -90,7 +95,7 @@ def measure(data: U8, keys: U64, classes: I64, max_depth: int) -> Any:
     num_foreign, is_foreign, foreign_depth = 0, False, -1  # SVG and MathML open; surely inside; where it is so again
     forms_stay = False
     root_attributes = num_selects = num_options = 0
-    at = before = 0
+    at = before = np.int64(0)
     while True:
         at = find(data, at, LT)
         if at >= size:

@@ -42,12 +42,12 @@ def strip_markup(data: U8, keys: U64, classes: I64, title_name: Any) -> Any:
     size = data.shape[0]
     text = np.empty(size + 2, np.uint8)
     names = np.zeros(NAME_SLOTS, np.uint64)
-    written = at = title_start = title_end = 0
+    written = at = title_start = title_end = np.int64(0)
     owed = _NOTHING
     while at < size:
         byte = data[at]
         if byte == LT:
-            kind, name, end, _, _, _ = next_tag(data, at, names, MAX_NAMES + 1)
+            kind, name, end, _, _, _ = next_tag(data, at, names, np.int64(MAX_NAMES + 1))
             if kind != TEXT:
                 class_ = class_of(name, keys, classes) if kind in (START, END) else 0
                 treatment = class_ & TREATMENT

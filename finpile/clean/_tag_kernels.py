@@ -31,7 +31,9 @@ TREATMENT = 31
 BREAKOUT, INTEGRATION, HIDDEN, LINE, PARAGRAPH, TAB, META, TIME = (1 << bit for bit in range(5, 13))
 
 TEXT, START, END, OTHER, UNFINISHED = range(5)
-LT, GT, _SLASH, BANG, _DASH, _EQUALS, _QUOTE, _APOSTROPHE, _QUESTION = 60, 62, 47, 33, 45, 61, 34, 39, 63
+#: Of the type of the data: numbers of another type would be literals, and each a variant of `find` to compile.
+LT, GT, _SLASH, BANG, _DASH = (np.uint8(byte) for byte in b"<>/!-")
+_EQUALS, _QUOTE, _APOSTROPHE, _QUESTION = (np.uint8(byte) for byte in b"=\"'?")
 #: Slots for names already seen; a power of two, twice as many as are counted.
 NAME_SLOTS = 16384
 MAX_NAMES = NAME_SLOTS // 2
@@ -67,7 +69,7 @@ def _name_from(data: U8, at: int) -> Any:
 @njit(cache=True, nogil=True)
 def hash_name(data: U8) -> Any:
     """The hash by which the class of a name is found; `data` is the name alone."""
-    return _name_from(data, 0)[0]
+    return _name_from(data, np.int64(0))[0]
 
 
 @njit(cache=True, nogil=True)
@@ -200,7 +202,7 @@ def _raw_name_from(data: U8, at: int) -> Any:
     end = at
     while end < data.shape[0] and data[end] != LT and not _ends_name(data, end):
         end += 1
-    return _name_from(data[at:end], 0)[0], end
+    return _name_from(data[at:end], np.int64(0))[0], end
 
 
 @njit(cache=True, nogil=True)

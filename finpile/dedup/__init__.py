@@ -63,17 +63,18 @@ __getattr__, __dir__ = lazy_exports(__name__, {name: module for module, names in
 
 
 def compile_kernels() -> None:
-    """Compiles every kernel, or loads it from Numba's cache on disk: call it once before workers start."""
-    import numpy as np
+    """Compiles every kernel, or loads it from Numba's cache on disk, for example while an image is built.
+
+    A build compiles less: the groups that its enabled stages name, such as those in `finpile.dedup.near.warmup`.
+    """
     import pyarrow as pa
 
     from finpile.dedup.contamination import evaluation_index
-    from finpile.dedup.near import _pair_kernels, minhash, verify
+    from finpile.dedup.near import minhash, warmup
     from finpile.dedup.substring import repeats
 
-    texts = pa.array(["oil rose and gold fell on monday", "Oil rose and gold fell on Monday", "½"])
-    verify.find_near_duplicates(texts, minhash.FAST)
-    minhash.signatures(texts, minhash.FAST)
+    minhash.signatures(pa.array(["oil rose"]), minhash.FAST)
+    for compile_group in (warmup.compile_keys, warmup.compile_pairs, warmup.compile_alignment):
+        compile_group()
     repeats.compile_kernels()
     evaluation_index.compile_kernels()
-    _pair_kernels.longest_increasing(np.arange(2))  # the one that only long documents need

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from finpile.config import MAX_GRAM_WORDS
+from finpile.dedup._array_kernels import copy_to, twice
 from finpile.dedup._hash_kernels import (
     FOLD,
     GOLDEN,
@@ -207,9 +208,7 @@ def _with_room(rows: I64, num: int) -> I64:
     """The rows, or a copy of twice the size where all are taken."""
     if num < rows.shape[0]:
         return rows
-    larger = np.empty((2 * num, rows.shape[1]), np.int64)
-    larger[:num] = rows
-    return larger
+    return twice(rows)
 
 
 @njit(cache=True, nogil=True)
@@ -271,7 +270,7 @@ def find_grams(
                         found[num_found, 3] = bounds[last, 1] - offsets[text]
                         num_found += 1
             old = min(num, MAX_WORDS)
-            hashes[:old] = hashes[num - old : num].copy()
-            bounds[:old] = bounds[num - old : num].copy()
+            copy_to(hashes[num - old : num], hashes)  # to lower indices: what is overwritten has been read
+            copy_to(bounds[num - old : num].reshape(-1), bounds.reshape(-1))
             num, i = take_words(data, i, end, hashes, bounds, old)
     return found[:num_found].copy()

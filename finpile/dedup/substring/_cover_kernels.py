@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from finpile.dedup._array_kernels import copy_to, twice
 from finpile.dedup._hash_kernels import (
     I64,
     U64,
@@ -16,7 +17,6 @@ from finpile.dedup.substring._minimizer_kernels import (
     UNIQUE,
     piece_of,
     scan,
-    twice,
 )
 
 #: In the place of the distance to a copy where none is known.
@@ -124,9 +124,9 @@ def _follow(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]
     while current[0] >= 0 and new[0] > current[1]:
         spans, num_spans = _close(state, doc, spans, num_spans)
     if current[0] < 0:
-        current[:] = new
+        copy_to(new, current)
     elif new[1] > current[1] and (best[0] < 0 or new[1] > best[1]):
-        best[:] = new
+        copy_to(new, best)
     return spans, num_spans
 
 
@@ -140,7 +140,7 @@ def _close(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]:
     row[0], row[1], row[2], row[3] = doc, current[0], current[1], current[2]
     row[4] = current[0] + current[3] if current[3] != _NO_COPY else -1
     end = current[1]
-    current[:] = best
+    copy_to(best, current)
     if best[0] >= 0:
         current[0] = end
         best[0] = -1

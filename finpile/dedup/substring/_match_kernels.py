@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from finpile.dedup._array_kernels import twice
 from finpile.dedup._hash_kernels import (
     GOLDEN,
     I64,
@@ -14,7 +15,6 @@ from finpile.dedup._hash_kernels import (
     U64,
     mix,
 )
-from finpile.dedup.substring._minimizer_kernels import twice
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from finpile.dedup._array_kernels import copy_to, twice
 from finpile.dedup._hash_kernels import (
     GOLDEN,
     I64,
@@ -119,7 +120,8 @@ def _grown(table: U64, times: I64) -> tuple[U64, I64]:
     for i in range(table.shape[0]):
         if table[i] != _ZERO:
             slot = _slot_of(table[i], larger)
-            larger[slot], copied[slot] = table[i], times[i]
+            larger[slot] = table[i]
+            copied[slot, 0], copied[slot, 1] = times[i, 0], times[i, 1]
     return larger, copied
 
 
@@ -365,14 +367,6 @@ def _placed(contents: U64, size: int) -> I64:
 
 
 @njit(cache=True, nogil=True)
-def twice(array: Any) -> Any:
-    """A copy with room for twice the rows."""
-    larger = np.empty((2 * array.shape[0], *array.shape[1:]), array.dtype)
-    larger[: array.shape[0]] = array
-    return larger
-
-
-@njit(cache=True, nogil=True)
 def gather(symbols: Any, firsts: I64, sizes: I64) -> Any:
     """The symbols `firsts[i]` to `firsts[i] + sizes[i]`, one after the other."""
     total = 0
@@ -381,6 +375,6 @@ def gather(symbols: Any, firsts: I64, sizes: I64) -> Any:
     out = np.empty(total, symbols.dtype)
     at = 0
     for i in range(firsts.shape[0]):
-        out[at : at + sizes[i]] = symbols[firsts[i] : firsts[i] + sizes[i]]
+        copy_to(symbols[firsts[i] : firsts[i] + sizes[i]], out[at : at + sizes[i]])
         at += sizes[i]
     return out

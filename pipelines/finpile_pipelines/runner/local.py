@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -29,12 +28,15 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from finpile.errors import RunError, WorkerDied
-from finpile_pipelines.progress import Watch, open_board
+from finpile_pipelines.progress import Board, Progress, Watch, open_board
+from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.fork_server import (
     CPU_SECONDS,
     PRELOAD_VARIABLE,
     SECONDS,
 )
+from finpile_pipelines.runner.interrupts import interrupts_blocked
+from finpile_pipelines.runner.option_views import parse_views_once
 from finpile_pipelines.runner.sockets import (
     serve_privately,
     socket_folder,
@@ -68,9 +70,10 @@ def run(
     """
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # what fails is told once, by the error raised here
     end_bundles_soon()
+    parse_views_once()
     serve_privately()
     failures: list[BaseException] = []
-    with open_board(_memory_bytes) as board, _launcher_named(), _fallen_workers() as fallen, _ended_on_error(fallen):
+    with open_board(memory_bytes) as board, _launcher_named(), _fallen_workers() as fallen, _ended_on_error(fallen):
         pipeline = beam.Pipeline(
             runner=FnApiRunner(None if num_workers == 1 or threads else _environment()),
             options=PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]),
@@ -79,7 +82,7 @@ def run(
 
         def target() -> None:
             try:
-                with _interrupts_blocked():  # also in the threads and processes that Beam starts from here
+                with interrupts_blocked():  # also in the threads and processes that Beam starts from here
                     pipeline.run().wait_until_finish()
             except BaseException as error:
                 failures.append(error)
@@ -97,7 +100,7 @@ def run(
                     "use fewer --workers, or lower `limits`, if memory is short"
                 )
             if watch is not None:
-                watch(label, board.progress())
+                watch(label, _progress(board))
             thread.join(_POLL_SECONDS)
         if watch is not None and not failures:
             watch(label, replace(board.progress(), share=1.0, pass_share=1.0))
@@ -172,19 +175,9 @@ def _fork_server() -> str:
         listener.listen()
         number = listener.fileno()
         command = [sys.executable, "-m", _FORK_SERVER_MODULE, str(number), str(os.getpid())]
-        with _interrupts_blocked():
+        with interrupts_blocked():
             _FORK_SERVER[:] = [(subprocess.Popen(command, pass_fds=(number,)), address)]
     return address  # whoever connects waits until the fork server listens, or is told that it went
-
-
-@contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """A process that is started meanwhile never receives Ctrl-C, which a terminal sends to all: this one ends it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def workers_cpu_seconds() -> float:
@@ -199,7 +192,11 @@ def workers_cpu_seconds() -> float:
 
 
 def _workers() -> list[psutil.Process]:
-    """The fork server and the worker processes below it."""
+    """The fork server and the worker processes below it; processes that compile kernels."""
+    return [*_forked(), *kernels.compile_processes()]
+
+
+def _forked() -> list[psutil.Process]:
     if not _FORK_SERVER:
         return []
     try:
@@ -217,7 +214,8 @@ def _kill(processes: Iterable[psutil.Process]) -> None:
             continue
 
 
-def _memory_bytes() -> int:
+def memory_bytes() -> int:
+    """Resident memory of this process, its workers and the processes that compile kernels, now."""
     total = int(psutil.Process().memory_info().rss)
     for worker in _workers():
         try:
@@ -225,6 +223,12 @@ def _memory_bytes() -> int:
         except psutil.Error:
             continue
     return total
+
+
+def _progress(board: Board) -> Progress:
+    """The progress of the pipeline; its note if a kernel is being compiled in this process."""
+    progress = board.progress()
+    return replace(progress, note=kernels.NOTE) if kernels.is_compiling() else progress
 
 
 def _explain(label: str, error: BaseException) -> RunError:

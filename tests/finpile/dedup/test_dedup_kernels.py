@@ -15,10 +15,11 @@ import pyarrow as pa
 from numba import config
 from numba.core.dispatcher import Dispatcher
 from finpile.config import NearConfig
-from finpile.dedup import FAST, _kernels, _pair_kernels, band_keys, compile_kernels, find_near_duplicates, verify
+from finpile.dedup import FAST, _hash_kernels, band_keys, compile_kernels, find_near_duplicates
+from finpile.dedup.near import _pair_kernels, verify
 
 def compiled():
-    kernels = {**vars(_kernels), **vars(_pair_kernels)}
+    kernels = {**vars(_hash_kernels), **vars(_pair_kernels)}
     found = {name: len(value.signatures) for name, value in kernels.items() if isinstance(value, Dispatcher)}
     assert len(found) > 14 and "smallest_connected" in found
     return found

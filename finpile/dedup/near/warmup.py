@@ -1,0 +1,35 @@
+"""Compiles the kernels of near duplicates, in groups that take about equally long and can be compiled at once.
+
+Each function runs its kernels on a few bytes, which compiles them, or loads them from Numba's cache on disk.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from finpile.dedup.near import _pair_kernels
+from finpile.dedup.near.clusters import candidate_pairs, components
+from finpile.dedup.near.minhash import FAST, band_keys
+from finpile.dedup.near.numbers import number_keys
+from finpile.dedup.near.verify import resolve_group
+
+_TEXTS = ("oil rose and gold fell on monday", "Oil rose and gold fell on Monday")
+
+
+def compile_keys() -> None:
+    """The band keys and the numbers of documents."""
+    band_keys(pa.array(_TEXTS), FAST)
+    number_keys(pa.array(["\u00bd"]))
+
+
+def compile_pairs() -> None:
+    """Candidate pairs, their connected components, and their comparison."""
+    pairs = candidate_pairs(pa.table({"key": np.ones(2, np.uint64), "doc": np.arange(2)}))
+    components(pairs)
+    resolve_group([text.encode() for text in _TEXTS], [(0, 1)], FAST)
+
+
+def compile_alignment() -> None:
+    """The alignment of two documents of more than `LONG_WORDS` words. It compiles fast: builds compile it if needed."""
+    _pair_kernels.longest_increasing(np.arange(2))

@@ -1,0 +1,198 @@
+"""Kernels of a build: compiled in the background if Numba's cache on disk does not hold them yet.
+
+Compilation takes about half a minute in all. `compiling` starts `runner.compile_server` for the groups that the enabled
+stages name, in the order of the stages; the build runs meanwhile, and a stage waits for its own groups. A group that is
+compiled leaves a marker file beside Numba's cache. If all markers are there, nothing is started.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from finpile_pipelines.runner.interrupts import interrupts_blocked
+from finpile_pipelines.runner.sockets import socket_folder
+
+#: Shown while a stage waits for its kernels.
+NOTE = "compiling kernels (first run only)"
+_SERVER_MODULE = "finpile_pipelines.runner.compile_server"
+_WAIT_SECONDS = 0.1
+#: Packages whose kernel modules a marker depends on.
+_PACKAGES = ("finpile", "finpile_tokenizer")
+_KERNEL_FILES = "**/_*kernels.py"
+_PREFIX = "finpile-kernels-"
+
+
+class Compilation:
+    """A compile server at work."""
+
+    def __init__(self, groups: Sequence[str], markers: Path, num_processes: int) -> None:
+        self._waiting = set(groups)
+        lock = str(socket_folder() / "compile-lock")
+        command = [sys.executable, "-m", _SERVER_MODULE, str(os.getpid()), str(num_processes), lock, *groups]
+        with interrupts_blocked():
+            self._server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._thread = threading.Thread(target=self._listen, args=(markers,), daemon=True)
+        self._thread.start()
+
+    def wait(self, groups: Iterable[str], waiting: Callable[[], None]) -> None:
+        """Returns when the groups are compiled, or will not be; calls `waiting` now and then until then."""
+        needed = set(groups)
+        while needed & self._waiting and self._thread.is_alive():
+            waiting()
+            self._thread.join(_WAIT_SECONDS)
+
+    def processes(self) -> list[psutil.Process]:
+        """The compile server and its forks."""
+        try:
+            server = psutil.Process(self._server.pid)
+            return [server, *server.children(recursive=True)]
+        except psutil.Error:
+            return []
+
+    def stop(self) -> None:
+        """Ends all its processes."""
+        for process in self.processes() if self._server.poll() is None else ():
+            try:
+                process.kill()
+            except psutil.Error:
+                continue
+        self._server.wait()
+        self._thread.join()
+
+    def _listen(self, markers: Path) -> None:
+        for line in self._server.stdout or ():
+            group = line.strip()
+            _mark(markers, group)
+            self._waiting.discard(group)
+
+
+_CURRENT: list[Compilation] = []
+
+
+@contextmanager
+def compiling(groups: Iterable[str], num_processes: int) -> Iterator[None]:
+    """Compiles the groups that are not in the cache, in this order and in up to `num_processes` processes.
+
+    Does nothing for one process: kernels are then compiled when they are called first. Neither if Numba does not
+    compile (NUMBA_DISABLE_JIT), compiles for tests (NUMBA_BOUNDSCHECK), or cannot write its cache.
+    """
+    missing, markers = _missing(groups) if min(num_processes, os.cpu_count() or 1) > 1 else ([], None)
+    if not missing or markers is None:
+        yield
+        return
+    compilation = Compilation(missing, markers, num_processes)
+    _CURRENT.append(compilation)
+    try:
+        yield
+    finally:
+        _CURRENT.remove(compilation)
+        compilation.stop()
+
+
+def wait_for(groups: Iterable[str], waiting: Callable[[], None]) -> None:
+    """Waits until the groups are compiled, if they are being compiled; calls `waiting` now and then meanwhile."""
+    for compilation in _CURRENT:
+        compilation.wait(groups, waiting)
+
+
+def compile_processes() -> list[psutil.Process]:
+    """All processes that compile kernels now."""
+    return [process for compilation in _CURRENT for process in compilation.processes()]
+
+
+class _Compiling:
+    """Counts the kernels that this process compiles now. A kernel that is loaded from the cache is not counted."""
+
+    def __init__(self) -> None:
+        self.is_registered = False
+        self.num = 0
+
+    def notify(self, event: Any) -> None:
+        """Called by Numba when a compilation starts and when it ends."""
+        self.num += 1 if event.is_start else -1
+
+
+_COMPILING = _Compiling()
+
+
+def is_compiling() -> bool:
+    """True while this process compiles a kernel that it has called. The first call only starts to observe."""
+    if "numba" in sys.modules and not _COMPILING.is_registered:
+        from numba.core import event
+
+        event.Listener.register(_Compiling)
+        event.register("numba:compile", _COMPILING)
+        _COMPILING.is_registered = True
+    return _COMPILING.num > 0
+
+
+def _missing(groups: Iterable[str]) -> tuple[list[str], Path | None]:
+    """The groups without marker, each once, and the folder of the markers; none if there is no such folder."""
+    folder = _marker_folder()
+    if folder is None:
+        return [], None
+    return [group for group in dict.fromkeys(groups) if not _marker(folder, group).exists()], folder
+
+
+def _marker_folder() -> Path | None:
+    """The folder in which Numba caches one of the kernels; None if it caches nothing or cannot write there."""
+    from numba import config
+    from numba.core.dispatcher import Dispatcher
+
+    from finpile.dedup._hash_kernels import mix
+
+    if config.DISABLE_JIT or config.BOUNDSCHECK or not isinstance(mix, Dispatcher):
+        return None
+    folder = Path(mix.stats.cache_path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return None
+
+
+def _marker(folder: Path, group: str) -> Path:
+    return folder / f"{_PREFIX}{group.replace(':', '.')}-{_cache_key()}"
+
+
+def _mark(folder: Path, group: str) -> None:
+    marker = _marker(folder, group)
+    try:
+        for old in folder.glob(f"{_PREFIX}{group.replace(':', '.')}-*"):
+            old.unlink(missing_ok=True)
+        marker.touch()
+    except OSError:
+        return  # the next build compiles again
+
+
+@cache
+def _cache_key() -> str:
+    """Changes whenever Numba would compile again: with the compiler, the processor or a kernel's module."""
+    import llvmlite
+    import numba
+    from llvmlite import binding
+
+    parts = [platform.python_version(), numba.__version__, llvmlite.__version__]
+    parts += [numba.config.CPU_NAME or binding.get_host_cpu_name()]
+    parts += [numba.config.CPU_FEATURES or binding.get_host_cpu_features().flatten()]
+    for name in _PACKAGES:
+        module = sys.modules.get(name)
+        root = Path(module.__file__).parent if module is not None and module.__file__ else None
+        for path in sorted(root.glob(_KERNEL_FILES)) if root is not None else ():
+            facts = path.stat()
+            parts.append(f"{path} {facts.st_size} {facts.st_mtime_ns}")
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
