@@ -29,18 +29,18 @@ _BOARD_VARIABLE = "FINPILE_PROGRESS_DIR"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a running pipeline has done so far."""
+    """The work that a running pipeline has done so far."""
 
     num_documents: int
     size_bytes: int
     memory_bytes: int
-    """Resident memory of launcher and workers, now."""
+    """Resident memory of the launcher and its workers, now."""
     share: float = 0.0
-    """Of the stage's work that is done, from 0 to 1."""
+    """The part of the stage's work that is done, 0 to 1."""
     pass_share: float = 0.0
-    """Of the work of the pipeline that runs; a stage may need several."""
+    """The part of the running pipeline's work that is done; a stage may run several pipelines."""
     note: str = ""
-    """What a task does now; empty where tasks do not say."""
+    """The current step of a task; empty if tasks do not report it."""
 
 
 def report_progress(num_documents: int, size_bytes: int, share: float = 0.0) -> None:
@@ -56,7 +56,7 @@ def report_progress(num_documents: int, size_bytes: int, share: float = 0.0) -> 
 
 
 def report_note(note: str) -> None:
-    """Called by tasks: says in a few words what this process does now. Costs one small write."""
+    """Called by tasks: reports the current step of this process in a few words. Costs one small write."""
     _post(_NOTE_SUFFIX, note.encode())
 
 
@@ -64,12 +64,12 @@ def _post(suffix: str, content: bytes) -> None:
     folder = os.environ.get(_BOARD_VARIABLE)
     if folder is None:
         return
-    with contextlib.suppress(OSError):  # the run that asked for it is over
+    with contextlib.suppress(OSError):  # the run has ended
         Path(folder, f"{os.getpid()}{suffix}").write_bytes(content)
 
 
 def report_reading(locator: str) -> None:
-    """Called by tasks before they read an input: where the process dies, the launcher names it."""
+    """Called by tasks before they read an input: if the process dies, the launcher names the input."""
     _post(_READING_SUFFIX, locator.encode())
 
 
@@ -83,7 +83,7 @@ _NOTE_SUFFIX, _READING_SUFFIX = ".note", ".reading"
 
 
 class Board:
-    """The folder where worker processes post their counts and notes. A post that is being written is read as before."""
+    """The folder to which worker processes post counts and notes. If a post is being written, the one before counts."""
 
     def __init__(self, folder: str, memory_bytes: Callable[[], int]) -> None:
         self._folder = Path(folder)
@@ -92,7 +92,7 @@ class Board:
         self._note = ""
 
     def progress(self) -> Progress:
-        """Of the pipeline; its share is that of the stage where no other pipeline belongs to it."""
+        """The pipeline's progress. Its `share` is that of the stage if the stage runs one pipeline."""
         for path in self._folder.glob("*"):
             if not path.suffix and len(post := path.read_bytes()) == _COUNTS.size:
                 self._counts[path.name] = _COUNTS.unpack(post)
@@ -109,8 +109,8 @@ class Board:
             note=self._note,
         )
 
-    def read_by_the_dead(self) -> list[str]:
-        """The inputs that workers were reading which have ended."""
+    def inputs_of_dead_workers(self) -> list[str]:
+        """The inputs that dead workers were reading."""
         posts = [path for path in self._folder.glob(f"*{_READING_SUFFIX}") if not _is_alive(int(path.stem))]
         return sorted(post.read_text("utf-8", "replace") for post in posts)
 
@@ -137,7 +137,7 @@ Watch = Callable[[str, Progress], None]
 
 
 Element = TypeVar("Element")
-#: Of a task.
+#: The smallest part of a task that is reported.
 _LEAST_PART = 0.01
 
 
@@ -147,7 +147,7 @@ class _Task:
 
     share: float
     reported: float = 0.0
-    """Of the share."""
+    """The part of the share that is reported already."""
 
 
 class _OfThread(threading.local):
@@ -158,7 +158,7 @@ _CURRENT = _OfThread()
 
 
 def shares_of(sizes: Sequence[int], whole: float = 1.0) -> list[float]:
-    """The share of each task in `whole`, by its size; equal shares where no task has a size.
+    """The share of each task in `whole`, by its size; equal shares if no task has a size.
 
     >>> shares_of([1, 3]), shares_of([0, 0], 0.5)
     ([0.25, 0.75], [0.25, 0.25])
@@ -180,9 +180,9 @@ def counted(share: float, elements: Iterable[Element]) -> Iterator[Element]:
 
 
 def report_part(part: float, note: str = "") -> None:
-    """Called inside a task, often: the part of it that is done, 0 to 1, and in a few words what it does now.
+    """Called often inside a task: the part of it that is done, 0 to 1, and its current step in a few words.
 
-    Parts below a hundredth of the task wait for the next call, so that a call costs nothing.
+    Parts below a hundredth of the task are reported with the next call, so that a call costs little.
     """
     task = _CURRENT.task
     if note:

@@ -1,9 +1,9 @@
-"""Arrow batches and tables as Beam elements.
+"""Coders for Arrow batches and tables as Beam elements.
 
-Beam would pickle them, and a pickled slice carries its whole parent. Arrow IPC writes the slice alone. Beam also
-encodes elements merely to know their size, the first ten of each step and bundle; here sizes are known without that.
+Beam would pickle them, and a pickled slice contains its whole parent; Arrow IPC writes only the slice. Beam also
+encodes the first ten elements of each step and bundle to estimate their size; these coders return the size directly.
 
-A coder is found by what the step that makes the element is annotated to return. Beam does not read annotations that
+Beam finds a coder from the annotated return type of the step that makes the element. It does not read annotations that
 are strings, so modules with such steps do not import `annotations` from the future.
 """
 
@@ -41,7 +41,7 @@ class TableCoder(Coder):
         return table_from_bytes(encoded)
 
     def estimate_size(self, value: pa.Table | pa.RecordBatch) -> int:
-        """Beam asks for the size of elements often; by default it would encode them to know."""
+        """Beam calls this often; by default it would encode the element."""
         return int(value.nbytes)
 
     def is_deterministic(self) -> bool:

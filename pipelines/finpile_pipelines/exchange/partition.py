@@ -1,9 +1,9 @@
-"""The shuffle: small tables split by key hash travel to their partition, and a partition is then one table.
+"""Shuffle by partition: tables are split by key hash, and each partition is received as one table.
 
-Two transports, same bytes out:
+Two transports with equal results:
 
-    files     each origin writes one scratch file with a table for each partition; references travel
-    shuffle   the tables themselves travel through the runner's GroupByKey, as Arrow IPC
+    files     each origin writes one scratch file with a table per partition; the runner shuffles references
+    shuffle   the runner's GroupByKey shuffles the tables themselves, as Arrow IPC
 
 `files` suits the local runner, which keeps every shuffled byte several times in memory; `shuffle` suits engines whose
 workers share no disk.
@@ -39,14 +39,14 @@ _MAX_PARTITIONS = 4096
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTables:
-    """Tables that one origin sends, by partition. An origin's name is unique in an exchange and fixes the order."""
+    """Tables that one origin sends, by partition. Its name is unique in an exchange and determines the order."""
 
     origin: str
     tables: Mapping[int, pa.Table]
 
 
 class PartitionedTablesCoder(Coder):
-    """Each table by Arrow IPC; sizes are known without that."""
+    """Each table as Arrow IPC; sizes are known without encoding."""
 
     def encode(self, value: PartitionedTables) -> bytes:
         return pickle.dumps((value.origin, {name: table_to_bytes(table) for name, table in value.tables.items()}))
@@ -66,7 +66,7 @@ beam.coders.registry.register_coder(PartitionedTables, PartitionedTablesCoder)
 
 
 def split_by_partition(table: pa.Table, partition: np.ndarray[Any, Any]) -> dict[int, pa.Table]:
-    """The rows of each partition, in the order in which they stand in the table."""
+    """The rows of each partition, in the order of the table."""
     if len(partition) == 0:
         return {}
     order = np.argsort(partition, kind="stable")
@@ -80,21 +80,21 @@ def split_by_partition(table: pa.Table, partition: np.ndarray[Any, Any]) -> dict
 
 
 def by_range(high_bits: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray[Any, Any]:
-    """Partition of each 64-bit key such that partitions are ranges: sorted partitions make a sorted whole."""
+    """The partition of each 64-bit key. Partitions are ranges of keys: sorted partitions, in order, are sorted."""
     top = high_bits.astype(np.uint64) >> np.uint64(32)
     return ((top * np.uint64(num_partitions)) >> np.uint64(32)).astype(np.int64)
 
 
 def num_partitions(num_shards: int) -> int:
-    """Partitions of an exchange: about one a shard, so that a partition is no larger than a shard's share."""
+    """The number of partitions: about one per shard, so that a partition is about as large as a shard."""
     return max(_MIN_PARTITIONS, min(_MAX_PARTITIONS, num_shards))
 
 
 class ExchangeByPartition(beam.PTransform):
-    """`Parcels` in; `(partition, table)` out, a table's rows ordered by origin, then as they were sent.
+    """`PartitionedTables` in, `(partition, table)` out; rows are ordered by origin, then as sent.
 
-    Several collections may send to the same partitions. (Flattened before, they would meet in the runner as tables.)
-    What follows on one partition is `share` of the pipeline's work.
+    Several collections may send to the same partitions. (If they were flattened first, the runner would shuffle their
+    tables.) The steps that follow are `share` of the pipeline's work.
     """
 
     def __init__(self, transport: Transport, scratch: str, label: str, share: float = 0.0) -> None:
@@ -110,9 +110,9 @@ class ExchangeByPartition(beam.PTransform):
         receive: Receive = _receive_files if self._transport == "files" else _receive_bytes
         senders = partitioned if isinstance(partitioned, tuple) else (partitioned,)
         sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
-        met = sent[0] if len(sent) == 1 else sent | beam.Flatten()
+        joined = sent[0] if len(sent) == 1 else sent | beam.Flatten()
         received = beam.FlatMap(_counted, receive, self._share).with_output_types(tuple[int, pa.Table])
-        return met | "Group" >> beam.GroupByKey() | "Receive" >> received
+        return joined | "Group" >> beam.GroupByKey() | "Receive" >> received
 
 
 Receive = Callable[[tuple[int, Iterable[Any]]], tuple[int, pa.Table]]
@@ -132,7 +132,7 @@ class _FilePart:
     crc32: int
 
     def read(self) -> pa.Table:
-        """Raises: IntegrityError where the bytes are not those that were written."""
+        """Raises: IntegrityError if the bytes are not those that were written."""
         fs, path = url_to_fs(self.url)
         data = fs.cat_file(path, start=self.start, end=self.start + self.size_bytes)
         if len(data) != self.size_bytes or zlib.crc32(data) != self.crc32:

@@ -1,7 +1,7 @@
-"""A list of tasks as the elements of a pipeline, and the tasks' outcomes as one sorted file.
+"""The first and the last step of every pipeline: a list of tasks as elements, and their outcomes in one sorted file.
 
-Every pipeline ends in `Gather`: each task's outcome, a small JSON object, is written into one file. That works on any
-runner, whereas results held in the driver's memory do not leave the driver.
+Each task's outcome is a small JSON object. A file works with every runner; workers cannot return results to the
+driver's memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from finpile_pipelines.progress import counted, shares_of
 
 
 class Tasks(beam.PTransform):
-    """A list of tasks as elements, spread over the workers. Together they are `share` of the pipeline's work."""
+    """A list of tasks as elements, distributed over the workers. Together they are `share` of the pipeline's work.
+
+    Unlike `beam.Create(tasks, reshuffle=True)` it reports the share of each task as progress when the task and all
+    steps fused with it are done.
+    """
 
     def __init__(self, tasks: Iterable[Any], share: float = 1.0, sizes: Sequence[int] = ()) -> None:
         super().__init__()
@@ -31,12 +35,13 @@ class Tasks(beam.PTransform):
         def numbered(_: bytes) -> Iterable[tuple[int, tuple[float, Any]]]:
             return tasks
 
-        grouped = pipeline | beam.Impulse() | beam.FlatMap(numbered) | beam.GroupByKey()  # a group goes to any worker
+        # A runner assigns each group to any worker.
+        grouped = pipeline | beam.Impulse() | beam.FlatMap(numbered) | beam.GroupByKey()
         return grouped | "Task" >> beam.FlatMap(_counted)
 
 
 class Gather(beam.PTransform):
-    """Task outcomes (JSON objects) into one file, sorted by their text, so that no order of work shows."""
+    """Writes task outcomes (JSON objects) to one file, sorted by their text: the order of work has no effect."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -45,13 +50,13 @@ class Gather(beam.PTransform):
     def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[None]:
         url = self._url
 
-        def write(told: tuple[None, Iterable[str]]) -> None:
-            lines = sorted(line for line in told[1] if line)
+        def write(group: tuple[None, Iterable[str]]) -> None:
+            lines = sorted(line for line in group[1] if line)
             storage.write_json(url, [json.loads(line) for line in lines])
 
         nothing = outcomes.pipeline | beam.Impulse() | "Nothing" >> beam.Map(_nothing)
-        said = outcomes | "ToText" >> beam.Map(_to_text)
-        return (said, nothing) | beam.Flatten() | beam.GroupByKey() | "Write" >> beam.Map(write)
+        texts = outcomes | "ToText" >> beam.Map(_to_text)
+        return (texts, nothing) | beam.Flatten() | beam.GroupByKey() | "Write" >> beam.Map(write)
 
 
 def _counted(group: tuple[int, Iterable[tuple[float, Any]]]) -> Iterator[Any]:

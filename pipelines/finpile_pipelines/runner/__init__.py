@@ -1,1 +1,1 @@
-"""Runs Beam pipelines on an engine, and watches the workers of the local one."""
+"""Runs Beam pipelines on an engine, watches the workers of the local runner, and compiles kernels in the background."""

@@ -1,8 +1,4 @@
-"""Runs one Beam pipeline: options for each runner, and the same ending for all of them.
-
-A pipeline ends in `Gather`: every task's outcome, a small JSON object, is written into one sorted file. That works on
-any runner, whereas a driver's memory does not travel.
-"""
+"""Runs one Beam pipeline: the options of each runner, and the same errors for all of them."""
 
 from __future__ import annotations
 
@@ -25,21 +21,21 @@ RunnerName = Literal["local", "spark", "flink", "dataflow"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Engine:
-    """Where pipelines run."""
+    """The runner of pipelines and its workers."""
 
     runner: RunnerName = "local"
     num_workers: int = 1
-    """Workers of the local runner; other runners take theirs from `beam_args`."""
+    """Workers of the local runner; other runners take the number from `beam_args`."""
     threads: bool = False
-    """Whether these are threads of this process: nothing to start, but Python's own work goes one thread at a time."""
+    """Workers are threads of this process: no start-up cost, but Python code runs in one thread at a time."""
     beam_args: tuple[str, ...] = ()
-    """Beam's own options, handed on as they are."""
+    """Beam's own options, passed on unchanged."""
     transport: Transport | None = None
-    """How exchanges travel; None: files where workers share the disk (local), else the runner's shuffle."""
+    """Transport of exchanges; None: files for the local runner, whose workers share a disk, else shuffle."""
     watch: Watch | None = field(default=None, compare=False)
-    """Called now and then with the stage's label and its progress (local runner only)."""
+    """Called at intervals with the stage's label and its progress (local runner only)."""
     span: tuple[float, float] = field(default=(0.0, 1.0), compare=False)
-    """Where the next pipeline's work begins and ends in that of its stage, whose work is 0 to 1."""
+    """The part of the stage's work, 0 to 1, that the next pipeline does: its begin and its end."""
 
     def __post_init__(self) -> None:
         if self.num_workers < 1:
@@ -50,22 +46,22 @@ class Engine:
         return self.transport or ("files" if self.runner == "local" else "shuffle")
 
     def part(self, begin: float, end: float) -> Engine:
-        """For pipelines that do the work from `begin` to `end` (of 0 to 1) of what this engine's pipelines are to do.
+        """An engine whose pipelines do the part from `begin` to `end` (0 to 1) of this engine's part of the stage.
 
-        Shares are estimates, by what steps took on real corpora; they show in progress and nowhere else.
+        Parts are estimates from the times of steps on real corpora. They affect the shown progress only.
         """
         first, last = self.span
         return replace(self, span=(first + begin * (last - first), first + end * (last - first)))
 
     def parts(self, *works: float) -> list[Engine]:
-        """One for each pipeline of a sequence, by the work of each."""
+        """One engine for each pipeline of a sequence, from the work of each."""
         ends = [sum(works[: index + 1]) / sum(works) for index in range(len(works))]
         return [self.part(begin, end) for begin, end in zip([0.0, *ends], ends, strict=False)]
 
     def run(self, label: str, construct: Callable[[beam.Pipeline], None]) -> None:
-        """Builds the pipeline by `construct` and waits for its end.
+        """Builds a pipeline with `construct`, runs it and waits for its end.
 
-        Raises: RunError where a task failed, WorkerDied where a local worker process was lost.
+        Raises: RunError if a task fails, WorkerDied if a local worker process is lost.
         """
         if self.runner == "local":
             watch = self._watch_stage if self.watch is not None else None
@@ -82,5 +78,5 @@ class Engine:
 
 
 def _job_name(label: str) -> str:
-    """As strict as the strictest engine: lower-case letters, digits and hyphens."""
+    """A name that every runner accepts: lower-case letters, digits and hyphens."""
     return "finpile-" + re.sub(r"[^a-z0-9]+", "-", label.lower())

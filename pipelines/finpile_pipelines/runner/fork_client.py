@@ -1,6 +1,6 @@
-"""Stands in for a worker process that the fork server forks: `python -S fork_client.py SOCKET`.
+"""The process that Beam starts as a worker: `python -S fork_client.py SOCKET`.
 
-Started by Beam where it wants a worker. Imports next to nothing, which is its purpose: see `fork server`.
+The work is done by a fork of the server. The client imports almost nothing and starts fast; see `fork_server`.
 """
 
 import json
@@ -10,22 +10,22 @@ import struct
 import sys
 
 _LENGTH = struct.Struct("<q")
-_LOST = 70  # EX_SOFTWARE: the fork server ended without an answer
+_LOST = 70  # EX_SOFTWARE: the fork server ended without a reply
 
 
 def main() -> int:
-    """Ends as the fork ends: its exit code, or 128 + the signal that killed it."""
+    """Returns the fork's exit code, or 128 + the signal that killed it."""
     environment = json.dumps(dict(os.environ)).encode()
     try:
         with socket.socket(socket.AF_UNIX) as fork_server:
             fork_server.connect(sys.argv[1])
             fork_server.sendall(_LENGTH.pack(len(environment)) + environment)
-            answer = fork_server.recv(_LENGTH.size, socket.MSG_WAITALL)
+            reply = fork_server.recv(_LENGTH.size, socket.MSG_WAITALL)
     except OSError:
         return _LOST
-    if len(answer) < _LENGTH.size:
+    if len(reply) < _LENGTH.size:
         return _LOST
-    code: int = _LENGTH.unpack(answer)[0]
+    code: int = _LENGTH.unpack(reply)[0]
     return code if code >= 0 else 128 - code
 
 

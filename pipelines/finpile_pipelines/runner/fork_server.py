@@ -1,9 +1,9 @@
-"""Forks the worker processes of the local runner, so that none of them imports Beam or loads kernels for itself.
+"""Forks the worker processes of the local runner, so that Beam and the kernels are loaded once, not once per worker.
 
-`runner.local` starts it as `python -m finpile_pipelines.runner.fork_server FD PID`: a listening socket, and the
-launcher's process. Beam starts its workers as commands: each runs `fork_client.py`, which sends its environment here,
-waits, and ends as the fork did. A fork whose client is gone is killed; all are when the launcher is gone. One thread,
-and no gRPC before the fork.
+`runner.local` starts it as `python -m finpile_pipelines.runner.fork_server FD PID`: a listening socket and the
+launcher's process id. Beam starts each worker as a command, `fork_client.py`, which sends its environment here, waits,
+and exits with the fork's exit code. If a client ends, its fork is killed; if the launcher ends, all forks are killed.
+The server has one thread and does not use gRPC before a fork.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from finpile_pipelines.runner import (
     worker,
 )
 
-#: Modules to import, and to call `compile_kernels` of, before the first fork that names them; separated by commas.
+#: Modules to import and kernels to load before the first fork that names them: `module` or `module:function`, separated
+#: by commas.
 PRELOAD_VARIABLE = "FINPILE_PRELOAD"
 LENGTH = struct.Struct("<q")
-#: The file, beside the socket, where CPU seconds are told, and its content.
+#: The file beside the socket that holds the CPU seconds, and its format.
 CPU_SECONDS = "cpu_seconds"
 SECONDS = struct.Struct("<d")
 _WAIT_SECONDS = 0.5
@@ -40,9 +41,9 @@ _WATCH_SECONDS = 0.02
 
 
 def main() -> None:
-    """Serves until the launcher is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the launcher, whose end is noticed here
-    launcher = int(sys.argv[2])  # its parent is another process by now where the launcher was killed meanwhile
+    """Serves until the launcher ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the launcher, whose end is noticed here
+    launcher = int(sys.argv[2])  # not os.getppid(): the launcher may have been killed already
     logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         importlib.import_module("apache_beam.runners.worker.sdk_worker_main")
@@ -54,7 +55,7 @@ def main() -> None:
 
 
 class _ForkServer:
-    """The forks that live, and the connections of their stand-ins."""
+    """Running forks and the connections of their clients."""
 
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
@@ -67,14 +68,14 @@ class _ForkServer:
         while os.getppid() == launcher:
             for key, _ in self._selector.select(_WATCH_SECONDS if self._connections else _WAIT_SECONDS):
                 if key.data is None:
-                    self._welcome()
+                    self._accept()
                 else:
-                    _kill(key.data)  # a stand-in says nothing after its first word: it is gone
+                    _kill(key.data)  # a client sends nothing after its environment: it has ended
             self._reap()
         for pid in self._connections:
             _kill(pid)
 
-    def _welcome(self) -> None:
+    def _accept(self) -> None:
         connection, _ = self._listener.accept()
         environment = receive(connection)
         if environment is None:
@@ -90,7 +91,7 @@ class _ForkServer:
         self._selector.register(connection, selectors.EVENT_READ, pid)
 
     def _post_cpu_seconds(self) -> None:
-        """Says beside the socket what this process and the forks that ended have used: nobody else waits for these."""
+        """Writes the CPU seconds of this process and of all ended forks to a file beside the socket."""
         own = resource.getrusage(resource.RUSAGE_SELF)
         total = self._cpu_seconds + own.ru_utime + own.ru_stime
         path = Path(self._listener.getsockname()).with_name(CPU_SECONDS)
@@ -98,7 +99,7 @@ class _ForkServer:
             path.write_bytes(SECONDS.pack(total))
 
     def _reap(self) -> None:
-        """Tells the stand-ins of forks that ended how they did."""
+        """Sends the exit codes of ended forks to their clients."""
         for pid in list(self._connections):
             ended, status, usage = os.wait4(pid, os.WNOHANG)
             if ended:
@@ -107,13 +108,13 @@ class _ForkServer:
                 connection = self._connections.pop(pid)
                 self._selector.unregister(connection)
                 code = os.waitstatus_to_exitcode(status)
-                with contextlib.suppress(OSError):  # it may have left before
+                with contextlib.suppress(OSError):  # the client may have ended before
                     connection.sendall(LENGTH.pack(code))
                 connection.close()
 
 
 def receive(connection: socket.socket) -> dict[str, str] | None:
-    """The environment that a stand-in sends; None where it left."""
+    """The environment that a client sends; None if it ended."""
     try:
         length = _receive(connection, LENGTH.size)
         data = _receive(connection, LENGTH.unpack(length)[0]) if length else None
@@ -134,7 +135,7 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _modules(environment: Mapping[str, str]) -> list[str]:
-    """The modules that the launcher requests before the first fork that needs them."""
+    """Names in `PRELOAD_VARIABLE`."""
     return [name for name in environment.get(PRELOAD_VARIABLE, "").split(",") if name]
 
 
@@ -148,7 +149,7 @@ def _preload(name: str) -> None:
 
 
 def _work(environment: dict[str, str]) -> NoReturn:
-    """The fork's life. It ends without the ceremonies of its parent's modules."""
+    """Runs the worker in the fork. It exits without the exit handlers of the parent's modules."""
     code = 1
     try:
         os.environ.clear()
@@ -163,7 +164,7 @@ def _work(environment: dict[str, str]) -> NoReturn:
 
 
 def _kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # ended; to be reaped
+    with contextlib.suppress(ProcessLookupError):  # it has ended and is reaped later
         os.kill(pid, signal.SIGKILL)
 
 

@@ -1,9 +1,9 @@
-"""Beam's local runner with worker processes that are watched, or with threads of this process instead.
+"""Beam's local runner with watched worker processes, or with threads of this process.
 
-`FnApiRunner` waits for ever when a worker process dies. Here the pipeline runs on a thread and the calling thread
-watches: a worker that ends badly (killed, out of memory) fails the run at once, with a message. Workers, in turn, end
-themselves when the launcher is gone (`runner.worker`). They are forked by a process that has everything imported and
-lives as long as the launcher (`runner.fork_server`): a pipeline's start then costs next to nothing.
+`FnApiRunner` waits for ever if a worker process dies. Here the pipeline runs on a thread and the calling thread
+watches: if a worker ends early (killed, out of memory), the run fails at once with a message. Workers exit if the
+launcher ends (`runner.worker`). They are forks of a process that has imported all modules and runs as long as the
+launcher (`runner.fork_server`), so that a pipeline starts fast.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ def run(
     beam_args: tuple[str, ...],
     watch: Watch | None,
 ) -> None:
-    """Runs one pipeline to its end on this machine, by processes or `threads`.
+    """Runs one pipeline to its end on this machine, with processes or `threads`.
 
-    Raises: RunError where a task failed, WorkerDied where a worker process ended badly.
+    Raises: RunError if a task fails, WorkerDied if a worker process ends early.
     """
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # what fails is told once, by the error raised here
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # the error raised here reports failures once
     end_bundles_soon()
     parse_views_once()
     serve_privately()
     failures: list[BaseException] = []
-    with open_board(memory_bytes) as board, _launcher_named(), _fallen_workers() as fallen, _ended_on_error(fallen):
+    with open_board(memory_bytes) as board, _launcher_named(), _dead_workers() as dead, _ended_on_error(dead):
         pipeline = beam.Pipeline(
             runner=FnApiRunner(None if num_workers == 1 or threads else _environment()),
             options=PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]),
@@ -90,12 +90,12 @@ def run(
         thread = threading.Thread(target=target, name=f"pipeline-{label}", daemon=True)
         thread.start()
         while thread.is_alive():
-            if fallen:
-                inputs = ", ".join(board.read_by_the_dead())
+            if dead:
+                inputs = ", ".join(board.inputs_of_dead_workers())
                 moment = f" while it read {inputs}" if inputs else ""
                 _kill(_workers())
                 raise WorkerDied(
-                    f"stage {label}: a worker process ended before its work was done ({fallen[0]}){moment}: it was "
+                    f"stage {label}: a worker process ended before its work was done ({dead[0]}){moment}: it was "
                     "killed, or ran out of memory. Run the same command again to go on from the last finished stage; "
                     "use fewer --workers, or lower `limits`, if memory is short"
                 )
@@ -110,7 +110,7 @@ def run(
 
 @contextmanager
 def _launcher_named() -> Iterator[None]:
-    """Workers find the process id of their launcher in the environment."""
+    """Puts the process id of the launcher into the environment, for workers."""
     os.environ[LAUNCHER_VARIABLE] = str(os.getpid())
     try:
         yield
@@ -119,44 +119,44 @@ def _launcher_named() -> Iterator[None]:
 
 
 @contextmanager
-def _fallen_workers() -> Iterator[list[str]]:
-    """Collects what Beam's waiting threads say of workers that ended badly: nobody else listens to them."""
-    fallen: list[str] = []
+def _dead_workers() -> Iterator[list[str]]:
+    """Collects the errors of Beam's threads that wait for workers. Beam itself does not handle these errors."""
+    dead: list[str] = []
     before = threading.excepthook
 
     def hook(args: threading.ExceptHookArgs) -> None:
         if args.thread is not None and args.thread.name == _BEAM_WORKER_THREAD:
-            fallen.append(str(args.exc_value))
-        elif not fallen:
+            dead.append(str(args.exc_value))
+        elif not dead:
             before(args)
 
     threading.excepthook = hook
     try:
-        yield fallen
+        yield dead
     finally:
-        if not fallen:  # else Beam's other threads have yet to find out, and nobody needs to read that
+        if not dead:  # else errors of Beam's other threads follow from the dead worker and are not shown
             threading.excepthook = before
 
 
 @contextmanager
-def _ended_on_error(fallen: list[str]) -> Iterator[None]:
-    """Ends the worker processes where the launcher stops waiting for them, because of Ctrl-C for example."""
+def _ended_on_error(dead: list[str]) -> Iterator[None]:
+    """Kills the worker processes if the launcher stops waiting for them, for example because of Ctrl-C."""
     try:
         yield
     except BaseException as error:
-        fallen.append(type(error).__name__)  # Beam's threads are about to find their workers gone
+        dead.append(type(error).__name__)  # Beam's threads are about to report dead workers
         _kill(_workers())
         raise
 
 
 def preload(module: str) -> None:
-    """Has a module imported, and its kernels loaded, once for all worker processes to come, not by each of them."""
+    """Adds `module` or `module:function` to those that the fork server loads once for all later worker processes."""
     names = [name for name in os.environ.get(PRELOAD_VARIABLE, "").split(",") if name]
     os.environ[PRELOAD_VARIABLE] = ",".join(dict.fromkeys([*names, module]))
 
 
 def _environment() -> SubprocessSDKEnvironment:
-    """That of worker processes."""
+    """Beam's description of how a worker process is started."""
     command = ["exec", sys.executable, "-S", "-E", str(_FORK_CLIENT), _fork_server()]
     return SubprocessSDKEnvironment.from_command_string(" ".join([command[0], *map(shlex.quote, command[1:])]))
 
@@ -165,11 +165,11 @@ _FORK_SERVER: list[tuple[subprocess.Popen[bytes], str]] = []
 
 
 def _fork_server() -> str:
-    """The address of this process's fork server, started where there is none that lives."""
+    """The address of this process's fork server, which is started if none is running."""
     if _FORK_SERVER and _FORK_SERVER[0][0].poll() is None and Path(_FORK_SERVER[0][1]).exists():
         return _FORK_SERVER[0][1]
     address = str(socket_folder() / "fork-server")
-    Path(address).unlink(missing_ok=True)  # that of a fork server which was killed
+    Path(address).unlink(missing_ok=True)  # of a fork server that was killed
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
@@ -177,11 +177,11 @@ def _fork_server() -> str:
         command = [sys.executable, "-m", _FORK_SERVER_MODULE, str(number), str(os.getpid())]
         with interrupts_blocked():
             _FORK_SERVER[:] = [(subprocess.Popen(command, pass_fds=(number,)), address)]
-    return address  # whoever connects waits until the fork server listens, or is told that it went
+    return address  # clients wait until the fork server accepts, or fail when it ends
 
 
 def workers_cpu_seconds() -> float:
-    """Used so far by the fork server and the worker processes that have ended."""
+    """CPU seconds used so far by the fork server and the worker processes that have ended."""
     if not _FORK_SERVER:
         return 0.0
     try:
@@ -232,11 +232,11 @@ def _progress(board: Board) -> Progress:
 
 
 def _explain(label: str, error: BaseException) -> RunError:
-    """What a task raised, found again in what the runner wrapped around it: one line, the same for any workers."""
+    """The error that a task raised, in one line, from the runner's message; equal for any number of workers."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, RuntimeError) and any(line.startswith("Traceback") for line in lines):
-        told = next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
+        cause = next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
     else:
-        told = f"{type(error).__name__}: {' '.join(lines)}"
-    told = _WHILE.sub("", told)
-    return RunError(f"stage {label} failed: {told.removeprefix('finpile.errors.')}")
+        cause = f"{type(error).__name__}: {' '.join(lines)}"
+    cause = _WHILE.sub("", cause)
+    return RunError(f"stage {label} failed: {cause.removeprefix('finpile.errors.')}")

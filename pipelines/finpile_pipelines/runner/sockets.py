@@ -1,9 +1,9 @@
 """Beam's worker protocol over Unix sockets in a folder that only this user can enter.
 
 Beam's local runner binds its gRPC servers to every network interface (`[::]:0`), without authentication, and what they
-receive is unpickled: whoever can reach such a port can run code. Beam has no option for it. `serve_privately` replaces
-the module `grpc` as Beam's two server modules see it, so that a server that asks for `[::]:0` gets a socket file;
-`connect_privately` lets clients understand the address that Beam makes of it.
+receive is unpickled: anyone who can reach such a port can run code. Beam has no option for it. `serve_privately`
+replaces the module `grpc` in Beam's two server modules, so that a server that binds to `[::]:0` gets a socket file;
+`connect_privately` makes clients accept the address that Beam derives from it.
 
 Source: apache_beam 2.77, runners/portability/fn_api_runner/worker_handlers.py and runners/portability/
 local_job_service.py (servers); runners/worker/channel_factory.py (clients).
@@ -24,7 +24,7 @@ import grpc
 
 from finpile.errors import RunError
 
-#: What Beam binds its servers to, and what it puts before the name of what they are bound to.
+#: The address to which Beam binds its servers, and the prefix that it puts before the name of the port.
 _EVERYWHERE = "[::]:0"
 _HOST = "localhost:"
 _UNIX = "unix:"
@@ -35,9 +35,9 @@ _NUMBERS = itertools.count()
 
 
 def serve_privately() -> None:
-    """Has Beam's local runner bind its servers to Unix sockets.
+    """Makes Beam's local runner bind its servers to Unix sockets.
 
-    Raises: RunError where Beam's modules have changed: its servers would be open to the network.
+    Raises: RunError if Beam's modules have changed, so that its servers would be open to the network.
     """
     from apache_beam.runners.portability import local_job_service
     from apache_beam.runners.portability.fn_api_runner import worker_handlers
@@ -53,7 +53,7 @@ def serve_privately() -> None:
 
 
 def connect_privately() -> None:
-    """Has Beam's clients connect to the addresses of such servers."""
+    """Makes Beam's clients connect to the addresses of such servers."""
     from apache_beam.runners.worker.channel_factory import GRPCChannelFactory
 
     connect = GRPCChannelFactory.insecure_channel
@@ -68,12 +68,12 @@ def connect_privately() -> None:
 
 
 def socket_folder() -> Path:
-    """A folder for the sockets of this process, closed to other users (mode 0700); removed when the process exits."""
+    """A folder for the sockets of this process, with mode 0700; removed when the process exits."""
     return _folder(os.getpid())
 
 
 def remove_socket_folder() -> None:
-    """For an exit that runs no exit handlers."""
+    """Removes the folder. Called before an exit that runs no exit handlers."""
     if _folder.cache_info().currsize:
         shutil.rmtree(socket_folder(), ignore_errors=True)
         _folder.cache_clear()
@@ -91,7 +91,7 @@ def _folder(pid: int) -> Path:
 
 
 class _PrivateGrpc:
-    """The module `grpc`, but for `server`."""
+    """The module `grpc`, except for `server`."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(grpc, name)
@@ -101,7 +101,7 @@ class _PrivateGrpc:
 
 
 class _PrivateServer:
-    """A gRPC server, but for the address that it is bound to."""
+    """A gRPC server, except for the address that it is bound to."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
@@ -110,9 +110,9 @@ class _PrivateServer:
         return getattr(self._server, name)
 
     def add_insecure_port(self, address: str) -> str:
-        """Binds a new socket; returns what Beam takes for the number of a port.
+        """Binds a new socket; returns its address, which Beam uses as the number of a port.
 
-        Raises: RunError for an address that Beam was not known to ask for.
+        Raises: RunError for an unexpected address.
         """
         if address != _EVERYWHERE:
             raise RunError(f"Beam binds a server to {address!r}: expected {_EVERYWHERE!r}, which is replaced")

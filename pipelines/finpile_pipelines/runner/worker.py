@@ -1,4 +1,4 @@
-"""A worker process of the local runner: Beam's own worker, made silent, and bound to its launcher's life.
+"""A worker process of the local runner: Beam's own worker without its log, which exits if the launcher ends.
 
 Forked by `finpile_pipelines.runner.fork_server`.
 """
@@ -17,18 +17,18 @@ _SAMPLING_MS = 5
 
 
 def main() -> None:
-    """Serves until the pipeline ends, or until the launcher is gone."""
+    """Serves until the pipeline ends, or until the launcher ends."""
     launcher = int(os.environ[LAUNCHER_VARIABLE])
     threading.Thread(target=_end_with, args=(launcher,), daemon=True).start()
     from apache_beam.runners.worker import sdk_worker_main
 
-    # Beam prints each failed task's traceback here, several times; the launcher tells the failure once.
+    # Beam prints each failed task's traceback here, several times; the launcher reports the failure once.
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
     sdk_worker_main.main(sys.argv)
 
 
 def end_bundles_soon() -> None:
-    """Has Beam look at a bundle's state every 5 ms: a bundle's end waits for the next look, by default up to 200 ms.
+    """Makes Beam sample a bundle's state every 5 ms: a bundle ends at the next sample, by default up to 200 ms later.
 
     Beam has no option for it.
     """
@@ -38,7 +38,7 @@ def end_bundles_soon() -> None:
 
 
 def _end_with(launcher: int) -> None:
-    """A killed launcher cannot end its workers; they would write into the tree of the run that comes after it."""
-    while os.getppid() == launcher:  # an orphan gets another parent, also while its dead launcher is still listed
+    """A killed launcher cannot end its workers, which would then write into the folder of the next run."""
+    while os.getppid() == launcher:  # an orphan gets another parent, even if its dead launcher is still a zombie
         time.sleep(_POLL_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)
