@@ -28,7 +28,7 @@ from finpile import timestamps
 from finpile.blank import is_blank, visible_class
 from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating
 from finpile.clean.html import HtmlError, Page, to_text
-from finpile.clean.markup import TooComplex, measure, strip_markup
+from finpile.clean.markup import TooComplex, measure
 from finpile.clean.normalise import normalise
 from finpile.clean.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
@@ -121,9 +121,8 @@ def needs_kernels(source: SourceConfig) -> bool:
 
 
 def compile_kernels() -> None:
-    """Compiles the kernels into the cache on disk, before workers would each do it."""
+    """Compiles the kernels that most pages need into the cache on disk, or loads them from there."""
     measure("<p>x")
-    strip_markup("<p>x")
     normalise("\u00e9")
 
 

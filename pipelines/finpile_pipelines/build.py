@@ -18,6 +18,7 @@ from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.stages import DEDUPLICATED
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
+from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
 from finpile_pipelines.stage import Context, Sizes, Stage
@@ -59,15 +60,17 @@ def build(
         if fresh:
             folder.claim("--fresh runs every stage again")
             forget_stages(layout)
-        runner = StageRunner(layout, folder, listen, engine.watch)
-        listen(StageEvent("", "accepted"))
-        engine = with_changes(engine, watch=runner.watch)
-        while True:
-            try:
-                _run_stages(table, runner, config, layout, engine, sizes or Sizes(), prepared)
-                return runner.finish(config)
-            except StageDamagedError as damage:
-                runner.forget(damage)
+        groups = [group for stage in table for group in stage.kernels(config)] if engine.runner == "local" else []
+        with kernels.Compilation(groups, engine.num_workers) as compilation:
+            runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
+            listen(StageEvent("", "accepted"))
+            engine = with_changes(engine, watch=runner.watch)
+            while True:
+                try:
+                    _run_stages(table, runner, config, layout, engine, sizes or Sizes(), prepared)
+                    return runner.finish(config)
+                except StageDamagedError as damage:
+                    runner.forget(damage)
 
 
 def _run_stages(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +19,8 @@ from finpile_pipelines.shard_refs import SHARD_BYTES, ShardRef, shard_refs
 PART_BYTES = 128 << 20
 #: Up to this number of processes, threads are as fast: kernels, Arrow and compression release Python's lock.
 _THREADS_DO = 2
+#: Corpora below this size run in this process: to start workers would take longer than they save.
+SMALL_BYTES = 4 << 20
 #: Part of the text that rows of a stage seldom exceed in the ledger.
 _LEDGER_PART = 8
 
@@ -30,6 +33,8 @@ class Sizes:
     part_bytes: int = PART_BYTES
     worker_bytes: int = 0
     """Text bytes worth one more local process in stages that do little work per byte; 0: always all processes."""
+    small_bytes: int = field(default_factory=lambda: SMALL_BYTES)
+    """Text bytes of a corpus, or bytes of its inputs, below which the local runner uses this process alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,6 +135,10 @@ def _prepare_nothing(config: CorpusConfig) -> Any:
     return None
 
 
+def _no_kernels(config: CorpusConfig) -> Sequence[str]:
+    return ()
+
+
 def _clean_text(context: Context) -> Work | None:
     return Work(size_bytes=context.text_bytes())
 
@@ -153,8 +162,9 @@ class Stage:
     InputError."""
     run: Callable[[Context], Outcome]
     """Writes the stage's files. May be repeated after an interruption: names and bytes are then the same."""
-    kernels: tuple[str, ...] = ()
-    """Modules whose `compile_kernels` worker processes call before the stage's first task, if it is enabled."""
+    kernels: Callable[[CorpusConfig], Sequence[str]] = _no_kernels
+    """Groups of kernels that the stage calls under this corpus file: `module:function`, or `module` for its function
+    `compile_kernels`. They are compiled while earlier stages run, and loaded before worker processes are forked."""
     prepare: Callable[[CorpusConfig], Any] = _prepare_nothing
     """Reads and checks further inputs before anything is written; its result is in `Context.prepared`."""
     work: Callable[[Context], Work | None] = _clean_text
@@ -165,12 +175,28 @@ class Stage:
     """About how many bytes its rows of the ledger have, from its counts and the bytes of clean text."""
 
 
-def sized_engine(engine: Engine, sizes: Sizes, work: Work | None) -> Engine:
-    """The engine with the processes that the work keeps busy, or with threads if these are few."""
-    if work is None or engine.runner != "local" or not sizes.worker_bytes:
+def sized_engine(context: Context, work: Work | None) -> Engine:
+    """The engine with the processes that the work keeps busy, or with threads if these are few.
+
+    A small corpus is processed by this process alone, whatever the number of workers.
+    """
+    engine, sizes = context.engine, context.sizes
+    if engine.runner != "local":
+        return engine
+    if _corpus_bytes(context, work) < sizes.small_bytes:
+        return replace(engine, num_workers=1)
+    if work is None or not sizes.worker_bytes:
         return engine
     busy = engine.num_workers if work.num_tasks is None else min(engine.num_workers, work.num_tasks)
     worth = min(busy, work.size_bytes // sizes.worker_bytes)
     if worth > _THREADS_DO:
         return replace(engine, num_workers=worth)
     return replace(engine, num_workers=max(1, busy), threads=True)
+
+
+def _corpus_bytes(context: Context, work: Work | None) -> int:
+    """Bytes of clean text; before that stage of text as read; before any stage the size of the work."""
+    for stage in ("clean", "ingest"):
+        if stage in context.records:
+            return context.text_bytes(stage)
+    return work.size_bytes if work is not None else sys.maxsize

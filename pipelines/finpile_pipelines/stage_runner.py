@@ -6,7 +6,7 @@ import json
 import platform
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -24,7 +24,8 @@ from finpile.stage_record import StageRecord, fingerprint
 from finpile.version import __version__
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.progress import Progress, Watch
-from finpile_pipelines.runner.local import preload, workers_cpu_seconds
+from finpile_pipelines.runner import kernels
+from finpile_pipelines.runner.local import memory_bytes, preload, workers_cpu_seconds
 from finpile_pipelines.stage import Context, Stage, sized_engine
 
 MANIFEST_VERSION = 1
@@ -58,11 +59,19 @@ class StageDamagedError(Exception):
 class StageRunner:
     """The stages of one run, in their order."""
 
-    def __init__(self, layout: Layout, folder: OutFolder, listen: Listener, watch: Watch | None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        folder: OutFolder,
+        listen: Listener,
+        watch: Watch | None,
+        compile_kernels: Callable[[], None] = lambda: None,
+    ) -> None:
         self._layout = layout
         self._folder = folder
         self._listen = listen
         self._watch = watch
+        self._compile_kernels = compile_kernels
         self._peak = 0
         self._num_run = 0
         self._reported: set[str] = set()
@@ -78,12 +87,12 @@ class StageRunner:
 
         def run() -> StageRecord:
             self._listen(StageEvent(name, "running"))
-            if settings is not None:
-                for kernels in stage.kernels:
-                    preload(kernels)
             self._peak = psutil.Process().memory_info().rss
             wall, cpu = time.monotonic(), _cpu_seconds()
-            engine = sized_engine(context.engine, context.sizes, stage.work(context))
+            self._compile_kernels()
+            if settings is not None:
+                self._wait_for_kernels(name, stage.kernels(context.config))
+            engine = sized_engine(context, stage.work(context))
             outcome = stage.run(replace(context, engine=engine))
             storage.remove_tree(storage.join(context.folder, "scratch"))
             return StageRecord(
@@ -103,6 +112,16 @@ class StageRunner:
         if ran or name not in self._reported:
             self._listen(StageEvent(name, "done" if ran else "found", record))
         self._reported.add(name)
+
+    def _wait_for_kernels(self, stage: str, groups: Sequence[str]) -> None:
+        """Waits for groups that are being compiled in the background; worker processes will load them once."""
+
+        def report() -> None:
+            self.watch(stage, Progress(0, 0, memory_bytes(), note=kernels.NOTE))
+
+        kernels.wait_for(groups, report)
+        for group in groups:
+            preload(group)
 
     def _prepare(self, stage: str, mark: str) -> None:
         """Checks the stage's files; if it has to run, the files of all stages before it.

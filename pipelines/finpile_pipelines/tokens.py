@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import stage_record, storage
-from finpile.config import to_dict
+from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
 from finpile.document import digest_bits
 from finpile.errors import RunError
@@ -82,7 +82,12 @@ def run(context: Context) -> Outcome:
     return Outcome(counts=counts, files=written)
 
 
-STAGE = Stage(name="tokens", settings=settings, run=run, kernels=("finpile_tokenizer",), work=all_processes)
+def encoding_kernels(config: CorpusConfig) -> Sequence[str]:
+    """Groups of kernels."""
+    return ("finpile_tokenizer.warmup",)
+
+
+STAGE = Stage(name="tokens", settings=settings, run=run, kernels=encoding_kernels, work=all_processes)
 
 
 def encode_task(path: str, layout: Layout, partitions: int) -> tuple[PartitionedTables, dict[str, Any]]:

@@ -14,6 +14,9 @@ from finpile.dedup.near.minhash import FAST, band_keys
 from finpile.dedup.near.numbers import number_keys
 from finpile.dedup.near.verify import resolve_group
 
+#: Groups as `module:function`, the longest compilation first.
+NEAR_GROUPS = ("finpile.dedup.near.warmup:compile_keys", "finpile.dedup.near.warmup:compile_pairs")
+
 _TEXTS = ("oil rose and gold fell on monday", "Oil rose and gold fell on Monday")
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import apache_beam as beam
 import pyarrow.compute as pc
 
-from finpile import clean as cleaning
 from finpile import storage
 from finpile.clean import Cleaned, clean_batch, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
@@ -103,8 +102,6 @@ def run(context: Context) -> Outcome:
     def construct(pipeline: beam.Pipeline) -> None:
         _ = pipeline | Tasks(refs) | clean | Gather(results)
 
-    if any(map(needs_kernels, config.sources)):
-        cleaning.compile_kernels()
     context.engine.run("clean", construct)
     rows = add_counts(storage.read_json(results), ("dataset", "source"))
     for row in rows:
@@ -118,7 +115,12 @@ def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
     return sum(row["removed_bytes"] for row in counts["sources"])
 
 
-STAGE = Stage(name="clean", settings=settings, run=run, work=work, ledger_bytes=ledger_bytes)
+def clean_kernels(config: CorpusConfig) -> Sequence[str]:
+    """The group of kernels, unless the texts of all sources stay byte for byte."""
+    return ("finpile.clean.clean",) if any(map(needs_kernels, config.sources)) else ()
+
+
+STAGE = Stage(name="clean", settings=settings, run=run, kernels=clean_kernels, work=work, ledger_bytes=ledger_bytes)
 
 
 def _digest(cleaned: Cleaned) -> int:

@@ -96,7 +96,12 @@ def run(context: Context) -> Outcome:
     return Outcome(counts=counts)
 
 
-STAGE = Stage(name="contamination", settings=settings, run=run, kernels=("finpile.dedup",), prepare=read_sets)
+def contamination_kernels(config: CorpusConfig) -> Sequence[str]:
+    """Groups of kernels."""
+    return ("finpile.dedup.contamination.evaluation_index",) if config.contamination else ()
+
+
+STAGE = Stage(name="contamination", settings=settings, run=run, kernels=contamination_kernels, prepare=read_sets)
 
 
 @dataclass(frozen=True, slots=True)

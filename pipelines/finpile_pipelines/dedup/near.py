@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from finpile import storage
-from finpile.config import NearConfig, to_dict
+from finpile.config import CorpusConfig, NearConfig, to_dict
 from finpile.dedup.near import (
     clusters,
     groups,
@@ -25,6 +25,7 @@ from finpile.dedup.near import (
     verify,
 )
 from finpile.dedup.near.numbers import part_by_numbers
+from finpile.dedup.near.warmup import NEAR_GROUPS
 from finpile_pipelines.dedup.cluster_members import (
     PLACE_SCHEMA,
     ClusterMembers,
@@ -91,7 +92,12 @@ def run(context: Context) -> Outcome:
     return Outcome(counts=stage.run())
 
 
-STAGE = Stage(name="near", settings=settings, run=run, kernels=("finpile.dedup",), work=work)
+def near_kernels(config: CorpusConfig) -> Sequence[str]:
+    """Groups of kernels, the longest compilation first."""
+    return NEAR_GROUPS if config.dedup.near else ()
+
+
+STAGE = Stage(name="near", settings=settings, run=run, kernels=near_kernels, work=work)
 
 
 class Comparison:

@@ -6,7 +6,7 @@
 Source: Lee et al. 2022, section 4: text that is in both splits makes evaluation results too good.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.config import CorpusConfig, HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig, to_dict
 from finpile.dedup.near import verify
+from finpile.dedup.near.warmup import NEAR_GROUPS
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.document import text_views
@@ -79,11 +80,16 @@ def removal_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
     return [storage.join(folder, part) for part in ("windows", "near")]
 
 
+def overlap_kernels(config: CorpusConfig) -> Sequence[str]:
+    """Groups of kernels."""
+    return (*NEAR_GROUPS, "finpile.dedup.substring.repeats") if config.heldout.overlap else ()
+
+
 STAGE = Stage(
     name="overlap",
     settings=settings,
     run=run,
-    kernels=("finpile.dedup",),
+    kernels=overlap_kernels,
     work=all_processes,
     removal_folders=removal_folders,
 )

@@ -10,7 +10,7 @@ Every step re-reads the shard. The spans of a round are all spans so far, in byt
 reads the shards without them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,11 +125,16 @@ def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
     return sum(counts.get("cut_bytes", ()))
 
 
+def substring_kernels(config: CorpusConfig) -> Sequence[str]:
+    """Groups of kernels."""
+    return ("finpile.dedup.substring.repeats",) if config.dedup.substring else ()
+
+
 STAGE = Stage(
     name="substring",
     settings=settings,
     run=run,
-    kernels=("finpile.dedup",),
+    kernels=substring_kernels,
     prepare=prepare,
     removal_folders=removal_folders,
     ledger_bytes=ledger_bytes,

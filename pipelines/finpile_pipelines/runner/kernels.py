@@ -1,12 +1,13 @@
 """Kernels of a build: compiled in the background if Numba's cache on disk does not hold them yet.
 
-Compilation takes about half a minute in all. `compiling` starts `runner.compile_server` for the groups that the enabled
-stages name, in the order of the stages; the build runs meanwhile, and a stage waits for its own groups. A group that is
-compiled leaves a marker file beside Numba's cache. If all markers are there, nothing is started.
+Compilation takes about half a minute in all. `Compilation` starts `runner.compile_server` for the groups that the
+enabled stages name, in the order of the stages; the build runs meanwhile, and a stage waits for its own groups. For
+each compiled group a marker file is written beside Numba's cache. If all markers exist, nothing is started.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -14,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,9 @@ from finpile_pipelines.runner.sockets import socket_folder
 #: Shown while a stage waits for its kernels.
 NOTE = "compiling kernels (first run only)"
 _SERVER_MODULE = "finpile_pipelines.runner.compile_server"
-_WAIT_SECONDS = 0.1
+_WAIT_SECONDS = 0.05
+#: With fewer processes, kernels are compiled by the process that calls them.
+_MIN_PROCESSES = 2
 #: Packages whose kernel modules a marker depends on.
 _PACKAGES = ("finpile", "finpile_tokenizer")
 _KERNEL_FILES = "**/_*kernels.py"
@@ -36,81 +39,85 @@ _PREFIX = "finpile-kernels-"
 
 
 class Compilation:
-    """A compile server at work."""
+    """Compiles the groups that are not in the cache, in this order and in up to `num_processes` processes.
 
-    def __init__(self, groups: Sequence[str], markers: Path, num_processes: int) -> None:
-        self._waiting = set(groups)
+    A context manager: at its end all its processes end. `start` does nothing for one process, as kernels are then
+    compiled when they are called first; neither if Numba does not compile (NUMBA_DISABLE_JIT), compiles for tests
+    (NUMBA_BOUNDSCHECK), or cannot write its cache.
+    """
+
+    def __init__(self, groups: Iterable[str], num_processes: int) -> None:
+        self._groups = list(dict.fromkeys(groups))
+        self._num_processes = min(num_processes, os.cpu_count() or 1)
+        self._waiting: set[str] = set()
+        self._server: subprocess.Popen[str] | None = None
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+
+    def __enter__(self) -> Compilation:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._server is None:
+            return
+        _RUNNING.remove(self)
+        for process in self.processes() if self._server.poll() is None else ():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        self._server.wait()
+        self._thread.join()
+
+    def start(self) -> None:
+        """Starts the compile server; nothing if it was started before, or if all groups are compiled."""
+        if self._server is not None or self._num_processes < _MIN_PROCESSES:
+            return
+        missing = _missing(self._groups)
+        if not missing:
+            self._num_processes = 0
+            return
+        self._waiting = set(missing)
         lock = str(socket_folder() / "compile-lock")
-        command = [sys.executable, "-m", _SERVER_MODULE, str(os.getpid()), str(num_processes), lock, *groups]
+        command = [sys.executable, "-m", _SERVER_MODULE, str(os.getpid()), str(self._num_processes), lock, *missing]
         with interrupts_blocked():
             self._server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self._thread = threading.Thread(target=self._listen, args=(markers,), daemon=True)
+        _RUNNING.append(self)
         self._thread.start()
 
     def wait(self, groups: Iterable[str], waiting: Callable[[], None]) -> None:
-        """Returns when the groups are compiled, or will not be; calls `waiting` now and then until then."""
+        """Returns when the groups are compiled, or will not be; calls `waiting` at intervals until then."""
         needed = set(groups)
         while needed & self._waiting and self._thread.is_alive():
             waiting()
-            self._thread.join(_WAIT_SECONDS)
+            time.sleep(_WAIT_SECONDS)
 
     def processes(self) -> list[psutil.Process]:
         """The compile server and its forks."""
+        if self._server is None:
+            return []
         try:
             server = psutil.Process(self._server.pid)
             return [server, *server.children(recursive=True)]
         except psutil.Error:
             return []
 
-    def stop(self) -> None:
-        """Ends all its processes."""
-        for process in self.processes() if self._server.poll() is None else ():
-            try:
-                process.kill()
-            except psutil.Error:
-                continue
-        self._server.wait()
-        self._thread.join()
-
-    def _listen(self, markers: Path) -> None:
-        for line in self._server.stdout or ():
+    def _listen(self) -> None:
+        for line in (self._server and self._server.stdout) or ():
             group = line.strip()
-            _mark(markers, group)
+            _mark(group)
             self._waiting.discard(group)
 
 
-_CURRENT: list[Compilation] = []
-
-
-@contextmanager
-def compiling(groups: Iterable[str], num_processes: int) -> Iterator[None]:
-    """Compiles the groups that are not in the cache, in this order and in up to `num_processes` processes.
-
-    Does nothing for one process: kernels are then compiled when they are called first. Neither if Numba does not
-    compile (NUMBA_DISABLE_JIT), compiles for tests (NUMBA_BOUNDSCHECK), or cannot write its cache.
-    """
-    missing, markers = _missing(groups) if min(num_processes, os.cpu_count() or 1) > 1 else ([], None)
-    if not missing or markers is None:
-        yield
-        return
-    compilation = Compilation(missing, markers, num_processes)
-    _CURRENT.append(compilation)
-    try:
-        yield
-    finally:
-        _CURRENT.remove(compilation)
-        compilation.stop()
+_RUNNING: list[Compilation] = []
 
 
 def wait_for(groups: Iterable[str], waiting: Callable[[], None]) -> None:
-    """Waits until the groups are compiled, if they are being compiled; calls `waiting` now and then meanwhile."""
-    for compilation in _CURRENT:
+    """Waits until the groups are compiled, if they are being compiled; calls `waiting` at intervals meanwhile."""
+    for compilation in _RUNNING:
         compilation.wait(groups, waiting)
 
 
 def compile_processes() -> list[psutil.Process]:
     """All processes that compile kernels now."""
-    return [process for compilation in _CURRENT for process in compilation.processes()]
+    return [process for compilation in _RUNNING for process in compilation.processes()]
 
 
 class _Compiling:
@@ -139,15 +146,14 @@ def is_compiling() -> bool:
     return _COMPILING.num > 0
 
 
-def _missing(groups: Iterable[str]) -> tuple[list[str], Path | None]:
-    """The groups without marker, each once, and the folder of the markers; none if there is no such folder."""
-    folder = _marker_folder()
-    if folder is None:
-        return [], None
-    return [group for group in dict.fromkeys(groups) if not _marker(folder, group).exists()], folder
+def _missing(groups: Sequence[str]) -> list[str]:
+    """The groups without marker; none if there is no folder for markers."""
+    folder = marker_folder() if groups else None
+    return [group for group in groups if not _marker(folder, group).exists()] if folder is not None else []
 
 
-def _marker_folder() -> Path | None:
+@cache
+def marker_folder() -> Path | None:
     """The folder in which Numba caches one of the kernels; None if it caches nothing or cannot write there."""
     from numba import config
     from numba.core.dispatcher import Dispatcher
@@ -169,7 +175,10 @@ def _marker(folder: Path, group: str) -> Path:
     return folder / f"{_PREFIX}{group.replace(':', '.')}-{_cache_key()}"
 
 
-def _mark(folder: Path, group: str) -> None:
+def _mark(group: str) -> None:
+    folder = marker_folder()
+    if folder is None:
+        return
     marker = _marker(folder, group)
     try:
         for old in folder.glob(f"{_PREFIX}{group.replace(':', '.')}-*"):

@@ -17,7 +17,7 @@ from typing import Any
 from finpile_tokenizer import UnigramModel, UnigramTokenizer, Vocabulary, prune_to
 
 from finpile import storage
-from finpile.config import TokenizerConfig, to_dict
+from finpile.config import CorpusConfig, TokenizerConfig, to_dict
 from finpile.errors import RunError
 from finpile.layout import (
     MERGED_MODEL,
@@ -76,7 +76,12 @@ def run(context: Context) -> Outcome:
     return Outcome(counts=counts, files=[file_record(layout.root, f"tokenizer/{name}") for name in names])
 
 
-STAGE = Stage(name="tokenizer", settings=settings, run=run, kernels=("finpile_tokenizer",), work=all_processes)
+def training_kernels(config: CorpusConfig) -> Sequence[str]:
+    """Groups of kernels."""
+    return ("finpile_tokenizer.warmup",)
+
+
+STAGE = Stage(name="tokenizer", settings=settings, run=run, kernels=training_kernels, work=all_processes)
 
 
 def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig, layout: Layout) -> TrainingTexts:
