@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,8 @@ PART_BYTES = 128 << 20
 _THREADS_DO = 2
 #: Corpora below this size run in this process: to start workers would take longer than they save.
 SMALL_BYTES = 4 << 20
+#: Environment variable that replaces it; tests of worker processes set it to 0.
+SMALL_VARIABLE = "FINPILE_SMALL_BYTES"
 #: Part of the text that rows of a stage seldom exceed in the ledger.
 _LEDGER_PART = 8
 
@@ -33,7 +36,7 @@ class Sizes:
     part_bytes: int = PART_BYTES
     worker_bytes: int = 0
     """Text bytes worth one more local process in stages that do little work per byte; 0: always all processes."""
-    small_bytes: int = field(default_factory=lambda: SMALL_BYTES)
+    small_bytes: int = field(default_factory=lambda: int(os.environ.get(SMALL_VARIABLE, SMALL_BYTES)))
     """Text bytes of a corpus, or bytes of its inputs, below which the local runner uses this process alone."""
 
 

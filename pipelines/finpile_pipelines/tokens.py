@@ -11,6 +11,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from finpile_tokenizer.warmup import ENCODING_GROUPS
 
 from finpile import stage_record, storage
 from finpile.config import CorpusConfig, to_dict
@@ -84,7 +85,7 @@ def run(context: Context) -> Outcome:
 
 def encoding_kernels(config: CorpusConfig) -> Sequence[str]:
     """Groups of kernels."""
-    return ("finpile_tokenizer.warmup",)
+    return ENCODING_GROUPS
 
 
 STAGE = Stage(name="tokens", settings=settings, run=run, kernels=encoding_kernels, work=all_processes)

@@ -73,6 +73,19 @@ def test_rate_of_what_counts_no_bytes_is_not_shown(
     ]
 
 
+def test_compilation_is_named_instead_of_a_rate(
+    capsys: pytest.CaptureFixture[str], clock: Callable[[float], None]
+) -> None:
+    with Display(Console()) as display:
+        display.begin("near")
+        for _ in range(6):
+            clock(1)
+            display.watch("near", progress(0.0, note="compiling kernels (first run only)"))
+    assert capsys.readouterr().out.splitlines() == [
+        "  near            0 %  5 s, compiling kernels (first run only), 1.0 MB in memory"
+    ]
+
+
 def test_share_never_falls_and_a_new_stage_begins_at_nothing(
     capsys: pytest.CaptureFixture[str], clock: Callable[[float], None]
 ) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,14 @@ _MINI: dict[str, Any] = {
 }
 
 Record = dict[str, Any]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _worker_processes() -> Iterator[None]:
+    """Small corpora use worker processes too: else no test of several workers would start one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FINPILE_SMALL_BYTES", "0")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -208,7 +208,8 @@ def _with_room(rows: I64, num: int) -> I64:
     """The rows, or a copy of twice the size where all are taken."""
     if num < rows.shape[0]:
         return rows
-    return twice(rows)
+    larger: I64 = twice(rows)
+    return larger
 
 
 @njit(cache=True, nogil=True)

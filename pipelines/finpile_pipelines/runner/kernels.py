@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def marker_folder() -> Path | None:
 
     if config.DISABLE_JIT or config.BOUNDSCHECK or not isinstance(mix, Dispatcher):
         return None
-    folder = Path(mix.stats.cache_path)
+    folder = Path(str(mix.stats.cache_path))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -191,11 +192,10 @@ def _mark(group: str) -> None:
 @cache
 def _cache_key() -> str:
     """Changes whenever Numba would compile again: with the compiler, the processor or a kernel's module."""
-    import llvmlite
     import numba
-    from llvmlite import binding
+    from llvmlite import binding  # type: ignore[import-untyped]
 
-    parts = [platform.python_version(), numba.__version__, llvmlite.__version__]
+    parts = [platform.python_version(), numba.__version__, version("llvmlite")]
     parts += [numba.config.CPU_NAME or binding.get_host_cpu_name()]
     parts += [numba.config.CPU_FEATURES or binding.get_host_cpu_features().flatten()]
     for name in _PACKAGES:

@@ -38,7 +38,7 @@ def parse_views_once() -> None:
 
 def _view(options: PipelineOptions, cls: type[PipelineOptions], parsed: Any) -> PipelineOptions:
     """As Beam's own: values that other views have set stay, and all views share the values."""
-    view = cls.__new__(cls)
+    view: PipelineOptions = object.__new__(cls)
     view._flags = options._flags
     view._visible_options = parsed
     for name in view._visible_option_list():

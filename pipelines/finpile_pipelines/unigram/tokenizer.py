@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from finpile_tokenizer import UnigramModel, UnigramTokenizer, Vocabulary, prune_to
+from finpile_tokenizer.warmup import TRAINING_GROUPS
 
 from finpile import storage
 from finpile.config import CorpusConfig, TokenizerConfig, to_dict
@@ -78,7 +79,7 @@ def run(context: Context) -> Outcome:
 
 def training_kernels(config: CorpusConfig) -> Sequence[str]:
     """Groups of kernels."""
-    return ("finpile_tokenizer.warmup",)
+    return TRAINING_GROUPS
 
 
 STAGE = Stage(name="tokenizer", settings=settings, run=run, kernels=training_kernels, work=all_processes)

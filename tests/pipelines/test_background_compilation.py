@@ -1,0 +1,172 @@
+"""Compilation in background processes: which groups run, who waits, and which processes are left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from finpile_pipelines.progress import Progress
+from finpile_pipelines.runner import kernels, local
+from finpile_pipelines.runner.kernels import Compilation
+from finpile_pipelines.stage import Context, Sizes, Work, sized_engine
+
+Eventually = Callable[[Callable[[], Any]], Any]
+
+#: Groups that need no compiler. `slow` ends when its file appears.
+GROUPS = """
+import os, pathlib, time
+
+def fast():
+    pathlib.Path(os.environ["GROUPS_FOLDER"], f"fast.{os.getpid()}").touch()
+
+def slow():
+    while not pathlib.Path(os.environ["GROUPS_FOLDER"], "go").exists():
+        time.sleep(0.02)
+
+def broken():
+    raise ValueError
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of markers; a module `groups` can be imported by the compile server."""
+    (tmp_path / "groups.py").write_text(GROUPS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("GROUPS_FOLDER", str(tmp_path))
+    monkeypatch.setattr(kernels, "marker_folder", lambda: tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    return tmp_path
+
+
+def no_children() -> bool:
+    return not [
+        child for child in psutil.Process().children(recursive=True) if "compile_server" in str(child.cmdline())
+    ]
+
+
+def test_groups_are_compiled_once_and_only_those_without_marker_the_next_time(folder: Path) -> None:
+    for _ in range(2):
+        with Compilation(["groups:fast"], 2) as compilation:
+            compilation.start()
+            kernels.wait_for(["groups:fast"], lambda: None)
+    assert len(list(folder.glob("fast.*"))) == 1
+    assert len(list(folder.glob("finpile-kernels-groups.fast-*"))) == 1
+    assert no_children()
+
+
+def test_a_stage_waits_for_its_own_groups_only(folder: Path) -> None:
+    with Compilation(["groups:slow", "groups:fast"], 2) as compilation:
+        compilation.start()
+        kernels.wait_for(["groups:fast"], lambda: None)
+        assert list(folder.glob("fast.*"))
+        calls: list[int] = []
+
+        def waiting() -> None:
+            calls.append(len(kernels.compile_processes()))
+            (folder / "go").touch()
+
+        kernels.wait_for(["groups:slow"], waiting)
+    assert calls and calls[0] >= 2
+    assert list(folder.glob("finpile-kernels-groups.slow-*"))
+
+
+def test_a_group_that_fails_is_not_waited_for_and_has_no_marker(folder: Path) -> None:
+    with Compilation(["groups:broken", "groups:fast"], 2) as compilation:
+        compilation.start()
+        kernels.wait_for(["groups:broken", "groups:fast"], lambda: None)
+    assert list(folder.glob("fast.*"))
+    assert not list(folder.glob("finpile-kernels-groups.broken-*"))
+
+
+def test_an_error_ends_all_processes_that_compile(folder: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), Compilation(["groups:slow"], 2) as compilation:
+        compilation.start()
+        assert local.memory_bytes() > 0
+        raise KeyboardInterrupt
+    assert no_children()
+
+
+def test_a_killed_launcher_leaves_no_process_that_compiles(folder: Path, eventually: Eventually) -> None:
+    script = (
+        "import os, sys, time\nfrom pathlib import Path\nfrom finpile_pipelines.runner import kernels\n"
+        "os.cpu_count = lambda: 2\nkernels.marker_folder = lambda: Path(sys.argv[1])\n"
+        "with kernels.Compilation(['groups:slow'], 2) as compilation:\n"
+        "    compilation.start()\n    print('started', flush=True)\n    time.sleep(600)\n"
+    )
+    launcher = subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert launcher.stdout is not None and launcher.stdout.readline() == "started\n"
+    root = psutil.Process(launcher.pid)
+    assert eventually(lambda: len(root.children(recursive=True)) >= 2)  # the compile server and its fork
+    started = root.children(recursive=True)
+    launcher.kill()
+    launcher.wait()
+    assert eventually(lambda: not any(process.is_running() for process in started))
+    launcher.stdout.close()
+
+
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_nothing_is_started_for_one_worker_or_without_a_writable_cache(
+    num_processes: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if num_processes > 1:
+        monkeypatch.setattr(kernels, "marker_folder", lambda: None)
+    with Compilation(["groups:fast"], num_processes) as compilation:
+        compilation.start()
+        assert kernels.compile_processes() == []
+        kernels.wait_for(["groups:fast"], lambda: pytest.fail("waits for a group that nobody compiles"))
+
+
+def test_progress_of_a_stage_says_that_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Board:
+        def progress(self) -> Progress:
+            return Progress(3, 0, 1, note="keys")
+
+    board: Any = Board()
+    assert local._progress(board).note == "keys"
+    monkeypatch.setattr(kernels, "is_compiling", lambda: True)
+    assert local._progress(board).note == "compiling kernels (first run only)"
+
+
+def test_this_process_notices_its_own_compilations() -> None:
+    from numba import njit
+
+    assert not kernels.is_compiling()
+    seen: list[bool] = []
+
+    @njit  # type: ignore[untyped-decorator]
+    def one() -> int:
+        return 1
+
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            seen.append(kernels.is_compiling())
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Listener()):
+        assert one() == 1
+    assert seen == [True]
+    assert not kernels.is_compiling()
+
+
+@pytest.mark.parametrize(("corpus_bytes", "num_workers"), [(0, 1), ((4 << 20) - 1, 1), (4 << 20, 3), (1 << 40, 3)])
+def test_small_corpora_are_processed_by_this_process_alone(
+    corpus_bytes: int, num_workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from finpile_pipelines.runner.engine import Engine
+
+    monkeypatch.delenv("FINPILE_SMALL_BYTES", raising=False)
+    context: Any = Context.__new__(Context)
+    for name, value in (("engine", Engine(num_workers=3)), ("sizes", Sizes()), ("records", {})):
+        object.__setattr__(context, name, value)
+    assert sized_engine(context, Work(size_bytes=corpus_bytes)).num_workers == num_workers
