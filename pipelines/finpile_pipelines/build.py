@@ -60,7 +60,8 @@ def build(
         if fresh:
             folder.claim("--fresh runs every stage again")
             forget_stages(layout)
-        groups = [group for stage in table for group in stage.kernels(config)] if engine.runner == "local" else []
+        local_stages = table.values() if engine.runner == "local" else ()
+        groups = [group for stage in local_stages for group in stage.kernels(config)]
         with kernels.Compilation(groups, engine.num_workers) as compilation:
             runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
             listen(StageEvent("", "accepted"))

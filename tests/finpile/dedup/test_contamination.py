@@ -317,7 +317,7 @@ BOUNDED = """
 import pyarrow as pa, random
 from numba import config
 from numba.core.dispatcher import Dispatcher
-from finpile.dedup import _contamination_kernels as kernels, contamination as c
+from finpile.dedup.contamination import _kernels as kernels, evaluation_index as c
 
 assert config.BOUNDSCHECK == 1
 c.compile_kernels()
