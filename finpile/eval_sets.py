@@ -33,8 +33,8 @@ def load_items(sets: Iterable[EvalSetConfig], root: str) -> pa.Table:
 
     `root` is the folder or URL that relative paths start from.
 
-    Raises: InputError where a file is missing, is cut, or is not what its name says, where a record is no object, and
-    where a field is missing from a whole set or every field from one record.
+    Raises: InputError if a file is missing, is cut, or is not of the kind of its suffix; if a record is no object; if a
+    field is missing from a whole set, or every field from one record.
     """
     tables = [ITEM_SCHEMA.empty_table()]
     for eval_set in sets:
@@ -78,7 +78,7 @@ def _name(record: dict[str, Any], field: str | None, where: str) -> str | None:
         return None
     values = list(_values(record, field))
     if len(values) != 1 or not isinstance(values[0], (str, int)) or values[0] == "":
-        raise InputError(f"{where}: a record has no single string or integer in {field!r}, which is to name it")
+        raise InputError(f"{where}: a record has no single string or integer in {field!r}, the field of its name")
     return str(values[0])
 
 
@@ -91,7 +91,7 @@ def _texts(record: dict[str, Any], field: str, where: str) -> Iterator[str]:
 
 
 def _values(value: Any, path: str) -> Iterator[Any]:
-    """What the path leads to, without nulls; a list stands for its entries, at any depth."""
+    """The values at the path, without nulls; a list counts as its entries, at any depth."""
     if isinstance(value, list):
         for entry in value:
             yield from _values(entry, path)

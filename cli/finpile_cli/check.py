@@ -44,8 +44,8 @@ _CALLED_OUT = 0.05
 def check_command(config: str, root: str | None, peek: int, as_json: bool) -> None:
     """Validate a corpus file, find every input, and read the first records.
 
-    Counts the files and bytes of each source, as they lie (compressed). Of each source the first records are read: a
-    wrong format, a field that they do not have and dates whose order is open are errors. Writes nothing.
+    Counts the files and bytes of each source, as stored (compressed). Reads the first records of each source: a
+    wrong format, a missing field and dates of unknown order are errors. Writes nothing.
     """
     console = Console(as_json)
     parsed = load(config, root)
@@ -76,7 +76,7 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
 
 
 def _checked_sets(config: CorpusConfig) -> list[dict[str, Any]]:
-    """Files and bytes of each evaluation set, as they lie."""
+    """Files and bytes of each evaluation set, as stored."""
     if config.contamination is None:
         return []
     from finpile.eval_sets import set_files
@@ -91,7 +91,7 @@ def _checked_sets(config: CorpusConfig) -> list[dict[str, Any]]:
 def _check_records(
     console: Console, source: SourceConfig, files: Sequence[InputFile], num_shown: int
 ) -> dict[str, Any]:
-    """Reads, checks and shows the first records of a source, and where these do not suffice, all of them."""
+    """Reads, checks and shows the first records of a source; reads all of them if the first do not suffice."""
     from finpile.sources.peek import peek
 
     found = peek(source, files)
@@ -137,7 +137,7 @@ def _decide(console: Console, source: SourceConfig, files: Sequence[InputFile], 
 
 
 def _dated(source: SourceConfig, found: Peek, order: Order | None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The documents as the build would date them, and what is reported of them."""
+    """The documents as the build would date them, and the report on them."""
     from finpile.clean import clean_batch
     from finpile.document import DocumentBuilder
 
@@ -168,7 +168,7 @@ def _dated(source: SourceConfig, found: Peek, order: Order | None) -> tuple[list
 
 
 def _example(date: dict[str, Any]) -> str:
-    """A date as it is written, and as it is read where that says more."""
+    """A date as it is written, and as it is read if the two differ."""
     read = date["read"].removesuffix("+00:00").removesuffix("T00:00:00")
     if date["origin"] != "field" or date["written"] is None:
         return f"{read} ({date['origin']})"
@@ -176,7 +176,7 @@ def _example(date: dict[str, Any]) -> str:
 
 
 def _show(console: Console, document: dict[str, Any]) -> None:
-    """One record on three lines: where it is from, its date and title, how its text begins."""
+    """One record: its locator, its date and title, the beginning of its text."""
     moment = document["timestamp"]
     when = "no date" if moment is None else f"{moment.isoformat()} ({document['timestamp_origin']})"
     title = f", {document['title']!r}" if document["title"] else ""

@@ -36,7 +36,7 @@ _NEAR = NearConfig()
 _SUBSTRING = SubstringConfig()
 #: Text that keeps a process busy long enough to be worth its start.
 _WORKER_BYTES = 64 << 20
-#: Of the closing table. `substring` has documents, and is there where there are any; `cut` has bytes.
+#: Columns of the closing table. `substring` counts documents, and is left out if it is 0; `cut` counts bytes.
 _COLUMNS = ("input", "read", "unreadable", "exact", "near", "substring", "cut", "kept", "bytes in", "bytes out")
 
 
@@ -67,7 +67,7 @@ def _number_or(word: str) -> Any:
 @click.option(
     "--date-format",
     metavar="ORDER",
-    help="day-first, month-first, year-first or a strptime pattern, where the timestamps do not prove it.",
+    help="day-first, month-first, year-first or a strptime pattern, if the timestamps do not prove it.",
 )
 @click.option(
     "--near",
@@ -79,20 +79,20 @@ def _number_or(word: str) -> Any:
 @click.option(
     "--numbers",
     type=_values(NearConfig, "numbers"),
-    help="keep: texts of other numbers are no copies.  [default: keep]",
+    help="keep: texts with different numbers are not duplicates.  [default: keep]",
 )
 @click.option(
     "--edit-similarity",
     type=float,
     metavar="S",
-    help=f"Near copies are more alike than this.  [default: {_NEAR.edit_similarity}]",
+    help=f"Near duplicates have a larger edit similarity.  [default: {_NEAR.edit_similarity}]",
 )
 @click.option(
     "--exact-fold",
     type=_values(DedupConfig, "exact_fold"),
     default="none",
     show_default=True,
-    help="Texts that differ in this alone are equal.",
+    help="Differences that are ignored between equal texts.",
 )
 @click.option(
     "--substring",
@@ -100,7 +100,7 @@ def _number_or(word: str) -> Any:
     show_default=True,
     metavar="K|none",
     callback=_number_or("none"),
-    help="Cut out text of K symbols or more that stands elsewhere too.",
+    help="Remove text of K symbols or more that occurs elsewhere.",
 )
 @click.option("--keep", type=_values(SubstringConfig, "keep"), help="Copies of it that stay.  [default: first]")
 @click.option("--rounds", metavar="N|fixpoint", callback=_number_or("fixpoint"), help="Passes.  [default: 1]")
@@ -132,18 +132,18 @@ def dedup_command(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Remove duplicates from Parquet or JSON Lines: Parquet out, and a ledger of all that went.
+    """Remove duplicates from Parquet or JSON Lines; write Parquet and a ledger of all removed text.
 
     INPUTS are files (.parquet, .jsonl, .ndjson, .json; .gz, .zst), folders, patterns, fsspec URLs, or OUT folders of
     `finpile build`. Texts stay as they are, byte for byte.
 
     OUT/documents/ has the kept documents. The column meta holds your other fields as JSON, an id of yours too
-    (key id); lists, structs and binary columns of Parquet stay behind. The column locator tells where a record came
-    from, FILE#BYTE of a JSON line and FILE#ROW of Parquet, so that all of yours can be joined back. OUT/removed/ has a
-    row for each document that went, with its text, its locator, the reason, and the id of the one kept for it.
+    (key id); lists, structs and binary columns of Parquet are not copied. The column locator has the place of a record,
+    FILE#BYTE of a JSON line and FILE#ROW of Parquet, to join the output with your files. OUT/removed/ has a
+    row for each removed document, with its text, its locator, the reason, and the id of the kept copy.
 
-    Of two copies the one of the earlier INPUT stays (files named one after the other count as one), then the older by
-    its timestamp. Run the same command again to go on after an interruption. Options after `--` go to Beam.
+    Of two copies, the one of the earlier INPUT is kept (consecutive files count as one), then the older one by
+    its timestamp. Run the same command again to continue after an interruption. Options after `--` are passed to Beam.
     """
     began = time.monotonic()
     console = Console(as_json)
@@ -167,15 +167,15 @@ def dedup_command(
             fresh=fresh,
             replace=replace,
             sizes=Sizes(worker_bytes=_WORKER_BYTES),
-            listen=stage_lines(display, f"deduplicating {_told(found)} in {out}"),
+            listen=stage_lines(display, f"deduplicating {_described(found)} in {out}"),
             until=DEDUPLICATED,
         )
     _close(console, manifest, out, display.num_run, time.monotonic() - began)
 
 
 def _dedup_config(near: str, exact_fold: Any, settings: Mapping[str, Any]) -> DedupConfig:
-    """Raises: ConfigError for a setting of something that is not asked for."""
-    alike = _given(settings, ("numbers", "edit_similarity"), near == "none", "--near paper or fast")
+    """Raises: ConfigError for a setting of a step that is off."""
+    similarity = _given(settings, ("numbers", "edit_similarity"), near == "none", "--near paper or fast")
     length = settings["substring"]
     cut = _given(
         settings, ("keep", "rounds", "snap", "min_chars", "unit", "tokenizer"), length == "none", "--substring K"
@@ -186,7 +186,7 @@ def _dedup_config(near: str, exact_fold: Any, settings: Mapping[str, Any]) -> De
         cut["tokenizer"] = _tokenizer(cut["tokenizer"], cut.get("unit"))
     return DedupConfig(
         exact_fold=exact_fold,
-        near=None if near == "none" else replace(NearConfig.named(near), **alike),
+        near=None if near == "none" else replace(NearConfig.named(near), **similarity),
         substring=None if length == "none" else SubstringConfig(min_length=length, **cut),
         scope="corpus",
     )
@@ -195,7 +195,7 @@ def _dedup_config(near: str, exact_fold: Any, settings: Mapping[str, Any]) -> De
 def _given(settings: Mapping[str, Any], names: Sequence[str], is_off: bool, needed: str) -> dict[str, Any]:
     given = {name: settings[name] for name in names if settings[name] is not None}
     if given and is_off:
-        raise ConfigError(f"--{next(iter(given)).replace('_', '-')} says nothing without {needed}")
+        raise ConfigError(f"--{next(iter(given)).replace('_', '-')} has no effect without {needed}")
     return given
 
 
@@ -203,7 +203,7 @@ def _tokenizer(path: str, unit: str | None) -> str:
     from finpile import storage
 
     if unit != "tokens":
-        raise ConfigError("--tokenizer belongs to --unit tokens: say that too")
+        raise ConfigError("--tokenizer needs --unit tokens: add it")
     if not storage.exists(path):
         raise ConfigError(f"--tokenizer {path}: no such folder; `finpile tokenizer train` makes one")
     return path if "://" in path else os.path.abspath(path)
@@ -216,7 +216,7 @@ def _corpus(found: Inputs, dedup: DedupConfig) -> CorpusConfig:
     )
 
 
-def _told(found: Inputs) -> str:
+def _described(found: Inputs) -> str:
     counts: dict[str, int] = {}
     for source in found.sources:
         counts[source.name] = counts.get(source.name, 0) + len(source.paths)
@@ -227,7 +227,7 @@ def _told(found: Inputs) -> str:
 
 
 def input_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row for each format that was read, then their sum where there are several.
+    """One row for each format that was read, then their sum if there are several.
 
     `read = unreadable + exact + near + substring_documents + kept`. Bytes are those of texts.
     """
@@ -265,7 +265,7 @@ def _total(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int, seconds: float) -> None:
-    """The closing table, how fast it went, and where to look."""
+    """Prints the closing table, the speed, and the output folders."""
     rows = input_rows(manifest)
     total, folder = rows[-1], out.rstrip("/")
     shown = [name for name in _COLUMNS if name != "substring" or total["substring_documents"]]
@@ -276,7 +276,7 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
     else:
         console.line(f"{seconds:.1f} s, {quantity(total['bytes_in'] / seconds, 'B')}/s of text")
     console.line(f"kept:   {folder}/documents/")
-    console.line(f"ledger: {folder}/removed/ (finpile show {folder} ID tells of one document; finpile verify {folder})")
+    console.line(f"ledger: {folder}/removed/ (finpile show {folder} ID: one document; finpile verify {folder})")
     console.result(
         {
             "out": out,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from finpile.filter import Rejection, Span
+from finpile.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from finpile.clean.clean import REASONS, Cleaned, clean_batch, compile_kernels, needs_kernels, reasons_of
 
-__all__ = ["REASONS", "Cleaned", "Rejection", "Span", "clean_batch", "compile_kernels", "needs_kernels", "reasons_of"]
+__all__ = [
+    "REASONS",
+    "Cleaned",
+    "Rejection",
+    "Span",
+    "clean_batch",
+    "compile_kernels",
+    "needs_kernels",
+    "reasons_of",
+]
 
-
-def __getattr__(name: str) -> Any:
-    """Imports the stage when it is first used: a corpus file that names a filter needs no HTML parser."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.clean"), name)
+_STAGE = ("REASONS", "Cleaned", "clean_batch", "compile_kernels", "needs_kernels", "reasons_of")
+__getattr__, __dir__ = lazy_exports(__name__, dict.fromkeys(_STAGE, "finpile.clean.clean"))

@@ -1,17 +1,17 @@
 """The clean stage over one batch: markup, normal form, filters, dates; each loss a row of the ledger.
 
 1. HTML becomes text; pages of a web crawl lose their menus, other HTML (a filing, a speech) keeps all that it shows.
-2. The text gets its normal form (`finpile.clean.normalise`), unless the source says `normalise: false`. What is empty
-   then goes as a whole, as it came.
+2. The text gets its normal form (`finpile.clean.normalise`), unless the source has `normalise: false`. An empty text
+   is then removed as a whole, in its raw form.
 3. The source's filters reject the text or take spans out of it. Ledger offsets are bytes of the text after step 2.
 4. A date whose order was open is read in the order of its field. A document without date gets one from its HTML, its
    URL, or its file's name, in this order. A date that was there but could not be read, or that cannot be true, leaves a
-   row without text. A document without any goes, where the corpus file says `undated: drop`.
+   row without text. With `undated: drop`, a document without a date is removed.
 
-A document on which a step fails goes as it came, with the exception's name; the others are cleaned.
+A document on which a step fails is removed in its raw form, with the exception's name; the others are cleaned.
 
-The text after step 2 of every document that step 3 saw can be rebuilt, from what is kept and from the ledger; its
-digest goes with the result.
+The text after step 2 of every document of step 3 can be reconstructed from the kept text and the ledger; its
+digest is part of the result.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _MAX_DETAIL = 500
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cleaned:
-    """What the stage made of one batch."""
+    """The result of the stage on one batch."""
 
     batch: pa.RecordBatch
     """The kept documents, of `DOCUMENT_SCHEMA`, in the order in which they came."""
@@ -83,7 +83,7 @@ def clean_batch(
 ) -> Cleaned:
     """Cleans one batch of `RAW_SCHEMA` of one source; the result depends on nothing else.
 
-    `order` is that of the source's dates of three numbers, where their values prove one; a `date_format` overrules it.
+    `order` is that of the source's dates of three numbers, if their values prove one; a `date_format` overrules it.
 
     Raises: ConfigError for a `date_pattern` that leaves a part of the date open.
     """
@@ -116,7 +116,7 @@ def _filters(source: SourceConfig) -> list[tuple[Filter, Any]]:
 
 
 def needs_kernels(source: SourceConfig) -> bool:
-    """Whether cleaning may run kernels: not where a source's texts stay byte for byte."""
+    """Whether cleaning may run kernels: not if a source's texts stay byte for byte."""
     return source.clean.normalise or source.clean.html != "never"
 
 
@@ -159,7 +159,7 @@ def _unchanged(batch: pa.RecordBatch) -> Cleaned:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What the stage looks at, and may change, of one document."""
+    """The fields of one document that the stage reads and may change."""
 
     index: int
     id: str
@@ -213,7 +213,7 @@ class _Work:
     num_unreadable_dates: int = 0
 
     def add(self, row: _Row) -> None:
-        """Keeps one document, changed, or writes down why it goes."""
+        """Keeps one cleaned document, or records why it is removed."""
         before = (self.num_documents, self.num_bytes, self.digest, self.num_undated, self.num_unreadable_dates)
         num_removals, num_kept = len(self.removals), len(self.kept)
         try:

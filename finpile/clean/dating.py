@@ -1,4 +1,4 @@
-"""The date of a document: that of its record, else what its page, its URL or its file's name says."""
+"""The date of a document: that of its record, else of its page, its URL or its file's name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from finpile.clean.markup import MarkupCounts
 from finpile.config import SourceConfig
 from finpile.timestamps import Order, Reading
 
-#: Why a date did not stay. None of these takes text.
+#: Why a date was removed. None of these removes text.
 DATE_REASONS = {
     "unreadable_timestamp": "a date that cannot be read, or that contradicts the order of its field; takes no text",
     "ambiguous_timestamp": "a date in a page, such as 2/10/2008, whose order nothing shows; takes no text",
@@ -27,13 +27,13 @@ UNREADABLE_TIMESTAMP = "unreadable_timestamp"
 #: Key in `meta` of documents that are dated by a period: month, quarter, half or year.
 PRECISION = "timestamp_precision"
 
-#: What follows the path in a locator.
+#: The end of a locator, behind the path.
 _RECORD = re.compile(r"#[\d.]+$")
 _MAX_DETAIL = 200
 
 
 class Datable(Protocol):
-    """What is known of a document when its date is looked for."""
+    """The facts about a document that its date is derived from."""
 
     @property
     def timestamp(self) -> datetime | None: ...
@@ -69,7 +69,7 @@ class Dating:
         self._format = timestamps.date_format(source.date_format) if source.date_format else None
 
     def date(self, document: Datable, html: str | None, counts: MarkupCounts | None = None) -> Dated:
-        """The document's date, or the best other evidence where that is missing, unreadable or implausible.
+        """The document's date, or the best other evidence if that is missing, unreadable or implausible.
 
         `counts` are those of `html`.
         """

@@ -1,4 +1,4 @@
-"""HTML to text, by resiliparse; by a linear scan where a page would cost the parser too much."""
+"""HTML to text, by resiliparse; by a linear scan if a page would cost the parser too much."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _EMPTY_CELLS = re.compile(r"\t[\t \u00a0]++(?=(\S?))")
 
 
 class HtmlError(ValueError):
-    """The HTML parser gave up; its message says why."""
+    """The HTML parser failed; the message has the reason."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """What is read from a document; the default is that of plain text."""
+    """The text and facts read from a document; the defaults are those of plain text."""
 
     text: str
     title: str | None = None
@@ -38,13 +38,13 @@ def to_text(html: str, *, main_content: bool) -> Page:
 
     Paragraphs are lines with an empty line between them, rows of tables lines with a tab between their cells; empty
     cells vanish (not in a page with <pre>, whose tabs may be indentation).
-    `main_content` leaves out menus, headers and footers, by resiliparse's heuristics; where they would leave nothing,
+    `main_content` leaves out menus, headers and footers, by resiliparse's heuristics; if they would leave nothing,
     the whole page is taken. Broken HTML is read as browsers read it.
 
     Time and memory are bounded by counts (`finpile.clean.markup`): above one of them the main content is not searched
     for; above another the page is not parsed and its text is what `strip_markup` finds.
 
-    Raises: TooComplex above the last bound; HtmlError where the parser fails.
+    Raises: TooComplex above the last bound; HtmlError if the parser fails.
     """
     counts = measure(html)
     if reason := counts.too_complex():

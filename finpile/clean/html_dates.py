@@ -48,7 +48,7 @@ def from_html(html: str) -> datetime | None:
 
 
 def read_html(html: str, counts: MarkupCounts | None = None) -> tuple[datetime | None, str | None]:
-    """What `from_html` gives; and where that is None, the first date that was not read because its order is open.
+    """The result of `from_html`; if that is None, also the first date that was not read because its order is open.
 
     `counts`, of the same page, spare the search behind the last <meta> and <time>.
     """
@@ -75,7 +75,7 @@ def _html_values(html: str, meta_end: int, time_end: int) -> Iterator[str]:
 
 
 def _tags(html: str, opening: re.Pattern[str], end: int) -> Iterator[tuple[str, int]]:
-    """The inside of each tag that `opening` begins before `end`, up to the next `>`, and where that is.
+    """The inside of each tag that `opening` begins before `end`, up to the next `>`, and the offset of that.
 
     The search for `>` never reads a character twice: a page of tags that do not end is read once.
     """
@@ -124,7 +124,7 @@ def _meta_values(html: str, end: int) -> list[str]:
 
 
 def _json_ld_values(script: str) -> Iterator[str]:
-    """datePublished of a JSON-LD block, wherever it is nested; read by pattern where the block is not valid JSON."""
+    """datePublished of a JSON-LD block, at any depth; read by pattern if the block is not valid JSON."""
     try:
         if len(script) > _MAX_JSON_CHARACTERS:
             raise ValueError("too long")

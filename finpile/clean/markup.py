@@ -87,12 +87,12 @@ _ENTITY = re.compile(r"&(?:#\d{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9
 
 
 class TooComplex(ValueError):
-    """A document above what its cleaning may cost; the message gives the count and the bound."""
+    """A document above the bound of its cleaning; the message has the count and the bound."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MarkupCounts:
-    """Upper bounds of what a page asks of a parser; the table above says what each costs."""
+    """Upper bounds of a page's cost in a parser; the table above has the cost of each."""
 
     num_bytes: int
     num_tags: int

@@ -28,7 +28,7 @@ def apply_all(filters: Sequence[tuple[Filter, Any]], text: str) -> Rejection | l
 
 
 def without(text: str, spans: Sequence[Span]) -> str:
-    """What the spans leave."""
+    """The text without the spans."""
     if not spans:
         return text
     starts = [0, *(span.end for span in spans)]

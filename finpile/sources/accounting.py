@@ -2,7 +2,7 @@
 
 A reader claims all of its decompressed input, in order, as spans `start:end` of the stream that it is given:
 
-- `Record`: a document, or what its `parse` says is none;
+- `Record`: a document, or a record that its `parse` refuses with a ledger row;
 - `Content`: bytes that several records share, as the columns of a Parquet file, whose records have empty spans;
 - `Lost`: bytes that only a row of the ledger holds;
 - `Structure`: bytes of the format itself, of one of the kinds in `STRUCTURE`.
@@ -47,7 +47,7 @@ class Record(NamedTuple):
 
 
 class Content(NamedTuple):
-    """Bytes that records are read from where none has bytes of its own."""
+    """Bytes that several records share, none of which has bytes of its own."""
 
     start: int
     end: int
@@ -199,12 +199,12 @@ class Books:
         return locator if self.gaps[locator] == 1 else f"{locator}~{self.gaps[locator]}"
 
     def pass_on(self, num_bytes: int) -> None:
-        """Counts bytes of a member, whose own account says what became of them."""
+        """Counts bytes of a member, which are in the member's own account."""
         self.member_bytes += num_bytes
         self.claimed += num_bytes
 
     def leave(self, end: int) -> None:
-        """Counts the bytes up to `end` as in the ledger, where the row is one of the archive around this input."""
+        """Counts the bytes up to `end` as in the ledger, in a row of the archive that holds this input."""
         self.ledger_bytes += max(0, end - self.claimed)
         self.claimed = max(self.claimed, end)
 

@@ -62,7 +62,7 @@ class Expansion:
         self.num_out = 0
 
     def add(self, num_out: int, num_stored: int) -> None:
-        """Counts `num_out` more bytes, where `num_stored` are stored in all.
+        """Counts `num_out` more bytes, decoded from `num_stored` stored bytes in all.
 
         Raises: MemberDefect above a limit.
         """

@@ -27,8 +27,8 @@ def walk(
     Of a .tar, the bytes of members, gaps and structure sum up to those of the archive (a sparse file counts with its
     holes). Of a .zip, the members' bytes are decompressed, and gaps alone are counted beside them.
 
-    Raises: BrokenStream with the archive's locator where it is cut, or no archive, after all members before that point;
-        a member's blocks raise it with the member's locator where the member alone is damaged.
+    Raises: BrokenStream with the archive's locator if it is cut, or no archive, after all members before that point;
+        a member's blocks raise it with the member's locator if the member alone is damaged.
     """
     seen: dict[str, int] = {}
     items = tar_items if kind == ".tar" else zip_items

@@ -1,8 +1,8 @@
 """Decompression frame by frame: behind a damaged frame it continues with the next one.
 
 A frame that cannot be decoded to its end is a gap: `BrokenStream` among the blocks, with the compressed bytes lost. The
-next frame is looked for from where the decoder failed, and a little before, since a decoder may run past the end of a
-damaged frame. `limits` bound what is decoded; each decoder gives a piece of bounded size at a time.
+next frame is searched for from the failing byte, and a little before, since a decoder may run past the end of a
+damaged frame. `limits` bound the decoded bytes; each decoder returns pieces of bounded size.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def split_codecs(path: str) -> tuple[str, list[str]]:
             return path, codecs
 
 
-#: First bytes of compressed files, for those whose names do not say so.
+#: First bytes of compressed files, for names without a suffix of compression.
 _MAGIC = {
     b"\x1f\x8b\x08": ".gz",
     b"\x28\xb5\x2f\xfd": ".zst",
@@ -71,7 +71,7 @@ def decompress(
 ) -> Iterator[Block]:
     """The bytes of all frames, one after the other, and the gaps between them.
 
-    Raises: BrokenStream after the last byte that could be decoded, where no frame follows: the input is cut, damaged,
+    Raises: BrokenStream after the last byte that could be decoded, if no frame follows: the input is cut, damaged,
         not of `codec`, or exceeds `limits`.
     """
     return _Decompression(blocks, codec, locator, limits or LimitsConfig()).blocks()
@@ -179,7 +179,7 @@ class _Decompression:
     # --- behind a defect
 
     def _find_frame(self, start: int, defect: Exception | None) -> bool:
-        """Moves to the next place that may begin a frame; `defect` is null for one where none did."""
+        """Moves to the next possible start of a frame; `defect` is null for a start that was no frame."""
         if self._source.tell() == start:
             self._source.seek(start + 1)  # else the search would find the same frame for ever
         here = self._source.tell()
@@ -201,10 +201,10 @@ class _Decompression:
         return False
 
     def _find_whole_rest(self) -> bool:
-        """Moves to the first frame from which on all is whole.
+        """Moves to the first frame after which all frames are whole.
 
-        A decoder that reached the end of the input met no defect. Either the input is cut, and what looks like a frame
-        is content; or a damaged length led past intact frames, and then these are whole up to the end.
+        A decoder that reached the end of the input found no defect. Either the input is cut, and the mark of a frame is
+        content; or a damaged length led past intact frames, and then these are whole up to the end.
         """
         data = b"".join(iter(self._more, b""))
         place = -1
@@ -250,7 +250,7 @@ class _Decompression:
         here = self._source.tell()
         self._source.unread(recent[max(place - first, 0) : max(here - first, 0)])
 
-    # --- what is said of it
+    # --- messages
 
     def _broken(self, gap: _Gap, end: int | None) -> BrokenStream:
         """The gap up to the frame at `end`, or up to the end of the input."""

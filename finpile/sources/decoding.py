@@ -8,7 +8,7 @@ UTF8 = ("utf-8",)
 
 
 class Undecodable(ValueError):
-    """None of the encodings fits; the message says why for each."""
+    """None of the encodings fits; the message has the reason for each."""
 
 
 def decode(data: bytes, encodings: Sequence[str] = UTF8) -> tuple[str, str]:
@@ -31,7 +31,7 @@ def decode(data: bytes, encodings: Sequence[str] = UTF8) -> tuple[str, str]:
 
 
 def has_surrogates(text: str) -> bool:
-    """Whether halves of surrogate pairs stand in the text, which UTF-8 cannot write."""
+    """Whether the text holds halves of surrogate pairs, which UTF-8 cannot encode."""
     if text.isascii():
         return False
     try:

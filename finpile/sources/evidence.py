@@ -37,7 +37,7 @@ class FieldEvidence:
             self.dates.add(document.locator, document.raw_timestamp)
 
     def merge(self, other: FieldEvidence) -> None:
-        """Adds what was counted in later files."""
+        """Adds the counts of later files."""
         self.names = self.names or other.names
         self.num_documents += other.num_documents
         for target, count in other.found.items():
@@ -56,9 +56,9 @@ class FieldEvidence:
             )
 
     def date_order(self, source: SourceConfig) -> Order | None:
-        """The order of the source's dates of three numbers, where the corpus file does not declare it.
+        """The order of the source's dates of three numbers; None if the corpus file declares it or no date needs it.
 
-        Raises: InputError where the values need an order and do not prove one.
+        Raises: InputError if the values need an order and do not prove one.
         """
         if source.date_format is not None or self.dates.is_empty:
             return None

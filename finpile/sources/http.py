@@ -52,7 +52,7 @@ class Response:
 
     @property
     def media_type(self) -> str:
-        """`text/html`, in lower case; empty where the server names none."""
+        """`text/html`, in lower case; empty if the server names none."""
         return self.headers.get("content-type", "").split(";")[0].strip().lower()
 
     @property
@@ -64,7 +64,7 @@ class Response:
 def parse_response(block: bytes, limit: int) -> Response:
     """The response in a block.
 
-    Raises: HttpError, and PayloadTooLarge where the payload has more than `limit` bytes.
+    Raises: HttpError, and PayloadTooLarge if the payload has more than `limit` bytes.
     """
     status = _STATUS.match(block)
     if status is None:
@@ -76,7 +76,7 @@ def parse_response(block: bytes, limit: int) -> Response:
 
 
 def parse_headers(lines: list[bytes]) -> dict[str, str]:
-    """`Name: value` lines, with lower-case names; a line that begins with a blank goes on with the value before it.
+    """`Name: value` lines, with lower-case names; a line that begins with a blank continues the value before it.
 
     Of a repeated header the first counts; lines that are none are skipped.
     """
@@ -108,9 +108,9 @@ def _decoded(payload: bytes, headers: dict[str, str], limit: int) -> bytes:
 
 
 def _without_chunks(payload: bytes) -> bytes:
-    """The payload out of its chunks; unchanged where it does not begin with one. A cut one gives what is there.
+    """The payload, joined from its chunks; unchanged if it does not begin with one. A cut payload gives its beginning.
 
-    Raises: HttpError where what follows a chunk is none.
+    Raises: HttpError if a chunk is followed by anything but a chunk.
     """
     parts: list[bytes] = []
     position = 0
@@ -131,7 +131,7 @@ def _without_chunks(payload: bytes) -> bytes:
 
 
 def _content(payload: bytes, coding: str, limit: int) -> bytes:
-    """The payload out of one coding; as it is where crawlers kept the header of what they had decoded.
+    """The payload, decoded from one coding; unchanged if a crawler decoded it and kept the header.
 
     Raises: HttpError for bytes that are neither encoded nor text.
     """

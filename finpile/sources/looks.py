@@ -1,4 +1,4 @@
-"""What a file looks like, from its first bytes."""
+"""Guesses the kind of a file from its first bytes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ class Looks:
 
     description: str
     format: str | None = None
-    """The format of a source that reads such a file, where there is one."""
+    """The format that reads such a file, if there is one."""
 
 
 _MAGIC = (
     (b"PAR1", Looks("Parquet", "parquet")),
     (b"WARC/", Looks("a WARC file", "warc")),
     (b"filedesc:", Looks("an ARC file", "warc")),
-    (b"\x1f\x8b", Looks("gzip data: give its name the ending .gz")),
-    (b"\x28\xb5\x2f\xfd", Looks("zstd data: give its name the ending .zst")),
-    (b"\xfd7zXZ\0", Looks("xz data: give its name the ending .xz")),
-    (b"BZh", Looks("bzip2 data: give its name the ending .bz2")),
-    (b"\x04\x22\x4d\x18", Looks("lz4 data: give its name the ending .lz4")),
-    (b"PK\x03\x04", Looks("a ZIP archive: give its name the ending .zip")),
+    (b"\x1f\x8b", Looks("gzip data: give the name the suffix .gz")),
+    (b"\x28\xb5\x2f\xfd", Looks("zstd data: give the name the suffix .zst")),
+    (b"\xfd7zXZ\0", Looks("xz data: give the name the suffix .xz")),
+    (b"BZh", Looks("bzip2 data: give the name the suffix .bz2")),
+    (b"\x04\x22\x4d\x18", Looks("lz4 data: give the name the suffix .lz4")),
+    (b"PK\x03\x04", Looks("a ZIP archive: give the name the suffix .zip")),
     (b"ARROW1", Looks("Arrow IPC; write it as Parquet")),
     (b"%PDF-", Looks("PDF, which no format reads")),
 )
@@ -40,7 +40,7 @@ _MAX_LINES = 5
 
 
 def looks_like(head: bytes) -> Looks:
-    """What the first bytes of a decompressed file look like.
+    """The kind of file that the first bytes, decompressed, suggest.
 
     >>> looks_like(b'{"text": "Oil rose."}').format
     'jsonl'
@@ -51,7 +51,7 @@ def looks_like(head: bytes) -> Looks:
         if head.startswith(magic):
             return looks
     if len(head) > 262 and head[257:262] == b"ustar":
-        return Looks("a tar archive: give its name the ending .tar")
+        return Looks("a tar archive: give the name the suffix .tar")
     for pattern, looks in _TEXTS:
         if pattern.match(head):
             return looks

@@ -1,4 +1,4 @@
-"""The first records of a source: what `finpile check` looks at, so that a wrong setting shows before hours of work."""
+"""The first records of a source, which `finpile check` reads to find wrong settings before hours of work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from finpile.sources.streams import BrokenStream, blocks_of
 #: The most that is read of one file.
 MAX_RECORDS = 100
 MAX_BYTES = 1 << 20
-#: Files are read until there are so many of them and of documents, but no more than the most.
+#: Files are read until both numbers are reached, of files and of documents, but at most `_MAX_FILES`.
 _NUM_FILES = 3
 _NUM_DOCUMENTS = 20
 _MAX_FILES = 20
@@ -46,7 +46,7 @@ class Peek:
 def peek(source: SourceConfig, files: Sequence[InputFile]) -> Peek:
     """The first records of the first files.
 
-    Raises: InputError where they hold no document: it says what a file looks like, and which fields there are.
+    Raises: InputError if they hold no document, with the likely kind of the file, or the names of its fields.
     """
     found = Peek()
     for number, file in enumerate(files):
@@ -123,7 +123,7 @@ def field_names(file: InputFile, source: SourceConfig, row: Removal) -> list[str
 
 
 def _head(file: InputFile) -> bytes:
-    """The first bytes of a file, decompressed where they can be."""
+    """The first bytes of a file, decompressed if possible."""
     fs, path = locate(file.url)
     with fs.open(path, "rb") as stream:
         head = bytes(stream.read(HEAD_BYTES))

@@ -22,7 +22,7 @@ class Piece(NamedTuple):
     start: int
     end: int
     data: bytes
-    """All of the piece; its beginning where it is larger than the limit."""
+    """All of the piece; its beginning if it is larger than the limit."""
     is_open: bool
     """Begins with a start mark."""
     is_closed: bool
@@ -58,7 +58,7 @@ def pieces(stream: BinaryIO, opening: bytes, closing: bytes) -> Iterator[Piece]:
 
 
 def lost(source: SourceConfig, locator: str, reason: str, detail: str, piece: Piece) -> Lost:
-    """A piece that becomes a row of the ledger, with its bytes, or their beginning where it is too large."""
+    """A piece that becomes a ledger row, with its bytes, or their beginning if it is too large."""
     return Lost(piece.start, piece.end, removal(source, locator, reason, detail, piece.data))
 
 
@@ -104,7 +104,7 @@ class _Window:
         return piece
 
     def raise_defect(self) -> None:
-        """Raises: BrokenStream where the stream ended in it."""
+        """Raises: BrokenStream if the stream ended in it."""
         if self._broken is not None:
             is_bomb = self._broken.reason == "decompression_bomb"
             self._broken.partial = self._head or bytes(self._data[: HEAD_BYTES if is_bomb else None])

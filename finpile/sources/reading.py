@@ -1,7 +1,7 @@
 """Reading one input file: opened, decompressed, walked, handed to its format's reader, and accounted for.
 
-Nothing that a reader does on one record ends the run: what it raises becomes a row of the ledger with the record's
-bytes, and so do bytes that the reader leaves out. Only a lack of memory ends it, with an error that names the file.
+No error of a reader on one record ends the run: it becomes a ledger row with the record's bytes, and so do bytes that
+the reader leaves out. Only a lack of memory ends the run, with an error that names the file.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ def read_file(
     keep: Callable[[Account], None] = lambda account: None,
     reached: Callable[[int], None] = lambda position: None,
 ) -> Iterator[Item]:
-    """The documents of one file, decompressed and walked where its name says so, and a row for all that is none.
+    """The documents of one file, and a ledger row for each input that became none.
 
     Locators: `path` for a file that is one document, `path#offset` or `path#ordinal` for a record of it,
     `path!member` for a file in an archive. `keep` is given the account of the file, and of each file in an archive.
     Every 32 items `reached` is given the position in the file, in bytes as it is stored (compressed).
 
-    Raises: RunError where memory does not suffice.
+    Files are decompressed and archives walked by their suffixes.
+
+    Raises: RunError if memory does not suffice.
     """
     fs, path = locate(file.url)
     kinds = structure_of(source.format)
@@ -72,7 +74,7 @@ def read_stream(
 ) -> Iterator[Item]:
     """The documents and rows of one decompressed stream of the format `form`.
 
-    Raises: BrokenStream of the stream, where nothing more can be read of it.
+    Raises: BrokenStream of the stream if nothing more can be read from it.
     """
     books = Books(source.dataset, source.name, locator, kinds={**STRUCTURE, **form.structure})
     is_ready = form.seeks or isinstance(stream, ByteStream)
@@ -192,7 +194,7 @@ class _Input:
             self.keep(books.close())
 
     def _finish(self, blocks: _Counted, locator: str, books: Books) -> Iterator[Removal]:
-        """Reads what nothing has read, of a member that is passed over, or behind its compressed data.
+        """Reads the unread bytes of a member: all of one that is passed over, or those behind its compressed data.
 
         Gaps in it are rows.
         """
@@ -228,7 +230,7 @@ def _matches(path: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _codecs_of(stream: ByteStream) -> list[str]:
-    """The compression of a file whose name says none."""
+    """The compression of a file whose name has no suffix of one."""
     try:
         return codec_of(stream.peek())
     except BrokenStream:
@@ -250,7 +252,7 @@ def _is_empty(stream: Any) -> bool:
 
 
 class _Records:
-    """What a reader finds in one stream, with every byte of it in the books."""
+    """The records that a reader finds in one stream, with every byte of it in the books."""
 
     def __init__(self, stream: Any, books: Books, source: SourceConfig) -> None:
         self._stream = stream
@@ -258,7 +260,7 @@ class _Records:
         self._source = source
 
     def read(self, form: Format) -> Iterator[Item]:
-        """Raises: BrokenStream of the stream, where nothing more can be read of it."""
+        """Raises: BrokenStream of the stream if nothing more can be read from it."""
         while True:
             start = self._stream.tell()
             try:
@@ -320,7 +322,7 @@ class _Records:
         return item
 
     def rest(self, reason: str = "unclaimed_bytes", detail: str = "behind the last record") -> Iterator[Item]:
-        """A row for what lies behind the last claim, where something does; the stream is then at its end."""
+        """A row for the bytes behind the last claim, if there are any; the stream is then at its end."""
         size = _size(self._stream)
         if self._books.claimed < size or reason != "unclaimed_bytes":
             yield self._lost(size, reason, detail)
@@ -336,7 +338,7 @@ class _Records:
         return self._books.claimed if self._stream.closed else self._stream.tell()
 
     def _recall(self, start: int, end: int) -> bytes:
-        """The bytes `start:end`, or their beginning; none where they cannot be had once more."""
+        """The bytes `start:end`, or their beginning; empty if they can no longer be read."""
         end = min(end, start + RECALLED_BYTES)
         if isinstance(self._stream, ByteStream):
             return self._stream.recall(start, end)

@@ -15,7 +15,7 @@ from finpile.ledger import Removal
 from finpile.sources.base import removal
 from finpile.sources.decoding import UTF8, Undecodable, decode, has_surrogates, spell_surrogates
 
-#: Fields of a document that a record may give, each under its own name unless `fields` says otherwise.
+#: Fields of a document that a record may have, each under its own name unless `fields` maps it.
 TARGETS = ("text", "timestamp", "title", "url", "license")
 
 #: Ledger reasons of formats whose records have named fields.
@@ -37,9 +37,9 @@ def field_keys(source: SourceConfig) -> dict[str, str]:
 def to_document(
     record: dict[str, Any], locator: str, source: SourceConfig, keys: dict[str, str], raw: bytes = b""
 ) -> RawDocument | Removal:
-    """The document that a record holds, or the row that says why it holds none.
+    """The document of a record, or the ledger row with the reason why it has none.
 
-    The record is used up: what no field takes becomes `meta`. `raw`, the record's bytes, goes into the row.
+    The record is consumed: values that no field takes become `meta`. The row holds `raw`, the record's bytes.
     """
     found = {target: _Place.find(record, key) for target, key in keys.items()}
     values = {target: None if place is None else place.value for target, place in found.items()}
@@ -78,7 +78,7 @@ def to_document(
 
 
 class _Place:
-    """Where a key leads to in nested objects."""
+    """The place of a key in nested objects."""
 
     __slots__ = ("_key", "_parents", "value")
 
@@ -132,7 +132,7 @@ def _bytes_of(text: Any) -> bytes:
 
 
 def _written(value: Any) -> str | None:
-    """A date field's value as text, where a source's `date_format` could read it."""
+    """A date field's value as text, if a source's `date_format` could read it."""
     if isinstance(value, bool) or not isinstance(value, _SIMPLE):
         return None
     if isinstance(value, float) and value.is_integer():  # as other tables write it: 2022.0 is a year, 1.6e9 an epoch
@@ -141,7 +141,7 @@ def _written(value: Any) -> str | None:
 
 
 def _reading(value: Any, written: str | None) -> timestamps.Reading:
-    """What a value says whatever the order of its field is; that of the others is known once all of them are read."""
+    """The date of a value that needs no order of day and month; others wait until all values of the field are read."""
     if written is not None and timestamps.is_order_open(written):
         return timestamps.Reading()
     return timestamps.read(value) if isinstance(value, (str, int, float, date)) else timestamps.Reading()

@@ -1,7 +1,7 @@
 """Byte streams that never let a cut or corrupt file pass for a whole one.
 
 A reader of the standard library answers a cut file with fewer bytes, or drops what it had in hand when it raises. A
-`ByteStream` returns every byte before the defect, raises `BrokenStream`, and continues behind the gap where its format
+`ByteStream` returns every byte before the defect, raises `BrokenStream`, and continues behind the gap if its format
 can be entered again.
 """
 
@@ -29,7 +29,7 @@ LIMIT_REASONS = ("too_large", "decompression_bomb")
 
 
 class BrokenStream(InputError):
-    """The bytes end, or stop making sense, before their format says so; or they exceed a limit.
+    """The bytes end or become undecodable before the end of their format, or they exceed a limit.
 
     `partial` holds the bytes of the record that was being read, of a decompression bomb its first 64 KiB; `locator`
     names the file or member with the defect.
@@ -44,7 +44,7 @@ class BrokenStream(InputError):
         self.detail = detail
         self.partial = b""
         self.can_resume = can_resume
-        """Whether bytes follow behind the gap: `ByteStream.resume` goes on with them."""
+        """Whether bytes follow behind the gap: `ByteStream.resume` continues with them."""
         self.skipped_bytes = skipped_bytes
         """Bytes of the outer level (compressed file, archive) that were lost. 0: a checksum is wrong, and none is."""
 
@@ -57,7 +57,7 @@ class FrameStart:
     """Where the frame begins in the compressed file."""
 
 
-#: An item of what a stream is made of: bytes, a gap between them, or where a compressed frame begins.
+#: An item of a stream: bytes, a gap between them, or the start of a compressed frame.
 Block = bytes | BrokenStream | FrameStart
 
 
@@ -76,7 +76,7 @@ class TooLarge:
 
 
 class Readable(Protocol):
-    """All that is asked of a stream that bytes are drawn from."""
+    """The interface of a stream that blocks are read from."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -122,8 +122,8 @@ class ByteStream(io.BufferedIOBase):
     def stored_offset(self, position: int) -> int:
         """Where the frame of a byte that was read begins in the compressed file; `position` itself in a plain file.
 
-        To be asked in ascending order, and for byte 0 before the first read: what lies before an answer is forgotten,
-        and all but the last frame until the first question.
+        Positions must ascend, beginning with byte 0 before the first read: frames before an answer are forgotten,
+        and all but the last frame until the first call.
         """
         self._keeps_frames = True
         passed = bisect_right(self._frames, position, key=itemgetter(0))
@@ -131,7 +131,7 @@ class ByteStream(io.BufferedIOBase):
         return self._frames[0][1] if passed else position
 
     def recall(self, start: int, end: int) -> bytes:
-        """The bytes `start:end`, read before, once more; none where the first of them is forgotten."""
+        """The bytes `start:end`, which were read before; empty if the first of them is no longer held."""
         if not self._recent or start < self._recent[0][0]:
             return b""
         parts = (block[max(0, start - first) : max(0, end - first)] for first, block in self._recent)
@@ -140,7 +140,7 @@ class ByteStream(io.BufferedIOBase):
     def resume(self) -> None:
         """Lets reads continue behind the gap that was raised last.
 
-        Raises: BrokenStream again where nothing follows it (`can_resume` is false).
+        Raises: BrokenStream again if nothing follows it (`can_resume` is false).
         """
         if self._broken is not None and not self._broken.can_resume:
             raise self._broken
@@ -149,7 +149,7 @@ class ByteStream(io.BufferedIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Skips forward; stops at the end."""
         if whence != io.SEEK_SET or offset < self.tell():
-            raise io.UnsupportedOperation("this stream only goes forward")
+            raise io.UnsupportedOperation("this stream only moves forward")
         while self.tell() < offset and self._fill():
             self._at = min(len(self._block), offset - self._before)
         return self.tell()

@@ -1,6 +1,6 @@
 """Members of .tar archives, whole, cut or damaged.
 
-Behind a damaged header the walk continues with the next block of 512 bytes that is a header: its checksum says so.
+Behind a damaged header the walk continues with the next block of 512 bytes whose checksum is that of a header.
 Behind a gap in the compressed bytes that the archive is read from, blocks begin anywhere, and the next header is found
 by its magic.
 """
@@ -33,7 +33,7 @@ _HEADER_ERRORS = (tarfile.TarError, ValueError, OverflowError, LookupError, Recu
 def tar_items(stream: ByteStream, locator: str, limits: LimitsConfig) -> Iterator[Item]:
     """Files, gaps and structure, in the order of the archive.
 
-    Raises: BrokenStream with `locator`, where the archive is cut or none.
+    Raises: BrokenStream with `locator` if the archive is cut or none.
     """
     return _Tar(stream, locator, limits).items()
 
@@ -52,7 +52,7 @@ class _Tar:
         self._headers = _Headers(stream)
         self._num_members = 0
         self._has_end = False
-        self._has_found_header = False  # where a gap was met inside of a member
+        self._has_found_header = False  # behind a gap inside of a member
         self._gaps: list[Gap] = []  # of the stream, yet to be reported
 
     def items(self) -> Iterator[Item]:
@@ -166,7 +166,7 @@ class _Tar:
         if self._has_end:
             yield Structure(zeros, "end mark")
         elif is_end:
-            self._has_end = True  # the gap has said what is wrong
+            self._has_end = True  # the gap's row has the reason
 
     def _blocks_before_header(self) -> Iterator[bytes]:
         """The blocks up to the next header, or to the end."""
@@ -205,7 +205,7 @@ class _Tar:
                 yield data[:-_BLOCK]
                 data = data[-_BLOCK:]
 
-    # --- the stream, and what is said of it
+    # --- the stream, and messages
 
     def _take(self, size: int) -> bytes:
         """The next bytes; fewer only at the end.
@@ -237,7 +237,7 @@ class _Tar:
     def _note(self, broken: BrokenStream) -> None:
         """Passes over a gap of the stream, to be reported.
 
-        Raises: BrokenStream again where nothing follows it.
+        Raises: BrokenStream again if nothing follows it.
         """
         if not broken.can_resume:
             raise broken
@@ -266,7 +266,7 @@ class _Headers:
     def next(self) -> tarfile.TarInfo:
         """The header at the stream's position, which must be one.
 
-        Raises: HeaderError where it is none; BrokenStream.
+        Raises: HeaderError if it is none; BrokenStream.
         """
         try:
             info = tarfile.TarInfo.fromtarfile(self.archive)

@@ -1,9 +1,9 @@
-"""Records of web archives: WARC/0.17 to 1.1 (ISO 28500) and ARC version 1 and 2, told apart by their content.
+"""Records of web archives: WARC/0.17 to 1.1 (ISO 28500) and ARC version 1 and 2, distinguished by their content.
 
     WARC/1.0 CRLF, named fields, an empty line, a block of Content-Length bytes, two line ends
     URL IP-address date content-type length LF, a block of that length, one line end          (ARC; version 2 has more)
 
-One damaged record costs that record: reading goes on at the next header. A wrong length shows in what follows the
+One damaged record costs that record: reading continues at the next header. A wrong length shows in what follows the
 block: neither the line ends that close a record nor the header of the next one. The block is then searched for the next
 header, since a length that is too large has swallowed it.
 
@@ -21,13 +21,13 @@ from finpile.sources.streams import BrokenStream, ByteStream
 
 #: Bytes of a header, at most.
 _HEADER_BYTES = 1 << 16
-#: Bytes that are read at once where the next header is looked for, and of one piece of what is skipped.
+#: Bytes of one read of the search for the next header, and of one skipped piece.
 _SEARCH_BYTES = 1 << 20
 
 _WARC_START = rb"WARC/[01]\.\d+\r?\n[A-Za-z][\w\-]*[ \t]*:"
 _ARC_START = rb"[a-z][a-z0-9+.\-]*:[^\r\n]{0,4096} [0-9A-Fa-f:.]{3,45} \d{8,17} [^\r\n]{0,512}\d+\r?\n"
 _HEADER_START = {"warc": re.compile(_WARC_START), "arc": re.compile(_ARC_START)}
-#: A WARC's header tells itself apart, even where the line end before it is damaged; an ARC's could be a line of text.
+#: A WARC header is recognised even if the line end before it is damaged; an ARC header could be a line of text.
 _NEXT_HEADER = {"warc": re.compile(rb"(?=%s)" % _WARC_START), "arc": re.compile(rb"(?<=\n)(?=%s)" % _ARC_START)}
 _WARC_MARK = b"WARC/"
 _HEADER_END = re.compile(rb"\n\r?\n")
@@ -95,9 +95,9 @@ Found = WebRecord | Damaged | Separator
 
 
 def read_records(stream: ByteStream, max_record_bytes: int) -> Iterator[Found]:
-    """What the archive holds, in order and without gaps, from where the stream is.
+    """The records of the archive and the bytes between them, in order, from the position of the stream.
 
-    A stream that is not at its beginning is one that goes on behind a defect; what precedes the next header is then the
+    A stream that is not at its beginning continues behind a defect; what precedes the next header is then the
     rest of a damaged record.
 
     Raises: BrokenStream of the stream, with the unfinished record as its `partial`.
@@ -187,7 +187,7 @@ class _Reader:
     def __init__(self, stream: ByteStream, max_record_bytes: int) -> None:
         self._window = _Window(stream)
         self._max_record_bytes = max_record_bytes
-        self._forms: tuple[str, ...] = ("warc", "arc")  # until the first header says which
+        self._forms: tuple[str, ...] = ("warc", "arc")  # until the first header
 
     def read(self) -> Iterator[Found]:
         window = self._window
@@ -225,13 +225,13 @@ class _Reader:
             yield from self._unclosed(header, block)
             return
         block_start = start + len(header.data)
-        told = (header.form, header.kind, header.url, header.content_type, header.date)
-        yield WebRecord(*told, block, start, block_start)
+        facts = (header.form, header.kind, header.url, header.content_type, header.date)
+        yield WebRecord(*facts, block, start, block_start)
         if header.form == "warc" and self._ends_early() and window.broken is None:
             yield self._damaged("truncated_file", "the line ends that close its last record are missing", len(window))
 
     def _header(self) -> _Header | None:
-        """The header that begins here, consumed; None where none does."""
+        """Consumes and returns the header that begins here; None if none does."""
         found = None
         if "warc" in self._forms and (match := self._window.match(_WARC_HEADER, _HEADER_BYTES)):
             found = _warc_header(match)
@@ -263,7 +263,7 @@ class _Reader:
         return rest < _CLOSING_BYTES and self._window.match(_ONLY_LINE_ENDS, rest) is not None
 
     def _unclosed(self, header: _Header, block: bytes) -> Iterator[Found]:
-        """A record whose block does not end where its length says: the length is wrong, or the archive is cut."""
+        """A record whose block does not end after its length: the length is wrong, or the archive is cut."""
         window = self._window
         is_short = len(block) < header.length
         window.give_back(block)

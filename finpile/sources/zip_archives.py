@@ -1,6 +1,6 @@
 """Members of .zip archives, whole, cut or damaged: by the directory at the end, and without it by local headers.
 
-Where the directory and a member's local header contradict each other, one of them is damaged: whichever gives content
+If the directory and a member's local header contradict each other, one of them is damaged: whichever gives content
 with the right checksum is believed. What no entry of a damaged directory leads to is looked for between its members.
 
 Source: PKWARE's APPNOTE.TXT, to whose sections comments refer.
@@ -41,7 +41,7 @@ _NO_DIRECTORY = (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedEr
 def zip_items(stream: Any, locator: str, limits: LimitsConfig) -> Iterator[Item]:
     """Files and gaps, in the order of the archive.
 
-    Raises: BrokenStream with `locator`, where the archive is cut or none.
+    Raises: BrokenStream with `locator` if the archive is cut or none.
     """
     if not isinstance(stream, ByteStream) and stream.seekable():
         yield from _Zip(cast(BinaryIO, stream), locator, limits).items()
@@ -106,14 +106,14 @@ class _Zip:
                 yield self._gap(info.header_offset, info.compress_size, detail)
 
     def _count_at_end(self) -> int:
-        """How many members the end of the directory says that there are, modulo 65,536."""
+        """The number of members in the end record of the directory, modulo 65,536."""
         start = max(0, self._size - _END_BYTES - _MAX_COUNT)
         tail = self._members.bytes_at(start, self._size - start)
         place = tail.rfind(_END_MARK)
         return int.from_bytes(tail[place + 10 : place + 12], "little") if place >= 0 else -1
 
     def _entry(self, info: zipfile.ZipInfo) -> Entry | None:
-        """What is to be believed of a member; null where the directory does not lead to it."""
+        """The header of a member that is used; null if the directory does not lead to the member."""
         local = self._members.local(info.header_offset)
         if local is None:
             return None
@@ -150,7 +150,7 @@ class _Zip:
         yield self._gap(end, 0, detail)
 
     def _between(self, start: int, end: int) -> Generator[Item, None, int]:
-        """The members that headers in `start:end` lead to, without the directory. Returns where they end."""
+        """The members of the headers in `start:end`, without the directory. Returns the end of the last one."""
         position = start
         while position < end:
             mark = self._members.bytes_at(position, len(LOCAL_MARK))
@@ -192,7 +192,7 @@ class _Zip:
             raise
 
     def _behind(self, entry: Entry, end: int) -> int:
-        """Where the member's data, and its descriptor, end: by its length, by its content, or at the next header."""
+        """The ends of the member's data and of its descriptor: by its length, by its content, or at the next header."""
         if entry.stored_bytes is not None:
             after = entry.end(self._size)
             if after == self._size or self._members.bytes_at(after, len(LOCAL_MARK)) in _MARKS:
@@ -207,7 +207,7 @@ class _Zip:
         return position if place is None else place
 
     def _next_header(self, start: int, end: int) -> int | None:
-        """Where the next local header, or the directory, begins."""
+        """The offset of the next local header, or of the directory."""
         places = [self._next_local(start, end), self._members.find(_DIRECTORY_MARK, start, end)]
         return min((place for place in places if place is not None), default=None)
 
@@ -219,7 +219,7 @@ class _Zip:
             start = place + 1
         return None
 
-    # --- what is said of it
+    # --- messages
 
     def _gap(self, start: int, num_bytes: int, detail: str) -> Gap:
         head = self._members.bytes_at(start, min(num_bytes, HEAD_BYTES))
@@ -231,7 +231,7 @@ class _Zip:
 
 
 def _agree(listed: Entry, local: Entry) -> bool:
-    """Whether the directory and the local header say the same."""
+    """Whether the directory and the local header agree."""
     if (listed.name, listed.method, listed.flags & ENCRYPTED) != (local.name, local.method, local.flags & ENCRYPTED):
         return False
     pairs = ((listed.stored_bytes, local.stored_bytes), (listed.size, local.size), (listed.crc, local.crc))

@@ -44,7 +44,7 @@ _DAMAGE = (Damaged, Truncated, WrongChecksum, WindowTooLarge, lzma.LZMAError)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a header says of a member."""
+    """The facts about a member in a header."""
 
     name: str
     name_bytes: int
@@ -52,7 +52,7 @@ class Entry:
     """Of its data, in the archive."""
     method: int
     stored_bytes: int | None
-    """Null where only a descriptor behind the data knows it, and the checksum, and the size."""
+    """Null if only a descriptor behind the data holds it, with the checksum and the size."""
     size: int | None
     crc: int | None
     flags: int
@@ -74,7 +74,7 @@ class ClusterMembers:
         self._num_bombs = 0
         self.size = file.seek(0, 2)
         self.decoded_end = 0
-        """Where the data end that were decoded last."""
+        """The end of the data that were decoded last."""
 
     def bytes_at(self, offset: int, count: int) -> bytes:
         """Fewer at the end."""
@@ -93,7 +93,7 @@ class ClusterMembers:
         return None
 
     def local(self, offset: int) -> Entry | None:
-        """What the local header at `offset` says; null where it is cut. Its mark is not looked at."""
+        """The local header at `offset`; null if it is cut. Its mark is not checked."""
         head = self.bytes_at(offset, LOCAL_BYTES)
         if len(head) < LOCAL_BYTES:
             return None
@@ -120,7 +120,7 @@ class ClusterMembers:
         return self._measured(entry) if entry.stored_bytes is None and method == _STORED else entry
 
     def _measured(self, entry: Entry) -> Entry:
-        """A stored member whose length only its descriptor knows: one that says how far from the data it is."""
+        """A stored member whose length is only in its descriptor: one that holds its own distance from the data."""
         place = self.find(DESCRIPTOR_MARK, entry.start, self.size)
         while place is not None:
             found = self.bytes_at(place + len(DESCRIPTOR_MARK), 8)

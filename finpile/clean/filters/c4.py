@@ -6,7 +6,7 @@ https://arxiv.org/abs/1910.10683, and the values of the published code (tensorfl
 | rule of the paper                                              | here                                                |
 |----------------------------------------------------------------|-----------------------------------------------------|
 | keep lines that end in a period, exclamation or question mark, | `c4_no_end_mark`; as in the code, a line that ends  |
-| or quotation mark                                              | in `...` goes too (`c4_ellipsis`)                   |
+| or quotation mark                                              | in `...` is dropped (`c4_ellipsis`)                 |
 | drop lines of fewer than 5 words (code)                        | `c4_short_line`                                     |
 | (code) drop lines with a word of over 1,000 characters         | `c4_long_word`                                      |
 | drop lines with the word Javascript                            | `c4_javascript`                                     |
@@ -20,7 +20,7 @@ Left out: the list of bad words, which is not shipped; the language rule (Englis
 model; duplicate spans of three sentences, which are the work of `finpile.dedup`.
 
 Sentences are counted by their end marks, not by NLTK's Punkt as in the code: an abbreviation counts as an end.
-A line's rules are asked in the order of the code: long word, end mark, ellipsis, words, Javascript, policy. The
+A line's rules are applied in the order of the code: long word, end mark, ellipsis, words, Javascript, policy. The
 marks of citations do not count as part of it. Empty lines after a dropped line go with it.
 """
 

@@ -3,12 +3,12 @@
 Two dialects of one SGML are read: `.txt` with `<SEC-DOCUMENT>` and a header of `NAME: value` lines (the oldest ones
 inside a PEM envelope), and `.nc` with `<SUBMISSION>` and a header of tags. Each `<DOCUMENT>` becomes one record:
 
-- a document, where its `<TEXT>` is HTML (XBRL inside HTML included) or plain text;
-- a ledger row `not_text` where it is not for reading: uuencoded files (images, PDF, ZIP, workbooks); JSON and XML,
+- a document, if its `<TEXT>` is HTML (XBRL inside HTML included) or plain text;
+- a ledger row `not_text`, if it is not for reading: uuencoded files (images, PDF, ZIP, workbooks); JSON and XML,
   which are data for machines, among them ownership forms, 13F tables, XBRL schemas and linkbases; the `R1.htm ...`
   pages that EDGAR renders from XBRL (`<TYPE>XML`), which repeat the filing's own tables; and the tagged schedules of
   1993-2001 (EX-27);
-- a ledger row `empty_text` where nothing is in it.
+- a ledger row `empty_text`, if it is empty.
 
 A file without `<DOCUMENT>` gives one row: `empty_text` for a header alone, else `not_a_submission`. A submission
 whose end is missing gives what can be read, the open last document included, and one row `truncated_file`.
@@ -40,7 +40,7 @@ from finpile.sources.pieces import Piece, lost, pieces
 from finpile.sources.streams import BrokenStream
 from finpile.timestamps import parse
 
-#: Filings say nowhere how they are encoded; the last one reads any byte.
+#: Filings do not declare their encoding; the last one reads any byte.
 DEFAULT_ENCODINGS = ("utf-8", "cp1252", "latin-1")
 
 _OPEN = rb"<DOCUMENT>(?=\s{0,64}<TYPE>)"
@@ -61,7 +61,7 @@ _NO_START = "no document's start tag, although it is no header, trailer or white
 
 _WRAPPER = re.compile(rb"\s*<(XBRL|XML|PDF|JSON)>", re.IGNORECASE)
 _WRAPPER_END = re.compile(rb"</(?:XBRL|XML|PDF|JSON)>\s*\Z", re.IGNORECASE)
-#: Declarations, comments and doctypes other than HTML's, which may stand before the root element.
+#: Declarations, comments and doctypes other than HTML's, which may precede the root element.
 _PROLOG = re.compile(rb"(?:\s*(?:<\?[^>]*>|<!--.*?-->|<!DOCTYPE(?!\s+html)[^>]*>))*\s*", re.IGNORECASE | re.DOTALL)
 _PROLOG_MAX_BYTES = 4096
 _UUENCODED = re.compile(rb"\s*begin [0-7]{3,4} \S")
@@ -151,7 +151,7 @@ class _Submission:
         self._num_documents = 0
 
     def document(self, piece: Piece) -> Iterator[Claim]:
-        """One `<DOCUMENT>`; where a second one is in it, whose start tag is damaged, that one is lost."""
+        """One `<DOCUMENT>`; a second one inside it, whose start tag is damaged, is lost."""
         start, data = piece.start, piece.data
         self._num_documents += 1
         if not piece.is_whole:
@@ -205,7 +205,7 @@ class _Submission:
         return lost(self._source, self._place(piece.start), "unreadable_record", _NO_START, piece)
 
     def end(self, position: int) -> Iterator[Claim]:
-        """A row where the submission's end tag is missing."""
+        """A row if the submission's end tag is missing."""
         if self._trailer:
             detail = f"{position} bytes that do not end in {self._trailer.decode()}"
             yield Lost(position, position, removal(self._source, f"{self._locator}#end", "truncated_file", detail))
@@ -223,7 +223,7 @@ def _without_documents(data: bytes) -> tuple[str, str]:
 
 
 def _header_end(data: bytes) -> int:
-    """Bytes of the submission's header, with which the data begin; 0 where they do not."""
+    """Bytes of the submission's header at the start of the data; 0 if there is none."""
     if not any(mark in data for mark in _HEADER_MARKS):
         return 0
     ends = [data.find(tag) + len(tag) for tag in _HEADER_ENDS if tag in data]
@@ -232,7 +232,7 @@ def _header_end(data: bytes) -> int:
 
 
 def _second_head(data: bytes, first: int | None = None) -> int | None:
-    """Where a document begins behind the first one's tags, although `<DOCUMENT>` is damaged; None where none does."""
+    """The start of a document behind the first one's tags, if its `<DOCUMENT>` is damaged; None if there is none."""
     place = data.find(_SEQUENCE) + 1 if first is None else first
     while (place := data.find(_SEQUENCE, place)) >= 0:
         before = max(0, place - _MAX_HEAD_BYTES)
@@ -265,13 +265,13 @@ def _document(record: bytes, locator: str, source: SourceConfig, header: _Header
 
 
 def _content(text: bytes) -> bytes:
-    """What stands between <TEXT> and the last </TEXT>, or the end of a cut document."""
+    """The bytes between <TEXT> and the last </TEXT>, or the end of a cut document."""
     end = text.rfind(_TEXT_CLOSE)
     return text if end < 0 else text[:end]
 
 
 def _unwrap(content: bytes) -> bytes:
-    """Without the <XBRL> or <XML> that EDGAR puts around a text; unchanged where there is none."""
+    """The content without the <XBRL> or <XML> that EDGAR puts around a text, if there is one."""
     wrapper = _WRAPPER.match(content)
     return _WRAPPER_END.sub(b"", content[wrapper.end() :]) if wrapper else content
 
@@ -314,7 +314,7 @@ def _raw_document(text: str, locator: str, media_type: str, tags: dict[str, str]
 
 
 def _read_header(text: str, locator: str) -> _Header:
-    """The header's fields; the accession number may also stand in the file's name."""
+    """The header's fields; the accession number may also be in the file's name."""
     header = _Header()
     lines = text.replace("\r", "\n")
     for name, value in [*_LINE.findall(lines), *_tags(lines)]:

@@ -1,6 +1,6 @@
 """Parquet: one document a row, read by row groups.
 
-A damaged column costs the rows of its row group behind the damage where a document needs it (its text, date or
+A damaged column costs the rows of its row group behind the damage if a document needs it (its text, date or
 licence), and else itself alone; both are rows of the ledger with the column, the rows and the bytes.
 """
 
@@ -26,7 +26,7 @@ from finpile.sources.streams import BLOCK_BYTES, BrokenStream
 _BATCH_ROWS = 1024
 #: A file that cannot seek (a member of an archive) is kept in memory up to this size, else in a temporary file.
 _SPOOL_BYTES = 1 << 26
-#: Fields without which a document is not what its source says; a damaged title or URL is left out.
+#: Fields that a document needs; a damaged title or URL is left out.
 _NEEDED = ("text", "timestamp", "license")
 
 
@@ -34,7 +34,7 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
     """The documents of a file. Locators end in the row's ordinal, from 0.
 
     Of the columns, those that a field is read from and all others of simple type are read; lists, structs, maps and
-    binary columns (embeddings, images) that no field names are left where they are.
+    binary columns (embeddings, images) that no field names are not read.
 
     Raises: BrokenStream of a stream that cannot seek.
     """
@@ -170,7 +170,7 @@ class _Rows:
                     return
 
     def _batches(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Goes on behind the rows that were read before a column was left out."""
+        """Continues behind the rows that were read before a column was left out."""
         paths = [leaf.path for leaf in self._leaves]
         passed = 0
         for batch in self._file.iter_batches(_BATCH_ROWS, row_groups=[self._group], columns=paths, use_threads=False):
@@ -218,7 +218,7 @@ class _Rows:
 
 
 class _Unreadable(NamedTuple):
-    """Stands for a value that Python cannot hold."""
+    """Replaces a value that Python cannot hold."""
 
     error: Exception
 

@@ -56,7 +56,7 @@ _ATTRIBUTES = {
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The stories of a file. Locators end in the byte offset of the story, since NEWIDs may repeat.
 
-    A story whose end tag is missing ends where the next one begins; it is read where its body is whole.
+    A story whose end tag is missing ends at the start of the next one; it is read if its body is whole.
     """
     for piece in pieces(stream, _START, _END):
         if piece.is_open:
@@ -131,7 +131,7 @@ def _story(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Rem
 
 
 def _element(markup: str, name: str) -> str | None:
-    """What stands in the first element of that name (none nests). A lazy regular expression takes ten times as long."""
+    """The content of the first element of that name (none nests). A lazy regular expression takes ten times as long."""
     start = markup.find(f"<{name}>") + len(name) + 2
     end = markup.find(f"</{name}>", start)
     return markup[start:end] if start >= len(name) + 2 and end >= 0 else None
@@ -151,7 +151,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _moment(date: str) -> datetime | None:
-    """The moment in a DATE, which may have junk before and after it; its day where the time is none (605:12:19)."""
+    """The moment in a DATE, which may have junk before and after it; its day if the time is invalid (605:12:19)."""
     found = _DATE.search(date)
     if found is None or found[2] not in _MONTHS:
         return None

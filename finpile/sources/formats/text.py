@@ -22,7 +22,7 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
     """The one document of a file; its locator is the file's."""
     start = stream.tell()
     data = stream.read()
-    if start:  # behind damage: what a part of the text would be read as is not what was written
+    if start:  # behind damage: a part of a text may decode to other characters
         detail = f"{len(data)} bytes of a text whose beginning is damaged"
         yield Lost(start, start + len(data), removal(source, f"{locator}#{start}", "corrupt_file", detail, data))
         return
@@ -36,7 +36,7 @@ def _document(data: bytes, locator: str, source: SourceConfig) -> RawDocument | 
         return removal(source, locator, "undecodable", str(error), data)
     if is_blank(text):
         return removal(source, locator, "empty_text", f"{len(data)} bytes, nothing visible", data)
-    name = locator.rsplit("!", 1)[-1]  # of a member, only its own name is asked for the date
+    name = locator.rsplit("!", 1)[-1]  # of a member, only its own name may hold the date
     timestamp = timestamps.from_name(name, source.date_pattern) if source.date_pattern else None
     is_missing = source.date_pattern and timestamp is None
     return RawDocument(

@@ -3,18 +3,18 @@
 Which of the two a file is shows in its first bytes. A record's locator is its byte offset in the stored file, as in CDX
 indexes: for a file compressed record by record (.warc.gz, .warc.zst), that of its member. What becomes of a record:
 
-- `response` with HTTP status 200, and `resource` of an http(s) address: a document where its type is HTML or plain
+- `response` with HTTP status 200, and `resource` of an http(s) address: a document if its type is HTML or plain
   text; else a ledger row `http_status`, `not_text` (images, style sheets, DNS answers, ...) or `robots_txt`, with the
   payload;
 - `conversion` of type text/plain (WET): a document;
 - `warcinfo`, `request`, `metadata`, `revisit` (a pointer to an earlier capture), the crawler's own `resource`s and an
   ARC's version block carry no document and are structure, as headers and line ends between records are.
 
-What is no record is a row `unreadable_record` with its bytes, and reading goes on at the next header. A file that ends
+Bytes that are no record are a row `unreadable_record`, and reading continues at the next header. A file that ends
 before its last record does gives what precedes the cut and one row `truncated_file`, which holds what is there of the
 cut record. A cut exactly between two records leaves a whole, shorter archive and cannot be seen.
 
-The date of the crawl is not that of publication; it goes to meta as `crawl_date`.
+The date of the crawl is not that of publication; it is `crawl_date` in meta.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
 
 
 class _Places:
-    """Where records begin in the stored file."""
+    """The offsets of records in the stored file."""
 
     def __init__(self, stream: ByteStream, locator: str) -> None:
         stream.stored_offset(stream.tell())  # from here on it remembers the frames
@@ -82,7 +82,7 @@ class _Places:
         self._num_same = 0
 
     def locator(self, start: int) -> str:
-        """Of the record at that offset of the decompressed archive; to be asked once for each, in order."""
+        """The locator of the record at an offset of the decompressed archive; called once for each record, in order."""
         place = self._stream.stored_offset(start)
         self._num_same = self._num_same + 1 if place == self._last else 0
         self._last = place
@@ -153,7 +153,7 @@ def _crawl_date(date: str) -> str | None:
 
 
 def _encodings(payload: bytes, charset: str | None, media_type: str) -> tuple[str, ...]:
-    """What the server, the page, or its bytes say, best evidence first; the last one reads any byte."""
+    """The encodings of the server, the page and its bytes, best evidence first; the last one reads any byte."""
     detected = detect_encoding(payload, from_html_meta=media_type == HTML)
     return tuple(name for name in (charset, detected, *_FALLBACK_ENCODINGS) if name and _is_known(name))
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from finpile.limits import LimitsConfig
 from finpile.sources.streams import ByteStream
 
-#: The most that a decoder is asked for at once.
+#: The most bytes that a decoder returns at once.
 PIECE_BYTES = 1 << 18
 
 
@@ -58,7 +58,7 @@ class Codec(Protocol):
 def take(source: ByteStream, size: int) -> bytes:
     """The next `size` bytes.
 
-    Raises: Truncated where there are fewer; the source is then where it was.
+    Raises: Truncated if there are fewer; the source is then at its earlier position.
     """
     data = source.read(size)
     while len(data) < size:

@@ -59,14 +59,14 @@ def frame(source: ByteStream, limits: LimitsConfig) -> Iterator[bytes | Lost]:
 
 
 def _decode(header: bytes, block: int, length: int, crc: int) -> tuple[list[bytes], str]:
-    """A block's content where its checksum is right, and what is wrong with it, or with what follows it."""
+    """A block's content if its checksum is right, and the defect of the block, or of the bytes behind it."""
     size = length + _MARK_BITS + _CRC_BITS
     number = (block << _MARK_BITS | _END) << _CRC_BITS | crc
     stream = header + (number << -size % 8).to_bytes((size + 7) // 8, "big")
     content, failure = _decoded(stream, PIECE_BYTES)
     if not failure:
         return content, ""
-    # What a failed call had decoded is dropped: where the block itself is whole, ever smaller calls give all of it.
+    # A failed call drops its decoded bytes: if the block itself is whole, ever smaller calls return all of it.
     for size in (1 << 12, 1 << 6, 1):
         content = [*content, *_decoded(stream, size, sum(map(len, content)))[0]]
     if _crc(content) == crc:
@@ -117,7 +117,7 @@ class _Bits:
     def number(self, start: int, count: int) -> int:
         """The bits from `start` on as a number.
 
-        Raises: Truncated where there are fewer.
+        Raises: Truncated if there are fewer.
         """
         while self.length < start + count:
             if not self._read():
@@ -134,9 +134,9 @@ class _Bits:
         self._first %= 8
 
     def next_mark(self) -> int | None:
-        """Where the next mark begins, behind the one at the position; None where the input ends before.
+        """The start of the next mark behind the one at the position; None if the input ends before it.
 
-        Raises: Damaged where no block is that long.
+        Raises: Damaged if no block is that long.
         """
         searched = 0
         while True:

@@ -1,6 +1,6 @@
 """LZ4 frames: version 1.6.4 of the LZ4 Frame Format; also skippable frames, and legacy ones (`lz4 -l`).
 
-The blocks of a frame are found here and decoded one at a time, so that a damaged block costs no other one where blocks
+The blocks of a frame are found here and decoded one at a time, so that a damaged block costs no other one if blocks
 are independent, as `lz4` writes them by default.
 """
 

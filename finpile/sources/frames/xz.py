@@ -12,7 +12,7 @@ from finpile.sources.streams import BrokenStream, ByteStream
 MARKS: tuple[bytes, ...] = (b"\xfd7zXZ\x00",)
 MAY_BE_PADDED = True  # section 2.2
 
-#: A failed call drops what it has decoded: so it is asked for little.
+#: A failed call drops its decoded bytes, so each call is small.
 _CALL_BYTES = 1 << 12
 #: What liblzma needs beside the dictionary.
 _DECODER_BYTES = 1 << 20
