@@ -95,7 +95,7 @@ class Served:
         self._ask("save")
 
     def _ask(self, request: str) -> dict[str, float]:
-        with contextlib.suppress(BrokenPipeError):  # that it is gone, and why, is found below
+        with contextlib.suppress(BrokenPipeError):  # that it ended, and why, is found below
             if self._process.stdin is not None:
                 self._process.stdin.write(f"{request}\n")
                 self._process.stdin.flush()
@@ -115,7 +115,7 @@ def take_turns(
 ) -> tuple[dict[str, list[RoundCost]], dict[str, str]]:
     """Serves each command, by name, and runs them in turn: one round to warm up, and the costs of those after.
 
-    The last round's results are saved. Second come those that failed, with what they said; they have no costs.
+    The last round's results are saved. The second mapping has the error of each command that failed.
     """
     costs: dict[str, list[RoundCost]] = {name: [] for name in commands}
     problems: dict[str, str] = {}
@@ -141,7 +141,7 @@ def take_turns(
 def run_tree(
     command: Sequence[str | Path], log: Path, *, env: Mapping[str, str] | None = None, watched: Path | None = None
 ) -> TreeCost:
-    """Runs a command to its end; what it prints goes to `log`.
+    """Runs a command to its end; its output is written to `log`.
 
     Raises:
         PeerFailedError: it could not start, or its exit status is not 0.

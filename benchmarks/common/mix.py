@@ -56,7 +56,7 @@ def read_mix(data: Path) -> Mix:
 
 
 def sample(mix: Mix, megabytes: float, also: Iterable[int] = ()) -> Mix:
-    """About so many megabytes, as much of each domain, chosen by digest of content; and the documents of `also`."""
+    """About this many megabytes, as much of each domain, chosen by digest of content; and the documents of `also`."""
     domains = [name.partition("-")[0] for name in mix.ids]
     corpus: Corpus = {
         domain: pa.array(

@@ -2,7 +2,7 @@
 
 Members are read in the order of their names. One SGML file holds a thousand stories of Reuters, so it is cut before
 each `<REUTERS `, markup kept; every other member is a document. All choices of documents are fixed by their content or
-place: no generator is asked.
+place: no random generator is used.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def split(corpus: Corpus) -> tuple[Corpus, Corpus]:
 
 
 def limited(corpus: Corpus, megabytes: float) -> Corpus:
-    """About so many megabytes, as much of each domain: documents by digest of their bytes, one each at least."""
+    """About this many megabytes, as much of each domain: documents by digest of their bytes, one each at least."""
     limit = int(megabytes * 1e6 / len(corpus))
     return {domain: texts.take(pa.array(_within(texts, limit))) for domain, texts in corpus.items()}
 

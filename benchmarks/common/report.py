@@ -1,4 +1,4 @@
-"""The result file: Markdown tables under a head that says on what machine, with what versions, by what command."""
+"""The result file: Markdown tables below the command, the machine and the versions."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ all run. Writes results/<date>_dedup.md, or <date>_dedup_PART_... if only some r
 
 Each peer has a virtual environment of its own, made with pip below --venvs on first use from the pins in peers/
 (2.5 GB in all, from the package index).
-A peer that cannot be installed, or fails, is said so in the result, and the rest goes on. Linux only.
+The result names a peer that cannot be installed or fails, and the others continue. Linux only.
 """
 
 from __future__ import annotations

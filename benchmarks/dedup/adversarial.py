@@ -2,7 +2,7 @@
 
     python -m benchmarks.dedup.adversarial [SCALE] [CASE ...]
 
-SCALE (1 unless told) multiplies the number of documents, or the size of the one document. Results go to
+SCALE (1 by default) multiplies the number of documents, or the size of the one document. Results go to
 benchmarks/results.
 """
 
@@ -113,13 +113,13 @@ def main(arguments: Sequence[str]) -> None:
     """Measures the cases named, or all."""
     scale = float(arguments[0]) if arguments else 1.0
     report = Report(RESULTS, "dedup_adversarial", "Adversarial texts", ("finpile", "numba", "pyarrow"))
-    told = "\n".join(f"- {name}: {CASES[name][0]}" for name in CASES)
+    cases = "\n".join(f"- {name}: {CASES[name][0]}" for name in CASES)
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as scratch:
         for name in arguments[1:] or CASES:
             rows.append(measure(name, scale, Path(scratch)))
             print(" | ".join(rows[-1]), flush=True)
-    report.add(_ABOUT, told, table(_HEAD, rows))
+    report.add(_ABOUT, cases, table(_HEAD, rows))
 
 
 def measure(name: str, scale: float, scratch: Path) -> list[str]:

@@ -191,7 +191,7 @@ def _table(costs: dict[str, list[TreeCost]], outcomes: dict[str, Outcome], size:
         speed = [f"{wall:.1f}", f"{cpu:.1f}", f"{size / wall:.2f}", f"{wall / ours:.2f}x"]
         rows.append([name, *speed, *(f"{each:,.0f}" for each in mib), kept])
     head = ["tool", "wall s", "CPU s", "MB/s", f"time of {OURS.name}", "peak MiB", "largest process MiB", "kept"]
-    return f"{table(head, rows)}\n\nThe project asks at least {_TARGET:.0f}x of itself over datatrove and text-dedup."
+    return f"{table(head, rows)}\n\nThe target is at least {_TARGET:.0f}x over datatrove and text-dedup."
 
 
 def _number(task: int, at: int) -> int:

@@ -55,7 +55,7 @@ ENGINES = (
     Engine(name="rensa, C-MinHash", script="rensa_minhash.py", arguments=("c",), venv="rensa"),
     Engine(name="rensa, rho", script="rensa_minhash.py", arguments=("rho",), venv="rensa"),
 )
-#: What the project asks of itself: so many times as fast as the peer's fastest way to sign all shingles.
+#: The target: this many times the speed of the peer's fastest way to sign all shingles.
 _TARGETS = ((DATASKETCH, 40.0), (RENSA, 12.0))
 _PAPER_TARGET_MB_PER_S = 10.0
 

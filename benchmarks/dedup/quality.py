@@ -1,4 +1,4 @@
-"""How good a deduplication was: whether what went is like what was kept for it, and what alike was left in."""
+"""The quality of a deduplication: similarity of removed documents to the kept ones, and similar pairs that are left."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BOUNDS = (0.1, 0.5, 0.8)
 
 _ABOUT = (
     "Removed documents by their exact Jaccard similarity (5-word shingles, nothing hashed) with the document that was "
-    "kept in their stead, each tool's clusters taken from its own output; and pairs of documents that are both still "
+    "kept instead, each tool's clusters taken from its own output; and pairs of documents that are both still "
     "there though their edit similarity over words is above {above}. All such pairs of a Jaccard similarity of {least} "
     "or more were looked for: {pairs:,}, of which {same:,} have the same numbers in the same order; the others FinPile "
     "keeps on purpose."
@@ -42,7 +42,7 @@ def compare_quality(mix: Mix, outcomes: Mapping[str, Outcome], truth: SimilarPai
     about = _ABOUT.format(above=_EDIT_SIMILARITY, least=LEAST_JACCARD, pairs=len(pairs), same=int(same_numbers.sum()))
     rows = [[name, *_row(mix, outcome, pairs, same_numbers)] for name, outcome in outcomes.items()]
     head = ["tool", "removed", *(f"J < {bound}" for bound in _BOUNDS), "pairs left in", "of the same numbers"]
-    return f"## What went and what stayed\n\n{about}\n\n{table(head, rows)}"
+    return f"## Removed and remaining documents\n\n{about}\n\n{table(head, rows)}"
 
 
 def _row(mix: Mix, outcome: Outcome, pairs: Pairs, same_numbers: npt.NDArray[np.bool_]) -> list[str]:

@@ -21,7 +21,7 @@ _OURS = "FinPile"
 _SCRIPTS = {_OURS: "finpile_windows.py", PEER: "divsufsort_windows.py"}
 
 _ABOUT = (
-    "The bytes that go if of every {length} bytes that stand in the text more than once the first copy is kept; "
+    "The bytes removed if the first copy of every {length} bytes that occur more than once is kept; "
     "{size:.1f} MB in {documents:,} documents, one thread each, median of {rounds} rounds in turn, each in a process "
     "of its own whose start is not counted. pydivsufsort builds the suffix array and the longest common prefixes of "
     "the whole text in memory. MiB are above what the process held before the round. A character of which a part goes "

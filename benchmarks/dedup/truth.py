@@ -1,4 +1,4 @@
-"""What is similar in truth, found without any hashing of minima: the yardstick for all engines alike.
+"""The pairs that are similar, found without MinHash: the reference for all engines.
 
 Words here are runs of letters, digits and underscores, lower-cased; a shingle is five of them in a row, or all of a
 text that has fewer.

@@ -31,7 +31,7 @@ class Venv:
 
 
 def prepare(folder: Path, names: Iterable[str]) -> dict[str, Venv]:
-    """The environments of these peers below `folder`, made where they are not there yet. One that fails says so."""
+    """The environments of these peers below `folder`, created if they do not exist. A failed one has its `problem`."""
     return {name: _prepare(folder.resolve() / name, name) for name in names}
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.sources.damage [--places 500] [--seed 1] [--only NAME] [--results FOLDER]
 
-What counts as intact, recovered and altered is said in the result file.
+The result file defines intact, recovered and altered.
 """
 
 from __future__ import annotations

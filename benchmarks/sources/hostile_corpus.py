@@ -42,7 +42,7 @@ class Hostile:
     name: str
     """The file, and behind `#` or `!` the record or member: its rows have this locator, or one that continues it."""
     reasons: tuple[str, ...]
-    """Its rows have one of these; an empty one says that it may be kept without a row."""
+    """Its rows have one of these; if empty, it may be kept without a row."""
 
     def is_at(self, locator: str) -> bool:
         """Whether a row or a document of that locator comes from this input."""

@@ -41,7 +41,7 @@ from finpile.sources.accounting import Content, Lost, Record, Structure
 _WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel".split()  # noqa: SIM905
 _NUM_RECORDS = 12
 _MAX_CHANGE_BYTES = 40
-#: What structure has to look like, where its bytes alone can tell.
+#: What structural bytes must look like, if their content can be checked.
 _FORMS: dict[str, Callable[[bytes], bool]] = {
     "white_space": lambda data: not data.strip(),
     "sgml_prolog": lambda data: b"<REUTERS" not in data and b"<BODY" not in data,

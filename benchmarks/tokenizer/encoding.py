@@ -94,7 +94,7 @@ class Contest:
         )
 
     def race_threads(self, texts: pa.Array, num_threads: int) -> dict[tuple[str, int], float]:
-        """Seconds of ours and SentencePiece's, by encoder and number of threads: one, and so many."""
+        """Seconds of ours and SentencePiece's, by encoder and number of threads: one, and the number given."""
         runs: dict[tuple[str, int], Run] = {}
         for count in (1, num_threads):
             runs[OURS, count] = partial(self._ours.encode_array, texts, num_threads=count)
@@ -167,7 +167,7 @@ def compare_encoding(
             f"## Encoding with {vocabulary.vocab_size:,} pieces",
             f"MB/s, one thread each, median of {rounds} rounds in turn. {_HOW}",
             _speed_table(raced),
-            "SentencePiece's modes in MB/s, from the same rounds; the fastest of a domain stands above:",
+            "SentencePiece's modes in MB/s, from the same rounds; the fastest of a domain is in the table above:",
             _mode_table(raced),
             f"All domains as one batch of {size_bytes(everything) / 1e6:.1f} MB:",
             _thread_table(contest.race_threads(everything, num_threads), size_bytes(everything), num_threads),

@@ -2,7 +2,7 @@
 
 SentencePiece searches as we do, but adds a text's log probabilities as float32, from the text's beginning on. Some ten
 thousand bytes in, the sum's last bit is worth more than many a difference between two segmentations. So for each
-pretoken that came out different, two things are asked. Is ours no worse, its log probabilities added as float64? And
+pretoken that came out different, two questions follow. Is ours no worse, its log probabilities added as float64? And
 does the same search, adding as float32 to the sum that SentencePiece had reached there, end in what SentencePiece gave?
 With two yes the difference is explained.
 

@@ -1,7 +1,7 @@
 """SentencePiece's encoder over one of our vocabularies: same pieces, same log probabilities, in its 32 bits.
 
-It takes Unicode text alone, so bytes stand as characters, and its text is made beforehand, outside the clock. It sees
-whole documents; since no piece holds bytes of two classes, it cuts where our pretokens end without being told.
+It takes Unicode text alone, so each byte is written as a character; its text is made beforehand and not timed. It sees
+whole documents; since no piece holds bytes of two classes, it cuts where our pretokens end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Alphabet = Callable[[bytes], str]
 
 
 def short_alphabet(text: bytes) -> str:
-    """Each byte as the character of its number, so that ASCII takes one byte of UTF-8; only NUL stands as U+0100."""
+    """Each byte as the character of its number, so that ASCII takes one byte of UTF-8; only NUL is U+0100."""
     return text.decode("latin-1").replace("\0", "\u0100")
 
 

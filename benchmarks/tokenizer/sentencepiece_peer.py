@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from finpile_tokenizer import MAX_PRETOKEN_BYTES, PretokenCounts
 
-#: Byte b stands as character U+0100 + b: all assigned, two bytes in UTF-8, none a space or reserved.
+#: Byte b is written as character U+0100 + b: all assigned, two bytes in UTF-8, none a space or reserved.
 _FIRST_CHARACTER = 0x100
 _TO_CHARACTERS = {byte: _FIRST_CHARACTER + byte for byte in range(256)}
 _TO_BYTES = {_FIRST_CHARACTER + byte: byte for byte in range(256)}

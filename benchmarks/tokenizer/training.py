@@ -52,10 +52,10 @@ class TrainingRoom:
         write_arrow(self._texts, pa.table({"text": together(training)}))
 
     def train(self, engine: str, vocab_size: int) -> Trained:
-        """The engine's model of so many pieces.
+        """The engine's model of this many pieces.
 
         Raises:
-            SystemExit: the library failed; what it said is on stderr.
+            SystemExit: the library failed; its messages are on stderr.
         """
         if (engine, vocab_size) not in self._trained:
             say(f"training {vocab_size:,} pieces with {NAMES[engine]} on {self.num_bytes / 1e6:.1f} MB")
@@ -76,7 +76,7 @@ class TrainingRoom:
 
 
 def compare_training(room: TrainingRoom, held_out: Corpus, vocab_size: int, engines: Sequence[str], data: Path) -> str:
-    """The section on training: cost of each engine, and how well its model tells the held-out text."""
+    """The section on training: cost of each engine, and the fit of its model to held-out text."""
     trained = {engine: room.train(engine, vocab_size) for engine in engines}
     say("measuring the models on the held-out text")
     return "\n\n".join(

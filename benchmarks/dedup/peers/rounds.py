@@ -26,7 +26,7 @@ def read_texts(path: str) -> list[str]:
 
 
 def serve(task: Callable[[], Result], save: Callable[[Result], None]) -> None:
-    """Answers the parent until it closes stdin; `ready` on stdout says that it may begin."""
+    """Answers the parent until it closes stdin; `ready` on stdout is the signal to begin."""
     result: Result | None = None
     _answer({"ready": True})
     for line in sys.stdin:
