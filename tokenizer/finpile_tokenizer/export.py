@@ -26,7 +26,7 @@ TOKENIZER_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
 VOCABULARY_FILE = "vocabulary.parquet"
 
-#: What `<|endoftext|>` written in a text is: ordinary `text`, or the `control` token that ends a document.
+#: The meaning of `<|endoftext|>` written in a text: ordinary `text`, or the `control` token that ends a document.
 Special = Literal["text", "control"]
 
 #: HF wants a score for the special token. No text reaches it: its bytes lie in three pretokens.
@@ -35,7 +35,7 @@ _REQUESTED_KEY = b"num_requested"
 
 
 def byte_alphabet() -> dict[int, str]:
-    """The character that stands for each byte: itself where it is printable Latin-1, else U+0100 and on, in order.
+    """The character that stands for each byte: itself if it is printable Latin-1, else U+0100 and on, in order.
 
     Source: GPT-2's encoder, https://github.com/openai/gpt-2/blob/master/src/encoder.py (`bytes_to_unicode`).
     """
@@ -89,8 +89,8 @@ def _special_token(token_id: int, content: str) -> dict[str, Any]:
 def tokenizer_config_json(
     *, pad_token: str | None = None, model_max_length: int | None = None, special: Special = "control"
 ) -> bytes:
-    """The content of `tokenizer_config.json`, which tells transformers how to load `tokenizer.json`."""
-    asked = {
+    """The content of `tokenizer_config.json`, by which transformers loads `tokenizer.json`."""
+    requested = {
         "pad_token": pad_token,
         "model_max_length": model_max_length,
         "split_special_tokens": True if special == "text" else None,
@@ -101,7 +101,7 @@ def tokenizer_config_json(
             "clean_up_tokenization_spaces": False,
             "bos_token": END_OF_TEXT,
             "eos_token": END_OF_TEXT,
-            **{key: value for key, value in asked.items() if value is not None},
+            **{key: value for key, value in requested.items() if value is not None},
         }
     )
 
@@ -109,8 +109,8 @@ def tokenizer_config_json(
 def vocabulary_table(vocabulary: Vocabulary) -> pa.Table:
     """One row for each id: `id, piece, log_prob, num_models, origin`.
 
-    `origin` is `learned`, `added_byte` (a byte that never occurred) or `special`; `num_models`, the chunk models that
-    the piece was a part of, and `origin` are null where that is not known.
+    `origin` is `learned`, `added_byte` (a byte that never occurred) or `special`; `num_models`, the number of
+    chunk models that contain the piece, and `origin` are null if not known.
     """
     known = vocabulary.num_models is not None
     num_models = vocabulary.num_models.tolist() if vocabulary.num_models is not None else [None] * vocabulary.eot_id
@@ -127,7 +127,7 @@ def vocabulary_table(vocabulary: Vocabulary) -> pa.Table:
 
 
 def write_tokenizer(folder: str | Path, vocabulary: Vocabulary) -> None:
-    """Writes the three files into `folder` (made where missing), each whole or not at all."""
+    """Writes the three files into `folder` (created if missing), each whole or not at all."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     table = io.BytesIO()
@@ -166,7 +166,7 @@ def write_for_transformers(
 def read_tokenizer(path: str | Path) -> Vocabulary:
     """The vocabulary of a folder that `write_tokenizer` wrote, or of its `tokenizer.json` alone.
 
-    `num_models` is known only where `vocabulary.parquet` lies beside.
+    `num_models` is known only if `vocabulary.parquet` is in the same folder.
 
     Raises:
         FormatError: the file is missing or is not of this package's form.

@@ -25,7 +25,7 @@ MIN_VOCAB_SIZE = NUM_BYTE_PIECES + 1
 def merge(models: Iterable[UnigramModel]) -> UnigramModel:
     """The average of the models' probabilities weighted by `num_bytes`; its own weight is the sum of theirs.
 
-    Hence merging merges gives, up to rounding (1e-12), what merging all at once gives. The result's bytes do not
+    Hence merging merged models equals, up to rounding (1e-12), merging all at once. The result's bytes do not
     depend on the order of the models: the terms of each sum are sorted before they are added.
 
     Raises:

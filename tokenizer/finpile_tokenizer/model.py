@@ -1,4 +1,4 @@
-"""What is learned: the Unigram model of a chunk or of a merge, and the vocabulary that is made of it."""
+"""The Unigram model of a chunk or of a merge, and the vocabulary made from it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _METADATA_KEY = b"finpile_tokenizer.unigram_model"
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class UnigramModel:
-    """Pieces with their probabilities, and the amount of text that these speak for."""
+    """Pieces with their probabilities, and the amount of text that they were trained on."""
 
     pieces: pa.LargeBinaryArray
     """Distinct, not empty, in order of their bytes."""
     log_probs: Float64s
     """Natural logarithms; the probabilities sum to one."""
     num_models: Int64s
-    """Of how many chunk models each piece was a part: 1 for a chunk model itself."""
+    """The number of chunk models that contain each piece: 1 for a chunk model itself."""
     num_bytes: int
     """Bytes trained on: the model's weight in a merge."""
     objective: tuple[float, ...] = ()
-    """The training objective after each step, where the engine tells it."""
+    """The training objective after each step, if the engine reports it."""
 
     def __post_init__(self) -> None:
         if not len(self.pieces) == len(self.log_probs) == len(self.num_models) > 0:
@@ -43,7 +43,7 @@ class UnigramModel:
             )
 
     def to_table(self) -> pa.Table:
-        """The model as an Arrow table, for a checkpoint; `from_table` gives it back."""
+        """The model as an Arrow table, for a checkpoint; `from_table` is the inverse."""
         about = {"num_bytes": self.num_bytes, "objective": list(self.objective)}
         columns = {"piece": self.pieces, "log_prob": self.log_probs, "num_models": self.num_models}
         return pa.table(columns).replace_schema_metadata({_METADATA_KEY: json.dumps(about).encode()})
@@ -79,9 +79,9 @@ class Vocabulary:
     log_probs: Float64s
     """Rounded to 12 decimals: such a number has at most 15 digits, so every JSON parser reads back the same float64."""
     num_models: Int64s | None
-    """Of how many chunk models each piece was a part, 0 for a byte that never occurred; None where not known."""
+    """The number of chunk models that contain each piece, 0 for a byte that never occurred; None if not known."""
     num_requested: int
-    """The vocabulary size asked for; larger than `vocab_size` where the models had no more pieces to give."""
+    """The requested vocabulary size; larger than `vocab_size` if the models had too few pieces."""
 
     @property
     def vocab_size(self) -> int:
@@ -95,7 +95,7 @@ class Vocabulary:
 
     @property
     def num_missing(self) -> int:
-        """By how many ids the vocabulary falls short of the size asked for."""
+        """The number of ids by which the vocabulary is smaller than requested."""
         return self.num_requested - self.vocab_size
 
 

@@ -25,7 +25,7 @@ PAPER_SIZES = range(25_000, 550_001, 25_000)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepPoint:
-    """What one vocabulary makes of the text."""
+    """The size of the text in one vocabulary."""
 
     vocab_size: int
     num_tokens: int
@@ -39,7 +39,7 @@ class SweepPoint:
 def cut_to_sizes(merged: UnigramModel, sizes: Iterable[int]) -> list[Vocabulary]:
     """The vocabularies of these sizes that a merged model gives, ascending; each holds all smaller ones.
 
-    Where a size is more than the model has pieces for, the last vocabulary is of all of them.
+    If a size is more than the model has pieces for, the last vocabulary has all of them.
 
     Raises:
         TokenizerError: a size has no room for the 256 bytes and `<|endoftext|>`.

@@ -28,7 +28,8 @@ class UnigramTokenizer:
     """Encodes any byte string, and gives it back: `decode(encode(x)) == x`, invalid UTF-8 included.
 
     The ids are those of the most probable segmentation in which no piece crosses the edge of a pretoken. The text
-    `<|endoftext|>` is ordinary text unless `encode` is told otherwise; whoever joins documents writes `eot_id`.
+    `<|endoftext|>` is ordinary text unless `encode` is called with `special="control"`; callers that join documents
+    insert `eot_id`.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -114,7 +115,7 @@ class UnigramTokenizer:
         return ids, offsets_of_ids(texts, ids, self.piece_lengths(ids.values.to_numpy()), unit)
 
     def piece_lengths(self, ids: npt.ArrayLike) -> Int64s:
-        """The bytes of each id: their running sum is where each ends in `decode(ids)`.
+        """The bytes of each id: their running sum is the end of each in `decode(ids)`.
 
         Raises:
             TokenizerError: an id is not in the vocabulary.
@@ -125,15 +126,15 @@ class UnigramTokenizer:
         return lengths
 
     def encode_nbest(self, text: str | bytes, n: int) -> list[tuple[list[int], float]]:
-        """The n most probable segmentations of a text as `(ids, log probability)`; all of them, where fewer exist.
+        """The n most probable segmentations of a text as `(ids, log probability)`; all of them if fewer exist.
 
         The order is total. A pretoken's segmentations: by falling float64 sum of log probabilities, added from left to
         right; of equal sums, that with the longer last piece; then that which comes first without the last piece.
         The text's: by the exact sum over its pretokens; of equal ones, that with the better segmentation of the last
         pretoken in which they differ. So the first is `encode(text)`. The log probability is the exact sum, rounded.
 
-        Time and memory: as for `encode`, twice, and for the result, besides what n ways through the few pretokens that
-        differ take (`32 * n * sqrt(pretoken bytes * longest piece)` bytes).
+        Time and memory: as for `encode`, twice, and for the result, in addition to n paths through the few
+        pretokens that differ (`32 * n * sqrt(pretoken bytes * longest piece)` bytes).
 
         Raises:
             TokenizerError: n is less than 1, or a str that is no Unicode text.
@@ -146,8 +147,8 @@ class UnigramTokenizer:
         """Segmentations drawn independently, each with a probability proportional to `P(segmentation) ** alpha`.
 
         P is the product of the pieces' probabilities and alpha that of Kudo 2018 (a temperature is 1 / alpha): 1 is the
-        model, 0 draws all segmentations alike, a large one gives `encode`. Exact but for float64's rounding. The same
-        seed gives the same samples; a generator is asked for a seed.
+        model, 0 draws all segmentations with equal probability, a large one gives `encode`. Exact but for float64's
+        rounding. The same seed gives the same samples; of a generator, the next 64 bits are the seed.
 
         Raises:
             TokenizerError: alpha, seed or num_samples is out of range, or a str that is no Unicode text.
@@ -166,7 +167,7 @@ class UnigramTokenizer:
         """One segmentation of each text, drawn as by `sample`, as large_list<int32>.
 
         A draw depends on the seed, the text's number and the text alone: not on threads, nor on how the texts are cut
-        into arrays, if each is told the number of its first text, `first_document`. Text 0 is drawn as by `sample`.
+        into arrays, if each call passes the number of its first text, `first_document`. Text 0 is drawn as by `sample`.
 
         Raises:
             InputTypeError: not an array of texts, or one with nulls.
@@ -179,8 +180,8 @@ class UnigramTokenizer:
     ) -> list[sampling.DistinctSample]:
         """k different segmentations, as if drawn by `sample` one after the other, each time among those not yet drawn.
 
-        They come in the order drawn, which is that of falling `perturbed`; where fewer than k exist, all come. With the
-        same seed, fewer of them are the first of more.
+        They come in the order drawn, which is that of falling `perturbed`; if fewer than k exist, all are returned.
+        With the same seed, fewer of them are the first of more.
 
         Raises:
             TokenizerError: k is less than 1, alpha or seed is out of range, or a str that is no Unicode text.
@@ -199,7 +200,7 @@ class UnigramTokenizer:
         return likelihood.log_likelihood(self._index, texts, num_threads)
 
     def decode(self, ids: Iterable[int]) -> bytes:
-        """The bytes that the ids stand for; `eot_id` stands for the text `<|endoftext|>`.
+        """The bytes that the ids represent; `eot_id` represents the text `<|endoftext|>`.
 
         Raises:
             TokenizerError: an id is not in the vocabulary.

@@ -5,7 +5,7 @@ The algorithm is `UnigramTrainer.models_along`; its steps are functions in the m
     seed    the substrings worth a piece's place       seed.find_seeds
     E-step  expected uses of each piece                em.expectation
     M-step  probabilities from them                    em.maximization
-    prune   drop what the likelihood misses least      prune.removal_losses, prune.kept_by_loss
+    prune   drop the pieces of least likelihood        prune.removal_losses, prune.kept_by_loss
     finish  the most probable pieces, all bytes        finalize
 
 Source: Kudo, "Subword Regularization" (arXiv:1804.10959), section 3.2; the schedule is SentencePiece's.
@@ -36,10 +36,11 @@ CHUNK_VOCAB_SIZE = 65_536
 DEFAULT_MAX_PIECE_BYTES = 32
 #: Measured: with fewer seeds a large vocabulary is short of good pieces, with many more its tokens become shorter.
 SEEDS_PER_PIECE = 16
-#: Updates between two prunings, and what a pruning leaves. Source: SentencePiece's defaults.
+#: Updates between two prunings, and the share that a pruning keeps. Source: SentencePiece's defaults.
 NUM_SUB_ITERATIONS = 2
 SHRINKING_FACTOR = 0.75
-#: Pruning stops at so many times the pieces wanted; the least probable then go. Source: SentencePiece's trainer.
+#: Pruning stops at this multiple of the pieces wanted; the least probable are then dropped. Source: SentencePiece's
+#: trainer.
 HEADROOM = 1.1
 
 Listener = Callable[[TrainingState], None]
@@ -57,7 +58,7 @@ class UnigramTrainer:
     """
 
     vocab_size: int = CHUNK_VOCAB_SIZE
-    """Pieces, the bytes that occur among them; fewer come out where the text cannot feed so many."""
+    """Pieces, the bytes that occur among them; fewer if the text is too small."""
     max_piece_bytes: int = DEFAULT_MAX_PIECE_BYTES
     seed_size: int | None = None
     """Substrings to begin with; None: 16 for each piece wanted, and a million at least."""
@@ -76,8 +77,8 @@ class UnigramTrainer:
     ) -> UnigramModel:
         """The Unigram model of the counted text; every byte that occurs is a piece.
 
-        `listen` is told the state after each step. With `checkpoint`, a file, each state is kept there; where it holds
-        a state of the same training, that one is gone on from, with the same result. The caller removes it.
+        `listen` is called with the state after each step. With `checkpoint`, a file, each state is saved there; if it
+        holds a state of the same training, training continues from it, with the same result. The caller removes it.
 
         Raises:
             EmptyCorpusError: nothing was counted.
@@ -99,7 +100,7 @@ class UnigramTrainer:
     ) -> Iterator[UnigramModel]:
         """Models of several sizes, from the largest to the smallest, along one course of prunings.
 
-        The first is what `train` gives with that `vocab_size`; the others are reached by way of the ones before.
+        The first is what `train` gives with that `vocab_size`; each of the others continues from the one before.
 
         Raises: as `train` does.
         """
@@ -184,8 +185,8 @@ def _check(counts: PretokenCounts, sizes: Sequence[int]) -> None:
 
 
 def _saving(checkpoint: str | Path, mark: str, listen: Listener) -> Listener:
-    def save_and_tell(state: TrainingState) -> None:
+    def save_and_notify(state: TrainingState) -> None:
         save_state(checkpoint, mark, state)
         listen(state)
 
-    return save_and_tell
+    return save_and_notify

@@ -20,7 +20,7 @@ Float64s: TypeAlias = npt.NDArray[np.float64]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
-#: Arrays of these types are read; their bytes are taken as they stand.
+#: Arrays of these types are read; their bytes are used unchanged.
 _TEXT_TYPES = (
     pa.string(),
     pa.large_string(),
@@ -34,7 +34,7 @@ _TEXT_TYPES = (
 def byte_buffers(array: pa.Array) -> tuple[Int64s, UInt8s]:
     """`(offsets, data)` of an array of texts: item i is `data[offsets[i]:offsets[i + 1]]`.
 
-    `offsets` has one entry more than the array; both are read-only views where Arrow holds the array in 64-bit form.
+    `offsets` has one entry more than the array; both are read-only views if Arrow holds the array in 64-bit form.
 
     Raises:
         InputTypeError: the array holds something else than texts or byte strings, or holds nulls.

@@ -1,4 +1,4 @@
-"""Work shared among threads; the kernels release the GIL."""
+"""Work shared among threads. The kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def map_threads(function: Callable[[_Item], _Result], items: Sequence[_Item], nu
 def share_among_threads(
     worker: Callable[[Iterable[_Item]], _Result], items: Sequence[_Item], num_threads: int
 ) -> list[_Result]:
-    """What each of `num_threads` workers returns, which take items from one supply until it is used up."""
+    """The result of each of `num_threads` workers, which take items from one iterator until it is exhausted."""
     supply = iter(items)
     return map_threads(lambda _: worker(supply), range(num_threads), num_threads)

@@ -1,4 +1,4 @@
-"""Where ids lie in their texts, compiled by Numba; the conventions are those of `_kernels`."""
+"""The kernel of character offsets; the conventions are those of `arrays._hash_kernels`."""
 
 from __future__ import annotations
 

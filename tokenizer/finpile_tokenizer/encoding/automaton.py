@@ -1,21 +1,21 @@
 """The encoder's automaton: at each byte of a text, the pieces that can end a best segmentation there.
 
-It is Aho and Corasick's over the trie of the pieces. Its state after a byte is the longest end of the pretoken so far
-that begins some piece; all pieces that end here are ends of it, so a list per state has them all. One step a byte, or
-two where the state falls back, takes the place of a walk down the trie from every position.
+It is Aho and Corasick's over the trie of the pieces. Its state after a byte is the longest suffix of the pretoken so
+far that is a prefix of some piece; all pieces that end here are suffixes of it, so one list per state has them all. One
+step per byte, or two if the state falls back, replaces a walk down the trie from every position.
 
 **Which pieces a list leaves out.** Piece p, which ends state u and begins at byte i > 0 of it, follows some piece q. If
-`q p` as a text has a better segmentation than into q and p, then p after q is never the best end. Where that holds for
+`q p` as a text has a better segmentation than into q and p, then p after q is never the best end. If this is true for
 every q that can be best before p, p is left out. Such a q ends the state u[:i]: it is one of that state's list. Or it
-is longer than u[:i]; where such a piece exists, p stays. (And a p that has itself a better segmentation is left out
+is longer than u[:i]; if such a piece exists, p is kept. (And a p that has itself a better segmentation is left out
 everywhere.) On English text this leaves two pieces of three.
 
-**Why that changes no id.** "Better" here means: by more than what rounding can do. A best score is a float64 sum of at
+**Why this changes no id.** "Better" means: by more than any rounding. A best score is a float64 sum of at
 most one term a byte, so an addition errs by at most 2^-53 B S, where S is the largest score by magnitude and B the
 pretoken's bytes. A choice compares sums that differ in at most 2 L terms, L being the longest piece's bytes; so with a
-margin of 2^-53 B S (2 L + 4), what is left out loses in float64 too, and never by a tie. B is taken as 2^36.
+margin of 2^-53 B S (2 L + 4), a piece left out loses in float64 too, and never by a tie. B is taken as 2^36.
 
-A unit is 64 bits, see `_automaton_kernels`; what failure links are and how nodes find their slots, there and in `trie`.
+`_automaton_kernels` describes the 64 bits of a unit and the failure links; `trie.double_array` the slots of nodes.
 
 Source: Aho and Corasick, Communications of the ACM 18 (1975), 333-340.
 """
@@ -43,18 +43,18 @@ _NO_CHOICE_LENGTH = 8
 #: Positions whose best scores are kept, at least: more than `_NO_CHOICE_LENGTH`.
 _MIN_RING = 16
 
-#: The class of each byte where a unit has that of its label.
+#: The class of each byte, at the bits that hold the class of a unit's label.
 KINDS: UInt64s = PRETOKEN_CLASSES.astype(np.uint64) << CLASS_SHIFT
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class Automaton:
-    """What the encoder reads, by slot and by choice."""
+    """The tables that the encoder reads, by slot and by choice."""
 
     units: UInt64s
     """By slot: base, fall-back, class and label."""
     firsts: UInt32s
-    """By slot: where in `choices` its list of pieces begins; 0 is the empty list."""
+    """By slot: the start in `choices` of its list of pieces; 0 is the empty list."""
     choices: Float64s
     """Two float64s for each choice: its score; its piece and the next choice. Pieces of one byte are in no list."""
     byte_scores: Float64s
@@ -95,7 +95,7 @@ def build_automaton(pieces: pa.LargeBinaryArray, log_probs: Float64s) -> Automat
     """The automaton of the pieces, whose ids are their positions in the array.
 
     Raises:
-        TokenizerError: a piece is empty or stands twice, the first 256 are not the bytes, a log probability is not
+        TokenizerError: a piece is empty or occurs twice, the first 256 are not the bytes, a log probability is not
             finite, or there are too many pieces, or too long ones, for the bits that there are.
     """
     lengths = lengths_of(pieces)

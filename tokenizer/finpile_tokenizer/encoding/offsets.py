@@ -1,4 +1,4 @@
-"""Where each id lies in its text, in bytes or in characters."""
+"""The place of each id in its text, in bytes or in characters."""
 
 from __future__ import annotations
 

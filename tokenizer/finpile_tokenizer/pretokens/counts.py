@@ -1,4 +1,4 @@
-"""Distinct pretokens with their frequencies: all that training needs to know of a corpus."""
+"""Distinct pretokens with their frequencies: the input of training."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Cuts bytes into pretokens, the runs that no piece may cross.
 
 The rule is `[A-Za-z ]+|[0-9]|[^A-Za-z0-9 ]+` over bytes: spaces belong to the alphabetic runs, so a piece may span
-words; each digit stands alone; all else, every byte of a multi-byte character included, forms runs of its own. The
+words; each digit is a pretoken; all else, every byte of a multi-byte character included, forms runs of its own. The
 rule looks at one byte at a time, so it is a table of 256 classes and not a regular expression.
 
 Source: Wu et al., BloombergGPT (arXiv:2303.17564), section 2.3.

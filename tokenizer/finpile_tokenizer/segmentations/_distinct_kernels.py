@@ -1,8 +1,8 @@
-"""Sampling without replacement, compiled by Numba; the conventions are those of `_segmentation_kernels`.
+"""The kernels of sampling without replacement; the conventions are those of `_segmentation_kernels`.
 
 Every segmentation has a perturbed score: its log probability plus a Gumbel number of its own. The k largest are a
-sample without replacement. They are found from the top: the largest in all the lattice is drawn first, then how it is
-handed down, at each choice, to the pieces there; only what can be among the k largest is followed.
+sample without replacement. They are found from the top: the largest score of the whole lattice is drawn first, then, at
+each choice, the largest score of each piece there; only candidates for the k largest are followed.
 
 Source: Kool, van Hoof and Welling, ICML 2019 (arXiv:1903.06059), sections 3 and 4; here the best first, not a beam.
 """
@@ -52,7 +52,7 @@ def sample_distinct(
     scores: Float64s,
     longest: int,
 ) -> tuple[Int32s, Int64s, Float64s, Float64s]:
-    """The segmentations of one text that have the `k` largest perturbed scores, these falling; all, where fewer exist.
+    """The segmentations of one text that have the `k` largest perturbed scores, these falling; all if fewer exist.
 
     Returns `(all ids, number of ids of each, log probability of each, perturbed score of each)`. Takes 16 bytes for
     each byte of the text and 44 for each choice in each segmentation followed, of which there are about `k`.
@@ -122,7 +122,7 @@ def sample_distinct(
 
 @inner
 def _insert(waiting: Int64s, num_waiting: int, most: int, node: int, perturbed: Float64s) -> int:
-    """Puts a node where it belongs in the rising order; where `most` wait, the first goes. Returns how many."""
+    """Inserts a node in the rising order; if `most` wait, the first is dropped. Returns how many wait."""
     if num_waiting == most:
         place = 0
         while place + 1 < num_waiting and perturbed[waiting[place + 1]] < perturbed[node]:

@@ -1,9 +1,9 @@
-"""The n best segmentations of one pretoken, compiled by Numba; the conventions are those of `_kernels`.
+"""The kernels of the n best segmentations of a pretoken; the conventions are those of `arrays._hash_kernels`.
 
 The n best ways to each byte are kept in order: by falling score, summed from left to right; of equal scores, that with
-the longer last piece first; then, that whose way to the last piece's start stands higher there. The first of all is
-what `encode` finds. A way ends with the piece `pieces[row, rank]`, and what goes before it is the way of rank
-`ranks[row, rank]` to that piece's start. Row i of a block that begins at byte `first` stands for byte `first + i`.
+the longer last piece first; then, that whose way to the last piece's start ranks higher there. The first of all is
+that of `encode`. A way ends with the piece `pieces[row, rank]`, and continues the way of rank `ranks[row, rank]` to
+that piece's start. Row i of a block that begins at byte `first` is that of byte `first + i`.
 
 A long pretoken is worked on in blocks; only the last rows of a block are carried over to the next.
 """
@@ -62,7 +62,7 @@ def _merge(
         else:
             new += 1
     counts[target] = old + new
-    # From the back, so that what is moved makes its own room.
+    # From the back, so that no row is overwritten before it is moved.
     while new > 0:
         into = old + new - 1
         if old > 0 and scores[target, old - 1] < scores[source, new - 1] + score:
@@ -92,7 +92,8 @@ def carry(num_rows: int, scores: Float64s, pieces: Int32s, ranks: Int32s, counts
 def trace(rows: Int64s, at_ranks: Int64s, pieces: Int32s, ranks: Int32s, piece_bytes: Int64s) -> tuple[Int32s, Int64s]:
     """Follows ways back through one block: `(the pieces of all, from left to right; how many of each)`.
 
-    `rows` and `at_ranks` say where each way is, and are changed to where it leaves the block: at row 0, or before it.
+    `rows` and `at_ranks` are the place of each way; they are set to the place at which it leaves the block: row 0 or
+    before.
     """
     counts = np.zeros(rows.size, np.int64)
     for way in range(rows.size):
@@ -123,7 +124,7 @@ def two_best(
     num_rows: int,
     longest: int,
 ) -> Float64s:
-    """The scores of the best and the second best segmentation of each pretoken, or -inf where there is no second.
+    """The scores of the best and the second best segmentation of each pretoken, or -inf if there is no second.
 
     Pretoken i is `data[edges[i]:edges[i + 1]]`. Blocks have `num_rows` rows and are all that is kept.
     """

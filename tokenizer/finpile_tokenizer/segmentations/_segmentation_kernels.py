@@ -1,12 +1,10 @@
-"""The loops of likelihood and sampling, compiled by Numba; the conventions are those of `_kernels`.
+"""The kernels of likelihood and sampling; the conventions are those of `arrays._hash_kernels`.
 
 A pretoken's lattice has an edge for each piece that begins somewhere in it and ends within it. All sums run from the
 right: `beta[i]` is the weight of all ways to go on from byte i to the pretoken's end, a piece's weight being
 `exp(score)`, its score `alpha` times its log probability. Then a way is drawn from the left, a piece with probability
 `exp(score) * beta[its end] / beta[its start]`: backward filtering and forward sampling, the mirror image of the usual
 forward filtering and backward sampling, by which only a trie of beginnings is needed.
-
-The slow twins are in `brute_force`.
 """
 
 from __future__ import annotations
@@ -91,7 +89,7 @@ def _power_of_two_above(number: int) -> int:
 def _log_beta_by_weights(
     data: UInt8s, start: int, stop: int, units: UInt32s, pieces: Int32s, weights: Float64s, ring: Float64s
 ) -> float:
-    """`log(beta[start])` by sums of weights, or nan where these leave the range of float64 within a piece's length."""
+    """`log(beta[start])` by sums of weights, or nan if these leave the range of float64 within a piece's length."""
     mask = np.uint64(ring.size - 1)
     ring[np.uint64(stop) & mask] = 1.0
     num_steps = 0
@@ -252,8 +250,8 @@ def sample_documents(
 ) -> tuple[Int32s, Int64s]:
     """`num_samples` segmentations of each of the documents `first` to `last`: `(all ids, number of ids of each)`.
 
-    The choice at a byte depends on `seed`, the document's number (that of `first` is `first_number`), the sample's
-    number and the byte's place in the document, and on nothing else. Takes 8 bytes for each byte of a document.
+    The choice at a byte depends only on `seed`, the document's number (that of `first` is `first_number`), the sample's
+    number and the byte's place in the document. Takes 8 bytes for each byte of a document.
     """
     ids = np.empty(_FIRST_ROOM, np.int32)
     counts = np.zeros((last - first) * num_samples, np.int64)

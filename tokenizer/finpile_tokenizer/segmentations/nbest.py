@@ -1,7 +1,7 @@
 """The n most probable segmentations of a text, exactly.
 
-Pretokens are independent, so a segmentation of the text is a choice of one for each pretoken, and what it loses against
-the best is the sum of what it loses in the pretokens where it differs. A pretoken's segmentations are ranked by the
+Pretokens are independent, so a segmentation of the text is a choice of one for each pretoken, and its loss against the
+best is the sum of its losses in the pretokens that differ. A pretoken's segmentations are ranked by the
 Viterbi algorithm with n ways kept at each byte, and only as far as they are needed; the sums are taken in order from a
 heap. All comparisons of sums are exact: they are made on integers, for every float64 is a multiple of 2^-1074.
 
@@ -41,11 +41,11 @@ class _Sum(NamedTuple):
     changes: tuple[tuple[int, int], ...]
     """`(pretoken, rank)` for each pretoken that is not segmented in the best way, the last pretoken first."""
     last: int
-    """Which of the pretokens, by what their second best ways lose, is the last that is changed."""
+    """The last pretoken that is changed, in the order of the losses of their second best segmentations."""
 
 
 def encode_nbest(index: PieceIndex, text: bytes, best_ids: list[int], n: int) -> list[tuple[list[int], float]]:
-    """See `UnigramTokenizer.encode_nbest`; `best_ids` is what `encode` finds."""
+    """See `UnigramTokenizer.encode_nbest`; `best_ids` are those of `encode`."""
     if n < 1:
         raise TokenizerError(f"n is {n}: expected 1 or more")
     array = pa.array([text], pa.large_binary())
@@ -72,24 +72,24 @@ def encode_nbest(index: PieceIndex, text: bytes, best_ids: list[int], n: int) ->
 
 
 class _Ways:
-    """The segmentations of one pretoken in order, ranked as far as they have been asked for."""
+    """The segmentations of one pretoken in order, ranked as far as requested so far."""
 
     def __init__(self, index: PieceIndex, data: UInt8s, start: int, stop: int) -> None:
         self._index, self._data, self._start, self._stop = index, data, start, stop
         self._scores: list[int] = []
         self._ids: list[list[int]] = []
-        self._asked = 0
+        self._requested = 0
 
     def has(self, rank: int) -> bool:
         """Whether there are more than `rank` segmentations."""
-        while rank >= self._asked and len(self._ids) == self._asked:
-            self._asked = 2 * self._asked or _FIRST_WAYS
-            scores, self._ids = best_ways(self._index, self._data, self._start, self._stop, self._asked)
+        while rank >= self._requested and len(self._ids) == self._requested:
+            self._requested = 2 * self._requested or _FIRST_WAYS
+            scores, self._ids = best_ways(self._index, self._data, self._start, self._stop, self._requested)
             self._scores = [_exact(score) for score in scores.tolist()]
         return rank < len(self._ids)
 
     def loss(self, rank: int) -> int:
-        """What the segmentation of this rank loses against the best."""
+        """The loss of the segmentation of this rank against the best."""
         return self._scores[0] - self._scores[rank]
 
     def ids(self, rank: int) -> list[int]:
@@ -116,7 +116,7 @@ def _sums(ways: dict[int, _Ways]) -> Iterator[_Sum]:
     """All choices of a segmentation for each pretoken, in order.
 
     `ways` is in the order of `_cheapest_to_change`. Each choice is reached from one other, which comes before it: the
-    last changed pretoken was one rank better; or it was not changed; or the one before it was, in its stead.
+    last changed pretoken was one rank better; or it was not changed; or the one before it was, instead.
     """
     pretokens = list(ways)
     yield _Sum(0, (), -1)
@@ -202,7 +202,7 @@ class _Rows:
         _nbest_kernels.advance(data, first, last, stop, index.units, index.pieces, index.log_probs, *self._arrays)
 
     def carry(self) -> None:
-        """Goes on to the next block."""
+        """Continues with the next block."""
         _nbest_kernels.carry(self._block_bytes, *self._arrays)
 
     def beginning(self) -> tuple[npt.NDArray[Any], ...]:

@@ -22,7 +22,7 @@ from finpile_tokenizer.pretokens.pretokenizer import PRETOKEN_CLASSES
 from finpile_tokenizer.segmentations import _distinct_kernels, _segmentation_kernels
 from finpile_tokenizer.trie.hashed import PieceIndex
 
-#: With a larger one, differences that rounding makes would decide: it is time for `encode`.
+#: With a larger alpha, rounding errors would decide: `encode` gives the best segmentation.
 MAX_ALPHA = 1e6
 _NUM_SEEDS = 1 << 64
 
@@ -109,7 +109,8 @@ def scaled(index: PieceIndex, alpha: float) -> Float64s:
     """
     if not 0.0 <= alpha <= MAX_ALPHA:
         raise TokenizerError(
-            f"alpha is {alpha}: expected 0 (all segmentations alike) to {MAX_ALPHA:g}; for the best one, use encode"
+            f"alpha is {alpha}: expected 0 (all segmentations equally likely) to {MAX_ALPHA:g}; "
+            "for the best one, use encode"
         )
     scores: Float64s = index.log_probs * alpha
     return scores

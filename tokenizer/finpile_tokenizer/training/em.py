@@ -1,4 +1,4 @@
-"""Expectation and maximisation: what the pieces' probabilities should be, given how often they are expected to be used.
+"""Expectation and maximisation: the expected uses of the pieces, and the probabilities that follow from them.
 
 Source: Kudo, "Subword Regularization" (arXiv:1804.10959), section 3.2; the digamma of the M-step is that of variational
 Bayes with a sparse prior, as in Liang and Klein's tutorial "Structured Bayesian Nonparametric Models" (ACL 2007).

@@ -1,13 +1,14 @@
-"""The seed vocabulary: the substrings of the pretokens that are worth a piece's place, by frequency times length.
+"""The seed vocabulary: the substrings of the pretokens with the highest score, frequency times length.
 
 Candidates are the strings of 2 to `max_piece_bytes` bytes within one pretoken that are followed by different bytes or
-by the pretoken's end: the nodes of the suffix tree. A string that is always followed by the same byte is none, for the
-longer one says as much. Frequencies are those of the text: a place counts as often as its pretoken occurs.
+by the pretoken's end: the nodes of the suffix tree. A string that is always followed by the same byte is not a
+candidate, because the longer string occurs as often. Frequencies are those of the text: a position counts as often as
+its pretoken occurs.
 
 The suffixes are sorted only as far as a piece may reach, so no full suffix array is built: 4 bytes a position.
 
 Source: Kudo, "Subword Regularization" (arXiv:1804.10959), section 3.2, has the seeds from a suffix array; the
-frequencies and the strings that end a pretoken are what SentencePiece's trainer was found to leave out.
+frequencies and the strings that end a pretoken are additions: SentencePiece's trainer omitted both.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from finpile_tokenizer.training.lattice import NO_PIECE, Lattices, packed_links
 SEED_SIZE = 1_000_000
 #: Piece numbers have to fit 23 bits, the bytes among them.
 MOST_SEEDS = (1 << 23) - 256
-#: A suffix is looked at up to the byte after the longest piece, and that length has to fit 8 bits.
+#: A suffix is read up to the byte after the longest piece, and that length has to fit 8 bits.
 LONGEST_PIECE_BYTES = 254
 
 #: Buckets are handed to threads in ranges of about this many positions.
@@ -54,7 +55,7 @@ class Seeds:
     lattices: Lattices
     """The pretokens' lattices over these pieces."""
     places: Int64s
-    """For each piece, a position of the pretokens' bytes at which it stands."""
+    """For each piece, a position in the pretokens' bytes at which it occurs."""
 
 
 def find_seeds(
@@ -109,7 +110,7 @@ class _Suffixes:
     """All positions in the order of the bytes from there to the pretoken's end."""
 
     ranks: Int32s | Int64s
-    """The positions in order; int32 where that suffices."""
+    """The positions in order; int32 if that suffices."""
     candidates: Int64s
     """The best, in the order of their bytes; columns LEFT, WIDTH, LENGTH and SCORE."""
     ranges: list[tuple[int, int]]
@@ -168,7 +169,7 @@ def _bucket_ranges(bounds: Int64s) -> list[tuple[int, int]]:
 
 
 class _Best:
-    """The candidates of highest score; those that cannot be among them are forgotten on the way."""
+    """The candidates of highest score; those that cannot be among them are dropped early."""
 
     def __init__(self, num_wanted: int) -> None:
         self.least = 0
@@ -185,7 +186,7 @@ class _Best:
                 self._found = self._found[self._found[:, SCORE] >= self.least]
 
     def in_order(self) -> Int64s:
-        """At most as many as are wanted, in the order of their bytes; among equal scores the first ones are better."""
+        """At most the number wanted, in the order of their bytes; of equal scores, the first ones are chosen."""
         found = self._found[np.lexsort((self._found[:, LENGTH], self._found[:, LEFT]))]
         chosen = np.sort(np.argsort(-found[:, SCORE], kind="stable")[: self._num_wanted])
         ordered: Int64s = found[chosen]

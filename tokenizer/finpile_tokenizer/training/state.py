@@ -1,4 +1,4 @@
-"""Where a training stands between two steps, and its checkpoint."""
+"""The state of a training between two steps, and its checkpoint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from finpile_tokenizer.pretokens.counts import PretokenCounts
 from finpile_tokenizer.training.em import Expectation
 
 _METADATA_KEY = b"finpile_tokenizer.training.state"
-#: Raised when a training's steps change, so that no state of other steps is gone on from.
+#: Increased when a training's steps change, so that no training continues from a state of other steps.
 _VERSION = 1
 
 
@@ -103,7 +103,7 @@ def save_state(path: str | Path, mark: str, state: TrainingState) -> None:
 
 
 def load_state(path: str | Path, mark: str, first: TrainingState) -> TrainingState:
-    """The state that the file holds; `first` where there is no file.
+    """The state in the file; `first` if there is no file.
 
     Raises:
         TokenizerError: the file is none of a training, or of one on other text or with other settings, or damaged.

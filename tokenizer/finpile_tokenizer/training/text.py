@@ -1,7 +1,7 @@
-"""The text that a model is fitted to, as the trainer sees it: two questions about the pieces of a state.
+"""The trainer's view of the text that a model is fitted to: two functions of a state.
 
-`InMemoryText` answers them from one process's lattices. Answers of parts of a text add up, so the same two questions
-can be put to many machines.
+`InMemoryText` computes them from lattices in memory. Results of parts of a text add up, so they can also be computed on
+many machines.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class TrainingText(Protocol):
     def num_bytes(self) -> int: ...
 
     def expectation(self, state: TrainingState) -> Expectation:
-        """How often each of the state's pieces is expected to be used."""
+        """The expected number of uses of each of the state's pieces."""
 
     def removal_losses(self, state: TrainingState) -> Float64s:
-        """What the text's likelihood would lose without each of the state's pieces: see `prune.removal_losses`."""
+        """The loss of the text's likelihood without each of the state's pieces: see `prune.removal_losses`."""
 
 
 class InMemoryText:
-    """A text whose lattices are held here. States must come in the order of training: no dropped piece comes back."""
+    """A text whose lattices are in memory. States must be passed in the order of training: no dropped piece returns."""
 
     def __init__(self, lattices: Lattices, places: Int64s, num_threads: int = 1) -> None:
         self.num_bytes = lattices.num_bytes
@@ -53,7 +53,7 @@ class InMemoryText:
         return removal_losses(self._lattices, self._places, state.log_probs, path_counts, self._num_threads)
 
     def _follow(self, state: TrainingState) -> None:
-        """Drops the pieces that the state has not."""
+        """Drops the pieces that the state lacks."""
         if len(state.numbers) == len(self._numbers):
             return
         kept = np.isin(self._numbers, state.numbers, assume_unique=True)

@@ -7,7 +7,7 @@ import numpy as np
 from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt8s, UInt32s
 from finpile_tokenizer.arrays.jit import inlined, kernel
 
-# A unit of the trie: 23 bits of the parent's slot, 8 bits of label, one flag where a piece ends; 0 is empty.
+# A unit of the trie: 23 bits of the parent's slot, 8 bits of label, one flag for the end of a piece; 0 is empty.
 _LABEL_BITS = np.uint64(8)
 _KEY_SHIFT = np.uint32(1)
 TERMINAL = np.uint32(1)

@@ -1,4 +1,4 @@
-"""The beginnings of all pieces as a trie, laid out as a double array: where the encoder's automaton is built from.
+"""The prefixes of all pieces as a trie, laid out as a double array, from which the encoder's automaton is built.
 
 Node n has a slot and a base; its child by byte c is in slot `base ^ c`, if the node there is labelled c.
 
@@ -34,9 +34,9 @@ class Trie:
     pieces: Int32s
     """The id of the piece that the string is, or -1."""
     slots: Int32s
-    """Where the node lies."""
+    """The slot of the node."""
     bases: Int32s
-    """What leads to its children."""
+    """The base of its children's slots."""
     num_slots: int
     """Slots in all, those left empty included."""
 
@@ -60,16 +60,16 @@ def build_trie(pieces: pa.LargeBinaryArray) -> Trie:
     """The trie of the pieces, whose ids are their positions in the array.
 
     Raises:
-        TokenizerError: a piece is empty or stands twice, or there are too many of them for 24 bits of slots.
+        TokenizerError: a piece is empty or occurs twice, or there are too many of them for 24 bits of slots.
     """
     order = order_by_bytes(pieces)
     offsets, data = byte_buffers(pieces.take(pa.array(order)))
     lengths = np.diff(offsets)
     if len(pieces) and lengths.min() == 0:
-        raise TokenizerError("a piece is empty: it would be found everywhere and move nothing on")
+        raise TokenizerError("a piece is empty: it would be found everywhere and cover no text")
     _, firsts = group_items(offsets, data)
     if len(firsts) != len(pieces):
-        raise TokenizerError(f"{len(pieces) - len(firsts)} of {len(pieces)} pieces stand in the vocabulary twice")
+        raise TokenizerError(f"{len(pieces) - len(firsts)} of {len(pieces)} pieces occur in the vocabulary twice")
     num_nodes = 1 + _hashed_kernels.count_nodes(offsets, data)
     _check_room(num_nodes, len(pieces), num_nodes <= _double_array_kernels.MAX_SLOTS)
     ids, longest = order.astype(np.int32), int(lengths.max(initial=0))

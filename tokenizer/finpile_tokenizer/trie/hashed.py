@@ -1,8 +1,8 @@
-"""The pieces as a hashed trie: what n-best, sampling and likelihood walk, byte by byte.
+"""The pieces as a hashed trie, which lattices, n-best, sampling and likelihood walk byte by byte.
 
 A node is a slot of one open-addressing table, and the node's number is the slot. The slot holds its parent's number,
-its label and a flag where a piece ends, 32 bits in all; so the child by a byte is found by hashing `(parent, byte)`,
-and what is found is certain, not probable. Nothing but the table and the piece of each slot is stored.
+its label and a flag for the end of a piece, 32 bits in all; so the child by a byte is found by hashing `(parent,
+byte)`, and the result is certain, not probable. Only the table and the piece of each slot are stored.
 
 Source: Darragh, Cleary and Witten, Software: Practice and Experience 23 (1993), 277-291 (a trie within a hash table).
 """
@@ -21,7 +21,7 @@ from finpile_tokenizer.trie import _hashed_kernels
 
 #: A slot's number has to fit the 23 bits that its children store it in.
 _MAX_SLOTS = 1 << 23
-#: The table is at most this full, the largest one 3/4: short runs of taken slots are what makes a search quick.
+#: The table is at most this full, the largest one 3/4: short runs of taken slots make a search fast.
 _SLOTS_PER_NODE = 2
 _FULLEST = 0.75
 
