@@ -120,8 +120,8 @@ def test_own_fields_are_in_meta_and_locators_lead_to_the_lines(made: Path) -> No
 
 
 def test_tree_holds_documents_ledger_and_manifest_alone(made: Path) -> None:
-    names = {path.name for path in (made / "out").iterdir()}
-    assert names == {".work", "documents", "inputs", "manifest.json", "removed"}
+    found = {path.name for path in (made / "out").iterdir()}
+    assert found == {".work", "documents", "inputs", "manifest.json", "removed"}
     stages = [stage["stage"] for stage in read_json(str(made / "out" / "manifest.json"))["stages"]]
     assert stages == list(names()[: names().index("split") + 1])
 
@@ -305,9 +305,9 @@ def test_declared_dates_decide_which_copy_is_older(run: Run, tmp_path: Path, dec
     [
         (["absent.jsonl"], "no such file or folder"),
         (["in.jsnol"], "did you mean `in.jsonl`?"),
-        (["notes.txt"], "expected a name that ends in .parquet"),
-        (["empty"], "holds nothing to read"),
-        (["*.csv"], "holds nothing to read"),
+        (["notes.txt"], "expected a name that ends in .jsonl"),
+        (["empty"], "holds no documents"),
+        (["*.csv"], "holds no documents"),
         (["array.json"], "jq -c '.[]'"),
         (["in.jsonl", "--text-field", "txet"], "did you mean `text`?"),
         (["rows.parquet"], "did you mean `texts`?"),
