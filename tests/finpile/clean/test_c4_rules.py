@@ -112,6 +112,12 @@ def test_three_sentences_in_one_line_are_enough() -> None:
     assert c4.apply('Oil rose. Did gold fall? "Not at all!"') == []
 
 
+@pytest.mark.parametrize(("length", "is_kept"), [(1000, True), (1001, False)])
+def test_a_line_may_have_words_of_1000_characters(length: int, is_kept: bool) -> None:
+    line = "x" * (length - 1) + "é and four more words."
+    assert (c4.apply(f"{line}\n{PAGE}") == []) == is_kept
+
+
 def test_dropped_neighbours_are_one_span_if_they_break_the_same_rule() -> None:
     first, *rest = PAGE.split("\n")
     start = len(first) + 1
