@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -108,3 +111,38 @@ def shared_data() -> Callable[[str], Path]:
         return SHARED_DATA / name
 
     return find
+
+
+@pytest.fixture(scope="session")
+def checked_kernels(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for kernels compiled with bounds checks, kept between runs while no file with kernels changes.
+
+    Numba compiles a cached kernel again if its own file changes, but not if a kernel that it calls does.
+    """
+    cache: pytest.Cache | None = getattr(pytestconfig, "cache", None)
+    if cache is None:
+        return tmp_path_factory.mktemp("kernels")
+    state = hashlib.blake2b(digest_size=8)
+    for path in sorted(path for room in ("finpile", "tokenizer", "tests") for path in (ROOT / room).rglob("*.py")):
+        data = path.read_bytes()
+        if b"import njit" in data or b"numba" in data:
+            state.update(str(path.relative_to(ROOT)).encode() + b"\0" + data)
+    folder = cache.mkdir(f"checked-kernels-{state.hexdigest()}")
+    for old in folder.parent.glob("checked-kernels-*"):
+        if old != folder:
+            shutil.rmtree(old, ignore_errors=True)
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def run_with_bounds_checks(checked_kernels: Path) -> Callable[..., None]:
+    """`run_with_bounds_checks(program, *folders)`: runs Python code that must print "within bounds"."""
+
+    def run(program: str, *folders: Path) -> None:
+        paths = os.pathsep.join(map(str, (ROOT, ROOT / "tokenizer", *folders)))
+        checks = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(checked_kernels), "PYTHONPATH": paths}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env={**os.environ, **checks}, capture_output=True, text=True, check=False)
+        assert done.stdout.strip() == "within bounds", done.stderr
+
+    return run

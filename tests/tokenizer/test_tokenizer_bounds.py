@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """
@@ -102,9 +104,18 @@ def run_with_bounds_checks(program: str, cache: Path) -> None:
     assert result.stdout.strip() == "within bounds", result.stderr
 
 
-def test_tokenizer_kernels_stay_within_bounds(tmp_path: Path) -> None:
-    run_with_bounds_checks(PROGRAM, tmp_path)
+@pytest.fixture(scope="module")
+def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of compiled kernels: one for both tests, kept between runs where the whole project is tested."""
+    try:
+        return Path(request.getfixturevalue("checked_kernels"))
+    except pytest.FixtureLookupError:
+        return tmp_path_factory.mktemp("kernels")
 
 
-def test_training_kernels_stay_within_bounds(tmp_path: Path) -> None:
-    run_with_bounds_checks(TRAINING, tmp_path)
+def test_tokenizer_kernels_stay_within_bounds(kernels: Path) -> None:
+    run_with_bounds_checks(PROGRAM, kernels)
+
+
+def test_training_kernels_stay_within_bounds(kernels: Path) -> None:
+    run_with_bounds_checks(TRAINING, kernels)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import pickle
 import re
-import subprocess
-import sys
 from collections import Counter
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -344,9 +342,7 @@ print("within bounds")
 """
 
 
-def test_contamination_kernels_stay_within_bounds_and_are_compiled_at_once(tmp_path: Path) -> None:
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    result = subprocess.run(
-        [sys.executable, "-c", BOUNDED], env=environment, capture_output=True, text=True, check=False
-    )
-    assert result.stdout.strip() == "within bounds", result.stderr
+def test_contamination_kernels_stay_within_bounds_and_are_compiled_at_once(
+    run_with_bounds_checks: Callable[..., None],
+) -> None:
+    run_with_bounds_checks(BOUNDED)

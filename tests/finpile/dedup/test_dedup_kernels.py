@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,9 +45,5 @@ print("within bounds")
 """
 
 
-def test_kernels_stay_within_bounds_and_are_compiled_at_once(tmp_path: Path) -> None:
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False
-    )
-    assert result.stdout.strip() == "within bounds", result.stderr
+def test_kernels_stay_within_bounds_and_are_compiled_at_once(run_with_bounds_checks: Callable[..., None]) -> None:
+    run_with_bounds_checks(PROGRAM)
