@@ -166,6 +166,8 @@ def test_result_does_not_depend_on_the_machines_zone() -> None:
         ("log.2016.069", "%Y.%j", utc(2016, 3, 9)),
         ("2016-03-09/minutes.txt", "%Y-%m-%d", None),
         ("x20160309.txt", "%y%m%d", None),
+        ("201603092.txt", "%Y%m%d", None),
+        ("201603092.txt", "%Y%m%d*", utc(2016, 3, 9)),
         ("9999-99-99 2016-03-09", "%Y-%m-%d", utc(2016, 3, 9)),
     ],
 )
@@ -202,3 +204,8 @@ def test_bounds_are_half_open() -> None:
     second = timedelta(seconds=1)
     edges = [timestamps.EARLIEST - second, timestamps.EARLIEST, timestamps.LATEST - second, timestamps.LATEST]
     assert [timestamps.is_plausible(edge) for edge in edges] == [False, True, True, False]
+
+
+@pytest.mark.parametrize("value", ["10:36 March 3, 2020", "10:36 Tuesday, March 3, 2020"])
+def test_month_or_weekday_after_the_time_is_no_zone(value: str) -> None:
+    assert timestamps.parse(value) == datetime(2020, 3, 3, 10, 36, tzinfo=UTC)

@@ -285,12 +285,14 @@ import suffix_kernels
 def compiled():
     kernels = {name: value for name, value in vars(suffix_kernels).items() if isinstance(value, Dispatcher)}
     assert len(kernels) > 8
+    # A kernel that is a part of others may be in the cache alone.
+    missing = [name for name, one in kernels.items() if not (one.signatures or one._cache._cache_file._load_index())]
+    assert not missing, missing
     return {name: len(value.signatures) for name, value in kernels.items()}
 
 assert config.BOUNDSCHECK == 1
 module.compile_kernels()
 before = compiled()
-assert all(before.values()), before
 rng = np.random.default_rng(0)
 for trial in range(600):
     length, alphabet = rng.integers(0, 60), rng.integers(1, 5)

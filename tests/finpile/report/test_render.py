@@ -295,6 +295,13 @@ def test_a_private_dataset_with_a_source_of_another_name_has_a_row_for_each(name
     assert [row.cells[0].text for row in table1(corpus).rows] == ["Notes", *sorted(names), "TOTAL"]
 
 
+def test_public_datasets_are_ordered_by_their_largest_source() -> None:
+    rows = [("A", "Big", 50), ("A", "Small", 1), ("B", "Even", 30), ("B", "Odd", 40)]
+    corpus = CorpusStatistics(sources=tuple(source(dataset, name, tokens=tokens) for dataset, name, tokens in rows))
+    labels = [row.cells[0].text for row in table1(corpus).rows]
+    assert [label for label in labels if label.isalpha() and not label.isupper()] == ["Big", "Small", "Odd", "Even"]
+
+
 def test_table2_and_its_public_companion_have_each_document_once() -> None:
     private, public = documents_by_year(statistics()), public_by_year(statistics())
     assert [row.cells[0].text for row in public.rows] == ["2001", "undated", "Total"]
