@@ -100,6 +100,7 @@ def test_ledger_is_sorted_whatever_the_order_of_its_rows() -> None:
         removal(locator="a", start=9, end=10, removed_text=b"x"),
         removal(locator="b", reason="too_short"),
         removal(locator="b", start=0, end=0, reason="implausible_timestamp"),
+        removal(locator="b", start=0, end=1, removed_text=b"a"),
         removal(locator="b", start=0, end=4, removed_text=b"abcd"),
         removal(locator="b", start=10, end=11, removed_text=b"x"),
     ]

@@ -13,14 +13,6 @@ import pyarrow as pa
 from numba import config
 from numba.core.dispatcher import Dispatcher
 from finpile.config import NearConfig
-<<<<<<< HEAD
-from finpile.dedup import FAST, _hash_kernels, band_keys, compile_kernels, find_near_duplicates
-from finpile.dedup.near import _pair_kernels, verify
-
-def compiled():
-    kernels = {**vars(_hash_kernels), **vars(_pair_kernels)}
-    found = {name: len(value.signatures) for name, value in kernels.items() if isinstance(value, Dispatcher)}
-=======
 from finpile.dedup import _hash_kernels, compile_kernels
 from finpile.dedup.near import _pair_kernels, verify
 from finpile.dedup.near.minhash import FAST, band_keys
@@ -29,7 +21,6 @@ from finpile.dedup.near.verify import find_near_duplicates
 def compiled():
     kernels = {**vars(_hash_kernels), **vars(_pair_kernels)}
     found = {name: value for name, value in kernels.items() if isinstance(value, Dispatcher)}
->>>>>>> 7fb5ea2 (Kernels with bounds checks are found in the cache as parts of others; tests for survivors in timestamps, C4 rules and Table 1; mutation scores)
     assert len(found) > 14 and "smallest_connected" in found
     # A kernel that is a part of others may be in the cache alone.
     missing = [name for name, one in found.items() if not (one.signatures or one._cache._cache_file._load_index())]
