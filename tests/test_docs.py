@@ -21,7 +21,8 @@ from finpile_cli.main import finpile
 from finpile_cli.tokenizer import tokenizer_group
 
 from finpile import __version__
-from finpile.config import CorpusConfig
+from finpile.config import CorpusConfig, FilterConfig
+from finpile.filter import FILTERS
 from finpile.report.summary import source_rows, total_row
 from finpile.storage import read_json
 from finpile.strict_yaml import settings
@@ -183,19 +184,20 @@ def test_readme_names_every_command_and_no_other() -> None:
 
 
 def keys(kind: type) -> Iterator[str]:
-    """Every key of a configuration, those of the mappings in it included."""
+    """Every key of a configuration and of the mappings in it; a filter is a name or a mapping of that name."""
     hints = typing.get_type_hints(kind)
     for entry in settings(kind):
         yield entry.name
         for option in (hints[entry.name], *typing.get_args(hints[entry.name])):
-            if isinstance(option, type) and dataclasses.is_dataclass(option):
+            if isinstance(option, type) and dataclasses.is_dataclass(option) and option is not FilterConfig:
                 yield from keys(option)
 
 
 def test_reference_has_every_key_of_a_corpus_file() -> None:
     guide = (ROOT / "docs" / "guide-your-own-corpus.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \|", guide[guide.index("<!-- reference: begin -->") :], re.MULTILINE)
-    assert sorted(rows) == sorted(keys(CorpusConfig))
+    parameters = [name for found in FILTERS.built_in for name in keys(FILTERS.get(found).parameters)]
+    assert sorted(rows) == sorted([*keys(CorpusConfig), *parameters])
 
 
 def test_changelog_begins_with_the_version() -> None:
