@@ -246,7 +246,7 @@ def test_what_is_not_there_is_refused_before_anything_is_written(run: Run, docs:
         ([tmp_path / "absent"], "absent: no such file or folder"),
         ([docs, docs / "named.jsonl"], "named.jsonl: is named more than once"),
         ([docs, "--held-out", tmp_path / "absent"], "absent: no such file or folder"),
-        (["memory://nothing/here"], "holds no build"),
+        (["memory://nothing/here"], "no such file or folder"),
         (["nosuch://place"], "nosuch://place"),
     ]:
         assert says in run("tokenizer", "train", *named, "-o", out, *SMALL).refusal()
