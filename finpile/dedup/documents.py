@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.dedup.exact import DIGEST_BYTES, document_digests
+from finpile.dedup.exact import document_digests
 from finpile.dedup.near.clusters import document_numbers
+from finpile.document import DIGEST_BYTES
 from finpile.errors import InputError
 
 Scope = Literal["dataset", "corpus"]

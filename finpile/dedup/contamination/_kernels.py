@@ -16,7 +16,6 @@ from finpile.config import MAX_GRAM_WORDS
 from finpile.dedup._array_kernels import copy_to, twice
 from finpile.dedup._hash_kernels import (
     FOLD,
-    GOLDEN,
     I64,
     RANDOM_BYTES,
     U8,
@@ -24,6 +23,7 @@ from finpile.dedup._hash_kernels import (
     grow,
     mix,
 )
+from finpile.splitmix import GOLDEN
 
 I32 = npt.NDArray[np.int32]
 

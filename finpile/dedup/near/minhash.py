@@ -27,6 +27,7 @@ from finpile.dedup._hash_kernels import (
     U64,
 )
 from finpile.document import text_arrays
+from finpile.splitmix import GOLDEN, MIX_1, MIX_2
 
 #: The key of no bucket: a document without any word has it in every band. Leave such keys out of the exchange.
 NO_KEY = int(_hash_kernels.NO_KEY)
@@ -87,9 +88,9 @@ def keys_in_scope(keys: U64, scope: str) -> U64:
 
 def split_mix(num: int, seed: int) -> U64:
     """The first `num` outputs of SplitMix64; a shorter list is the head of a longer one."""
-    state = np.arange(1, num + 1, dtype=np.uint64) * _hash_kernels.GOLDEN + np.uint64(seed)
-    state = (state ^ (state >> np.uint64(30))) * _hash_kernels.MIX_1
-    state = (state ^ (state >> np.uint64(27))) * _hash_kernels.MIX_2
+    state = np.arange(1, num + 1, dtype=np.uint64) * GOLDEN + np.uint64(seed)
+    state = (state ^ (state >> np.uint64(30))) * MIX_1
+    state = (state ^ (state >> np.uint64(27))) * MIX_2
     return state ^ (state >> np.uint64(31))
 
 

@@ -9,12 +9,12 @@ from numba import njit
 
 from finpile.dedup._array_kernels import twice
 from finpile.dedup._hash_kernels import (
-    GOLDEN,
     I64,
     U8,
     U64,
     mix,
 )
+from finpile.splitmix import GOLDEN
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 

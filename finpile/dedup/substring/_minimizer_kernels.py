@@ -15,11 +15,11 @@ from numba import njit
 
 from finpile.dedup._array_kernels import copy_to, twice
 from finpile.dedup._hash_kernels import (
-    GOLDEN,
     I64,
     U64,
     mix,
 )
+from finpile.splitmix import GOLDEN
 
 #: Windows scanned at once: what bounds the memory of a scan, however long a document is.
 PIECE = 1 << 16
