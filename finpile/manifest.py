@@ -12,6 +12,8 @@ from finpile.layout import Layout
 
 #: The manifest's key for the fingerprint of all its other keys.
 CHECKSUM = "checksum"
+#: The version of the manifest's keys. Version 2 renames `config.report` and `config.decontaminate`.
+MANIFEST_VERSION = 2
 
 
 def checksum_of(manifest: Mapping[str, Any]) -> str:
@@ -29,7 +31,8 @@ def write_manifest(layout: Layout, manifest: Mapping[str, Any]) -> dict[str, Any
 def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
     """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
 
-    Raises: InputError if there is none, or if a build is changing the files that it lists.
+    Raises: InputError if there is none, if another version of FinPile wrote it, or if a build is changing the files
+    that it lists.
     """
     state = read_state(layout)
     if state is not None and not state.is_whole:
@@ -48,6 +51,11 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
         ran = [stage["stage"] for stage in manifest["stages"]]
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(layout) from error
+    if manifest.get("version") != MANIFEST_VERSION:
+        raise InputError(
+            f"{layout.manifest} has version {manifest.get('version')}, and this FinPile reads version "
+            f"{MANIFEST_VERSION}: run `finpile build CONFIG.yaml -o {layout.root}` again, which reuses finished stages"
+        )
     if unknown := [name for name in ran if name not in stages.names()]:
         raise InputError(f"{layout.root} was built with the stage {unknown[0]}: install the package that defines it")
     if not stages.is_complete(ran):

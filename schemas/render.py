@@ -27,7 +27,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from finpile_pipelines.dedup import overlap
-from finpile_pipelines.stage_runner import MANIFEST_VERSION
 from finpile_tokenizer.export import vocabulary_table
 from finpile_tokenizer.model import UnigramModel, Vocabulary
 from meanings import DOCUMENT_MEANINGS, INPUT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
@@ -43,7 +42,7 @@ from finpile.filter import FILTERS
 from finpile.format import FORMATS
 from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
-from finpile.manifest import CHECKSUM
+from finpile.manifest import CHECKSUM, MANIFEST_VERSION
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
 from finpile.report.statistics import CorpusStatistics, DateStatistics, SourceStatistics, YearStatistics

@@ -174,7 +174,7 @@ _SOURCE = "{name: News, dataset: FinPile, format: jsonl, paths: [a.jsonl]}"
         (f"{{name: a, sources: [{_SOURCE}], dedupe: {{}}}}", False),
         (f"{{sources: [{_SOURCE}]}}", False),
         (f"{{name: 1, sources: [{_SOURCE}]}}", False),
-        (f"{{name: a, sources: [{_SOURCE.replace('jsonl,', 'json,')}]}}", False),
+        (f"{{name: a, sources: [{_SOURCE.replace('jsonl,', '1,')}]}}", False),
         (f"{{name: a, sources: [{_SOURCE}], tokenizer: {{chunks: few}}}}", False),
         (f"{{name: a, sources: [{_SOURCE}], heldout: {{after: July, undated: drop}}}}", False),
         (f"{{name: a, sources: [{_SOURCE}], dedup: {{scope: source}}}}", False),

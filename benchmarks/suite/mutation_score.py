@@ -8,7 +8,7 @@ the nearest tests of the module run until one fails. Mutants are drawn by a dige
 chance: the same code gives the same mutants. A mutant that runs longer than the time limit counts as killed.
 
 The processes that run the tests are forks of one that has NumPy, PyArrow, Numba and pytest; the sample corpus is built
-once, by the unchanged code. mutmut and cosmic-ray rewrite modules into forms that Numba does not compile.
+once, by the unchanged code.
 """
 
 from __future__ import annotations

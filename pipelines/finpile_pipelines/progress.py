@@ -176,7 +176,7 @@ def counted(share: float, elements: Iterable[Element]) -> Iterator[Element]:
     finally:
         _CURRENT.task = outer
     if share:
-        report_progress(0, 0, share - task.reported)
+        _report_share(share - task.reported)
 
 
 def report_part(part: float, note: str = "") -> None:
@@ -189,4 +189,8 @@ def report_part(part: float, note: str = "") -> None:
         report_note(note)
     if task is not None and task.share * (min(1.0, part) - _LEAST_PART) >= task.reported:
         reported, task.reported = task.reported, task.share * min(1.0, part)
-        report_progress(0, 0, task.reported - reported)
+        _report_share(task.reported - reported)
+
+
+def _report_share(share: float) -> None:
+    report_progress(0, 0, share)

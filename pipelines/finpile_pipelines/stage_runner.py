@@ -19,7 +19,7 @@ from finpile import (
 )
 from finpile.config import CorpusConfig, to_dict
 from finpile.layout import Layout
-from finpile.manifest import CHECKSUM, checksum_of, write_manifest
+from finpile.manifest import CHECKSUM, MANIFEST_VERSION, checksum_of, write_manifest
 from finpile.stage_record import StageRecord, fingerprint
 from finpile.version import __version__
 from finpile_pipelines.out_folder import OutFolder
@@ -28,7 +28,6 @@ from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.local import memory_bytes, preload, workers_cpu_seconds
 from finpile_pipelines.stage import Context, Stage, sized_engine
 
-MANIFEST_VERSION = 1
 _PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "resiliparse", "zstandard", "rapidfuzz")
 
 
@@ -190,5 +189,6 @@ def _read_manifest(layout: Layout) -> dict[str, Any] | None:
         found = storage.read_json(layout.manifest)
     except (FileNotFoundError, ValueError):
         return None
-    is_whole = isinstance(found, dict) and "stages" in found and found.get(CHECKSUM) == checksum_of(found)
-    return found if is_whole else None
+    if not isinstance(found, dict) or "stages" not in found or found.get("version") != MANIFEST_VERSION:
+        return None
+    return found if found.get(CHECKSUM) == checksum_of(found) else None

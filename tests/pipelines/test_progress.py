@@ -48,7 +48,7 @@ _HELDOUT = {"after": date(2022, 7, 31), "undated": "train", "overlap": {"min_len
 def reported(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The shares that tasks of this process report."""
     found: list[float] = []
-    monkeypatch.setattr(progress, "report_progress", lambda documents, size, share: found.append(share))
+    monkeypatch.setattr(progress, "_report_share", found.append)
     return found
 
 
@@ -152,10 +152,10 @@ class Watched:
         self.seen: list[tuple[str, Progress]] = []
         self.sums: defaultdict[str, list[float]] = defaultdict(list)
         self._run = Engine.run
-        self._report = progress.report_progress
+        self._report = progress._report_share
         self._running = ""
         monkeypatch.setattr(Engine, "run", lambda engine, label, construct: self._named(engine, label, construct))
-        monkeypatch.setattr(progress, "report_progress", self._add)
+        monkeypatch.setattr(progress, "_report_share", self._add)
 
     def watch(self, label: str, progress: Progress) -> None:
         self.seen.append((label, progress))
@@ -165,9 +165,9 @@ class Watched:
         self.sums[label].append(0.0)
         self._run(engine, label, construct)
 
-    def _add(self, documents: int, size: int, share: float) -> None:
+    def _add(self, share: float) -> None:
         self.sums[self._running][-1] += share
-        self._report(documents, size, share)
+        self._report(share)
 
 
 def stages(seen: Iterable[tuple[str, Progress]]) -> dict[str, list[Progress]]:

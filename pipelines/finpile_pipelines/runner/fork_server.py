@@ -48,7 +48,8 @@ def main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         importlib.import_module("apache_beam.runners.worker.sdk_worker_main")
         for name in _modules(os.environ):  # while the launcher constructs its first pipeline
-            importlib.import_module(name.partition(":")[0])
+            with contextlib.suppress(ImportError):  # the worker that needs it reports it
+                importlib.import_module(name.partition(":")[0])
         worker.end_bundles_soon()
         sockets.connect_privately()
         _ForkServer(listener).serve(launcher)
@@ -141,9 +142,16 @@ def _modules(environment: Mapping[str, str]) -> list[str]:
 
 @cache
 def _preload(name: str) -> None:
-    """Imports a module and calls its function `compile_kernels` if it has one, or that of `module:function`."""
+    """Imports a module and calls its function `compile_kernels` if it has one, or that of `module:function`.
+
+    A module that cannot be imported is left to the worker that needs it, which reports the error.
+    """
     module, _, function = name.partition(":")
-    compile_kernels = getattr(importlib.import_module(module), function or "compile_kernels", None)
+    try:
+        found = importlib.import_module(module)
+    except ImportError:
+        return
+    compile_kernels = getattr(found, function or "compile_kernels", None)
     if compile_kernels is not None:
         compile_kernels()
 
