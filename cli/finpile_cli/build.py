@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from finpile.config import CorpusConfig
     from finpile.stage_record import StageRecord
 
-#: Columns that the closing table has in any case; the others where a source has a count.
+#: Columns that the summary table always has. The other columns appear if a source has a nonzero count.
 _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out")
 
 
@@ -78,7 +78,7 @@ def build_command(
 
 
 def load(path: str, root: str | None) -> CorpusConfig:
-    """The corpus file, with `--root` in the place of its own root."""
+    """The configuration of a corpus file; `root` overrides its own root."""
     import dataclasses
     from pathlib import Path
 
@@ -91,7 +91,7 @@ def load(path: str, root: str | None) -> CorpusConfig:
 
 
 def stage_lines(display: Display, title: str) -> Callable[[StageEvent], None]:
-    """Shows a build: the title once all checks have passed, then its stages."""
+    """A listener that shows a build: the title after all checks have passed, then the stages."""
 
     def listen(event: StageEvent) -> None:
         if event.state == "accepted":
@@ -121,13 +121,13 @@ def _outcome(event: StageEvent, record: StageRecord) -> str:
 
 
 def _handled(record: StageRecord) -> tuple[int, int]:
-    """Documents and text bytes that a stage's counts tell of."""
+    """The documents and text bytes that a stage processed, from its counts."""
     rows = record.counts.get("sources") or record.counts.get("documents") or []
     return sum(row["documents"] for row in rows), sum(row["text_bytes"] for row in rows)
 
 
 def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
-    """The closing table, what stands out, and where to look."""
+    """Prints the summary table, the warnings and the path of the report."""
     from finpile.report.summary import source_rows, total_row
     from finpile.report.warnings import build_warnings
 
@@ -157,7 +157,7 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int
 
 
 def _run_facts(manifest: Mapping[str, Any]) -> str:
-    """What all stages took, those of earlier runs included."""
+    """Time and memory of all stages, including the stages that earlier runs finished."""
     stages = manifest["stages"]
     wall, cpu = (sum(stage[name] for stage in stages) for name in ("wall_seconds", "cpu_seconds"))
     largest = max(stages, key=lambda stage: stage["peak_memory_bytes"])

@@ -1,4 +1,4 @@
-"""How every command talks: rich on a terminal, plain lines elsewhere, one JSON object with `--json`."""
+"""Output of all commands: rich on a terminal, otherwise plain lines, or one JSON object with `--json`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _PLAIN_EVERY_SECONDS = 5.0
 _PLAIN_WIDTH = 160
-#: Between the columns of a table.
+#: Spaces between the columns of a table.
 _GAP = 2
 
 
 class Console:
-    """Prints to standard output; with `as_json` nothing but the final result."""
+    """Prints to standard output. With `as_json`, prints only the final result."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -41,17 +41,17 @@ class Console:
             self._rich.print(text, style=style, markup=False)
 
     def pieces(self, parts: Iterable[tuple[str, str | None]]) -> None:
-        """Runs of text, each with its style, one after the other."""
+        """Prints one line of text spans, each with its own style."""
         if not self.as_json:
             self._rich.print(Text.assemble(*((text, style or "") for text, style in parts)))
 
     def table(
         self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], num_keys: int | None = None
     ) -> None:
-        """A titled table; columns whose cells are all numbers are set flush right.
+        """Prints a titled table; columns that contain only numbers are right-aligned.
 
-        With `num_keys` a table that is wider than the terminal is printed as several, one below the other, each with
-        the first `num_keys` columns.
+        With `num_keys`, a table that is wider than the terminal is split into several tables. Each of them repeats the
+        first `num_keys` columns.
         """
         if self.as_json:
             return
@@ -63,13 +63,13 @@ class Console:
             console.print(_rich_table([columns[at] for at in chosen], [[row[at] for at in chosen] for row in rows]))
 
     def result(self, value: dict[str, Any]) -> None:
-        """The command's outcome as JSON where `--json` asked for it."""
+        """Prints the command's result as JSON if `--json` is set."""
         if self.as_json:
             click.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str))
 
     @contextmanager
     def progress(self, what: str, total: float | None = None, unit: str = "") -> Iterator[Callable[[float], None]]:
-        """A bar on a terminal, a line every few seconds elsewhere; yields `advance(amount)`."""
+        """A bar on a terminal, otherwise a line every few seconds; yields `advance(amount)`."""
         if self.as_json:
             yield lambda amount: None
         elif self.is_terminal:
@@ -118,7 +118,7 @@ class Console:
 
 
 def quantity(value: float, unit: str) -> str:
-    """`12.3 MB`, `4,096 documents`: bytes get a prefix, everything else thousands separators.
+    """Formats a quantity: bytes with a decimal prefix, other units with thousands separators.
 
     >>> quantity(12_300_000, "B"), quantity(4096, "documents")
     ('12.3 MB', '4,096 documents')
@@ -145,7 +145,7 @@ def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> RichTa
 def _that_fit(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], num_keys: int | None, width: int
 ) -> Iterator[list[int]]:
-    """The columns of each table to print: all, or as many as fit into the width beside the first `num_keys`."""
+    """The columns of each table to print: all columns, or the `num_keys` key columns and as many others as fit."""
     if num_keys is None:
         yield list(range(len(columns)))
         return

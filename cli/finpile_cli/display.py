@@ -1,6 +1,6 @@
-"""What is shown while pipelines run: a bar on a terminal, a line every few seconds elsewhere.
+"""Displays the progress of pipelines: a bar on a terminal, otherwise a line every few seconds.
 
-Both show the same: the share done of the stage, the time left, and what the stage does now.
+Both show the completed share of the stage, the time left, and the current activity of the stage.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from finpile_pipelines.progress import Progress
 
 _LINE_EVERY_SECONDS = 5.0
-#: Of the longest stage's name.
+#: Length of the longest stage name.
 _WIDTH = 13
 _BAR_WIDTH = 20
-#: Before that much of a stage and of time has passed, an estimate of the time left says nothing.
+#: The time left is estimated only after this share of the stage and this time.
 _LEAST_SHARE, _LEAST_SECONDS = 0.02, 1.0
 
 
 class Display:
-    """Shows steps, one after the other: `begin`, `watch` while it lasts, `end` with a line that stays.
+    """Shows one step at a time: `begin` starts it, `watch` updates it, `end` replaces it with a permanent line.
 
-    A step is a stage of a build, which may run several pipelines; `by_pipeline` makes each pipeline a step of its own.
+    A step is a stage of a build, which may run several pipelines. With `by_pipeline` each pipeline is a step.
     """
 
     def __init__(self, console: Console, by_pipeline: bool = False) -> None:
@@ -45,7 +45,7 @@ class Display:
         self._began = self._last = time.monotonic()
         self._rate = _Rate()
         self.num_run = 0
-        """Steps begun."""
+        """Number of steps begun."""
 
     def __enter__(self) -> Display:
         if self._live:
@@ -64,19 +64,19 @@ class Display:
             self._progress.stop()
 
     def line(self, text: str, style: str | None = None) -> None:
-        """A line that stays."""
+        """Prints a permanent line."""
         if self._progress is not None:
             self._progress.console.print(text, style=style, markup=False, highlight=False)
         else:
             self._console.line(text, style)
 
     def begin(self, step: str) -> None:
-        """A step begins."""
+        """Starts the display of a step."""
         self.num_run += 1
         self._start(step)
 
     def end(self, step: str, outcome: str) -> None:
-        """A step has ended, or was found done."""
+        """Ends a step that has finished now, or that an earlier run finished."""
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=1.0, share=_percent(1.0), detail="", refresh=True)
         self._clear()
@@ -117,7 +117,7 @@ class Display:
             self._task = None
 
     def _time(self, now: float) -> str:
-        """The time left; the time passed where nothing can be said of the time left."""
+        """The time left, or the elapsed time if there is no estimate yet."""
         passed = now - self._began
         if self._share < _LEAST_SHARE or passed < _LEAST_SECONDS:
             return f"{passed:.0f} s"
@@ -125,7 +125,7 @@ class Display:
 
 
 class _Rate:
-    """How fast a pipeline works, up to its last report: the rate is that of the work, not of the wait after it."""
+    """The rate of a pipeline up to its last progress report; the time since that report is excluded."""
 
     def __init__(self) -> None:
         self._began = self._changed = time.monotonic()
@@ -137,7 +137,7 @@ class _Rate:
             self._seen, self._changed = counts, now
 
     def texts(self) -> tuple[str, ...]:
-        """Documents and bytes, where any are counted."""
+        """Bytes per second and number of documents; empty strings for zero counts."""
         documents, size_bytes = self._seen
         seconds = max(self._changed - self._began, 1e-3)
         return (
@@ -147,7 +147,7 @@ class _Rate:
 
 
 def duration(seconds: float) -> str:
-    """A time in one or two units.
+    """Formats a duration in one or two units.
 
     >>> duration(8.6), duration(75), duration(3 * 3600 + 125)
     ('9 s', '1 min 15 s', '3 h 2 min')
@@ -162,5 +162,5 @@ def duration(seconds: float) -> str:
 
 
 def _percent(share: float) -> str:
-    """Rounded down: 100 % is shown when all is done."""
+    """The share as a percentage, rounded down: 100 % is shown only if all work is done."""
     return f"{int(share * 100):3d} %"

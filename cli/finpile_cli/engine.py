@@ -1,4 +1,4 @@
-"""What commands that run pipelines have in common: where they run, and Beam's own options after `--`."""
+"""Options shared by the commands that run pipelines: the engine options, and Beam's own options after `--`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @contextmanager
 def heavy_imports() -> Iterator[None]:
-    """Around imports that bring much which stays: no search for cycles meanwhile, nor among it later."""
+    """A context for imports that create many permanent objects.
+
+    Disables the garbage collector during the imports and excludes the created objects from later collections.
+    """
     gc.disable()
     try:
         yield
@@ -30,7 +33,7 @@ def heavy_imports() -> Iterator[None]:
 
 
 class BeamOptionsLast(click.Command):
-    """Options after `--` are Beam's; any number of arguments may stand before it."""
+    """A command whose options after `--` are Beam's; any number of arguments may precede `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         cut = args.index("--") if "--" in args else len(args)
@@ -70,7 +73,7 @@ def engine_options(command: Command) -> Command:
 
 
 def make_engine(runner: Any, workers: int | None, transport: Any, display: Display) -> Engine:
-    """The engine that the options ask for, watched by `display`; Beam's options are those after `--`."""
+    """The engine for the given options, with `display` as its watcher; Beam's options are those after `--`."""
     from finpile_pipelines.runner.engine import Engine
 
     return Engine(

@@ -1,4 +1,4 @@
-"""What the command says of errors that nobody raised on purpose: the operating system's, and mistakes of FinPile."""
+"""Messages for unexpected errors: errors of the operating system, and internal errors of FinPile."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 import traceback
 from pathlib import Path
 
-#: Set to anything but an empty string, the traceback of an internal error is printed too.
+#: If this variable is set to a non-empty string, the traceback of an internal error is printed too.
 TRACEBACK_VARIABLE = "FINPILE_TRACEBACK"
 _MISUSED = 2
 _FAILED = 1
-#: Remedies for errors about the path that was named ...
+#: Remedies for errors about a path of the command line ...
 _PATH_REMEDIES = {
     errno.ENAMETOOLONG: "name a shorter path",
     errno.ENOENT: "check the path",
@@ -22,7 +22,7 @@ _PATH_REMEDIES = {
     errno.EPERM: "change the permissions or name another path",
     errno.EROFS: "name a path that can be written",
 }
-#: ... and for those about the machine.
+#: ... and for errors about the machine.
 _REMEDIES = {
     errno.ENOSPC: "free space there and run the same command again: it resumes",
     errno.EDQUOT: "free space there and run the same command again: it resumes",
@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """One line for an error that is not FinPile's own, and the exit code: 2 where a path is at fault, else 1."""
+    """One line for an error that is not FinPile's own, and the exit code: 2 for an invalid path, else 1."""
     number = (error.errno or 0) if isinstance(error, OSError) else 0
     if isinstance(error, OSError) and error.strerror and (error.filename or number in _REMEDIES):
         place = f"{_text(error.filename)}: " if error.filename else ""
@@ -43,13 +43,13 @@ def explain(error: Exception) -> tuple[str, int]:
         return line, _MISUSED if number in _PATH_REMEDIES else _FAILED
     if isinstance(error, MemoryError):
         return "out of memory: use fewer --workers, or a machine with more memory, and run the same command again", 1
-    told = " ".join(str(error).split()) or "no message"
+    message = " ".join(str(error).split()) or "no message"
     hint = "" if _traceback_wanted() else f"; set {TRACEBACK_VARIABLE}=1 to see the traceback"
-    return f"internal error: {type(error).__name__}: {told} ({_place(error)}){hint}", _FAILED
+    return f"internal error: {type(error).__name__}: {message} ({_place(error)}){hint}", _FAILED
 
 
 def print_traceback(error: Exception) -> None:
-    """On standard error, where the user wants it."""
+    """Prints the traceback to standard error if `FINPILE_TRACEBACK` is set."""
     if _traceback_wanted():
         traceback.print_exception(error)
 
@@ -65,6 +65,6 @@ def _place(error: Exception) -> str:
 
 
 def _text(path: object) -> str:
-    """A path of readable length."""
+    """The path, shortened in the middle to at most 200 characters."""
     text = os.fsdecode(path) if isinstance(path, (str, bytes)) else str(path)
     return text if len(text) <= 200 else f"{text[:160]}...{text[-37:]}"

@@ -1,7 +1,7 @@
 """Applies all removals, assigns the temporal split, and publishes documents and ledger in their final order.
 
-Within a source, documents are in the order of their texts' digests: a shuffle that does not depend on the run, the
-machine, or how the input is cut into files.
+Within a source, documents are sorted by the digests of their texts. This order is a shuffle that does not depend on the
+run, the machine, or the distribution of the input over files.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +55,7 @@ _SMALL_SOURCE_PARTS = 16
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One published file: its partition in the exchange, its path, and where it stands among its siblings."""
+    """One published file: partition in the exchange, path, and index among the `count` files of its source or stage."""
 
     partition: int
     path: str
@@ -65,7 +65,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The files that documents and ledger rows will be cut into, fixed before the first row is moved."""
+    """The files of documents and ledger rows, planned before any row is exchanged."""
 
     documents: Mapping[tuple[str, str], tuple[Part, ...]]
     ledger: Mapping[str, tuple[Part, ...]]
@@ -79,9 +79,9 @@ class Parts:
 def plan_parts(
     document_bytes: Mapping[tuple[str, str], int], ledger_bytes: Mapping[str, int], part_bytes: int
 ) -> Parts:
-    """Parts in proportion to bytes; their number is a function of the data alone.
+    """Plans a number of parts in proportion to bytes, as a function of the data alone.
 
-    Up to 16 files of a source are smaller, down to a quarter of `part_bytes`, so that several workers have some.
+    A source of fewer than 16 full parts has smaller parts, down to a quarter of `part_bytes`, for parallelism.
     """
     return Parts(
         _number_parts(document_bytes, lambda row, index, count: document_part(*row, index, count), part_bytes),
@@ -92,7 +92,7 @@ def plan_parts(
 def _number_parts(
     sizes: Mapping[K, int], path: Callable[[K, int, int], str], part_bytes: int
 ) -> dict[K, tuple[Part, ...]]:
-    """Partitions numbered through all keys, at least one a key."""
+    """Partitions numbered consecutively over all keys; each key has at least one."""
     parts: dict[K, tuple[Part, ...]] = {}
     first = 0
     for key, size in sorted(sizes.items()):
@@ -104,12 +104,12 @@ def _number_parts(
 
 
 def settings(context: Context) -> list[Any]:
-    """The settings on which the stage's outcome depends."""
+    """The settings that determine the stage's output."""
     return [to_dict(context.config.heldout), context.sizes.part_bytes]
 
 
 def run(context: Context) -> Outcome:
-    """Publishes documents and ledger; the counts list what each file contains.
+    """Publishes documents and ledger; the counts list the contents of each file.
 
     Raises: RunError if no document is left.
     """
@@ -145,7 +145,7 @@ def _plan(context: Context) -> Parts:
 
 
 def publish(engine: Engine, context: Context, parts: Parts) -> list[dict[str, Any]]:
-    """Writes `documents/` and `removed/`; returns what each file contains. Final removals are in the stage's folder."""
+    """Writes `documents/` and `removed/`; returns one row per file. Final removals are in the stage's folder."""
     config, layout, refs, folder = context.config, context.layout, context.refs, context.folder
     clean_folder, removal_folders = context.clean_folder, context.removal_folders
     results = storage.join(folder, "tasks.json")
@@ -203,9 +203,9 @@ def _ledger(applied: tuple[PartitionedTables, PartitionedTables]) -> Partitioned
 def apply_removals(
     ref: ShardRef, config: CorpusConfig, clean_folder: str, folder: str, spans_folders: Mapping[str, Sequence[str]]
 ) -> tuple[pa.Table, pa.Table]:
-    """(kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard.
+    """Returns (kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard.
 
-    Final removals are in `folder`, the spans of each stage in its `spans_folders`.
+    `folder` holds the final removals, `spans_folders` the folders with the spans of each stage.
     """
     table = pa.Table.from_batches(list(read_clean(clean_folder, ref.name)), schema=CLEAN_SCHEMA).combine_chunks()
     spans_of = {
@@ -230,7 +230,7 @@ def apply_removals(
 
 
 def _cut(table: pa.Table, spans: pa.Table) -> pa.Table:
-    """The documents without the spans, and with the digests of the texts that are left."""
+    """The documents without the spans, with the digests of the remaining texts."""
     text, digest = (table.schema.get_field_index(name) for name in ("text", "digest"))
     table = table.set_column(text, table.schema.field(text), cut_rows(table["text"].chunk(0), spans))
     is_cut = np.zeros(table.num_rows, bool)

@@ -1,11 +1,11 @@
-"""Training of the Unigram tokenizer as Beam pipelines; `finpile_pipelines.unigram.tokenizer` puts them together.
+"""Training of the Unigram tokenizer as Beam pipelines; `finpile_pipelines.unigram.tokenizer` combines them.
 
-texts             what is trained on: files, domains, chunks
-counting          texts to the pretoken counts of each chunk
-split_merge       a model for each chunk, and their average
-partitions        the counts of all text, cut by pretoken
-seeds             the pieces that EM on all text begins with
-partitioned_text  the lattices of all text, and the questions that EM puts to them
-whole_text        EM on all text: on the merged pieces (refit), or from seeds (global)
-held_out          bits per byte and tokens of other texts
+texts             the training texts: files, domains, chunks
+counting          pretoken counts of each chunk
+split_merge       one model per chunk, and the average of the chunk models
+partitions        the counts of all text, partitioned by pretoken
+seeds             the initial pieces of EM on all text
+partitioned_text  the lattices of all text, and the sums over them that EM needs
+whole_text        EM on all text, from the merged pieces (refit) or from seeds (global)
+held_out          bits per byte and token counts of held-out texts
 """

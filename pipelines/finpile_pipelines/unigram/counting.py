@@ -1,7 +1,8 @@
-"""Texts to pretoken counts, a file for each chunk: from here on, training sees no text.
+"""Counts the pretokens of each chunk and writes one file per chunk. Later steps read these counts, not the texts.
 
-A chunk is a range of its domain's document digests: every run and machine cuts the same chunks, whatever files the
-documents stand in, and each is a fair draw of its domain.
+A chunk is a range of its domain's document digests. The chunks are therefore the same in every run and on every
+machine, they do not depend on how documents are distributed over files, and each chunk is a uniform sample of its
+domain.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,14 +28,14 @@ from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.texts import Domain, Label, TextFile, TrainingTexts
 
-#: Text whose counts are sent off together: what bounds the memory of a task, however large its file.
+#: Bytes of text that are counted at once. Bounds the memory of a task independently of the file size.
 _BLOCK_BYTES = 64 << 20
 _COUNTS_SCHEMA = pa.schema([("pretoken", pa.large_binary()), ("frequency", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk that has text, and what was counted in it."""
+    """A chunk that has text, and its size in bytes and pretokens."""
 
     number: int
     label: Label
@@ -43,7 +44,7 @@ class Chunk:
     num_distinct: int
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in `training.json`."""
+        """The chunk's entry in `training.json`."""
         return {
             "chunk": self.number,
             "dataset": self.label[0],
@@ -55,7 +56,7 @@ class Chunk:
 
 
 def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
-    """Writes the counts of each chunk to `chunk_url`; the chunks that have text, in order."""
+    """Writes the counts of each chunk to `chunk_url`. Returns the chunks that have text, in ascending order."""
     domains = {domain.label: domain for domain in texts.domains}
     labels = {
         domain.first_chunk + index: domain.label for domain in texts.domains for index in range(domain.num_chunks)
@@ -86,17 +87,17 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
 
 
 def chunk_url(folder: str, number: int) -> str:
-    """Where a chunk's counts are."""
+    """The URL of a chunk's counts."""
     return storage.join(folder, "counts", f"{number:06d}.parquet")
 
 
 def counts_table(counts: PretokenCounts) -> pa.Table:
-    """The counts as they travel and are stored."""
+    """The counts as a table, for exchanges and files."""
     return pa.table([counts.pretokens, pa.array(counts.frequencies)], schema=_COUNTS_SCHEMA)
 
 
 def merge_counts(table: pa.Table) -> PretokenCounts:
-    """The sum of the counts whose tables stand in `table` one after the other."""
+    """The sum of the counts in `table`; each of its batches holds the counts of one origin."""
     parts = [
         PretokenCounts(pretokens=batch["pretoken"], frequencies=batch["frequency"].to_numpy())
         for batch in table.to_batches()
@@ -105,12 +106,12 @@ def merge_counts(table: pa.Table) -> PretokenCounts:
 
 
 def write_counts(url: str, counts: PretokenCounts) -> None:
-    """Writes a Parquet file."""
+    """Writes the counts to a Parquet file."""
     storage.write_parquet(url, counts_table(counts))
 
 
 def read_counts(url: str) -> PretokenCounts:
-    """What `write_counts` wrote."""
+    """Reads a file that `write_counts` wrote."""
     table = storage.read_parquet(url)
     return PretokenCounts(
         pretokens=table["pretoken"].combine_chunks().cast(pa.large_binary()),
@@ -119,13 +120,13 @@ def read_counts(url: str) -> PretokenCounts:
 
 
 def own_array(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
-    """A column's numbers as an array that can be written to: kernels are compiled for such, and else once more."""
+    """A copy of the column as a writable array. Numba would compile a kernel again for a read-only array."""
     numbers: npt.NDArray[Any] = column.to_numpy().copy()
     return numbers
 
 
 def _count_file(task: tuple[int, tuple[TextFile, int]], domains: Mapping[Label, Domain]) -> Iterator[PartitionedTables]:
-    """The pretoken counts of one file's texts, for each chunk that they belong to, block by block."""
+    """The pretoken counts of one file, by chunk; one set of tables per block of text."""
     number, (file, size_bytes) = task
     done = 0
     for block, (label, arrays) in enumerate(_blocks(file)):
@@ -145,7 +146,7 @@ def _count_file(task: tuple[int, tuple[TextFile, int]], domains: Mapping[Label, 
 
 
 def _blocks(file: TextFile) -> Iterator[tuple[Label, Sequence[pa.Array]]]:
-    """The file's texts in blocks of one domain and about `_BLOCK_BYTES`."""
+    """The file's texts in blocks of about `_BLOCK_BYTES`; each block belongs to one domain."""
     held: dict[Label, list[pa.Array]] = {}
     for label, texts in file.texts():
         block = held.setdefault(label, [])

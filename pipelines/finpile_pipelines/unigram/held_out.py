@@ -1,4 +1,4 @@
-"""How well a tokenizer fits texts that it was not trained on: tokens, and bits per byte over all segmentations."""
+"""Evaluates a tokenizer on held-out texts: token counts, and bits per byte summed over all segmentations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from finpile_pipelines.unigram.texts import Label, TextFile
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """A tokenizer on the texts of one domain."""
+    """The measurements of a tokenizer on the texts of one domain."""
 
     dataset: str
     source: str
@@ -30,13 +30,13 @@ class HeldOut:
     num_bytes: int
     num_tokens: int
     bits_per_byte: float
-    """By the probability of the text, all segmentations together."""
+    """From the probability of the text, which is the sum over all its segmentations."""
 
 
 def evaluate(engine: Engine, files: Sequence[TextFile], tokenizer_url: str, folder: str) -> list[HeldOut]:
-    """The tokenizer of `tokenizer_url` on each domain of the files; the last row is that of all texts together.
+    """Evaluates the tokenizer of `tokenizer_url` on each domain of the files; the last row is the total of all texts.
 
-    Raises: InputError where the files hold no text.
+    Raises: InputError if the files hold no text.
     """
     url = storage.join(folder, "held_out.json")
 

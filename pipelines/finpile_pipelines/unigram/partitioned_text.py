@@ -1,7 +1,7 @@
-"""A text whose lattices stand on disk, in partitions, and the questions that training puts to it.
+"""A training text whose lattices are stored on disk in partitions, and the sums over it that training needs.
 
-The answers are sums of integers over pretokens, each of which stands in one partition; so they do not depend on how
-many partitions, files or workers there are.
+Counts are sums of integers over pretokens, and each distinct pretoken is in exactly one partition. The counts
+therefore do not depend on the number of partitions, files or workers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from finpile_pipelines.unigram.run import StepEvent, TrainingRun
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Question: TypeAlias = Literal["update", "prune"]
-"""Named for the step that the answer is for: expected uses of each piece, or its uses in the best segmentations."""
+"""The step that needs the sums. `update`: expected counts of the pieces. `prune`: counts in the best segmentations."""
 _LATTICE_SCHEMA = pa.schema([("longest_piece_at", pa.large_list(pa.int32())), ("frequency", pa.int64())])
 
 
 def write_lattices(run: TrainingRun, partitions: Sequence[Partition], pieces: pa.LargeBinaryArray) -> None:
-    """Finds the lattices of each partition over `pieces`, once for the whole training."""
+    """Finds and writes the lattices of each partition over `pieces`. Runs once per training."""
     folder, pieces_url = run.folder, run.url("pieces.parquet")
     narrow, num_threads = run.narrowed(len(partitions))
     storage.write_parquet(pieces_url, pa.table({"piece": pieces}))
@@ -75,10 +75,10 @@ def _lattices_url(folder: str, number: int) -> str:
 
 
 class PartitionedText:
-    """A text whose lattices stand on disk, in partitions: a `finpile_tokenizer.training.text.TrainingText`.
+    """A `finpile_tokenizer.training.text.TrainingText` whose lattices are stored on disk in partitions.
 
-    Each answer is one pipeline: a state goes to the workers as a file, and sums come back as one. `steps_left` is how
-    many answers the training needs from a state on, for the progress that is shown.
+    Each call runs one pipeline: the workers read the state from a file, and the launcher reads the sums from a file.
+    `steps_left` returns the number of remaining calls after a state; the progress display uses it.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class PartitionedText:
         return Expectation(counts=counts, scale=scale, log_likelihood=log_likelihood, num_bytes=self.num_bytes)
 
     def removal_losses(self, state: TrainingState) -> npt.NDArray[np.float64]:
-        """See `TrainingText`. What stands for a piece follows from the pieces alone: that part is done here."""
+        """See `TrainingText`. The replacements of a removed piece depend on the pieces alone and are computed here."""
         path_counts, _ = self._ask("prune", state)
         kept = np.isin(self._numbers, state.numbers, assume_unique=True)
         self._lattices = self._lattices.keep(kept)
@@ -112,7 +112,7 @@ class PartitionedText:
         return removal_losses(self._lattices, self._places, state.log_probs, path_counts)
 
     def _ask(self, question: Question, state: TrainingState) -> tuple[Int64s, float]:
-        """The counts of the state's pieces, and the log likelihood of all text where that was the question."""
+        """The counts of the state's pieces and the log likelihood of all text, which is 0 for `prune`."""
         run, state_url, sum_url = self._run, self._run.url("state.parquet"), self._run.url("sum.parquet")
         run.listen(StepEvent(question, "running"))
         storage.write_parquet(state_url, pa.table({"number": state.numbers, "log_prob": state.log_probs}))
@@ -140,7 +140,7 @@ _Answer: TypeAlias = tuple[dict[int, float], Int64s | None]
 
 
 class _Answering(beam.DoFn):
-    """A partition's part of the answer: its log likelihood by its number, and the counts of the state's pieces."""
+    """Computes a partition's summand: its log likelihood, keyed by its number, and the counts of the state's pieces."""
 
     def __init__(self, question: Question, folder: str, state_url: str, scale: float, num_threads: int) -> None:
         self._question = question
@@ -165,7 +165,10 @@ class _Answering(beam.DoFn):
 
 
 class AddAnswers(beam.CombineFn):
-    """The sum of the answers, the same for any order: log likelihoods, which are no integers, are added last."""
+    """Adds the results of partitions; the sum does not depend on their order.
+
+    Log likelihoods are floats, so they are collected and `math.fsum` adds all of them at the end.
+    """
 
     def create_accumulator(self) -> _Answer:
         return {}, None
@@ -192,7 +195,7 @@ def _write_sum(total: tuple[float, Int64s], url: str) -> None:
 
 
 def _own_lattices(pieces: pa.LargeBinaryArray) -> tuple[Lattices, Int64s]:
-    """The lattices of the pieces' own bytes over the pieces, and the position of each piece in them."""
+    """The lattices of the pieces' own bytes over the pieces, and the start of each piece in them."""
     order = pc.array_sort_indices(pieces).to_numpy()
     in_order = pieces.take(pa.array(order))
     ones = np.ones(len(pieces), np.int64)

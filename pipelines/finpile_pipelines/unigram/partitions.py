@@ -1,4 +1,4 @@
-"""The counts of all text, cut by pretoken: a distinct one stands in one partition, with its frequency in all text."""
+"""Partitions the counts of all text: each distinct pretoken is in one partition, with its frequency in all text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.unigram.counting import Chunk, chunk_url, counts_table, merge_counts, read_counts, write_counts
 from finpile_pipelines.unigram.run import TrainingRun
 
-#: Text of one partition, about half of it distinct pretokens: what a worker holds, at some 10 bytes a byte of those.
-#: Seeds depend on it a little (see `seeds`), so it is a number of its own and follows from nothing about workers.
+#: Text bytes of one partition, of which about half are distinct pretokens. A worker needs about 10 bytes of memory per
+#: byte of distinct pretokens. Seeds depend slightly on this number (see `seeds`), so it does not depend on the workers.
 PARTITION_BYTES = 128 << 20
 
 #: Odd numbers: powers, modulo 2^64, of Knuth's multiplier for hashing (TAOCP 3, 6.4).
@@ -33,20 +33,20 @@ _HASHED_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One part of the text's distinct pretokens."""
+    """A partition of the distinct pretokens of all text."""
 
     number: int
     num_bytes: int
-    """Of the text that they stand for."""
+    """Bytes of text, with each pretoken counted by its frequency."""
 
 
 def num_partitions(num_bytes: int) -> int:
-    """The partitions of a text of so many bytes."""
+    """The number of partitions for a text of `num_bytes` bytes."""
     return max(1, -(-num_bytes // PARTITION_BYTES))
 
 
 def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partition]:
-    """Brings the chunks' counts together, a partition of all pretokens in each file."""
+    """Adds the counts of all chunks and writes one file per partition."""
     total = num_partitions(sum(chunk.num_bytes for chunk in chunks))
     folder = run.folder
 
@@ -70,12 +70,12 @@ def partition_counts(run: TrainingRun, chunks: Sequence[Chunk]) -> list[Partitio
 
 
 def partition_url(folder: str, number: int) -> str:
-    """Where a partition's counts are."""
+    """The URL of a partition's counts."""
     return storage.join(folder, "partitions", f"{number:06d}.parquet")
 
 
 def hash_strings(strings: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
-    """64 bits of each large_binary item, of 1 to `MAX_PRETOKEN_BYTES` bytes; the same on every machine."""
+    """A 64-bit hash of each large_binary item of 1 to `MAX_PRETOKEN_BYTES` bytes; equal on every machine."""
     arrays = strings.chunks if isinstance(strings, pa.ChunkedArray) else [strings]
     slices = [array.slice(at, _HASHED_AT_ONCE) for array in arrays for at in range(0, len(array), _HASHED_AT_ONCE)]
     return np.concatenate([_hash_array(part) for part in slices]) if slices else np.zeros(0, np.uint64)
@@ -88,4 +88,4 @@ def _hash_array(array: pa.LargeBinaryArray) -> npt.NDArray[np.uint64]:
     places = np.arange(len(data)) - np.repeat(starts, np.diff(offsets))
     sums = np.add.reduceat((data + np.uint64(1)) * _WEIGHTS[places], starts)
     hashes: npt.NDArray[np.uint64] = (sums ^ (sums >> np.uint64(32))) * GOLDEN
-    return hashes  # their high bits, which choose the partition, depend on all bytes
+    return hashes  # the high bits, which select the partition, depend on all bytes

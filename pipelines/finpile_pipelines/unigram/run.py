@@ -1,4 +1,4 @@
-"""One training: where it works, how, whom it tells, and how its steps are found again by the next run."""
+"""The context of one training: engine, settings, working folder, listener, and the records of finished steps."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from finpile_pipelines.runner.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class StepEvent:
-    """Told to the caller as a training goes on."""
+    """Progress event passed to the listener of a training."""
 
     step: str
     state: str
-    """`running`, `done` (now) or `found` (done by an earlier run)."""
+    """`running`, `done` (by this run) or `found` (done by an earlier run)."""
     seconds: float = 0.0
     detail: str = ""
 
@@ -36,7 +36,7 @@ def _ignore(event: StepEvent) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingRun:
-    """Where and how. All files below `folder` may go when the training is done."""
+    """The context of one training. All files below `folder` may be deleted after the training."""
 
     engine: Engine
     config: TokenizerConfig
@@ -44,11 +44,11 @@ class TrainingRun:
     listen: Listener = _ignore
 
     def url(self, *names: str) -> str:
-        """A path below the run's folder."""
+        """The URL of a path below the run's folder."""
         return storage.join(self.folder, *names)
 
     def parts(self, *works: float) -> list[TrainingRun]:
-        """The run for each of a sequence of steps, by their work: see `Engine.parts`."""
+        """One run per step of a sequence, with the relative work of each step: see `Engine.parts`."""
         return [replace(self, engine=engine) for engine in self.engine.parts(*works)]
 
     def step(
@@ -57,9 +57,9 @@ class TrainingRun:
         construct: Callable[[beam.Pipeline], beam.PCollection[dict[str, Any]]],
         describe: Callable[[Outcomes], str],
     ) -> Outcomes:
-        """Runs a pipeline and keeps the outcomes of its tasks as `NAME.json`; where those are, runs nothing.
+        """Runs a pipeline and writes the outcomes of its tasks to `NAME.json`. If that file exists, runs nothing.
 
-        That file is written after all that the tasks write, so it says that they are there.
+        The file is written after all output of the tasks, so its existence implies that their output is complete.
         """
         url = self.url(f"{name}.json")
         is_done = storage.exists(url)
@@ -78,12 +78,14 @@ class TrainingRun:
 
     @property
     def exchange_folder(self) -> str:
-        """For a step's exchanges; emptied after each step."""
+        """The folder for a step's exchanges; deleted after each step."""
         return self.url("exchange")
 
     def narrowed(self, num_tasks: int) -> tuple[TrainingRun, int]:
-        """The run with no more workers than tasks, and the threads for each task: starting workers takes seconds, which
-        tell where a pipeline is run for each pass over the text."""
+        """The run with at most one worker per task, and the number of threads per task.
+
+        Workers take seconds to start, which is significant if each pass over the text runs a pipeline.
+        """
         if self.engine.runner != "local":
             return self, 1
         num_workers = max(1, min(self.engine.num_workers, num_tasks))

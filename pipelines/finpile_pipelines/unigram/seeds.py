@@ -1,9 +1,9 @@
-"""The pieces that EM on all text begins with: the best substrings of all partitions.
+"""Finds the initial pieces of EM on all text: the best substrings of all partitions.
 
-Each partition lists its own candidates, and the scores of equal strings are added. A string's score so misses those
-partitions in which it is no candidate: where it is always followed by the same byte, or is not among the partition's
-best. With one partition nothing is missed, and the seeds are those of `UnigramTrainer`. The number of partitions
-follows from the size of the text alone, so the seeds do too.
+Each partition lists its own candidates, and the scores of equal strings are added. The score of a string therefore
+omits each partition in which the string is no candidate, because the same byte always follows it there or because it
+is not among the partition's best. With one partition nothing is omitted, and the seeds equal those of
+`UnigramTrainer`. The number of partitions depends on the size of the text alone.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ from finpile_pipelines.unigram.counting import own_array, read_counts
 from finpile_pipelines.unigram.partitions import Partition, hash_strings, partition_url
 from finpile_pipelines.unigram.run import TrainingRun
 
-#: A partition lists so many times the seeds wanted, where there are several.
+#: Candidates per partition, as a multiple of the number of seeds, if there are several partitions.
 _GENEROSITY = 2
 _BEST_FIRST = [("score", "descending"), ("piece", "ascending")]
 
 
 def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size: int = SEED_SIZE) -> TrainingState:
-    """The first state of a training on all text: the bytes that occur, by value, then the best strings."""
+    """The first state of a training on all text: the bytes that occur, by value, then the `seed_size` best strings."""
     folder, num_groups = run.folder, len(partitions)
     listed = seed_size if num_groups == 1 else _GENEROSITY * seed_size
     max_piece_bytes = run.config.max_piece_bytes
@@ -60,7 +60,7 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
         return pipeline | tasks | "Find" >> beam.Map(send) | exchange | "Add" >> beam.Map(add)
 
     rows = narrow.step("seeds", construct, lambda rows: f"{sum(row['strings'] for row in rows):,} candidates")
-    # Each group has its share of the seeds wanted at or above its score; so all seeds are at or above the least score.
+    # Each group has its share of the seeds at or above its score, so all seeds are at or above the least score.
     least = min(row["score"] for row in rows) if len(rows) == num_groups else 0.0
     groups = (storage.read_parquet(_group_url(folder, row["group"])) for row in rows)
     seeds = _best(pa.concat_tables(_at_least(least, group) for group in groups), seed_size)
@@ -68,7 +68,7 @@ def find_all_seeds(run: TrainingRun, partitions: Sequence[Partition], seed_size:
 
 
 def _at_least(score: float, table: pa.Table) -> pa.Table:
-    """The bytes, and the strings of that score or a higher one."""
+    """The bytes, and the strings whose score is at least `score`."""
     return table.filter(pc.or_(_is_byte(table), pc.greater_equal(table["score"], score)))
 
 
@@ -77,14 +77,14 @@ def _is_byte(table: pa.Table) -> Any:
 
 
 def _best(table: pa.Table, seed_size: int) -> pa.Table:
-    """All bytes by value, then the strings of highest score."""
+    """All bytes by value, then the `seed_size` strings of highest score."""
     is_byte = _is_byte(table)
     strings = table.filter(pc.invert(is_byte)).sort_by(_BEST_FIRST).slice(0, seed_size)
     return pa.concat_tables([table.filter(is_byte).sort_by("piece"), strings])
 
 
 def _score_at(best: pa.Table, rank: int) -> float:
-    """The score of the string of that rank, from 1; 0 where there are fewer."""
+    """The score of the string of that rank, counted from 1; 0 if there are fewer strings."""
     scores = best.filter(pc.invert(_is_byte(best)))["score"]
     return scores[rank - 1].as_py() if 1 <= rank <= len(scores) else 0.0
 

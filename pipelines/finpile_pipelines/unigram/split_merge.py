@@ -1,4 +1,4 @@
-"""A Unigram model for each chunk, then their average: by domain, then over all domains.
+"""Trains a Unigram model for each chunk and averages the models, first by domain, then over all domains.
 
 Source: BloombergGPT (arXiv:2303.17564) §2.3.
 """
@@ -20,13 +20,13 @@ from finpile_pipelines.unigram.counting import Chunk, chunk_url, read_counts
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.texts import TrainingTexts
 
-#: Steps that take about as long as finding the seeds.
+#: Work of finding the seeds, in units of one training step.
 _SEED_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkModel:
-    """What a chunk's training gave."""
+    """The result of training on one chunk."""
 
     chunk: Chunk
     num_pieces: int
@@ -34,12 +34,12 @@ class ChunkModel:
     """Bits per byte of the chunk, before each update."""
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in `training.json`."""
+        """The chunk's entry in `training.json`."""
         return {**self.chunk.to_json(), "pieces": self.num_pieces, "objective": list(self.objective)}
 
 
 def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
-    """Trains a model for each chunk, but for those that an interrupted run left."""
+    """Trains a model for each chunk. Reuses the models that an interrupted run finished."""
     folder, config = run.folder, run.config
     narrow, num_threads = run.narrowed(len(chunks))
     trainer = UnigramTrainer(
@@ -68,7 +68,7 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
 
 
 class _ChunkProgress:
-    """Reports how far the training of one chunk is: its steps are known but for what finding the seeds takes."""
+    """Reports the progress of training on one chunk. Only the work of finding the seeds is estimated."""
 
     def __init__(self, trainer: UnigramTrainer, chunk: Chunk) -> None:
         self._trainer = trainer
@@ -78,14 +78,14 @@ class _ChunkProgress:
         report_part(0.0, f"chunk {chunk.number}: seeds")
 
     def passed(self, state: TrainingState) -> None:
-        """After a step."""
+        """Called after each training step."""
         left = self._trainer.steps_left(state)
         self._steps = self._steps or left + 1 + _SEED_STEPS
         step = f"update {state.num_updates}" if state.num_updates else "pruning"
         self.reach(1 - left / self._steps, f"chunk {self._chunk.number}: {step}, {state.num_pieces:,} pieces")
 
     def reach(self, share: float, note: str = "") -> None:
-        """That share of the chunk's training is done."""
+        """Reports that `share` of the chunk's training is done."""
         num_bytes = max(self._num_bytes, int(share * self._chunk.num_bytes))
         report_progress(0, num_bytes - self._num_bytes)
         self._num_bytes = num_bytes
@@ -116,10 +116,10 @@ _Part: TypeAlias = tuple[str, str]
 
 
 class MergeModels(beam.CombineFn):
-    """Merges models that are parts of one: pairs `(url of the whole, url of a part)` to the url of the whole.
+    """Merges the parts of a model: maps pairs `(url of the whole, url of a part)` to the url of the whole.
 
-    The accumulator is the set of parts, and all are merged at once: a merge of merges differs in its last bits from a
-    flat one, and how often accumulators are merged is the runner's affair.
+    The accumulator is the set of parts, and `extract_output` merges all parts at once: a merge of merged models differs
+    in its last bits from a flat merge, and the runner decides how often it merges accumulators.
     """
 
     def create_accumulator(self) -> frozenset[_Part]:
@@ -138,12 +138,12 @@ class MergeModels(beam.CombineFn):
 
 
 def write_model(url: str, model: UnigramModel) -> None:
-    """Writes a Parquet file."""
+    """Writes the model to a Parquet file."""
     storage.write_parquet(url, model.to_table())
 
 
 def read_model(url: str) -> UnigramModel:
-    """What `write_model` wrote."""
+    """Reads a file that `write_model` wrote."""
     return UnigramModel.from_table(storage.read_parquet(url))
 
 

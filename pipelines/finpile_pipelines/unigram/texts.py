@@ -1,6 +1,6 @@
-"""The texts that a tokenizer is trained on: which files, which domains, and how many chunks of each.
+"""The training texts of a tokenizer: files, domains, and the number of chunks of each domain.
 
-A domain is a source. A file is a task: the launcher lists files, and their texts are read by workers alone.
+A domain is a source. A file is a task: the launcher only lists files, and workers read their texts.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.run import Outcomes, TrainingRun
 
-#: Chunks of a domain in the paper, and the most that `auto` makes. Source: BloombergGPT (arXiv:2303.17564) §2.3.
+#: Chunks per domain in the paper, and the maximum for `auto`. Source: BloombergGPT (arXiv:2303.17564) §2.3.
 PAPER_CHUNKS = 256
-#: Text that `auto` wants in a chunk: enough to feed some ten thousand pieces.
+#: Target size of a chunk for `auto`: enough text to train about ten thousand pieces.
 AUTO_CHUNK_BYTES = 16 << 20
 
 Label: TypeAlias = tuple[str, str]
-"""A domain's dataset and source."""
+"""The dataset and source of a domain."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class PublishedFile:
-    """A documents shard of a build; only the texts of one side of its temporal split are read."""
+    """A documents shard of a build, restricted to one side of the temporal split."""
 
     url: str
     split: str = TRAIN
@@ -54,15 +54,15 @@ class PublishedFile:
 
 @dataclass(frozen=True, order=True, slots=True)
 class DocumentFile:
-    """Any other file that `finpile.report.documents` reads."""
+    """Any other file that `finpile.report.documents` can read."""
 
     path: str
     label: Label
-    """Of texts that name none."""
+    """The domain of texts that do not name one."""
 
     @property
     def url(self) -> str:
-        """Where it lies."""
+        """The file's path."""
         return self.path
 
     def texts(self) -> Iterator[tuple[Label, pa.Array]]:
@@ -80,22 +80,22 @@ class Domain:
 
     label: Label
     first_chunk: int
-    """Number of its first chunk; chunks are numbered through all domains."""
+    """Number of the domain's first chunk; chunks are numbered consecutively over all domains."""
     num_chunks: int
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingTexts:
-    """All that a tokenizer is trained on. Texts of other domains, which the files may hold, are left out."""
+    """The training texts of a tokenizer. Texts of domains that are not in `domains` are skipped."""
 
     files: tuple[TextFile, ...]
     domains: tuple[Domain, ...]
     sizes: tuple[int, ...] = ()
-    """Text bytes of each file, for the progress that is shown; none where they are not known."""
+    """Text bytes of each file, for the progress display; empty if they are not known."""
 
 
 def plan_domains(domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"]) -> tuple[Domain, ...]:
-    """The domains in order of their names, with the chunks that each is to be cut into."""
+    """The domains in order of their names, each with its number of chunks."""
     domains: list[Domain] = []
     first = 0
     for label, num_bytes in sorted(domain_bytes.items()):
@@ -106,9 +106,9 @@ def plan_domains(domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"
 
 
 def find_files(docs: Iterable[str], split: str = TRAIN) -> list[TextFile]:
-    """The files of all `docs`, in an order of their own: builds' OUT folders (on any file system), folders, files.
+    """The files of all `docs`, sorted. An entry is the OUT folder of a build (on any file system), a folder or a file.
 
-    Raises: InputError for what is not there, is of an unknown kind, or is named twice.
+    Raises: InputError if an entry does not exist, has an unknown format, or a file is named twice.
     """
     found = sorted(
         (file for entry in docs for file in _files_of(entry, split)), key=lambda file: (file.url, repr(file))
@@ -120,24 +120,24 @@ def find_files(docs: Iterable[str], split: str = TRAIN) -> list[TextFile]:
 
 
 def versions(files: Iterable[TextFile]) -> list[list[Any]]:
-    """What tells whether the files are those of another time: names, sizes, and when they were last changed."""
-    told = []
+    """The domain, name, size and modification mark of each file, sorted; equal if no file has changed."""
+    rows = []
     for file in files:
         fs, path = url_to_fs(file.url)
         info = fs.info(path)
         changed = os.stat(path).st_mtime_ns if "file" in _protocols(fs) else fs.ukey(path)
         domain = row_of(file.url) if isinstance(file, PublishedFile) else file.label
-        told.append([list(domain), os.path.basename(path), info["size"], changed])
-    return sorted(told, key=repr)
+        rows.append([list(domain), os.path.basename(path), info["size"], changed])
+    return sorted(rows, key=repr)
 
 
 def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[TrainingTexts, Outcomes]:
     """Plans the training on `files`: workers read each file once and count the bytes of its domains.
 
-    Returns what was found as well: a row for each file and domain, with documents and bytes; a file of no texts has a
-    row without domain.
+    Also returns the measurements: one row per file and domain, with the number of documents and bytes. A file without
+    texts has one row with an empty domain.
 
-    Raises: InputError for a broken file, or where there is not one byte of text.
+    Raises: InputError if a file cannot be read, or if the files hold no text.
     """
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
@@ -173,7 +173,7 @@ def _measure_file(file: TextFile) -> Iterator[dict[str, Any]]:
     except InputError as error:
         yield {"file": file.url, "error": str(error)}
         return
-    except (OSError, UnicodeEncodeError) as error:  # the latter: JSON can spell half a character
+    except (OSError, UnicodeEncodeError) as error:  # UnicodeEncodeError: JSON can contain a lone surrogate
         yield {"file": file.url, "error": f"{file.url}: cannot be read: {error}"}
         return
     for label in num_documents or [("", "")]:
@@ -192,7 +192,7 @@ def _files_of(entry: str, split: str) -> list[TextFile]:
 def _listed(folder: str) -> list[str]:
     try:
         return storage.list_files(folder)
-    except (ImportError, ValueError, OSError) as error:  # no such file system, or it cannot be reached
+    except (ImportError, ValueError, OSError) as error:  # the file system is unknown or cannot be reached
         raise InputError(f"{folder}: cannot be listed: {error}") from error
 
 

@@ -1,10 +1,10 @@
-"""The tokenizer, in one of three modes; the steps are in `finpile_pipelines.unigram`.
+"""Trains the tokenizer in one of three modes, from the steps in `finpile_pipelines.unigram`.
 
-    split-merge   a Unigram model for each chunk of each domain, merged by bytes, cut to the vocabulary
-    refit         the merged pieces, then EM over all text
-    global        one Unigram model of all text, by EM on seeds of all text
+    split-merge   one Unigram model per chunk of each domain; their average, weighted by bytes, pruned to the vocabulary
+    refit         EM on all text, from the merged pieces
+    global        one Unigram model of all text, by EM from seeds of all text
 
-Source: BloombergGPT (arXiv:2303.17564) §2.3 for the first.
+Source: BloombergGPT (arXiv:2303.17564) §2.3 for `split-merge`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from finpile_pipelines.unigram.texts import Label, PublishedFile, TrainingTexts,
 from finpile_pipelines.unigram.whole_text import refit, train_globally
 
 OUTPUTS = (*FILES, MERGED_MODEL, TRAINING_FILE)
-#: Of the work of each mode: counting, the first model, EM on all text.
+#: Relative work of the steps of each mode: counting, the first model, EM on all text.
 _WORKS = {"split-merge": (3, 17, 0), "refit": (3, 12, 5), "global": (3, 17, 0)}
 _ALGORITHMS = {
     "split-merge": "unigram, split and merge",
@@ -47,17 +47,17 @@ _ALGORITHMS = {
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What a training gives."""
+    """The result of a training."""
 
     vocabulary: Vocabulary
     merged: UnigramModel
-    """Before any cut: the average of the chunk models, in mode `global` the one model of all text."""
+    """The model before pruning: the average of the chunk models, or the model of all text in mode `global`."""
     about: Mapping[str, Any]
     """The content of `training.json`."""
 
 
 def settings(context: Context) -> list[Any]:
-    """The settings on which the stage's outcome depends."""
+    """The settings that determine the stage's output."""
     return [to_dict(context.config.tokenizer)]
 
 
@@ -78,7 +78,7 @@ def run(context: Context) -> Outcome:
 
 
 def training_kernels(config: CorpusConfig) -> Sequence[str]:
-    """Groups of kernels."""
+    """The kernel groups that training uses."""
     return TRAINING_GROUPS
 
 
@@ -88,7 +88,7 @@ STAGE = Stage(name="tokenizer", settings=settings, run=run, kernels=training_ker
 def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig, layout: Layout) -> TrainingTexts:
     """The training documents of a build's published files.
 
-    Raises: RunError where there is no such file.
+    Raises: RunError if there is no such file.
     """
     chosen = [file for file in files if not config.train_on or row_of(file["path"])[0] in config.train_on]
     domain_bytes: Counter[Label] = Counter()
@@ -103,9 +103,9 @@ def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig,
 
 
 def train(run: TrainingRun, texts: TrainingTexts) -> Training:
-    """Trains a tokenizer on the texts, by the mode of the run's config.
+    """Trains a tokenizer on the texts in the mode of the run's config.
 
-    Raises: RunError where there is no text.
+    Raises: RunError if there is no text.
     """
     config = run.config
     counting, modelling, refitting = run.parts(*_WORKS[config.mode])
@@ -133,7 +133,7 @@ def train(run: TrainingRun, texts: TrainingTexts) -> Training:
 
 
 def write_training(training: Training, url: str) -> None:
-    """Writes the files `OUTPUTS` into a folder."""
+    """Writes the files `OUTPUTS` to the folder `url`."""
     save_tokenizer(UnigramTokenizer(training.vocabulary), url)
     write_model(storage.join(url, MERGED_MODEL), training.merged)
     storage.write_json(storage.join(url, TRAINING_FILE), training.about)

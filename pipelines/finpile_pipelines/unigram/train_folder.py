@@ -1,8 +1,9 @@
-"""`finpile tokenizer train`: a tokenizer in a folder of its own, from any documents.
+"""`finpile tokenizer train`: trains a tokenizer on any documents and writes it to its own folder.
 
-While it is made, the folder holds `.work/training/`; afterwards only the record there, by which the same command finds
-that all is done. A change of settings starts anew, and so does, where that is allowed, a change of texts. The tokenizer
-that was there stays until the new one is whole.
+The training keeps its state in `.work/training/` of that folder. After the training only the stage record is left
+there, so the same command can detect that the tokenizer is complete. If the settings change, training starts again.
+If the texts change, training starts again only with `replace`. An earlier tokenizer is kept until the new one is
+complete.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ _STAGE = "training"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainedFolder:
-    """What a training did, now or before."""
+    """The result of a training, which this call or an earlier one ran."""
 
     about: dict[str, Any]
     """The content of `training.json`."""
     domains: list[dict[str, Any]]
-    """`dataset`, `source`, `documents` and `bytes` of each domain, also of those without text."""
+    """`dataset`, `source`, `documents` and `bytes` of each domain, including domains without text."""
     empty_files: list[str]
-    """Files that hold no text, in order."""
+    """Files that hold no text, sorted."""
     ran: bool
-    """Whether anything was left to do."""
+    """Whether this call ran any work."""
 
 
 def train_folder(
@@ -68,11 +69,11 @@ def train_folder(
     replace: bool = False,
     listen: Listener = lambda event: None,
 ) -> TrainedFolder:
-    """Trains, or goes on training, a tokenizer on all texts of `docs`, into the folder `out`.
+    """Trains a tokenizer on all texts of `docs` and writes it to the folder `out`. Resumes an interrupted training.
 
-    A tokenizer of other texts in `out` is overwritten only with `replace`.
+    A tokenizer in `out` that was trained on other texts is overwritten only with `replace`.
 
-    Raises: ConfigError or InputError for what cannot be meant or read, RunError where a step failed.
+    Raises: ConfigError or InputError if an argument is invalid or a file cannot be read, RunError if a step fails.
     """
     files = find_files(docs)
     layout = Layout(out)
@@ -96,12 +97,12 @@ def train_folder(
 
 
 def evaluate_folder(docs: Iterable[str], out: str, engine: Engine) -> list[held_out.HeldOut]:
-    """The folder's tokenizer on other texts; of builds, the held-out documents. The last row sums up."""
+    """Evaluates the folder's tokenizer on `docs`; of a build, on its held-out documents. The last row is the total."""
     return held_out.evaluate(engine, find_files(docs, HELDOUT), out, Layout(out).work(_STAGE))
 
 
 class _FolderTraining:
-    """The work of one call, where there is any."""
+    """The work of one call of `train_folder` that has to train."""
 
     def __init__(
         self,
@@ -155,7 +156,7 @@ def _found_in(rows: Outcomes) -> dict[str, Any]:
 
 
 def _mark_before(work: str) -> str | None:
-    """The fingerprints of the training that began here last; None where there was none, or it cannot be read."""
+    """The fingerprints of the last training started in this folder; None if there is none or it cannot be read."""
     url = storage.join(work, "started.json")
     try:
         found = storage.read_json(url) if storage.exists(url) else None
@@ -165,7 +166,7 @@ def _mark_before(work: str) -> str | None:
 
 
 def _check_change(out: str, work: str, mark: str, is_whole: bool, may_replace: bool, is_writable: bool) -> None:
-    """Raises: ConfigError where a finished tokenizer of other texts would be lost, or `out` cannot be written."""
+    """Raises: ConfigError if a complete tokenizer of other texts would be overwritten, or `out` is not writable."""
     if not is_writable:
         raise ConfigError(f"-o {out}: cannot be written, and a training has to run: name a folder that can be written")
     before = _mark_before(work)
@@ -177,7 +178,7 @@ def _check_change(out: str, work: str, mark: str, is_whole: bool, may_replace: b
 
 
 def _tell_of_change(work: str, mark: str, listen: Listener) -> None:
-    """Says why what an earlier training left is of no use."""
+    """Emits an event if the state of an earlier training cannot be reused, with the reason."""
     before = _mark_before(work)
     if before is None or before == mark:
         return
@@ -188,7 +189,7 @@ def _tell_of_change(work: str, mark: str, listen: Listener) -> None:
 
 
 def _check_folder(out: str) -> None:
-    """Refuses a folder that holds something else than such a training."""
+    """Raises: ConfigError if the folder holds files that are not from such a training."""
     if "://" in out or not Path(out).exists():
         return
     if not Path(out).is_dir():

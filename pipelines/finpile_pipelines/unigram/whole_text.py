@@ -1,7 +1,8 @@
-"""EM on all text, each byte counting once: on the merged pieces (`refit`), or from seeds (`global`).
+"""EM on all text, from the merged pieces (`refit`) or from seeds (`global`). Each byte of text has equal weight.
 
-An average of models is no fixed point of EM: `refit` goes on from it over all text. `global` is what `UnigramTrainer`
-does, step for step, with the text on many machines: given the same seeds, the same model bit for bit.
+An average of models is no fixed point of EM: `refit` continues EM from the average, over all text. `global` runs the
+steps of `UnigramTrainer` with the text distributed over workers; from equal seeds it learns the same model, bit for
+bit.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from finpile_pipelines.unigram.partitions import Partition
 from finpile_pipelines.unigram.run import StepEvent, TrainingRun
 from finpile_pipelines.unigram.seeds import find_all_seeds
 
-#: Updates of `refit`. On 78 MB of news, speeches, TeX and chat the third gained 0.0002 bits per byte.
+#: Updates of `refit`. On 78 MB of news, speeches, TeX and chat the third update gained 0.0002 bits per byte.
 NUM_REFIT_UPDATES = 4
 
 
 def train_globally(run: TrainingRun, partitions: Sequence[Partition]) -> UnigramModel:
-    """The model that `UnigramTrainer` learns from all text, of `vocab_size` pieces."""
+    """The model of `vocab_size` pieces that `UnigramTrainer` learns from all text."""
     config = run.config
     trainer = UnigramTrainer(vocab_size=config.vocab_size, max_piece_bytes=config.max_piece_bytes)
     seeding, preparing, fitting = run.parts(3, 1, 16)
@@ -47,9 +48,9 @@ def train_globally(run: TrainingRun, partitions: Sequence[Partition]) -> Unigram
 
 
 def refit(run: TrainingRun, partitions: Sequence[Partition], merged: UnigramModel) -> UnigramModel:
-    """The merged model's most probable pieces, with the probabilities that EM on all text gives them.
+    """The most probable pieces of the merged model, with probabilities from EM on all text.
 
-    It begins with 1.1 times `vocab_size` pieces, all bytes that occur among them, and keeps those that are used.
+    EM starts with 1.1 times `vocab_size` pieces, which include all bytes that occur, and keeps the pieces in use.
     """
     first, num_models = _most_probable(merged, int(HEADROOM * run.config.vocab_size))
     preparing, fitting = run.parts(1, NUM_REFIT_UPDATES)
@@ -67,10 +68,10 @@ def refit(run: TrainingRun, partitions: Sequence[Partition], merged: UnigramMode
 
 
 def _most_probable(merged: UnigramModel, num_pieces: int) -> tuple[TrainingState, npt.NDArray[np.int64]]:
-    """The state of the bytes, by value, and the most probable other pieces; and of how many models each was a part."""
+    """The state of all bytes, by value, and the most probable other pieces; and how many models have each piece."""
     is_byte = pc.equal(pc.binary_length(merged.pieces), 1).to_numpy(zero_copy_only=False)
     single, longer = np.flatnonzero(is_byte), np.flatnonzero(~is_byte)
-    # A stable sort of pieces already in order of their bytes: ties stay in that order.
+    # The pieces are sorted by their bytes and the sort is stable, so equally probable pieces keep that order.
     best = longer[np.argsort(-merged.log_probs[longer], kind="stable")][: max(0, num_pieces - len(single))]
     chosen = np.concatenate([single, best])
     state = TrainingState(
@@ -82,7 +83,7 @@ def _most_probable(merged: UnigramModel, num_pieces: int) -> tuple[TrainingState
 
 
 class _Steps:
-    """Keeps the state after each step, so that a training that was killed goes on there, and tells of it."""
+    """Writes the state after each step, so that an interrupted training resumes there, and emits a progress event."""
 
     def __init__(self, run: TrainingRun, name: str) -> None:
         self._run = run
@@ -92,7 +93,7 @@ class _Steps:
         self._began = time.monotonic()
 
     def resume(self, first: TrainingState) -> TrainingState:
-        """The state of an interrupted run; else `first`."""
+        """The state of an interrupted run if there is one, else `first`."""
         self._began = time.monotonic()
         if not storage.exists(self._url):
             return first
@@ -104,7 +105,7 @@ class _Steps:
         return replace(state, numbers=state.numbers.copy(), log_probs=state.log_probs.copy())  # see `own_array`
 
     def passed(self, state: TrainingState) -> None:
-        """After a step."""
+        """Called after each training step."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "state")
             save_state(path, self._mark, state)
@@ -113,8 +114,8 @@ class _Steps:
 
     def _tell(self, state: TrainingState, how: str) -> None:
         is_update = state.num_updates > 0
-        told = f"{state.objective[-1]:.4f} bits per byte before it, " if is_update else ""
+        objective = f"{state.objective[-1]:.4f} bits per byte before it, " if is_update else ""
         name = f"update {len(state.objective)}" if is_update else "prune"
         now = time.monotonic()
-        self._run.listen(StepEvent(name, how, now - self._began, f"{told}{state.num_pieces:,} pieces"))
+        self._run.listen(StepEvent(name, how, now - self._began, f"{objective}{state.num_pieces:,} pieces"))
         self._began = now
