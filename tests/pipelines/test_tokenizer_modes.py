@@ -1,4 +1,4 @@
-"""The three ways to train a tokenizer: what each must equal, and that nothing shows how the work was done."""
+"""The three training modes: equality with reference computations, and independence of the execution."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from finpile.verify import verify
 ROOT = Path(__file__).resolve().parents[2]
 MODES = ("split-merge", "refit", "global")
 SETTINGS: dict[str, Any] = {"vocab_size": 700, "chunks": 2, "chunk_vocab_size": 600}
-#: An update may worsen the text's code by at most so many nats for each piece: see `test_refit_hardly_ever_worsens`.
+#: Bound on the loss of an update in nats per piece: see `test_loss_of_a_refit_update_is_bounded`.
 NATS_A_PIECE = 0.636
 
 Record = dict[str, str]
@@ -54,7 +54,7 @@ Outputs = dict[str, bytes]
 
 @pytest.fixture(scope="module")
 def documents() -> list[Record]:
-    """Some 40 kB of real language in two domains, in an order of chance."""
+    """About 40 kB of natural language in two domains, in random order."""
     texts = [text for *_, some in iter_texts([ROOT / "data_samples" / "stackexchange"]) for text in some.to_pylist()]
     rows = [{"text": text, "dataset": "Forum", "source": "AB"[index % 2]} for index, text in enumerate(texts)]
     return random.Random(7).sample(rows, len(rows))
@@ -69,7 +69,7 @@ def write_files(folder: Path, documents: list[Record], num_files: int = 1) -> Pa
 
 
 def trained(docs: Path | str, out: Path, mode: str, engine: Engine | None = None, **changes: Any) -> Outputs:
-    """The bytes of all that a training writes."""
+    """The bytes of all files that a training writes."""
     config = TokenizerConfig(mode=mode, **{**SETTINGS, **changes})  # type: ignore[arg-type]
     train_folder([str(docs)], str(out), config, engine or Engine())
     return outputs_of(out)
@@ -86,7 +86,7 @@ def assert_same(found: Mapping[str, bytes], expected: Mapping[str, bytes]) -> No
 
 @pytest.fixture(scope="module")
 def place(documents: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the documents in one file, and below it the tokenizer of each mode."""
+    """A folder with the documents in one file, and one subfolder per mode with its tokenizer."""
     folder = tmp_path_factory.mktemp("modes")
     write_files(folder / "docs", documents)
     for mode in MODES:
@@ -99,11 +99,11 @@ def about(place: Path, mode: str) -> dict[str, Any]:
     return found
 
 
-# --- nothing shows how the work was done -----------------------------------------------------------------------------
+# --- output does not depend on the execution -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", [pytest.param("split-merge", marks=pytest.mark.slow), "refit", "global"])
-def test_files_their_order_and_the_transport_do_not_show(
+def test_output_does_not_depend_on_files_order_or_transport(
     mode: str, documents: list[Record], place: Path, tmp_path: Path
 ) -> None:
     shuffled = random.Random(8).sample(documents, len(documents))
@@ -115,8 +115,8 @@ def test_file_system_does_not_show(place: Path) -> None:
     out = f"memory://{uuid.uuid4().hex}/out"
     config = TokenizerConfig(mode="refit", **SETTINGS)
     for _ in range(2):
-        told = train_folder([str(place / "docs")], out, config, Engine())
-    assert not told.ran
+        trained_folder = train_folder([str(place / "docs")], out, config, Engine())
+    assert not trained_folder.ran
     memory, expected = fsspec.filesystem("memory"), outputs_of(place / "refit")
     assert_same({name: memory.cat(f"{out}/{name}") for name in OUTPUTS}, expected)
 
@@ -131,7 +131,7 @@ def test_file_system_does_not_show(place: Path) -> None:
         pytest.param("refit", "shuffle", marks=pytest.mark.slow),
     ],
 )
-def test_two_workers_write_what_one_writes(mode: str, transport: Any, place: Path, tmp_path: Path) -> None:
+def test_two_workers_write_the_output_of_one(mode: str, transport: Any, place: Path, tmp_path: Path) -> None:
     found = trained(place / "docs", tmp_path / "out", mode, Engine(num_workers=2, transport=transport))
     assert_same(found, outputs_of(place / mode))
 
@@ -149,14 +149,14 @@ def test_two_workers_share_several_partitions(
 def test_refit_does_not_depend_on_partitions(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions_module, "PARTITION_BYTES", 10_000)
     found, expected = trained(place / "docs", tmp_path / "out", "refit"), outputs_of(place / "refit")
-    (told,), (expected_told,) = ([json.loads(some.pop("training.json"))] for some in (found, expected))
+    (record,), (expected_record,) = ([json.loads(some.pop("training.json"))] for some in (found, expected))
     assert_same(found, expected)
-    assert told.pop("objective") == pytest.approx(expected_told.pop("objective"), rel=1e-12)  # a sum of floats
-    assert told == expected_told
+    assert record.pop("objective") == pytest.approx(expected_record.pop("objective"), rel=1e-12)  # a sum of floats
+    assert record == expected_record
 
 
 def test_training_a_build_again_gives_its_tokenizer(sample_build: Path, tmp_path: Path) -> None:
-    """The same training documents, settings and chunks, whoever asks."""
+    """`train_folder` has the training documents, settings and chunks of the build."""
     found = trained(sample_build, tmp_path / "out", "split-merge", vocab_size=4096, chunk_vocab_size=3000)
     assert_same(found, {path.name: path.read_bytes() for path in (sample_build / "tokenizer").iterdir()})
 
@@ -176,13 +176,13 @@ def test_build_trains_in_the_mode_of_its_config(
     texts = [text for *_, some in iter_texts([sample_build]) for text in some.to_pylist()]
     tokenizers = [UnigramTokenizer.load(folder / "tokenizer") for folder in (sample_build, out)]
     before, after = (tokenizer.log_likelihood(pa.array(texts)).sum() for tokenizer in tokenizers)
-    assert after > before  # it was fitted to all text at once
+    assert after > before  # this mode is fitted to all text at once
 
 
-# --- what each mode must equal ---------------------------------------------------------------------------------------
+# --- equality with reference computations ----------------------------------------------------------------------------
 
 
-def test_global_is_what_the_trainer_learns_from_all_text(documents: list[Record], place: Path) -> None:
+def test_global_equals_the_trainer_on_all_text(documents: list[Record], place: Path) -> None:
     counts = count_pretokens(pa.array([row["text"] for row in documents]))
     expected = UnigramTrainer(vocab_size=SETTINGS["vocab_size"]).train(counts)
     found = read_model(str(place / "global" / "merged.parquet"))
@@ -203,7 +203,7 @@ def test_split_and_merge_is_the_average_of_the_chunks(documents: list[Record], p
     assert refit.to_table().equals(found.to_table(), check_metadata=True)
 
 
-def test_one_chunk_is_the_trainer_and_nothing_more(documents: list[Record], tmp_path: Path) -> None:
+def test_split_and_merge_of_one_chunk_equals_the_trainer(documents: list[Record], tmp_path: Path) -> None:
     docs = write_files(tmp_path / "docs", [{**row, "source": "A"} for row in documents])
     trained(docs, tmp_path / "out", "split-merge", chunks=1)
     counts = count_pretokens(pa.array([row["text"] for row in documents]))
@@ -228,17 +228,17 @@ def test_refit_keeps_merged_pieces_and_fits_them_better(documents: list[Record],
     assert fits["split-merge"] < fits["global"]
 
 
-def test_refit_hardly_ever_worsens(place: Path) -> None:
-    """Gibbs' inequality bounds what an update can lose against one by plain ratios, which loses nothing.
+def test_loss_of_a_refit_update_is_bounded(place: Path) -> None:
+    """Gibbs' inequality bounds the loss of an update relative to an update by plain ratios, which has no loss.
 
     The M-step's digamma gives a piece of expected count c the weight exp(digamma(c)), less than c by a factor whose
-    logarithm, times c, is at most 0.636 where c is at least `LEAST_EXPECTED`, and near 0.5 mostly. What the few pieces
-    lose that are dropped comes on top; here it is less than that slack.
+    logarithm, times c, is at most 0.636 if c is at least `LEAST_EXPECTED`, and mostly near 0.5. The loss of the few
+    dropped pieces is additional; here it is less than that slack.
     """
-    told = about(place, "refit")
-    objective = told["objective"]
+    record = about(place, "refit")
+    objective = record["objective"]
     assert len(objective) == NUM_REFIT_UPDATES
-    rise = NATS_A_PIECE * 1.1 * SETTINGS["vocab_size"] / told["trained_bytes"] / math.log(2)
+    rise = NATS_A_PIECE * 1.1 * SETTINGS["vocab_size"] / record["trained_bytes"] / math.log(2)
     assert all(after <= before + rise for before, after in pairwise(objective))
     assert objective[1:] == sorted(objective[1:], reverse=True)  # the digamma's loss comes with the first update
     assert LEAST_EXPECTED == 0.5
@@ -249,7 +249,7 @@ def test_refit_hardly_ever_worsens(place: Path) -> None:
 
 @pytest.fixture
 def run_of(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], tuple[TrainingRun, Any]]:
-    """A run in global mode over the documents in partitions of about so many bytes, as far as the partitions."""
+    """Starts a run in global mode up to the partitions, which have about `partition_bytes` bytes each."""
 
     def start(partition_bytes: int) -> tuple[TrainingRun, list[Partition]]:
         monkeypatch.setattr(partitions_module, "PARTITION_BYTES", partition_bytes)
@@ -303,7 +303,7 @@ def test_global_over_partitions_is_the_trainer_from_the_same_seeds(
 def places_of(pieces: pa.LargeBinaryArray, counts: PretokenCounts) -> Any:
     """A position of each piece in the joined pretokens, within one of them."""
     pretokens = counts.pretokens.to_pylist()
-    joined = b"\xff\xff".join(pretokens)  # no text in UTF-8 holds that
+    joined = b"\xff\xff".join(pretokens)  # UTF-8 never contains this byte
     before = np.array([2 * joined.count(b"\xff\xff", 0, joined.find(piece)) for piece in pieces.to_pylist()])
     return np.array([joined.find(piece) for piece in pieces.to_pylist()]) - before
 
@@ -325,8 +325,8 @@ def test_seeds_are_the_best_sums_of_the_partitions_lists(run_of: Callable[[int],
     np.testing.assert_allclose(state.log_probs, expected, rtol=0, atol=1e-12)
 
 
-def test_expectation_maximisation_by_plain_ratios_never_worsens(run_of: Callable[[int], Any]) -> None:
-    """The law of EM, which the answers of a text in partitions must obey."""
+def test_em_by_plain_ratios_never_raises_the_objective(run_of: Callable[[int], Any]) -> None:
+    """EM with maximum likelihood updates never raises the objective; this holds for a partitioned text."""
     run, partitions = run_of(20_000)
     state = find_all_seeds(run, partitions, seed_size=300)
     write_lattices(run, partitions, state.pieces)

@@ -1,4 +1,4 @@
-"""What the tokenizer's pipelines hash and sum, whatever bundles a runner makes."""
+"""Hashes and sums of the tokenizer's pipelines do not depend on the runner's bundles."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_merge_does_not_depend_on_bundles(tmp_path: Path) -> None:
     combine = MergeModels()
     expected = merge(models).to_table()
     for seed in range(5):
-        order = random.Random(seed).sample([*parts, parts[0]], 5)  # a runner may bring an element twice
+        order = random.Random(seed).sample([*parts, parts[0]], 5)  # a runner may process an element twice
         cut = seed % 4
         halves = [combine.create_accumulator(), combine.create_accumulator()]
         for index, part in enumerate(order):

@@ -51,7 +51,7 @@ def distribution(text: bytes, pieces: Mapping[bytes, float], alpha: float) -> di
 
 
 def drawn_in_turn(probabilities: Mapping[Segmentation, float], k: int) -> dict[tuple[Segmentation, ...], float]:
-    """The probability of each sequence of k, drawn one after the other, each time among those not yet drawn."""
+    """The probability of each sequence of k segmentations, drawn one at a time without replacement."""
     sequences = {}
     for sequence in itertools.permutations(probabilities, k):
         sequences[sequence] = 1.0
@@ -71,6 +71,6 @@ def _running_sums(way: Segmentation, pieces: Mapping[bytes, float]) -> list[floa
 
 
 def _order_key(way: Segmentation, pieces: Mapping[bytes, float]) -> list[tuple[float, int]]:
-    """From the last piece to the first: the sum up to it, falling; its length, falling."""
+    """The sort key of ties: from the last piece to the first, the sum up to it and its length, both descending."""
     sums = _running_sums(way, pieces)
     return [(-total, -len(piece)) for total, piece in zip(reversed(sums), reversed(way), strict=True)]

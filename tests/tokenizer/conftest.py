@@ -1,4 +1,4 @@
-"""What tests of the tokenizer share: slices of real corpora, and SentencePiece's trainer."""
+"""Fixtures of the tokenizer tests: slices of real corpora, and SentencePiece's trainer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CORPORA = {
 }
 
 
-# Without the conftest of the project: the same examples on every run, however slow the machine.
+# Used without the project's conftest: the same examples in every run, without a deadline.
 if settings.default is not None and settings.default.deadline is not None:
     settings.register_profile("alone", deadline=None, derandomize=True)
     settings.load_profile("alone")
@@ -29,7 +29,7 @@ if settings.default is not None and settings.default.deadline is not None:
 
 @pytest.fixture(scope="session")
 def real_text(request: pytest.FixtureRequest) -> Callable[[int], list[bytes]]:
-    """`real_text(100_000)`: so many bytes, a quarter of each real corpus; skips the test where they are not."""
+    """`real_text(100_000)`: 100,000 bytes, a quarter from each real corpus; skips the test if a corpus is missing."""
 
     pytest.importorskip("zstandard")
     try:
@@ -44,7 +44,7 @@ def real_text(request: pytest.FixtureRequest) -> Callable[[int], list[bytes]]:
 
 
 def _first_bytes(path: Path, num_bytes: int) -> bytes:
-    """The first bytes of an archive's files, one file after the other."""
+    """The first bytes of the concatenated files of an archive."""
     zstandard = pytest.importorskip("zstandard")
     with path.open("rb") as raw:
         packed = zstandard.ZstdDecompressor().stream_reader(raw) if path.suffix == ".zst" else raw

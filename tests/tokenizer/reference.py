@@ -1,4 +1,4 @@
-"""Reference implementations of the kernels: the definitions, slow and short."""
+"""Reference implementations of the kernels, directly from the definitions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _PRETOKEN = re.compile(rb"[A-Za-z ]+|[0-9]|[^A-Za-z0-9 ]+")
 
 
 def pretokenize(text: bytes) -> list[bytes]:
-    """The pretokens, by the regular expression itself."""
+    """The pretokens, from the regular expression."""
     return _PRETOKEN.findall(text)
 
 
 def count_pretokens(texts: Iterable[bytes], max_bytes: int) -> dict[bytes, int]:
-    """Each pretoken's frequency, in order of the pretokens' bytes; longer ones in parts of `max_bytes`."""
+    """The frequency of each pretoken, in order of bytes; pretokens longer than `max_bytes` are split."""
     counter = Counter(
         pretoken[start : start + max_bytes]
         for text in texts
@@ -27,7 +27,7 @@ def count_pretokens(texts: Iterable[bytes], max_bytes: int) -> dict[bytes, int]:
 
 
 def segmentations(text: bytes, pieces: Mapping[bytes, float]) -> Iterator[tuple[bytes, ...]]:
-    """Every way to write `text` as a sequence of pieces."""
+    """All segmentations of `text` into pieces."""
     if not text:
         yield ()
     for length in range(1, len(text) + 1):
@@ -37,13 +37,16 @@ def segmentations(text: bytes, pieces: Mapping[bytes, float]) -> Iterator[tuple[
 
 
 def best_score(text: bytes, pieces: Mapping[bytes, float]) -> float:
-    """The log probability of the best segmentation of one pretoken, by looking at all of them."""
+    """The log probability of the best segmentation of one pretoken, by enumeration."""
     return max(math.fsum(pieces[piece] for piece in way) for way in segmentations(text, pieces))
 
 
 def viterbi(text: bytes, pieces: Mapping[bytes, float]) -> list[bytes]:
-    """The segmentation of one pretoken by the rule that settles ties: ends are reached from starts left to right, by
-    pieces short to long, and only a strictly better score replaces what was there."""
+    """The best segmentation of one pretoken, with the tie rule of the encoder.
+
+    Starts are visited from left to right and pieces from short to long. Only a strictly better score replaces an
+    earlier one.
+    """
     longest = max(map(len, pieces))
     best: list[tuple[float, int] | None] = [(0.0, 0), *[None] * len(text)]
     for start in range(len(text)):
@@ -94,7 +97,7 @@ def seeds(counts: Mapping[bytes, int], max_bytes: int, num_wanted: int) -> dict[
                 frequencies[pretoken[start:end]] += frequency
                 followers[pretoken[start:end]].add(pretoken[end : end + 1])
     scores = {piece: frequency * len(piece) for piece, frequency in frequencies.items()}
-    # A pretoken's end follows as the empty string.
+    # The end of a pretoken counts as the following byte b"".
     candidates = (piece for piece, after in followers.items() if len(after) > 1 or b"" in after)
     longer = [piece for piece in candidates if len(piece) > 1 and frequencies[piece] > 1]
     best = sorted(longer, key=lambda piece: (-scores[piece], piece))[:num_wanted]
@@ -102,7 +105,7 @@ def seeds(counts: Mapping[bytes, int], max_bytes: int, num_wanted: int) -> dict[
 
 
 def expected_counts(counts: Mapping[bytes, int], pieces: Mapping[bytes, float]) -> tuple[dict[bytes, float], float]:
-    """The E-step: how often each piece is expected to be used, and the log probability of the text."""
+    """The E-step: the expected count of each piece, and the log probability of the text."""
     expected = dict.fromkeys(pieces, 0.0)
     log_likelihood = 0.0
     for pretoken, frequency in counts.items():
@@ -116,26 +119,26 @@ def expected_counts(counts: Mapping[bytes, int], pieces: Mapping[bytes, float]) 
 
 
 def maximization(expected: Mapping[bytes, float]) -> dict[bytes, float]:
-    """The M-step: log probabilities of the bytes and of the pieces that are expected half a time or more."""
+    """The M-step: log probabilities of the bytes and of the pieces whose expected count is at least 0.5."""
     kept = {piece: max(count, 0.5) for piece, count in expected.items() if count >= 0.5 or _is_byte(piece)}
     total = digamma(math.fsum(kept.values()))
     return {piece: digamma(count) - total for piece, count in kept.items()}
 
 
 def digamma(value: float) -> float:
-    """The logarithmic derivative of the gamma function, by its recurrence and two terms where it is nearly straight."""
+    """The digamma function, by its recurrence and two terms of its asymptotic series."""
     steps = max(0, math.ceil(1000 - value))
     far = value + steps
     return math.log(far) - 1 / (2 * far) - 1 / (12 * far * far) - math.fsum(1 / (value + step) for step in range(steps))
 
 
 def best_segmentation(text: bytes, pieces: Mapping[bytes, float]) -> tuple[bytes, ...]:
-    """The most probable segmentation of a pretoken in training; of equally probable ones, long pieces come first."""
+    """The most probable segmentation of a pretoken in training; ties prefer long pieces first."""
     return max(segmentations(text, pieces), key=lambda way: (_score(way, pieces), [len(piece) for piece in way]))
 
 
 def best_path_counts(counts: Mapping[bytes, int], pieces: Mapping[bytes, float]) -> dict[bytes, int]:
-    """How often each piece is used in the most probable segmentations of the pretokens."""
+    """The count of each piece in the most probable segmentations of the pretokens."""
     used = dict.fromkeys(pieces, 0)
     for pretoken, frequency in counts.items():
         for piece in best_segmentation(pretoken, pieces):
@@ -144,7 +147,7 @@ def best_path_counts(counts: Mapping[bytes, int], pieces: Mapping[bytes, float])
 
 
 def removal_loss(piece: bytes, pieces: Mapping[bytes, float], path_counts: Mapping[bytes, int]) -> float:
-    """What the mean log probability of a piece used would lose, were `piece` spelled by the others."""
+    """The decrease of the mean log probability of a used piece if the other pieces replace `piece`."""
     others = {other: score for other, score in pieces.items() if other != piece}
     if next(segmentations(piece, others), None) is None:
         return math.inf

@@ -1,4 +1,4 @@
-"""The package by itself: its exported names, what it imports, and its tests without the rest of the project."""
+"""The package on its own: exported names, imports, and its tests without the rest of the project."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_versions_of_the_package_and_the_project_are_equal() -> None:
 
 @pytest.mark.slow
 def test_package_installs_and_passes_its_tests_alone(tmp_path: Path) -> None:
-    """Needs a package index, as `pip install` does."""
+    """Requires a package index for `pip install`."""
     venv.create(tmp_path / "venv", with_pip=True)
     python = str(tmp_path / "venv" / "bin" / "python")
     subprocess.run([python, "-m", "pip", "install", "-q", f"{PACKAGE}[test]"], check=True)

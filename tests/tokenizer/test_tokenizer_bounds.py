@@ -1,4 +1,4 @@
-"""Every kernel of the tokenizer with Numba's bounds checks on, in a process and a cache of its own."""
+"""All kernels of the tokenizer under Numba's bounds checks, in a separate process with a separate cache."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from finpile_tokenizer import PretokenCounts, UnigramTrainer
 from finpile_tokenizer.training import em, lattice, prune, seed
 
 assert config.BOUNDSCHECK == 1
-# Small ranges, so that every edge of one is met.
+# Small ranges, so that the tests cover all edges of a range.
 seed._RANGE_POSITIONS, lattice._BLOCK_BYTES, prune._RANGE_PIECES = 40, 40, 7
 draw = random.Random(0)
 
@@ -106,7 +106,7 @@ def run_with_bounds_checks(program: str, cache: Path) -> None:
 
 @pytest.fixture(scope="module")
 def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The cache of compiled kernels: one for both tests, kept between runs where the whole project is tested."""
+    """The cache of compiled kernels, shared by both tests. The project's own suite keeps it between runs."""
     try:
         return Path(request.getfixturevalue("checked_kernels"))
     except pytest.FixtureLookupError:

@@ -1,4 +1,4 @@
-"""The encoder: trie, automaton and best segmentation, against definitions and slow twins."""
+"""The encoder: trie, automaton and best segmentation, against definitions and reference implementations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_array(texts: list[bytes]) -> pa.Array:
 
 
 def vocabulary_of(scores: dict[bytes, float]) -> Vocabulary:
-    """All 256 bytes at a score that makes them the last resort, and these pieces."""
+    """A vocabulary of these pieces and all 256 bytes; the bytes have a very low score."""
     pieces = BYTES + [piece for piece in scores if len(piece) > 1]
     return Vocabulary(
         pieces=as_array(pieces),
@@ -55,7 +55,7 @@ def scores_of(tokenizer: UnigramTokenizer) -> dict[bytes, float]:
 
 
 def assert_encodes_as_the_reference(tokenizer: UnigramTokenizer, texts: list[bytes]) -> None:
-    """Each pretoken that occurs is segmented once by the reference."""
+    """Asserts that ids equal those of the reference, which segments each distinct pretoken once."""
     scores = scores_of(tokenizer)
 
     @functools.cache
@@ -86,7 +86,7 @@ def slots_along(automaton: Automaton, text: bytes) -> list[int]:
 
 
 def pieces_considered(automaton: Automaton, pieces: list[bytes], text: bytes) -> list[bytes]:
-    """What is in the list of the automaton's state after `text`."""
+    """The pieces in the list of the automaton's state after `text`."""
     words = automaton.choices.view(np.uint32)
     choice = int(automaton.firsts[slots_along(automaton, text)[-1]])
     found = []
@@ -164,12 +164,12 @@ def test_the_automaton_is_at_the_longest_end_of_the_text_that_begins_a_piece(
 
 @numba.njit
 def walk_block(text, units, kinds, edges, slots, num_stretches, words, lanes):  # type: ignore[no-untyped-def]
-    """The kernel, which only kernels can call."""
+    """Wraps the kernel, which only compiled code can call."""
     _encoder_kernels.walk_block(text, units, kinds, edges, slots, num_stretches, words, lanes)
 
 
 @pytest.mark.parametrize("num_stretches", [1, 2, 7, 8, 9, 40])
-def test_lanes_walk_as_one_step_after_the_other(num_stretches: int) -> None:
+def test_parallel_lanes_equal_a_sequential_walk(num_stretches: int) -> None:
     rng = random.Random(num_stretches)
     pieces = {bytes(rng.choices(b"ab", k=rng.randrange(2, 7))): -2.0 for _ in range(30)}
     automaton = automaton_of(pieces)
@@ -187,7 +187,7 @@ def test_lanes_walk_as_one_step_after_the_other(num_stretches: int) -> None:
 
 def test_lists_of_pieces_share_equal_ends_and_no_others() -> None:
     rng = random.Random(3)
-    # Short lists of few and many pieces, so that the hash table is full enough for equal pieces to meet in it.
+    # Short lists of few and of many pieces, so that the hash table is full enough for collisions.
     lists = [rng.choices(range(4), k=rng.randrange(7)) for _ in range(600)]
     lists += [[rng.randrange(4), rng.randrange(5000)] for _ in range(12_000)]
     starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
@@ -211,28 +211,28 @@ def test_a_piece_that_is_worth_less_than_its_parts_is_never_considered() -> None
     assert pieces_considered(automaton_of(scores | {b"ab": -2.0}), pieces, b"ab") == [b"ab"]
 
 
-def test_a_piece_is_considered_only_where_it_can_follow_a_best_one() -> None:
+def test_a_piece_is_considered_only_if_it_can_follow_a_best_one() -> None:
     scores = {b"a": -1.0, b"b": -1.0, b"c": -1.0, b"bc": -1.5, b"abc": -1.6}
     pieces = vocabulary_of(scores).pieces.to_pylist()
     assert pieces_considered(automaton_of(scores), pieces, b"abc") == [b"abc"]  # better than a, bc
     assert pieces_considered(automaton_of(scores), pieces, b"bbc") == [b"bc"]
-    # The piece xa may come before bc as well, and might be worth it.
+    # The piece xa can also precede bc, and xa, bc may be the best segmentation.
     wider = scores | {b"xa": -1.0}
     pieces = vocabulary_of(wider).pieces.to_pylist()
     assert pieces_considered(automaton_of(wider), pieces, b"abc") == [b"abc", b"bc"]
-    # A tie is no reason to leave out either.
+    # Both pieces of a tie are kept.
     tied = scores | {b"abc": -2.5}
     pieces = vocabulary_of(tied).pieces.to_pylist()
     assert pieces_considered(automaton_of(tied), pieces, b"abc") == [b"abc", b"bc"]
 
 
 @pytest.mark.parametrize("length", [2, 1023])
-def test_pieces_of_up_to_1023_bytes_are_taken(length: int) -> None:
+def test_pieces_of_up_to_1023_bytes_are_accepted(length: int) -> None:
     tokenizer = tokenizer_of({b"b" * length: -1.0})
     assert tokenizer.encode(b"b" * (2 * length)) == [256, 256]
 
 
-def test_what_the_bits_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_exceed_their_bits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TokenizerError, match="id 256 has 1024 bytes"):
         automaton_of({b"b" * 1024: -1.0})
     monkeypatch.setattr(_double_array_kernels, "MAX_SLOTS", 257)
@@ -244,7 +244,7 @@ def test_what_the_bits_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
-def test_scores_that_are_no_numbers_are_refused(score: float) -> None:
+def test_scores_that_are_not_finite_are_refused(score: float) -> None:
     with pytest.raises(TokenizerError, match="log probability of id 256"):
         automaton_of({b"ab": score})
 
@@ -263,8 +263,8 @@ def test_encoding_reaches_the_best_score_of_all_segmentations(pieces: dict[bytes
 
 @settings(max_examples=100, deadline=None)
 @given(SMALL_PIECES, st.lists(st.text("ab 1", max_size=40).map(str.encode), max_size=4))
-def test_encoding_settles_ties_as_the_reference_does(pieces: dict[bytes, int], texts: list[bytes]) -> None:
-    # Whole numbers as scores: ties abound.
+def test_encoding_breaks_ties_as_the_reference_does(pieces: dict[bytes, int], texts: list[bytes]) -> None:
+    # Integer scores produce many ties.
     assert_encodes_as_the_reference(tokenizer_of({piece: -float(cost) for piece, cost in pieces.items()}), texts)
 
 
@@ -286,7 +286,7 @@ def test_rounding_decides_between_sums_that_would_be_equal() -> None:
     assert_encodes_as_the_reference(tokenizer, [b"a" * length for length in (*range(1, 200), 20_000)])
 
 
-def test_documents_of_all_sizes_are_cut_into_blocks_rightly() -> None:
+def test_blocks_preserve_the_ids_of_documents_of_all_sizes() -> None:
     # Many blocks, each with many documents or within one; stretches in all numbers.
     rng = random.Random(5)
     pieces = {bytes(rng.choices(b"ab .", k=rng.randrange(2, 6))): -rng.uniform(1, 9) for _ in range(200)}

@@ -47,7 +47,7 @@ def test_folder_of_a_build_loads_as_it_is(sample_build: Path, ours: UnigramToken
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_special_token_in_a_text_is_what_was_chosen(tmp_path: Path, ours: UnigramTokenizer, text: str) -> None:
+def test_special_token_in_a_text_is_encoded_as_configured(tmp_path: Path, ours: UnigramTokenizer, text: str) -> None:
     for special in ("text", "control"):
         theirs = exported(tmp_path / special, ours, special=special)
         assert theirs(text)["input_ids"] == ours.encode(text, special=special)  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def test_special_token_in_a_text_is_what_was_chosen(tmp_path: Path, ours: Unigra
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_text_ends_no_document_unless_asked(ours: UnigramTokenizer, text: str) -> None:
+def test_special_token_in_a_text_is_text_by_default(ours: UnigramTokenizer, text: str) -> None:
     assert ours.eot_id not in ours.encode(text)
     assert ours.encode(text, special="control").count(ours.eot_id) == text.count("<|endoftext|>")
     assert ours.decode(ours.encode(text, special="control")) == text.encode()
@@ -81,7 +81,7 @@ def test_pad_token_pads(tmp_path: Path, ours: UnigramTokenizer, pad_token: str, 
     assert theirs.decode(short, skip_special_tokens=True) == "Oil"
 
 
-def test_nothing_is_written_that_was_not_asked_for(tmp_path: Path, ours: UnigramTokenizer, sample_build: Path) -> None:
+def test_default_files_equal_those_of_the_build(tmp_path: Path, ours: UnigramTokenizer, sample_build: Path) -> None:
     write_for_transformers(tmp_path, ours.vocabulary)
     for name in (TOKENIZER_FILE, CONFIG_FILE):
         assert (tmp_path / name).read_bytes() == (sample_build / "tokenizer" / name).read_bytes()
@@ -95,7 +95,7 @@ def test_pad_token_that_is_text_is_refused(tmp_path: Path, ours: UnigramTokenize
     assert not (tmp_path / TOKENIZER_FILE).exists()
 
 
-def test_config_names_the_choice(tmp_path: Path, ours: UnigramTokenizer) -> None:
+def test_config_records_the_options(tmp_path: Path, ours: UnigramTokenizer) -> None:
     write_for_transformers(tmp_path, ours.vocabulary, special="text", model_max_length=8)
     said = json.loads((tmp_path / CONFIG_FILE).read_text())
     assert (said["split_special_tokens"], said["model_max_length"]) == (True, 8)

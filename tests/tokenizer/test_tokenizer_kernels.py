@@ -1,4 +1,4 @@
-"""The kernels against their slow twins."""
+"""The kernels against their reference implementations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-# Few letters of each class, so that runs are long and pretokens recur.
+# Few characters of each class produce long runs and repeated pretokens.
 TEXTS = st.one_of(st.binary(max_size=60), st.text("aZ 09.\n\xe9", max_size=60).map(str.encode))
 
 
@@ -87,6 +87,6 @@ def test_counts_do_not_depend_on_the_arrow_type(kind: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("texts", [pa.array([1, 2]), pa.array(["a", None]), ["a"]])
-def test_what_is_no_array_of_texts_is_refused(texts: pa.Array) -> None:
+def test_invalid_arrays_of_texts_are_refused(texts: pa.Array) -> None:
     with pytest.raises(InputTypeError):
         count_pretokens(texts)

@@ -1,4 +1,4 @@
-"""The tokenizer as a whole: lossless, deterministic, and in agreement with HF tokenizers."""
+"""The whole tokenizer: lossless, deterministic, and equal to HF tokenizers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def peer() -> Any:
 
 
 def read_corpus(name: str, max_bytes: int) -> list[str]:
-    """Texts of the archive's middle, up to `max_bytes`; what is not UTF-8 is read as Latin-1."""
+    """Texts from the middle of the archive, up to `max_bytes`; texts that are not UTF-8 are read as Latin-1."""
     path = SHARED_DATA / CORPORA[name]
     if not path.exists():
         pytest.skip("../shared/data is absent")
@@ -158,7 +158,7 @@ def test_ids_equal_those_of_hugging_face_on_any_unicode(text: str) -> None:
     assert peer().decode(peer().encode(text).ids) == text
 
 
-def test_hugging_face_puts_the_special_token_where_the_text_spells_it() -> None:
+def test_hugging_face_encodes_a_spelled_special_token_as_its_id() -> None:
     text = f"a{END_OF_TEXT}b"
     assert peer().encode(text).ids == [*TOKENIZER.encode("a"), TOKENIZER.eot_id, *TOKENIZER.encode("b")]
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == text.encode()
@@ -177,7 +177,7 @@ def test_ids_do_not_depend_on_threads_or_chunks() -> None:
 
 
 @pytest.mark.parametrize("texts", [pa.array([], pa.string()), pa.chunked_array([], pa.string()), pa.array([""])])
-def test_nothing_encodes_to_nothing(texts: pa.Array) -> None:
+def test_empty_text_encodes_to_no_ids(texts: pa.Array) -> None:
     assert TOKENIZER.encode_array(texts).to_pylist() == [[] for _ in texts]
     assert TOKENIZER.encode("") == []
     assert TOKENIZER.decode([]) == b""

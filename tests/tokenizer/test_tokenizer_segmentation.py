@@ -1,4 +1,4 @@
-"""Likelihood, n-best, sampling and offsets: against every segmentation of short texts, and against peers."""
+"""Likelihood, n-best, sampling and offsets, against all segmentations of short texts and against peers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 LAST_RESORT = -9.0
 LETTERS = st.text("ab", max_size=9).map(str.encode)
 TEXTS = st.text("ab 1.", max_size=9).map(str.encode)
-#: Whole numbers as costs: ties abound. Sixteenths are added exactly; thirds are rounded.
+#: Integer costs produce many ties. Sums of sixteenths are exact; sums of thirds are rounded.
 COSTS = st.one_of(st.integers(1, 12), st.integers(1, 200).map(lambda third: third / 3))
 PIECES = st.dictionaries(st.text("ab .", min_size=1, max_size=5).map(str.encode), COSTS, max_size=12)
 SMALL = {b"a": -1.0, b"b": -1.5, b"ab": -2.0, b"ba": -2.25, b"aba": -3.0, b"aab": -2.5}
@@ -49,7 +49,7 @@ MORE_PIECES += [b"a" * length for length in range(2, 17)]
 
 
 def tokenizer_of(scores: Mapping[bytes, float]) -> UnigramTokenizer:
-    """The tokenizer of these pieces; bytes that are not among them get a score that makes them the last resort."""
+    """The tokenizer of these pieces; all other bytes have a very low score."""
     pieces = [bytes([value]) for value in range(256)] + [piece for piece in scores if len(piece) > 1]
     return UnigramTokenizer(
         Vocabulary(
@@ -103,7 +103,7 @@ def test_likelihood_is_the_sum_over_all_segmentations(pieces: dict[bytes, float]
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([0.0, 1.0, 30.0, 400.0, 742.0, 900.0, 5000.0]), min_size=6, max_size=6), LETTERS)
 @example(costs=[742.0, 0.0, 5000.0, 5000.0, 5000.0, 5000.0], text=b"bba")  # exp(-742) has lost bits
-def test_likelihood_is_right_where_probabilities_leave_the_range_of_float64(costs: list[float], text: bytes) -> None:
+def test_likelihood_is_correct_if_probabilities_leave_the_range_of_float64(costs: list[float], text: bytes) -> None:
     tokenizer = tokenizer_of({piece: -cost for piece, cost in zip(SMALL, costs, strict=True)})
     assert log_likelihood_of(tokenizer, text) == pytest.approx(
         brute_force.log_likelihood(text, scores_of(tokenizer)), rel=1e-13, abs=1e-13
@@ -166,7 +166,7 @@ def test_nbest_keeps_the_order_of_ties_however_many_it_keeps(seed: int) -> None:
 
 
 def test_nbest_of_many_pretokens_of_equal_loss() -> None:
-    # Five pretokens with two ways each: the sums tie in great number, and more pretokens can change than are asked for.
+    # Five pretokens with two segmentations each: many sums tie, and more pretokens can change than are requested.
     tokenizer = tokenizer_of({b"a": -1.0, b"aa": -2.0, b"..": -2.5, b".": -1.0})
     text = b"aa1..1aa1..1aa1"
     expected = brute_force.segmentations_in_order(text, scores_of(tokenizer))
@@ -198,7 +198,7 @@ def test_nbest_does_not_depend_on_the_blocks_of_a_long_pretoken(length: int, mon
     assert in_blocks == TOKENIZER.encode_nbest(text, 9)
 
 
-def test_nbest_of_nothing_is_nothing() -> None:
+def test_nbest_of_an_empty_text_is_empty() -> None:
     assert TOKENIZER.encode_nbest("", 3) == [([], 0.0)]
     assert TOKENIZER.encode_nbest("7", 3) == [([ord("7")], LAST_RESORT)]
 
@@ -234,7 +234,7 @@ def test_nbest_is_that_of_sentencepiece(text: str) -> None:
     scores = scores_of(tokenizer)
     theirs = [tuple(map(str.encode, pieces)) for pieces in peer.nbest_encode_as_pieces(text, 40)]
     ours = [(cut(tokenizer, ids), score) for ids, score in tokenizer.encode_nbest(text, len(theirs))]
-    # Its sums are of 32 bits: segmentations whose scores differ by less may stand in another order.
+    # SentencePiece adds in float32: segmentations with a smaller score difference can be in another order.
     assert [score for _, score in ours] == pytest.approx(
         [math.fsum(map(scores.__getitem__, pieces)) for pieces in theirs], abs=1e-4
     )
@@ -247,9 +247,9 @@ def test_nbest_is_that_of_sentencepiece(text: str) -> None:
 
 
 def assert_frequencies(counts: Mapping[Hashable, int], expected: Mapping[Hashable, float]) -> None:
-    """The counts are such as these probabilities give, by a chi-square test that errs once in a million times.
+    """Asserts by a chi-square test that the counts fit the probabilities; false alarms have probability 1e-6.
 
-    Outcomes expected fewer than 8 times are taken together. The bound on the tail is that of Laurent and Massart
+    Outcomes with an expected count below 8 are pooled. The bound on the tail is that of Laurent and Massart
     (Annals of Statistics 28 (2000), 1302-1338, lemma 1): P(chi2 >= d + 2 sqrt(d t) + 2 t) <= exp(-t).
     """
     total = sum(counts.values())
@@ -271,7 +271,7 @@ def test_samples_have_the_frequencies_of_their_probabilities(alpha: float) -> No
     expected = brute_force.distribution(text, scores_of(tokenizer), alpha)
     samples = tokenizer.sample(text, alpha=alpha, seed=3, num_samples=20_000)
     assert_frequencies(Counter(cut(tokenizer, ids) for ids in samples), expected)
-    # The same with one sample each of many documents: another way through the generator.
+    # The same with one sample of each of many documents, which uses the generator differently.
     ids = tokenizer.sample_array(binary(*[text] * 20_000), alpha=alpha, seed=3)
     assert_frequencies(Counter(cut(tokenizer, row) for row in ids.to_pylist()), expected)
     seeds = (tokenizer.sample(text, alpha=alpha, seed=seed)[0] for seed in range(5_000))
@@ -318,7 +318,7 @@ def test_samples_do_not_depend_on_threads_or_chunks(monkeypatch: pytest.MonkeyPa
     assert TOKENIZER.sample_array(pa.array([], pa.string()), seed=5).to_pylist() == []
 
 
-def test_a_generator_is_asked_for_one_seed() -> None:
+def test_sampling_draws_one_seed_from_a_generator() -> None:
     generator, twin = np.random.default_rng(4), np.random.default_rng(4)
     first = TOKENIZER.sample(TEXT, seed=generator, alpha=0.0)
     assert first == TOKENIZER.sample(TEXT, seed=int(twin.integers(1 << 64, dtype=np.uint64)), alpha=0.0)
@@ -368,7 +368,7 @@ def test_weights_from_the_threshold_estimate_without_bias() -> None:
                 for each in above
             )
         )
-    # Six standard errors: wrong twice in a thousand million, were the mean normal.
+    # Six standard errors: a false alarm has probability 2e-9 if the mean is normal.
     assert abs(np.mean(estimates) - expected) < 6 * np.std(estimates) / math.sqrt(len(estimates))
 
 
@@ -394,7 +394,7 @@ def test_weights_from_the_threshold_estimate_without_bias() -> None:
         (lambda: build_piece_index(tokenizer_of({b"ab": -math.inf}).vocabulary), "id 256 is -inf"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(call: object, message: str) -> None:
+def test_invalid_arguments_are_refused(call: object, message: str) -> None:
     with pytest.raises(TokenizerError, match=message):
         call()  # type: ignore[operator]
 

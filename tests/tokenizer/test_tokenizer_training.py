@@ -1,4 +1,4 @@
-"""Laws of training, merging and pruning."""
+"""Training, merging and pruning of models."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_no_text_is_refused(texts: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"), [({"vocab_size": 3}, "4 different bytes"), ({"max_piece_bytes": 0}, "max_piece")]
 )
-def test_settings_that_cannot_be_met_are_refused(settings: dict[str, int], message: str) -> None:
+def test_impossible_settings_are_refused(settings: dict[str, int], message: str) -> None:
     with pytest.raises(TokenizerError, match=message):
         train([b"abcd"], **settings)
 
@@ -158,7 +158,7 @@ def test_merging_in_two_levels_is_merging_flat(parts: list[tuple[dict[bytes, flo
     assert (two_level.num_bytes, two_level.num_models.tolist()) == (flat.num_bytes, flat.num_models.tolist())
 
 
-def test_a_merge_of_nothing_is_refused() -> None:
+def test_a_merge_of_no_models_is_refused() -> None:
     with pytest.raises(TokenizerError):
         merge([])
 
@@ -183,7 +183,7 @@ def test_pruning_keeps_the_bytes_and_the_most_probable_pieces(
     assert np.flatnonzero(vocabulary.num_models == 0).tolist() == absent
 
 
-def test_ties_are_settled_by_the_bytes_of_the_piece() -> None:
+def test_ties_are_broken_by_the_bytes_of_the_piece() -> None:
     model = model_of({b"a": 0.25, b"zz": 0.25, b"bb": 0.25, b"\xff\xff": 0.25}, 4)
     assert prune_to(model, MIN_VOCAB_SIZE + 2).pieces.to_pylist()[256:] == [b"bb", b"zz"]
 

@@ -1,4 +1,4 @@
-"""Texts that trainers stumble over: each ends with a sound model or a clear error."""
+"""Adversarial training texts: each results in a valid model or a clear error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def noise(num_bytes: int) -> bytes:
 
 
 def letters_and_spaces(num_bytes: int) -> bytes:
-    """No pretoken ends before the text does."""
+    """Random letters and spaces without a pretoken boundary."""
     alphabet = np.frombuffer(b"eeeettaaooiinnsshhrrdlcumwfgypbvk      ETAOZQ", np.uint8)
     return alphabet[np.random.default_rng(7).integers(0, len(alphabet), num_bytes)].tobytes()
 
@@ -84,7 +84,7 @@ def test_an_adversarial_text_trains(name: str, max_piece_bytes: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["one letter", "one NUL", "random bytes"])
-def test_a_hundred_megabytes_of_it_train(name: str) -> None:
+def test_a_hundred_megabytes_of_an_adversarial_text_train(name: str) -> None:
     text = TEXTS[name](100_000_000)
     assert_sound(train(text, 65_536), text, 65_536)
 
@@ -101,7 +101,7 @@ def test_a_run_of_one_letter_is_learned_as_its_longest_pieces() -> None:
     pieces = model.pieces.to_pylist()
     assert pieces == [b"a" * length for length in range(1, len(pieces) + 1)]
     assert len(pieces) == 16
-    # 64 pieces of 16 letters spell a pretoken of 1,024: the shortest code.
+    # The shortest code of a pretoken of 1,024 letters is 64 pieces of 16 letters.
     assert np.argmax(model.log_probs) == 15
 
 
@@ -115,14 +115,14 @@ def test_an_empty_corpus_is_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize("text", [b"a", b"ab", b"\x00", b"7", b"a b", bytes(range(256))])
-def test_a_text_with_fewer_pieces_than_asked_for_gives_those_it_has(text: bytes) -> None:
+def test_a_text_with_fewer_pieces_than_requested_gives_all_its_pieces(text: bytes) -> None:
     model = train(text, 65_536)
-    # Nothing occurs twice, so that there is no seed but the bytes.
+    # No string occurs twice, so the bytes are the only seeds.
     assert model.pieces.to_pylist() == sorted({bytes([value]) for value in text})
 
 
-def test_noise_that_has_the_pieces_gives_as_many_as_asked_for() -> None:
-    # Of nearly useless pieces, a pruning finds most without a loss; it is to leave those that are wanted all the same.
+def test_noise_with_enough_pieces_gives_the_requested_number() -> None:
+    # Most of these nearly useless pieces have no removal loss. Pruning must still keep the requested number.
     assert len(train(noise(200_000), 5_000).pieces) == 5_000
 
 
@@ -134,7 +134,7 @@ def test_as_many_pieces_as_bytes_leave_the_bytes() -> None:
 
 
 @pytest.mark.parametrize("vocab_size", [0, -1])
-def test_a_vocabulary_of_nothing_is_refused(vocab_size: int) -> None:
+def test_an_empty_vocabulary_is_refused(vocab_size: int) -> None:
     with pytest.raises(TokenizerError, match="vocab_size"):
         train(b"abc", vocab_size)
 

@@ -1,4 +1,4 @@
-"""Expected counts and their maximisation, against all segmentations and against exact arithmetic."""
+"""Expected counts and the M-step, against all segmentations and against exact arithmetic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EULER_GAMMA = 0.57721566490153286
 
 @pytest.fixture(autouse=True, scope="module")
 def _short_blocks() -> Iterator[None]:
-    """Blocks of few bytes, so that small texts are shared among threads."""
+    """Sets small blocks, so that threads share small texts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lattice, "_BLOCK_BYTES", 16)
         yield
@@ -171,7 +171,7 @@ def test_sums_in_logarithms_are_those_in_numbers(drawn: tuple[dict[bytes, int], 
     assert in_logarithms.log_likelihood == pytest.approx(found.log_likelihood, rel=1e-12, abs=1e-12)
 
 
-def test_no_warning_comes_of_very_long_pieces(recwarn: pytest.WarningsRecorder) -> None:
+def test_very_long_pieces_emit_no_warning(recwarn: pytest.WarningsRecorder) -> None:
     pieces = [bytes([value]) for value in range(256)] + [b"a" * 254]
     log_probs = log_normalized(np.array([0.0] * 256 + [-20.0]))
     found = expect(counts_of({b"a" * 600: 1, bytes(range(256)): 1}), pieces, log_probs)
@@ -210,7 +210,7 @@ def test_expectation_of_real_text_does_not_depend_on_threads(real_text: Callable
 def test_sums_of_expected_counts_fit_64_bits(num_bytes: int) -> None:
     scale = scale_for(num_bytes)
     assert math.frexp(scale)[0] == 0.5
-    # No sum over the edges of lattices exceeds the bytes, but for rounding: half a unit an edge.
+    # A sum over the edges of lattices exceeds the bytes by at most the rounding, half a unit per edge.
     assert 2**60 <= num_bytes * scale < 2**62
 
 
@@ -221,7 +221,7 @@ def test_a_frequency_of_trillions_is_counted_exactly() -> None:
 
 
 def test_expected_uses_are_rounded_to_the_nearest_unit() -> None:
-    # ab is used 8/9 of the time: at one unit a use, that is 1, and a and b, 1/9 each, are 0.
+    # The expected count of ab is 8/9, which rounds to 1 unit; those of a and b are 1/9, which round to 0.
     assert expect(counts_of({b"ab": 1}), [b"a", b"b", b"ab"], np.log([0.25, 0.25, 0.5]), 1.0).counts.tolist() == [
         0,
         0,
@@ -260,7 +260,7 @@ def test_digamma_leaves_its_argument_as_it_was() -> None:
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.floats(0.0, 5.0), st.booleans()), min_size=1, max_size=30))
-def test_maximization_drops_what_is_hardly_expected(items: list[tuple[float, bool]]) -> None:
+def test_maximization_drops_pieces_of_small_expected_count(items: list[tuple[float, bool]]) -> None:
     items = [*items, (1.0, True)]
     scale = 2.0**40
     integers = np.array([int(count * scale) for count, _ in items])
@@ -271,12 +271,12 @@ def test_maximization_drops_what_is_hardly_expected(items: list[tuple[float, boo
     floored = [max(count / scale, 0.5) for count, keep in zip(integers, kept, strict=True) if keep]
     total = reference.digamma(math.fsum(floored))
     np.testing.assert_allclose(log_probs, [reference.digamma(count) - total for count in floored], atol=1e-9)
-    # The lesser, the more it is made less: the sum stays below one.
+    # Digamma reduces small counts relatively more, so the sum is below one.
     assert np.exp(log_probs).sum() < 1 + 1e-12
 
 
 def plain_log_probs(expected: Expectation) -> Float64s:
-    """The maximum of the likelihood, given the expected counts; what is not expected at all gets next to nothing."""
+    """The maximum likelihood update for expected counts; pieces of count 0 get a negligible probability."""
     return log_normalized(np.log(np.maximum(expected.counts, 1)))
 
 
@@ -294,8 +294,11 @@ def test_plain_updates_never_lower_the_likelihood(drawn: tuple[dict[bytes, int],
 
 
 def variational_bound(log_likelihood: float, counts: Float64s) -> float:
-    """What the M-step with digamma raises, but for a constant: the log likelihood under exp(E[log p]) less the
-    divergence of a Dirichlet distribution of these counts from the sparse prior."""
+    """The objective that the M-step with digamma raises, up to a constant.
+
+    It is the log likelihood under exp(E[log p]) minus the divergence of a Dirichlet distribution of these counts from
+    the sparse prior.
+    """
     total = counts.sum()
     divergence = math.lgamma(total) - math.fsum(map(math.lgamma, counts))
     divergence += float(counts @ (digamma(counts) - digamma(np.array([total]))))
@@ -307,7 +310,7 @@ def variational_bound(log_likelihood: float, counts: Float64s) -> float:
 def test_updates_never_lower_the_variational_bound_while_no_piece_falls(
     drawn: tuple[dict[bytes, int], dict[bytes, float]],
 ) -> None:
-    # The likelihood itself may fall: digamma takes from the rare pieces more than their share.
+    # The likelihood itself may fall: digamma reduces the probability of rare pieces disproportionately.
     frequencies, pieces = drawn
     counts = counts_of({pretoken: 50 * frequency for pretoken, frequency in frequencies.items()})
     found = expect(counts, list(pieces), list(pieces.values()))

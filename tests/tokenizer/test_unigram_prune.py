@@ -1,4 +1,4 @@
-"""Best paths, removal losses and the choice by them, against all segmentations."""
+"""Best paths, removal losses and the selection of pieces by loss, against all segmentations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOSSES = st.one_of(st.just(math.inf), st.just(-math.inf), st.integers(-3, 3).map
 
 @pytest.fixture(autouse=True, scope="module")
 def _short_ranges() -> Iterator[None]:
-    """Few pieces and bytes a range, so that small texts are shared among threads."""
+    """Sets small ranges of pieces and bytes, so that threads share small texts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lattice, "_BLOCK_BYTES", 16)
         patch.setattr(prune, "_RANGE_PIECES", 2)
@@ -42,8 +42,10 @@ def counts_of(frequencies: dict[bytes, int]) -> PretokenCounts:
 
 @st.composite
 def texts_with_seeds(draw: st.DrawFn) -> tuple[dict[bytes, int], dict[bytes, float]]:
-    """Counted pretokens, and their bytes and some of their substrings with log probabilities that are added exactly:
-    multiples of 1/16, so that ties abound."""
+    """Counted pretokens, and log probabilities of their bytes and of some of their substrings.
+
+    Log probabilities are multiples of 1/16: their sums are exact, and ties are frequent.
+    """
     letters = draw(LETTERS).encode("latin-1")
     pretoken = st.lists(st.sampled_from(letters), min_size=1, max_size=9).map(bytes)
     frequencies = draw(st.dictionaries(pretoken, st.integers(1, 50), min_size=1, max_size=6))
@@ -106,7 +108,7 @@ def test_losses_are_those_of_the_definition(
 
 @settings(max_examples=60)
 @given(texts_with_seeds())
-def test_only_what_nothing_can_stand_for_is_lost_infinitely(
+def test_only_single_bytes_have_an_infinite_removal_loss(
     drawn: tuple[dict[bytes, int], dict[bytes, float]],
 ) -> None:
     frequencies, pieces = drawn
@@ -120,7 +122,7 @@ def test_only_what_nothing_can_stand_for_is_lost_infinitely(
 
 
 def test_a_loss_is_that_counted_by_hand() -> None:
-    # ab ab ab a b: best as three times ab, a, b. Without ab, a and b are used 4 times each of 8.
+    # ab ab ab a b: the best segmentation has ab three times, a and b. Without ab it has a and b 4 times each.
     pieces = {b"a": math.log(0.2), b"b": math.log(0.2), b"ab": math.log(0.6)}
     lattices, places = lattices_of({b"ab": 3, b"a": 1, b"b": 1}, pieces)
     log_probs = np.array(list(pieces.values()))
@@ -162,7 +164,7 @@ def test_losses_of_real_text_do_not_depend_on_threads_or_places(real_text: Calla
 
 @settings(max_examples=200)
 @given(st.lists(LOSSES, min_size=1, max_size=20), st.integers(0, 25), st.integers(0, 25))
-def test_those_of_the_greatest_losses_are_kept(losses: list[float], num_kept: int, num_least: int) -> None:
+def test_pieces_of_the_greatest_losses_are_kept(losses: list[float], num_kept: int, num_least: int) -> None:
     kept = kept_by_loss(np.array(losses), num_kept, num_least).tolist()
     irreplaceable = losses.count(math.inf)
     useful = len(losses) - losses.count(-math.inf)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 LETTERS = st.one_of(st.just(b"ab"), st.just(b"a\x00"), st.just(b"ab\x00 1\xff"))
-#: Short strings of few letters, so that they share substrings, and a short string over and over.
+#: Short strings of few letters, which share substrings, and repetitions of a short string.
 PRETOKENS = LETTERS.flatmap(
     lambda letters: st.one_of(
         st.lists(st.sampled_from(letters), min_size=1, max_size=14).map(bytes),
@@ -31,7 +31,7 @@ MAX_BYTES = st.one_of(st.integers(1, 20), st.just(LONGEST_PIECE_BYTES))
 
 @pytest.fixture(autouse=True, scope="module")
 def _short_ranges() -> Iterator[None]:
-    """Few positions make many ranges, so that small texts are shared among threads."""
+    """Sets small ranges of positions, so that threads share small texts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(seed, "_RANGE_POSITIONS", 16)
         patch.setattr(lattice, "_BLOCK_BYTES", 16)
@@ -50,7 +50,7 @@ def as_dict(counts: PretokenCounts) -> dict[bytes, int]:
     return dict(zip(counts.pretokens.to_pylist(), counts.frequencies.tolist(), strict=True))
 
 
-def assert_seeds_are_those_of_the_twin(
+def assert_seeds_equal_the_reference(
     counts: PretokenCounts, max_piece_bytes: int, seed_size: int, num_threads: int = 1
 ) -> None:
     found = find_seeds(counts, max_piece_bytes=max_piece_bytes, seed_size=seed_size, num_threads=num_threads)
@@ -76,7 +76,7 @@ def assert_same_lattices(found: Lattices, expected: Lattices) -> None:
 
 
 def longest(pieces: list[bytes], within: bytes) -> int:
-    """The number of the longest piece that `within` begins with, or -1."""
+    """The number of the longest piece that is a prefix of `within`, or -1."""
     beginnings = [piece for piece in pieces if within.startswith(piece)]
     return pieces.index(max(beginnings, key=len)) if beginnings else lattice.NO_PIECE
 
@@ -86,13 +86,13 @@ def longest(pieces: list[bytes], within: bytes) -> int:
 def test_seeds_are_the_best_of_all_substrings(
     frequencies: dict[bytes, int], max_piece_bytes: int, seed_size: int, num_threads: int
 ) -> None:
-    assert_seeds_are_those_of_the_twin(counts_of(frequencies), max_piece_bytes, seed_size, num_threads)
+    assert_seeds_equal_the_reference(counts_of(frequencies), max_piece_bytes, seed_size, num_threads)
 
 
 @settings(max_examples=100)
 @given(COUNTS, MAX_BYTES)
-def test_all_candidates_are_found_where_there_is_room(frequencies: dict[bytes, int], max_piece_bytes: int) -> None:
-    assert_seeds_are_those_of_the_twin(counts_of(frequencies), max_piece_bytes, seed.SEED_SIZE)
+def test_all_candidates_are_found_if_seed_size_permits(frequencies: dict[bytes, int], max_piece_bytes: int) -> None:
+    assert_seeds_equal_the_reference(counts_of(frequencies), max_piece_bytes, seed.SEED_SIZE)
 
 
 @pytest.mark.parametrize("max_piece_bytes", [2, 16, LONGEST_PIECE_BYTES])
@@ -100,7 +100,7 @@ def test_all_candidates_are_found_where_there_is_room(frequencies: dict[bytes, i
 def test_seeds_of_the_longest_pretokens_of_one_pattern(pattern: bytes, max_piece_bytes: int) -> None:
     long = (pattern * 1024)[:1024]
     counts = counts_of({long: 3, long[:1000]: 1, long[1:600]: 2, pattern[:1]: 5})
-    assert_seeds_are_those_of_the_twin(counts, max_piece_bytes, 200, num_threads=2)
+    assert_seeds_equal_the_reference(counts, max_piece_bytes, 200, num_threads=2)
 
 
 def test_a_string_always_followed_by_the_same_byte_is_no_seed() -> None:
@@ -121,7 +121,7 @@ def test_seeds_of_real_text_are_the_best_of_all_substrings(
     max_piece_bytes: int, real_text: Callable[[int], list[bytes]]
 ) -> None:
     counts = count_pretokens(pa.array(real_text(8_000), pa.large_binary()))
-    assert_seeds_are_those_of_the_twin(counts, max_piece_bytes, 1_500, num_threads=2)
+    assert_seeds_equal_the_reference(counts, max_piece_bytes, 1_500, num_threads=2)
 
 
 @settings(max_examples=60)
@@ -132,7 +132,7 @@ def test_a_slice_of_counts_has_the_seeds_of_its_pretokens(
     whole = counts_of(frequencies)
     kept = slice(min(num_before, len(frequencies) - 1), max(num_before + 1, len(frequencies) - num_after))
     part = PretokenCounts(pretokens=whole.pretokens[kept], frequencies=whole.frequencies[kept])
-    assert_seeds_are_those_of_the_twin(part, 6, 50)
+    assert_seeds_equal_the_reference(part, 6, 50)
 
 
 def test_a_slice_of_counts_has_the_bytes_of_its_pretokens() -> None:
@@ -143,11 +143,11 @@ def test_a_slice_of_counts_has_the_bytes_of_its_pretokens() -> None:
 
 @pytest.mark.slow
 def test_seeds_beyond_the_reach_of_32_bits_are_the_same(real_text: Callable[[int], list[bytes]]) -> None:
-    # Texts of 2 GiB take this way; here a small one is made to.
+    # Texts of 2 GiB or more use this code path; the patch forces it for a small text.
     counts = count_pretokens(pa.array(real_text(8_000), pa.large_binary()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(seed, "_room_for_positions", lambda size: np.empty(size, np.int64))
-        assert_seeds_are_those_of_the_twin(counts, 16, 1_500, num_threads=2)
+        assert_seeds_equal_the_reference(counts, 16, 1_500, num_threads=2)
 
 
 @settings(max_examples=100)
@@ -168,7 +168,7 @@ def test_lattices_hold_the_longest_piece_at_each_position(
 
 @settings(max_examples=100)
 @given(COUNTS, st.randoms(use_true_random=False), st.integers(1, 2))
-def test_lattices_of_the_pieces_kept_are_those_found_anew(
+def test_lattices_of_kept_pieces_equal_recomputed_lattices(
     frequencies: dict[bytes, int], draw: object, num_threads: int
 ) -> None:
     counts = counts_of(frequencies)
@@ -196,13 +196,13 @@ def test_a_byte_that_is_no_piece_is_refused() -> None:
 
 
 def test_a_piece_too_long_for_a_lattice_is_refused() -> None:
-    # A lattice keeps a length in 8 bits; such pieces may come with a model made elsewhere.
+    # A lattice stores a length in 8 bits; a model from another source can have longer pieces.
     pieces = pa.array([b"a", b"a" * 256], pa.large_binary())
     with pytest.raises(TokenizerError, match="256"):
         find_lattices(counts_of({b"a" * 300: 1}), pieces)
 
 
 def test_more_seeds_than_a_lattice_can_number_are_refused() -> None:
-    # A lattice keeps a piece's number in 23 bits.
+    # A lattice stores the number of a piece in 23 bits.
     with pytest.raises(TokenizerError, match="seed_size"):
         UnigramTrainer(seed_size=1 << 23)

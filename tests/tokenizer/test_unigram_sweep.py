@@ -76,7 +76,7 @@ def test_the_power_of_two_is_the_next_one(vocab_size: int) -> None:
     assert power // 2 < vocab_size <= power
 
 
-def test_one_course_gives_first_what_training_to_the_largest_size_gives() -> None:
+def test_first_model_of_several_sizes_equals_training_to_the_largest_size() -> None:
     counts = count_pretokens(TEXTS)
     trainer = UnigramTrainer(seed_size=3000)
     models = list(trainer.train_sizes(counts, [60, 200, 120]))

@@ -1,4 +1,4 @@
-"""The trainer as a whole: against its slow twin and SentencePiece's, its determinism, and its checkpoints."""
+"""The whole trainer: against the reference implementation and SentencePiece, determinism, and checkpoints."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SETTINGS = {"vocab_size": 120, "max_piece_bytes": 10, "seed_size": 1_500}
 
 
 class Interrupted(Exception):
-    """Ends a training from its listener."""
+    """Raised by a listener to interrupt the training."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _short_ranges() -> Iterator[None]:
-    """Short ranges of work, so that small texts are shared among threads."""
+    """Sets short ranges of work, so that threads share small texts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(seed, "_RANGE_POSITIONS", 512)
         patch.setattr(lattice, "_BLOCK_BYTES", 256)
@@ -57,7 +57,7 @@ def pieces_of(state: TrainingState) -> dict[bytes, float]:
 
 
 def table_bytes(model: UnigramModel) -> bytes:
-    """All of a model as bytes, so that a difference in the last bit is one."""
+    """All fields of a model as bytes, so that models compare bit for bit."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, model.to_table().schema) as writer:
         writer.write_table(model.to_table().combine_chunks())
@@ -82,7 +82,7 @@ def stopping_after(num_steps: int) -> Callable[[TrainingState], None]:
 
 
 def drawn_counts(number: int) -> dict[bytes, int]:
-    """Short pretokens with frequencies of their own, so that no two pieces are equally good by chance."""
+    """Short pretokens with distinct frequencies, so that no two pieces are equally good by chance."""
     draw = random.Random(number)
     stems = [bytes(draw.choices(b"abc\x00\xff ", k=draw.randrange(1, 4))) for _ in range(6)]
     return {b"".join(draw.choices(stems, k=3))[:8]: draw.randrange(1, 5_000) for _ in range(14)}
@@ -156,13 +156,13 @@ def test_the_objective_is_the_code_length_before_each_update() -> None:
     assert model.objective == states[-1].objective
 
 
-def test_the_same_bytes_come_of_any_number_of_threads() -> None:
+def test_models_do_not_depend_on_the_number_of_threads() -> None:
     alone = UnigramTrainer(**SETTINGS).train(counted())
     for num_threads in (2, 3):
         assert table_bytes(UnigramTrainer(**SETTINGS, num_threads=num_threads).train(counted())) == table_bytes(alone)
 
 
-def test_the_same_bytes_come_of_any_order_and_split() -> None:
+def test_models_do_not_depend_on_order_and_split_of_texts() -> None:
     expected = table_bytes(UnigramTrainer(**SETTINGS).train(counted()))
     shuffled = random.Random(1).sample(TEXTS, len(TEXTS))
     assert table_bytes(UnigramTrainer(**SETTINGS).train(counted(shuffled))) == expected
@@ -230,7 +230,7 @@ def test_a_file_that_is_no_checkpoint_is_refused(content: bytes, tmp_path: Path)
         UnigramTrainer(**SETTINGS).train(counted(), checkpoint=tmp_path / "state.parquet")
 
 
-def test_a_table_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_table_of_another_schema_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"number": [1]}), tmp_path / "state.parquet")
     with pytest.raises(TokenizerError, match=r"state\.parquet"):
         UnigramTrainer(**SETTINGS).train(counted(), checkpoint=tmp_path / "state.parquet")
@@ -238,14 +238,14 @@ def test_a_table_of_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_a_checkpoint_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="missing"):
-        # Before any step: a step would fail this test with another error.
+        # The error is raised before any step: a step would fail with another error.
         UnigramTrainer(**SETTINGS).train(
             counted(), checkpoint=tmp_path / "missing" / "state.parquet", listen=lambda state: pytest.fail("a step")
         )
 
 
 def a_checkpoint(path: Path) -> tuple[bytes, UnigramModel]:
-    """The last checkpoint of a training, and what that gave."""
+    """The last checkpoint of a training, and the resulting model."""
     trainer = UnigramTrainer(**SETTINGS)
     model = trainer.train(counted(), checkpoint=path)
     return path.read_bytes(), model
@@ -280,7 +280,7 @@ def test_a_damaged_checkpoint_is_refused_or_does_no_harm(tmp_path: Path) -> None
 
 
 def each_byte_alone(counts: PretokenCounts) -> PretokenCounts:
-    """The counts, and each byte as a pretoken of its own: then SentencePiece drops no byte on the way, as ours."""
+    """The counts plus each byte as a separate pretoken, so that SentencePiece keeps all bytes, like our trainer."""
     values = [bytes([value]) for value in counts.distinct_bytes()]
     alone = PretokenCounts(pretokens=pa.array(values, pa.large_binary()), frequencies=np.full(len(values), 20))
     return counts.merge([alone])
@@ -300,10 +300,10 @@ def bits_per_byte(counts: PretokenCounts, pieces: list[bytes], log_probs: Float6
 def compare_with_sentencepiece(
     peer: ModuleType, counts: PretokenCounts, vocab_size: int, tie: float = 1e-3
 ) -> tuple[int, Float64s]:
-    """How many pieces only one of both chose, and how far the log probabilities of the common ones lie apart.
+    """The number of pieces in only one of the models, and the differences of the common pieces' log probabilities.
 
-    SentencePiece begins with our seeds. It stops at the last pruning, where we update twice more; so our pieces are
-    those at that point. Pieces whose log probability lies within `tie` of the least one chosen are not told apart.
+    SentencePiece starts from our seeds. It stops at the last pruning, after which our trainer runs two more updates, so
+    our pieces are taken at that point. Pieces whose log probability is within `tie` of the least chosen one are equal.
     """
     _, states = states_of(UnigramTrainer(vocab_size=vocab_size, max_piece_bytes=16), counts)
     pruned = [state for state in states if state.num_updates == 0][-1]
@@ -320,7 +320,7 @@ def compare_with_sentencepiece(
 def test_sentencepiece_gives_the_same_model(
     sentencepiece_peer: ModuleType, real_text: Callable[[int], list[bytes]]
 ) -> None:
-    # The log probabilities were found to be within 7e-5: the sums that it makes in float32.
+    # The measured difference of log probabilities is at most 7e-5: SentencePiece adds in float32.
     num_different, apart = compare_with_sentencepiece(
         sentencepiece_peer, each_byte_alone(counted(real_text(120_000))), 1_000
     )
@@ -333,8 +333,8 @@ def test_sentencepiece_gives_the_same_model(
 def test_sentencepiece_gives_nearly_the_same_model_on_more_text(
     vocab_size: int, sentencepiece_peer: ModuleType, real_text: Callable[[int], list[bytes]]
 ) -> None:
-    # Its float32 puts a few pieces on the other side of some cut, which moves the probabilities of their parts: found
-    # were 11 and 3 pieces, and 1.2e-2 and 1.2e-3 for 99 of 100 log probabilities.
+    # SentencePiece's float32 sums select a few other pieces in some prunings, which changes the probabilities of their
+    # parts. Measured: 11 and 3 pieces, and 1.2e-2 and 1.2e-3 for 99 of 100 log probabilities.
     num_different, apart = compare_with_sentencepiece(
         sentencepiece_peer, each_byte_alone(counted(real_text(1_500_000))), vocab_size
     )
@@ -348,7 +348,7 @@ def test_sentencepiece_gives_nearly_the_same_model_on_more_text(
 def test_a_model_is_no_worse_than_that_of_sentencepiece(
     seeds: str, least_shared: float, sentencepiece_peer: ModuleType, real_text: Callable[[int], list[bytes]]
 ) -> None:
-    # Its own seeds ignore how often a pretoken occurs, so that most of its pieces are others.
+    # SentencePiece's own seeds ignore the frequency of a pretoken, so most of its pieces differ.
     counts = counted(real_text(1_500_000))
     model = UnigramTrainer(vocab_size=4_000, max_piece_bytes=16).train(counts)
     given = seed_frequencies(counts, 16) if seeds == "ours" else None
