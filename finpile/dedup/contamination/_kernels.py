@@ -1,7 +1,7 @@
-"""Numba kernels of decontamination. Each has a slow, obvious twin in tests/finpile/dedup/test_contamination.py.
+"""Numba kernels of decontamination. tests/finpile/dedup/test_contamination.py has a slow reference for each kernel.
 
-A *place* is a word of the evaluation items by its number, counted through all of them. A gram is a run of words; one
-that stands at several places is one gram, known by its first.
+A *place* is the number of a word of the evaluation items, counted over all items. A gram is a run of words. A gram
+that occurs at several places is one gram, represented by its first place.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from finpile.splitmix import GOLDEN
 
 I32 = npt.NDArray[np.int32]
 
-#: No gram has more words: so many are carried from block to block.
+#: The most words of a gram, and the number of words carried from block to block.
 MAX_WORDS = MAX_GRAM_WORDS
-#: Words of a text looked at together; what is kept of each fits in the first caches.
+#: Words of a text that are processed together; their hashes and bounds fit in the L1 and L2 caches.
 _BLOCK = 1024
 _ZERO, _ONE, _SIX, _LOW_SIX = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
 #: UTF-8 lead bytes, as in `hash_words`.
@@ -38,10 +38,10 @@ _LATIN_SIGNS, _PUNCTUATION, _IDEOGRAPHIC = 0xC2, 0xE2, 0xE3
 
 @njit(cache=True, nogil=True)
 def take_words(data: U8, i: int, end: int, hashes: U64, bounds: I64, num: int) -> tuple[int, int]:
-    """Words of `data[i:end]`, into `hashes` and `bounds` from `num` on, until these are full or the words at an end.
+    """Appends the words of `data[i:end]` to `hashes` and `bounds` at index `num`, until these or the words end.
 
-    `bounds[w]` is a word's first byte and the byte after its last. Returns how many words there are now, and where to
-    go on. What a word is, and its hash: `hash_words`.
+    `bounds[w]` is the first byte of a word and the byte after its last byte. Returns the new number of words, and the
+    byte at which to continue. `hash_words` defines words and their hashes.
     """
     capacity = hashes.shape[0]
     while i < end and num < capacity:
@@ -75,9 +75,9 @@ def take_words(data: U8, i: int, end: int, hashes: U64, bounds: I64, num: int) -
 
 @njit(cache=True, nogil=True)
 def split_words(data: U8, offsets: I64, hashes: U64, bounds: I64, first: I64) -> None:
-    """The words of the texts `data[offsets[t]:offsets[t + 1]]`, text after text, as `take_words` gives them.
+    """Writes the words of all texts `data[offsets[t]:offsets[t + 1]]` to `hashes` and `bounds`, as `take_words` does.
 
-    Fills `first[t]` with the first place of each text; it has one entry more than there are texts.
+    Sets `first[t]` to the first place of text t; `first` has one entry more than there are texts.
     """
     place = 0
     for text in range(offsets.shape[0] - 1):
@@ -88,7 +88,7 @@ def split_words(data: U8, offsets: I64, hashes: U64, bounds: I64, first: I64) ->
 
 @njit(cache=True, nogil=True)
 def same_word(left: U8, a: int, a_end: int, right: U8, b: int, b_end: int) -> bool:
-    """Whether two words are equal, byte for byte but for ASCII case."""
+    """Whether two words are equal byte for byte, except for ASCII case."""
     same = a_end - a == b_end - b
     k = 0
     while same and k < a_end - a:
@@ -99,7 +99,7 @@ def same_word(left: U8, a: int, a_end: int, right: U8, b: int, b_end: int) -> bo
 
 @njit(cache=True, nogil=True)
 def _same_words(left: U8, a: I64, right: U8, b: I64) -> bool:
-    """Whether the words of the bounds `a` and `b`, equally many, are equal one by one."""
+    """Whether the words with bounds `a` equal those with bounds `b`, pairwise. There are as many of both."""
     same = True
     k = 0
     while same and k < a.shape[0]:
@@ -110,7 +110,7 @@ def _same_words(left: U8, a: I64, right: U8, b: I64) -> bool:
 
 @njit(cache=True, nogil=True)
 def _hash_run(hashes: U64, first: int, num: int) -> Any:
-    """The hash of `num` words from place `first` on: that of `hash_shingles`."""
+    """Returns the hash of `num` words from place `first` on, as `hash_shingles` defines it."""
     state = _ZERO
     for place in range(first, first + num):
         state = state * GOLDEN + hashes[place]
@@ -121,11 +121,11 @@ def _hash_run(hashes: U64, first: int, num: int) -> Any:
 def number_grams(
     data: U8, bounds: I64, hashes: U64, places: I64, lengths: I32, ngram: int, min_words: int, slots: I32, keys: U64
 ) -> tuple[I32, I32]:
-    """Numbers the grams of `lengths[i]` words at `places[i]` in the order in which they are first met.
+    """Numbers the grams of `lengths[i]` words at `places[i]` in the order of their first occurrences.
 
-    Returns the number of each, and for each number the `i` of its first. A gram's key is its hash, that of a gram of
-    fewer than `ngram` words the hash of its last `min_words`; `keys` is filled by number, and `slots`, an
-    open-addressed table of a power of two, with numbers + 1.
+    Returns the number of each gram, and for each number the `i` of its first occurrence. The key of a gram is its hash;
+    the key of a gram of fewer than `ngram` words is the hash of its last `min_words` words. Fills `keys`, indexed by
+    number, and `slots`, an open-addressed table of numbers + 1 whose size is a power of two.
     """
     mask = np.uint64(slots.shape[0] - 1)
     numbers = np.empty(places.shape[0], np.int32)
@@ -156,7 +156,7 @@ def number_grams(
 
 @njit(cache=True, nogil=True)
 def _shift(bits: U64) -> Any:
-    """How far a key is shifted to number one of the bits."""
+    """Returns the shift that maps a key to the index of a bit."""
     shift = 58
     num_words = bits.shape[0]
     while num_words > 1:
@@ -167,7 +167,7 @@ def _shift(bits: U64) -> Any:
 
 @njit(cache=True, nogil=True)
 def mark_keys(keys: U64, bits: U64) -> None:
-    """Sets the bit of each key: the one that its upper bits number. There are 64 bits, times a power of two."""
+    """Sets the bit of each key; its index is the upper bits of the key. `bits` has 64 bits times a power of two."""
     shift = _shift(bits)
     for key in keys:
         bit = key >> shift
@@ -176,9 +176,10 @@ def mark_keys(keys: U64, bits: U64) -> None:
 
 @njit(cache=True, nogil=True)
 def roll_keys(hashes: U64, first: int, num: int, ngram: int, state: Any, keys: U64) -> Any:
-    """`keys[w]` = hash of the `ngram` words up to and with word `w`, for `first <= w < num`; returns the state.
+    """Sets `keys[w]` to the hash of the `ngram` words that end with word `w`, for `first <= w < num`.
 
-    `state` is 0 for a text's first words, then what was returned. Keys of fewer words than `ngram` mean nothing.
+    Returns the state. `state` is 0 for the first words of a text, then the result of the previous call. The keys of the
+    first `ngram - 1` words of a text are not meaningful.
     """
     leaving = _ONE
     for _ in range(ngram):
@@ -193,10 +194,10 @@ def roll_keys(hashes: U64, first: int, num: int, ngram: int, state: Any, keys: U
 
 @njit(cache=True, nogil=True)
 def pick_marked(keys: U64, first: int, num: int, bits: U64, picked: I64) -> int:
-    """The `w` with `first <= w < num` whose key has its bit set, into `picked`; returns how many."""
+    """Writes each `w` with `first <= w < num` whose key has its bit set to `picked`; returns their number."""
     shift = _shift(bits)
     count = 0
-    for w in range(first, num):  # no branch: the next bits are fetched while these are on their way
+    for w in range(first, num):  # no branch, so that loads of several bits overlap
         bit = keys[w] >> shift
         picked[count] = w
         count += int((bits[bit >> _SIX] >> (bit & _LOW_SIX)) & _ONE)
@@ -205,7 +206,7 @@ def pick_marked(keys: U64, first: int, num: int, bits: U64, picked: I64) -> int:
 
 @njit(cache=True, nogil=True)
 def _with_room(rows: I64, num: int) -> I64:
-    """The rows, or a copy of twice the size where all are taken."""
+    """Returns the rows, or a copy of twice the size if all rows are used."""
     if num < rows.shape[0]:
         return rows
     larger: I64 = twice(rows)
@@ -227,11 +228,12 @@ def find_grams(
     bits: U64,
     anchor_bits: U64,
 ) -> I64:
-    """Rows `(text, gram, first byte, byte after the last)`, bytes from the text's start, one for each gram of a text.
+    """Returns one row `(text, gram, first byte, byte after the last byte)` for each distinct gram of each text.
 
-    The bytes are those of the gram's first occurrence. `anchor` is how many words of a short gram are hashed, 0 where
-    there are no short ones; `anchor_bits` are those of the short grams, `bits` those of the others. Every row has been
-    compared word by word. A text is read in blocks of words, each after the last words of the one before.
+    The bytes are those of the gram's first occurrence, relative to the start of the text. Every row is verified word by
+    word. `anchor` is the number of words of a short gram that are hashed, or 0 if there are no short grams;
+    `anchor_bits` is the bit table of the short grams, `bits` that of the others. A text is read in blocks of words;
+    each block is preceded by the last words of the previous block.
     """
     found = np.empty((1024, 4), np.int64)
     num_found = 0
@@ -243,7 +245,7 @@ def find_grams(
     for text in range(offsets.shape[0] - 1):
         i, end = offsets[text], offsets[text + 1]
         states = np.zeros(2, np.uint64)
-        old = 0  # words from the block before
+        old = 0  # words from the previous block
         num, i = take_words(data, i, end, hashes, bounds, old)
         while num > old:
             for kind in range(2):
@@ -271,7 +273,7 @@ def find_grams(
                         found[num_found, 3] = bounds[last, 1] - offsets[text]
                         num_found += 1
             old = min(num, MAX_WORDS)
-            copy_to(hashes[num - old : num], hashes)  # to lower indices: what is overwritten has been read
+            copy_to(hashes[num - old : num], hashes)  # to lower indices: the overwritten entries have been read
             copy_to(bounds[num - old : num].reshape(-1), bounds.reshape(-1))
             num, i = take_words(data, i, end, hashes, bounds, old)
     return found[:num_found].copy()

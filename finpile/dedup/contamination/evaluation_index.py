@@ -1,32 +1,32 @@
-"""Decontamination: documents that hold an item of an evaluation set.
+"""Decontamination: finds documents that contain items of evaluation sets.
 
-An item is a record's texts (a passage, a question). Of a text of at least `ngram` words every run of `ngram` words is
-a gram; one of `min_words` or more is one gram as a whole; what is shorter is too common to tell anything, and an item
-of nothing else is reported as one that cannot be checked. Words are those of near-duplicate detection: ASCII case is
-folded, digits never. No gram reaches across two texts.
+An item is the texts of a record (a passage, a question). In a text of at least `ngram` words every run of `ngram` words
+is a gram. A shorter text of at least `min_words` words is one gram. Still shorter texts are too common to be evidence;
+an item that has only such texts is reported as not checkable. Words are those of near-duplicate detection: ASCII case
+is folded, digits are not. No gram spans two texts.
 
-Two steps, so that no machine holds the corpus:
+There are two steps, so that no machine needs the whole corpus:
 
-    find      each shard: which grams stand in which of its documents
-    decide    each shard, once the documents of each gram are counted over all of them: a gram of more than
-              `max_documents` documents is boilerplate and counts for nothing; a document goes where the grams left
-              cover `min_coverage` of an item's words in it
+    find      for each shard: the grams that occur in each of its documents
+    decide    for each shard, after the documents of each gram are counted over all shards: a gram in more than
+              `max_documents` documents is boilerplate and is ignored; a document is removed if the other grams in it
+              cover at least `min_coverage` of an item's words
 
-Hashes find, words prove: every match is compared byte by byte, ASCII case aside. Decontaminate after duplicates are
-gone: an item in more than `max_documents` copies of one document would pass for boilerplate.
+Matches are found by hash and verified byte by byte, except for ASCII case. Run decontamination after deduplication: an
+item in more than `max_documents` copies of one document would count as boilerplate.
 
-In the literature a single gram takes what surrounds it out of a document, or spoils an item from a fifth of its words
-on. Here a single one would take filings for a sentence that securities law made them share. What real corpora hold of
-real items:
+In the literature a single gram removes the text around it, or an item is contaminated from a fifth of its words. Here a
+single gram would remove filings because of a sentence that securities law makes them share. Coverage of real items
+by documents of real corpora:
 
     .99, .66        LAMBADA, quoted in Mansfield Park
     .43, .37, .32   BoolQ, other revisions of the same paragraphs of Wikipedia
     .23             BoolQ, one sentence of an article
     .10 and less    ConvFinQA, legal boilerplate of 20 among 192 documents of 8-K filings
 
-Source: Brown et al. 2020, Language Models are Few-Shot Learners, appendix C: 13-grams to filter training text, those
-in more than 10 documents ignored, at least 8 words to avoid chance hits. Touvron et al. 2023, Llama 2, appendix A.6:
-an item is clean below 20 % of its tokens.
+Source: Brown et al. 2020, Language Models are Few-Shot Learners, appendix C: training text is filtered by 13-grams;
+grams in more than 10 documents are ignored; at least 8 words avoid chance matches. Touvron et al. 2023, Llama 2,
+appendix A.6: an item is clean below 20 % of its tokens.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from finpile.document import text_arrays
 
 REASON = "contamination"
 
-#: One row an item: its set, its name in the set, and the texts to look for.
+#: One row per item: its set, its name in the set, and the texts to search for.
 ITEM_SCHEMA = pa.schema(
     [
         pa.field("set", pa.string(), nullable=False),
@@ -63,7 +63,7 @@ ITEM_SCHEMA = pa.schema(
     ]
 )
 
-#: A gram that stands in a document, and the bytes `[start, end)` of its first occurrence there. A row is unique.
+#: A gram that occurs in a document, and the bytes `[start, end)` of its first occurrence in it. Rows are unique.
 MATCH_SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),
@@ -73,12 +73,13 @@ MATCH_SCHEMA = pa.schema(
     ]
 )
 
-#: In how many documents a gram stands; grams of none are left out.
+#: Number of documents that contain a gram; grams without a document have no row.
 COUNT_SCHEMA = pa.schema(
     [pa.field("gram", pa.int32(), nullable=False), pa.field("num_documents", pa.int64(), nullable=False)]
 )
 
-#: An item that a document holds. `coverage` is the part of the item's words, `[start, end)` the first run of bytes.
+#: An item that a document contains. `coverage` is the fraction of the item's words in the document; bytes
+#: `[start, end)` of the document are the first match.
 OVERLAP_SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),
@@ -90,30 +91,31 @@ OVERLAP_SCHEMA = pa.schema(
     ]
 )
 
-#: Bits of the table looked into first, for each gram: at most one in 16 of the grams that are not there passes it.
+#: Bits per gram of the table that is read first: at most one in 16 of the grams that are not in the index pass it.
 _BITS_PER_GRAM = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvalIndex:
-    """The grams of evaluation items, to be looked for in any number of batches; the same on every machine.
+    """Index of the grams of evaluation items. Its grams can be searched for in any number of batches.
 
-    To store it, store the items: `build` is a fraction of a second for a million words. Pickles too.
+    The index of a table of items is equal on all machines, and it can be pickled. To store it, store the items: `build`
+    takes a fraction of a second for a million words.
     """
 
     config: ContaminationConfig
     items: pa.Table
-    """`set`, `item`, `num_words` (in all), `num_checked` (words of the texts looked for) of each item."""
+    """`set`, `item`, `num_words` (of all texts) and `num_checked` (of the texts that have grams) of each item."""
     data: U8
-    """The bytes of all texts."""
+    """The bytes of all texts, concatenated."""
     bounds: I64
-    """First byte of each word, and the byte after its last, in `data`."""
+    """First byte of each word, and the byte after its last byte, in `data`."""
     item_of: I32
     """The item of each word."""
     gram_places: I64
-    """The word at which each gram first stands."""
+    """The first word of each gram's first occurrence."""
     gram_lengths: I32
-    """Words of each gram."""
+    """Number of words of each gram."""
     keys: U64
     slots: I32
     bits: U64
@@ -124,7 +126,7 @@ class EvalIndex:
 
     @classmethod
     def build(cls, items: pa.Table, config: ContaminationConfig) -> EvalIndex:
-        """The index of the items, a table of `ITEM_SCHEMA`."""
+        """Returns the index of `items`, a table of `ITEM_SCHEMA`."""
         texts = items["texts"].combine_chunks()
         text_of_item = np.r_[0, np.cumsum(texts.value_lengths().to_numpy(zero_copy_only=False))]
         data, bounds, hashes, first = _split(texts.flatten())
@@ -165,15 +167,15 @@ class EvalIndex:
 
     @property
     def num_grams(self) -> int:
-        """Distinct grams; they are numbered in the order of the items."""
+        """Number of distinct grams; they are numbered in the order of the items."""
         return len(self.keys)
 
     def not_checkable(self) -> pa.Table:
-        """The items of which every text has fewer than `min_words` words: `set`, `item`, `num_words`, `num_checked`."""
+        """Returns the rows of `items` whose texts all have fewer than `min_words` words."""
         return self.items.filter(pa.array(self.items["num_checked"].to_numpy() == 0))
 
     def find(self, texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -> pa.Table:
-        """The grams that stand in the texts, as `MATCH_SCHEMA`; `row` is a text's number in the batch.
+        """Returns the grams that occur in the texts, as `MATCH_SCHEMA`; `row` is the position of a text in the batch.
 
         `texts` is an array of strings or binaries, or a batch with a column `text`.
         """
@@ -188,13 +190,13 @@ class EvalIndex:
 
 
 def count_documents(matches: pa.Table) -> pa.Table:
-    """In how many documents of one shard each gram stands, as `COUNT_SCHEMA`, ascending."""
+    """Returns the number of documents of one shard that contain each gram, as `COUNT_SCHEMA`, ascending."""
     grams, counts = np.unique(matches["gram"].to_numpy(), return_counts=True)
     return pa.table({"gram": grams, "num_documents": counts}, schema=COUNT_SCHEMA)
 
 
 def sum_counts(counts: Iterable[pa.Table]) -> pa.Table:
-    """The counts of all shards together, as `COUNT_SCHEMA`, ascending; sums of sums are as good."""
+    """Returns the sum of several tables of counts, as `COUNT_SCHEMA`, ascending. Addition is associative."""
     table = pa.concat_tables([COUNT_SCHEMA.empty_table(), *counts])
     total = table.group_by("gram").aggregate([("num_documents", "sum")]).sort_by("gram")
     columns = {"gram": total["gram"], "num_documents": total["num_documents_sum"]}
@@ -202,14 +204,15 @@ def sum_counts(counts: Iterable[pa.Table]) -> pa.Table:
 
 
 def boilerplate(counts: pa.Table, config: ContaminationConfig) -> pa.Array:
-    """The grams of more than `max_documents` documents, ascending. `counts` are those of the whole corpus."""
+    """Returns the grams in more than `max_documents` documents, ascending. `counts` are those of the whole corpus."""
     return counts["gram"].filter(pa.array(counts["num_documents"].to_numpy() > config.max_documents)).combine_chunks()
 
 
 def decide(matches: pa.Table, common: pa.Array, index: EvalIndex) -> pa.Table:
-    """The items that documents hold, as `OVERLAP_SCHEMA`: by `row`, best coverage first, then in the items' order.
+    """Returns the items that documents contain, as `OVERLAP_SCHEMA`.
 
-    `matches` are all those of the rows in it; `common` is the boilerplate of the whole corpus.
+    The result is sorted by `row`, descending coverage and the order of the items. `matches` must contain all matches of
+    each of its rows; `common` is the boilerplate of the whole corpus.
     """
     matches = matches.filter(pa.array(~np.isin(matches["gram"].to_numpy(), common.to_numpy(zero_copy_only=False))))
     at, places = _postings(index, matches["gram"].to_numpy())
@@ -238,7 +241,10 @@ def decide(matches: pa.Table, common: pa.Array, index: EvalIndex) -> pa.Table:
 
 
 def condemned(overlaps: pa.Table) -> Iterator[tuple[int, str]]:
-    """Each document that goes, ascending by `row`, and the ledger's `detail`: its best item and how many more."""
+    """Yields the row of each removed document, ascending, and the `detail` of its ledger row.
+
+    The detail names the item of best coverage and the number of further items.
+    """
     rows = overlaps["row"].to_numpy()
     firsts, counts = np.unique(rows, return_index=True, return_counts=True)[1:]
     for entry, num in zip(overlaps.take(pa.array(firsts)).to_pylist(), counts.tolist(), strict=True):
@@ -251,9 +257,13 @@ def condemned(overlaps: pa.Table) -> Iterator[tuple[int, str]]:
 
 
 def _split(texts: pa.Array) -> tuple[U8, I64, U64, I64]:
-    """The bytes of the texts, bounds and hash of each word, and the first word of each text, one more than texts."""
+    """Returns the bytes of the texts, the bounds and hash of each word, and the first word of each text.
+
+    The last array has one entry more than there are texts.
+    """
     data, offsets = text_arrays(texts)
-    data = data.copy()  # Arrow's memory is read-only; a pickled index would not be, and the kernels compile anew
+    # Arrow's memory is read-only, that of a pickled index is writable: the kernels would be compiled for both.
+    data = data.copy()
     capacity = (len(data) + len(offsets)) // 2 + 1
     bounds, hashes = np.empty((capacity, 2), np.int64), np.empty(capacity, np.uint64)
     first = np.empty(len(offsets), np.int64)
@@ -262,7 +272,7 @@ def _split(texts: pa.Array) -> tuple[U8, I64, U64, I64]:
 
 
 def _grams(first: I64, num_words: I64, config: ContaminationConfig) -> tuple[I64, I32]:
-    """First word and length of every gram of the texts, in order."""
+    """Returns the first word and the length of every gram of the texts, in order."""
     short = (num_words >= config.min_words) & (num_words < config.ngram)
     num_grams = np.where(short, 1, np.maximum(num_words - config.ngram + 1, 0))
     length = np.where(short, num_words, config.ngram).astype(np.int32)
@@ -271,7 +281,7 @@ def _grams(first: I64, num_words: I64, config: ContaminationConfig) -> tuple[I64
 
 
 def _postings(index: EvalIndex, grams: npt.NDArray[np.int32]) -> tuple[I64, I64]:
-    """Every place of every gram: the gram's number in `grams`, and the place."""
+    """Returns every place of every gram: the index of the gram in `grams`, and the place."""
     begins = index.postings[grams]
     sizes = index.postings[grams.astype(np.int64) + 1] - begins
     at = np.repeat(np.arange(len(grams)), sizes)
@@ -280,7 +290,7 @@ def _postings(index: EvalIndex, grams: npt.NDArray[np.int32]) -> tuple[I64, I64]
 
 
 def _least_coverages(index: EvalIndex) -> npt.NDArray[np.float64]:
-    """The `min_coverage` of each item: its set's own, or the one for all."""
+    """Returns the `min_coverage` of each item: that of its set, or else the general one."""
     own = {one.name: one.min_coverage for one in index.config.sets if one.min_coverage is not None}
     names = index.items["set"].combine_chunks().dictionary_encode()
     of_set = [own.get(name, index.config.min_coverage) for name in names.dictionary.to_pylist()]
@@ -288,9 +298,9 @@ def _least_coverages(index: EvalIndex) -> npt.NDArray[np.float64]:
 
 
 def _covered(places: I64, lengths: I32, begins: I64) -> I64:
-    """Words covered by the grams of each group; places ascend strictly in a group. Grams that overlap are equally long.
+    """Returns the number of words that the grams of each group cover; places ascend strictly in a group.
 
-    That is so because only the grams of one text overlap.
+    Grams that overlap have the same length, because only the grams of one text overlap.
     """
     if not len(places):
         return np.empty(0, np.int64)
@@ -300,7 +310,7 @@ def _covered(places: I64, lengths: I32, begins: I64) -> I64:
 
 
 def _first_run(starts: I64, ends: I64) -> tuple[int, int]:
-    """The first run of bytes that overlapping spans cover together."""
+    """Returns the first contiguous run of bytes in the union of the spans."""
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], np.maximum.accumulate(ends[order])
     breaks = np.flatnonzero(starts[1:] > ends[:-1])
@@ -312,14 +322,14 @@ def _power_of_two(at_least: int) -> int:
 
 
 def _marked(keys: U64) -> U64:
-    """The table looked into first."""
+    """Returns the bit table of the keys, which a search reads first."""
     bits = np.zeros(_power_of_two(max(64, _BITS_PER_GRAM * len(keys))) // 64, np.uint64)
     _kernels.mark_keys(keys, bits)
     return bits
 
 
 def compile_kernels() -> None:
-    """Compiles every kernel, or loads it from Numba's cache on disk: call it once before workers start."""
+    """Compiles every kernel, or loads it from Numba's cache on disk. Call it once before workers start."""
     text = "oil rose and gold fell on monday"
     items = pa.table({"set": ["any"], "item": [""], "texts": [[text, text[:8]]]}, schema=ITEM_SCHEMA)
     sets = (EvalSetConfig(name="any", paths=("any.jsonl",), fields=("text",)),)

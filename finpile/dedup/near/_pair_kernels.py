@@ -1,4 +1,4 @@
-"""Numba kernels that pair documents, group them, compare two. Each has a slow, obvious twin in tests/finpile/dedup."""
+"""Numba kernels that pair, group and compare documents. tests/finpile/dedup has a slow reference for each kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ZERO, _ONE, _U32 = np.uint64(0), np.uint64(1), np.uint64(32)
 
 @njit(cache=True, nogil=True)
 def count_common(left: U64, right: U64) -> int:
-    """Size of the intersection of two sorted multisets."""
+    """Returns the size of the intersection of two sorted multisets."""
     i = j = common = 0
     while i < left.shape[0] and j < right.shape[0]:
         if left[i] == right[j]:
@@ -34,7 +34,7 @@ def count_common(left: U64, right: U64) -> int:
 
 @njit(cache=True, nogil=True)
 def longest_increasing(values: I64) -> I64:
-    """Indices of a longest strictly increasing subsequence (patience sorting; the first found of equal ones)."""
+    """Returns the indices of a longest strictly increasing subsequence, by patience sorting; ties: the first found."""
     num = values.shape[0]
     tails = np.empty(num, np.int64)  # index of the smallest end of a run of each length
     before = np.empty(num, np.int64)
@@ -60,7 +60,7 @@ def longest_increasing(values: I64) -> I64:
 
 @njit(cache=True, nogil=True)
 def _put(pair: Any, table: U64) -> int:
-    """Puts a pair into an open-addressed set; returns 1 where it is new, 0 where it was there."""
+    """Inserts a pair into an open-addressed set; returns 1 if it is new, else 0."""
     mask = np.uint64(table.shape[0] - 1)
     slot = mix(pair) & mask
     while table[slot] != _ZERO:
@@ -73,7 +73,7 @@ def _put(pair: Any, table: U64) -> int:
 
 @njit(cache=True, nogil=True)
 def _room(table: U64, size: int) -> U64:
-    """The set itself while it is at most half full, else a copy of twice the size."""
+    """Returns the set itself if it is less than half full, else a copy of twice the size."""
     if 2 * size < table.shape[0]:
         return table
     larger = np.zeros(2 * table.shape[0], np.uint64)
@@ -85,10 +85,10 @@ def _room(table: U64, size: int) -> U64:
 
 @njit(cache=True, nogil=True)
 def pair_buckets(starts: I64, docs: U64, max_all_pairs: int) -> U64:
-    """Distinct pairs `first << 32 | second` of the buckets `docs[starts[b]:starts[b + 1]]`, in no order.
+    """Returns the distinct pairs `first << 32 | second` of the buckets `docs[starts[b]:starts[b + 1]]`, unordered.
 
-    `docs` ascend strictly within a bucket and are below 2^32. A bucket of more than `max_all_pairs` gives the pairs of
-    its first with each other and of each with its next.
+    `docs` ascend strictly within a bucket and are below 2^32. A bucket of more than `max_all_pairs` documents gives
+    only the pairs of its first document with each other one, and of each document with the next.
     """
     table = np.zeros(1024, np.uint64)
     size = 0
@@ -106,7 +106,7 @@ def pair_buckets(starts: I64, docs: U64, max_all_pairs: int) -> U64:
 
 @njit(cache=True, nogil=True)
 def smallest_connected(num: int, left: I64, right: I64) -> I64:
-    """For each of the nodes 0..num-1 the smallest node of its component under the edges `left[e], right[e]`."""
+    """Returns for each node 0..num-1 the smallest node of its component under the edges `left[e], right[e]`."""
     parent = np.arange(num)
     for edge in range(left.shape[0]):
         a, b = left[edge], right[edge]

@@ -1,11 +1,12 @@
-"""From band keys to groups: which documents to compare, and which to bring together for it.
+"""Builds candidate pairs from band keys, and groups of documents from the pairs.
 
-Documents go by numbers. Nothing here proves a duplicate: a bucket or a group only says what is worth comparing;
-`finpile.dedup.near.verify` decides.
+Documents are identified by numbers. Pairs and groups are only candidates for comparison; `finpile.dedup.near.verify`
+decides which documents are duplicates.
 
-Groups are the connected components of the pairs, named by their smallest document. `components` finds them at once
-where all pairs fit in memory. Else `large_star` and `small_star`, applied in turn to parts of the pairs until neither
-changes one, leave each document but the smallest joined to the smallest alone; `star_groups` reads that.
+Groups are the connected components of the pairs, named by their smallest document. `components` finds them in one pass
+if all pairs fit in memory. Otherwise `large_star` and `small_star` are applied in turn to parts of the pairs until
+neither changes an edge. Each document of a group is then connected to the group's smallest document only, and
+`star_groups` returns the groups.
 
 Source: Kiveris et al. 2014, Connected Components in MapReduce and Beyond.
 """
@@ -25,14 +26,14 @@ from finpile.dedup._hash_kernels import (
 )
 from finpile.dedup.near import _pair_kernels
 
-#: The largest bucket that gives all its pairs. A larger one of m documents gives 2m - 3: each with the first (star) and
-#: each with its next (chain). All of them stay connected, and m^2 stays out of reach.
+#: The largest bucket that gives all its pairs. A larger bucket of m documents gives 2m - 3 pairs: of each document with
+#: the first (star) and with the next (chain). The documents are still connected, without m^2 pairs.
 MAX_ALL_PAIRS = 32
 
-#: Key in the metadata of `candidate_pairs`: how many buckets were larger than that.
+#: Key in the metadata of `candidate_pairs`: the number of buckets larger than `MAX_ALL_PAIRS`.
 LARGE_BUCKETS = b"large_buckets"
 
-#: Two documents to compare, `a` < `b`; `large` where a bucket gave the pair that did not give all of its pairs.
+#: Two documents to compare, `a` < `b`; `large` if the pair is from a bucket larger than `MAX_ALL_PAIRS`.
 PAIR_SCHEMA = pa.schema(
     [
         pa.field("a", pa.int64(), nullable=False),
@@ -40,9 +41,9 @@ PAIR_SCHEMA = pa.schema(
         pa.field("large", pa.bool_(), nullable=False),
     ]
 )
-#: A document and the smallest of its group.
+#: A document and the smallest document of its group.
 GROUP_SCHEMA = pa.schema([pa.field("doc", pa.int64(), nullable=False), pa.field("group", pa.int64(), nullable=False)])
-#: An edge as one of its ends sees it.
+#: An edge from the view of one of its ends.
 NEIGHBOUR_SCHEMA = pa.schema(
     [pa.field("node", pa.int64(), nullable=False), pa.field("neighbour", pa.int64(), nullable=False)]
 )
@@ -52,26 +53,29 @@ _NUMBER_MASK = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Stars:
-    """What a step made of its part of the edges."""
+    """The result of a step for its part of the edges."""
 
     edges: pa.Table
-    """`NEIGHBOUR_SCHEMA`, the node being the larger end. An edge may stand there twice, and in other parts too."""
+    """`NEIGHBOUR_SCHEMA`; the node is the larger end. An edge may occur twice, and in other parts too."""
     num_changed: int
-    """Edges that the step moved; 0 in all parts of both steps means that every component is a star."""
+    """Number of edges that the step moved; if it is 0 in all parts of both steps, every component is a star."""
 
 
 def document_numbers(scope: str, digests: pa.FixedSizeBinaryArray) -> pa.Int64Array:
-    """63 bits for each document, drawn from its scope and the digest of its text: the same however a corpus is cut."""
+    """Returns a 63-bit number for each document, a hash of its scope and the digest of its text.
+
+    The numbers do not depend on how a corpus is divided into shards.
+    """
     prefix = scope.encode() + b"\0"
     hashes = (hashlib.blake2b(prefix + digest, digest_size=8).digest() for digest in digests.to_pylist())
     return pa.array([int.from_bytes(value, "big") & _NUMBER_MASK for value in hashes], pa.int64())
 
 
 def candidate_pairs(rows: pa.Table) -> pa.Table:
-    """The pairs of documents that share a key, each once, as `PAIR_SCHEMA`, ascending.
+    """Returns the distinct pairs of documents that share a key, as `PAIR_SCHEMA`, ascending.
 
-    `rows` has `key` (uint64) and `doc` (int64), one row for each document and band, of all bands together, in any
-    order; a row may stand there twice. Metadata `LARGE_BUCKETS` counts the buckets that gave star and chain only.
+    `rows` has `key` (uint64) and `doc` (int64), one row for each document and band, in any order; rows may be repeated.
+    The metadata `LARGE_BUCKETS` is the number of buckets that gave only the pairs of star and chain.
     """
     keys, docs = _shared(rows["key"].to_numpy(), rows["doc"].to_numpy())
     starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1], True]) if len(keys) else np.zeros(1, np.int64)
@@ -90,16 +94,16 @@ def candidate_pairs(rows: pa.Table) -> pa.Table:
 
 
 def distinct_pairs(pairs: pa.Table) -> pa.Table:
-    """Each pair of `PAIR_SCHEMA` once, ascending; `large` where one of its rows is."""
+    """Returns the distinct pairs of `PAIR_SCHEMA`, ascending; `large` if any row of the pair is."""
     rows = pairs.group_by(["a", "b"], use_threads=False).aggregate([("large", "any")])
     rows = rows.rename_columns(["a", "b", "large"]).sort_by([("a", "ascending"), ("b", "ascending")])
     return pa.Table.from_arrays([rows[name].combine_chunks() for name in PAIR_SCHEMA.names], schema=PAIR_SCHEMA)
 
 
 def components(pairs: pa.Table) -> pa.Table:
-    """The connected groups of a pair table: columns `doc` (ascending, each document of a pair once) and `group`.
+    """Returns the connected groups of a table of pairs, as `GROUP_SCHEMA`: each document once, ascending.
 
-    A group is named by its smallest document, hence the same for any order of the pairs.
+    A group is named by its smallest document, so the result does not depend on the order of the pairs.
     """
     a, b = pairs["a"].to_numpy(), pairs["b"].to_numpy()
     docs, local = np.unique(np.concatenate([a, b]), return_inverse=True)
@@ -108,15 +112,15 @@ def components(pairs: pa.Table) -> pa.Table:
 
 
 def both_ends(edges: pa.Table) -> pa.Table:
-    """Each edge, the first two columns of a row, twice: as either end sees it, `NEIGHBOUR_SCHEMA`."""
+    """Returns each edge (the first two columns of a row) twice, once for each end, as `NEIGHBOUR_SCHEMA`."""
     left, right = edges.column(0).to_numpy(), edges.column(1).to_numpy()
     return _table(np.concatenate([left, right]), np.concatenate([right, left]), NEIGHBOUR_SCHEMA)
 
 
 def large_star(neighbours: pa.Table) -> Stars:
-    """Joins a node's larger neighbours to the smallest of the node and all its neighbours.
+    """Connects the larger neighbours of each node to the smallest of the node and all its neighbours.
 
-    `neighbours` has all rows of its nodes, `NEIGHBOUR_SCHEMA`, in any order and as often as may be.
+    `neighbours` (`NEIGHBOUR_SCHEMA`) must contain all rows of its nodes, in any order; rows may be repeated.
     """
     nodes, others, smallest = _with_smallest(neighbours)
     smallest = np.minimum(nodes, smallest)
@@ -126,9 +130,10 @@ def large_star(neighbours: pa.Table) -> Stars:
 
 
 def small_star(neighbours: pa.Table) -> Stars:
-    """Joins a node and its smaller neighbours to the smallest of them; every neighbour here is smaller than its node.
+    """Connects each node and its neighbours, all smaller than the node, to the smallest of them.
 
-    `neighbours` has all such rows of its nodes, `NEIGHBOUR_SCHEMA`, in any order and as often as may be.
+    `neighbours` (`NEIGHBOUR_SCHEMA`) must contain all rows of its nodes with a smaller neighbour and no others, in any
+    order; rows may be repeated.
     """
     nodes, others, smallest = _with_smallest(neighbours)
     moved = others != smallest
@@ -137,19 +142,22 @@ def small_star(neighbours: pa.Table) -> Stars:
 
 
 def star_groups(stars: pa.Table) -> pa.Table:
-    """`GROUP_SCHEMA`, ascending, each document once, of edges that are stars (`NEIGHBOUR_SCHEMA`, larger end first)."""
+    """Returns the groups of edges that form stars, as `GROUP_SCHEMA`: each document once, ascending.
+
+    `stars` is of `NEIGHBOUR_SCHEMA`; the node is the larger end.
+    """
     nodes, centres = stars["node"].to_numpy(), stars["neighbour"].to_numpy()
     return distinct_groups(_table(np.concatenate([nodes, centres]), np.concatenate([centres, centres]), GROUP_SCHEMA))
 
 
 def distinct_groups(groups: pa.Table) -> pa.Table:
-    """Each document of `GROUP_SCHEMA` once, ascending."""
+    """Returns the rows of `GROUP_SCHEMA` with each document once, ascending."""
     docs, first = np.unique(groups["doc"].to_numpy(), return_index=True)
     return _table(docs, groups["group"].to_numpy()[first], GROUP_SCHEMA)
 
 
 def _with_smallest(neighbours: pa.Table) -> tuple[I64, I64, I64]:
-    """The distinct rows by node, then neighbour, and for each the smallest neighbour of its node."""
+    """Returns the distinct rows, sorted by node and neighbour, and for each row the smallest neighbour of its node."""
     nodes, others = neighbours["node"].to_numpy(), neighbours["neighbour"].to_numpy()
     order = np.lexsort((others, nodes))
     nodes, others = nodes[order], others[order]
@@ -165,12 +173,12 @@ def _table(left: I64, right: I64, schema: pa.Schema) -> pa.Table:
 
 
 def _shared(keys: U64, docs: I64) -> tuple[U64, I64]:
-    """The rows whose key at least two documents have, sorted by key and document, each once."""
+    """Returns the distinct rows whose key at least two documents have, sorted by key and document."""
     order = np.argsort(keys)
     keys, docs = keys[order], docs[order]
     equal = keys[1:] == keys[:-1]
     several = (np.r_[False, equal] | np.r_[equal, False])[: len(keys)] & (keys != NO_KEY)
-    keys, docs = keys[several], docs[several]  # most rows are gone: the exact order is cheap now
+    keys, docs = keys[several], docs[several]  # few rows remain, so the second sort is cheap
     order = np.lexsort((docs, keys))
     keys, docs = keys[order], docs[order]
     fresh = np.r_[True, (keys[1:] != keys[:-1]) | (docs[1:] != docs[:-1])][: len(keys)]

@@ -1,4 +1,4 @@
-"""Decides groups of candidates, given as tables: which documents are removed, and which copy is kept for each.
+"""Decides groups of candidates in tables: the documents that are removed, and the kept copy of each.
 
 A table of documents has `id`, `timestamp`, `text`, `digest` (of the text), `priority`, `number`, `group`, `shard` and
 `row`. Within a group, documents are preferred by priority, then the earliest timestamp, then digest, then id.
@@ -33,7 +33,10 @@ Describe = Callable[[verify.NearDuplicate], dict[str, str]]
 
 
 def with_group(rows: pa.Table, column: str, groups: pa.Table) -> pa.Table:
-    """The rows whose number in `column` is in `groups` (`GROUP_SCHEMA`, ascending), with a column `group` appended."""
+    """Returns the rows whose document in `column` is in `groups`, with a column `group` appended.
+
+    `groups` is of `GROUP_SCHEMA`, ascending by document.
+    """
     numbers, grouped = rows[column].to_numpy(), groups["doc"].to_numpy()
     if len(grouped) == 0:
         return rows.slice(0, 0).append_column(GROUPED_PAIR_SCHEMA.field("group"), pa.array([], pa.int64()))
@@ -44,12 +47,12 @@ def with_group(rows: pa.Table, column: str, groups: pa.Table) -> pa.Table:
 
 
 def resolve(members: pa.Table, pairs: I64, near: NearConfig) -> verify.Resolution:
-    """Decides a group: `finpile.dedup.resolve_group` over a table."""
+    """Decides a group: `finpile.dedup.resolve_group` for the texts of a table."""
     return verify.resolve_group([bytes(view) for view in text_views(members)], pairs, near)
 
 
 def describe(duplicate: verify.NearDuplicate) -> dict[str, str]:
-    """The reason and the detail of the ledger's row."""
+    """Returns the reason and the detail of a ledger row."""
     detail = f"jaccard {duplicate.jaccard:.3f}, edit similarity {duplicate.edit_similarity:.3f}"
     return {"reason": verify.REASON, "detail": detail}
 
@@ -103,7 +106,7 @@ def _removal(
 
 
 def _positions(numbers: I64, named: I64) -> I64:
-    """The position in `numbers` of each of the `named`."""
+    """Returns the position in `numbers` of each of the numbers `named`."""
     order = np.argsort(numbers, kind="stable")
     return np.asarray(order[np.searchsorted(numbers[order], named)])
 

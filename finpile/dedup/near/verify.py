@@ -1,14 +1,15 @@
-"""Near duplicates: candidates are compared, and a document goes only if it is itself close to the copy kept.
+"""Near duplicates: verifies candidate pairs. A document is removed only if it is itself similar to the kept copy.
 
-Two documents are near duplicates when the edit similarity of their word sequences, 1 - distance / longer length, is
-above the threshold and, under `numbers: keep`, their sequences of numbers are equal. The Jaccard similarity is
-reported; it rejects nothing, since the edit similarity alone is the criterion.
+Two documents are near duplicates if the edit similarity of their word sequences, 1 - distance / longer length, is
+above the threshold and, with `numbers: keep`, their sequences of numbers are equal. The Jaccard similarity is only
+reported; it is no criterion.
 
-Costly distances are avoided by tests that cannot change a decision: lengths must differ by at most the edits allowed,
-and d edits leave at least longer - q + 1 - q d runs of q words in common (q-gram lemma, tried with q = 1 and 2).
-Documents of more than `LONG_WORDS` words are aligned at the shingles that both have once; the distance is the sum over
-the gaps between. That is an upper bound of the distance, so it may keep a pair that is barely similar, never join one
-that is not; and it is linear in effect where the distance itself is quadratic (27 s for a million words).
+Two tests avoid costly distances without changing a decision: the lengths must differ by at most the number of edits
+allowed, and d edits leave at least longer - q + 1 - q d runs of q words in common (q-gram lemma, with q = 1 and 2).
+Documents of more than `LONG_WORDS` words are aligned at the shingles that occur exactly once in both; the distance is
+the sum over the gaps between them. The sum is an upper bound of the distance, so it may miss a pair that is barely
+similar but never accepts a pair that is not. Its cost is linear in practice; the cost of the distance is quadratic
+(27 s for a million words).
 
 Source: Lee et al. 2022, section 4.2; Ukkonen 1992, Approximate string-matching with q-grams.
 """
@@ -45,51 +46,51 @@ from finpile.dedup.near.numbers import (
 
 REASON = "near_duplicate"
 
-#: Words up to which the distance is computed as such (about 0.1 s at worst).
+#: The most words of a document for which the distance is computed exactly (about 0.1 s at worst).
 LONG_WORDS = 65_536
-#: Words from which the q-gram tests cost less than a distance that fails.
+#: Number of words above which the q-gram tests cost less than a distance computation that they avoid.
 _SHORT_WORDS = 1024
-#: First guess of the distance: twins differ in few words, and a small distance is found in linear time.
+#: First guess of the distance: near duplicates differ in few words, and a small distance is found in linear time.
 _FEW_EDITS = 64
-#: Times that those of a component which are not close to its kept copy start again as a component. Without an end, a
-#: chain of n documents, each close to its neighbours only, would cost n^2 / 4 comparisons.
+#: Number of rounds in which the documents of a component that are not similar to its kept copy form new components.
+#: Without a limit, a chain of n documents, each similar to its neighbours only, would cost n^2 / 4 comparisons.
 MOST_ROUNDS = 16
-#: Pairs tried between two looks at what has been joined meanwhile.
+#: Number of pairs compared before the pairs that have become connected are skipped.
 _STRIDE = 1 << 14
 
 Pair = tuple[int, int]
 
 
 class NearDuplicate(NamedTuple):
-    """A document that goes, the one kept for it, and how close they are."""
+    """A removed document, the kept copy, and their similarity."""
 
     removed: int
     kept: int
     jaccard: float
     """Over the distinct shingles of both."""
     edit_similarity: float
-    """Over words, in (threshold, 1]; a lower bound where one of them is longer than `LONG_WORDS`."""
+    """Over words, in (threshold, 1]; a lower bound if one of them is longer than `LONG_WORDS`."""
 
 
 class Resolution(NamedTuple):
-    """What became of a group of candidates."""
+    """The decisions for a group of candidates."""
 
     removed: list[NearDuplicate]
     """Ascending by `removed`."""
     num_compared: int
-    """Pairs that were looked at: candidates not yet joined by others, and members against their kept copy."""
+    """Compared pairs: candidates that other pairs had not yet connected, and members with their kept copy."""
     num_verified: int
-    """Those of them that are near duplicates."""
+    """Compared pairs that are near duplicates."""
 
 
 def resolve_group(texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, config: NearConfig) -> Resolution:
     """Decides a group of documents, given in order of preference.
 
     `pairs` are the candidates, as indices into `texts`, in any order. In each component of verified pairs the first
-    document is kept and those verified against it go, whether or not that pair was a candidate; the others start again
-    among themselves. Those left after `MOST_ROUNDS` are compared with their candidates only: each document, in order,
-    stays unless it went already, and the later ones verified against it go. So the comparisons grow as the documents
-    and pairs do.
+    document is kept, and each document that is verified against it is removed, whether or not that pair was a
+    candidate; the procedure is repeated for the remaining documents. Documents that remain after `MOST_ROUNDS` rounds
+    are compared with their candidates only: in order, each document that is not yet removed is kept, and the later
+    documents that are verified against it are removed. The number of comparisons is thus linear in documents and pairs.
     """
     judge = PairVerifier(texts, config)
     edges = _distinct(pairs)
@@ -110,10 +111,10 @@ def resolve_group(texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, 
 def resolve_across(
     texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, asked: Sequence[bool], config: NearConfig
 ) -> Resolution:
-    """Which of the `asked` documents are near duplicates of one that is not: those go, the others all stay.
+    """Removes the `asked` documents that are near duplicates of a document that is not `asked`; keeps all others.
 
-    `pairs` are the candidates, as indices into `texts`, in any order; each asked document goes for the sake of the
-    first that it is verified against.
+    `pairs` are the candidates, as indices into `texts`, in any order. The kept copy of a removed document is the first
+    against which it is verified.
     """
     judge = PairVerifier(texts, config)
     removed: dict[int, NearDuplicate] = {}
@@ -126,7 +127,7 @@ def resolve_across(
 
 
 def find_near_duplicates(texts: pa.Array | pa.ChunkedArray, config: NearConfig) -> list[NearDuplicate]:
-    """All steps at once, for texts that fit in memory, given in order of preference; ascending by `removed`.
+    """Returns the near duplicates among texts in memory, ascending by `removed`. `texts` are in order of preference.
 
     >>> find_near_duplicates(pa.array(["Oil rose on Monday.", "Oil  rose on MONDAY", "Gold fell."]), minhash.FAST)
     [NearDuplicate(removed=1, kept=0, jaccard=1.0, edit_similarity=1.0)]
@@ -144,7 +145,7 @@ def find_near_duplicates(texts: pa.Array | pa.ChunkedArray, config: NearConfig) 
 
 
 def _groups(pairs: pa.Table) -> Iterator[tuple[I64, I64]]:
-    """Each connected group's documents, ascending, and its pairs."""
+    """Yields the documents of each connected group, ascending, and its pairs."""
     table = clusters.components(pairs)
     docs, labels = table["doc"].to_numpy(), table["group"].to_numpy()
     edges = np.stack([pairs["a"].to_numpy(), pairs["b"].to_numpy()], axis=1)
@@ -156,7 +157,7 @@ def _groups(pairs: pa.Table) -> Iterator[tuple[I64, I64]]:
 
 
 class PairVerifier:
-    """Compares documents of one group; what it once found it remembers."""
+    """Compares documents of one group and caches the results."""
 
     def __init__(self, texts: Sequence[bytes], config: NearConfig) -> None:
         self._texts = texts
@@ -166,12 +167,12 @@ class PairVerifier:
         self._similarities: dict[Pair, float | None] = {}
 
     def counts(self) -> Pair:
-        """Pairs compared, and near duplicates among them."""
+        """Returns the number of compared pairs, and of the near duplicates among them."""
         verified = sum(similarity is not None for similarity in self._similarities.values())
         return len(self._similarities), verified
 
     def duplicates(self, kept: int, others: Iterable[int]) -> list[NearDuplicate]:
-        """Those of the others that are near duplicates of the copy kept."""
+        """Returns those of `others` that are near duplicates of `kept`."""
         close = [(doc, found) for doc in others if (found := self.edit_similarity(kept, doc)) is not None]
         if not close:
             return []
@@ -179,7 +180,7 @@ class PairVerifier:
         return [NearDuplicate(doc, kept, _jaccard(mine, self._shingles_of(doc)), found) for doc, found in close]
 
     def edit_similarity(self, a: int, b: int) -> float | None:
-        """The edit similarity of near duplicates, None of others."""
+        """Returns the edit similarity of two near duplicates, None for other pairs."""
         pair = (a, b)
         if pair not in self._similarities:
             self._similarities[pair] = self._compare(a, b)
@@ -189,7 +190,7 @@ class PairVerifier:
         left, right = self._words_of(a), self._words_of(b)
         longest = max(len(left), len(right))
         limit = most_edits(longest, self._config.edit_similarity)
-        if abs(len(left) - len(right)) > limit:  # so are documents without words: their limit is below 0
+        if abs(len(left) - len(right)) > limit:  # true for documents without words, whose limit is below 0
             return None
         if self._config.numbers == "keep" and self._numbers_of(a) != self._numbers_of(b):
             return None
@@ -202,11 +203,11 @@ class PairVerifier:
         return self._words[doc]
 
     def _shingles_of(self, doc: int) -> U64:
-        """The distinct shingles, ascending."""
+        """Returns the distinct shingles of a document, ascending."""
         return np.unique(_shingles(self._words_of(doc), self._config.ngram))
 
     def _numbers_of(self, doc: int) -> bytes:
-        """A digest of the document's sequence of numbers."""
+        """Returns a digest of the document's sequence of numbers."""
         if doc not in self._numbers:
             sequence = number_sequence(self._texts[doc])
             self._numbers[doc] = hashlib.blake2b(sequence, digest_size=16).digest()
@@ -214,15 +215,16 @@ class PairVerifier:
 
 
 def most_edits(longest: int, threshold: float) -> int:
-    """The largest distance of documents, the longer of `longest` words, whose edit similarity is above `threshold`.
+    """Returns the largest distance at which the edit similarity is above `threshold`.
 
-    Exact where floats are not: at .8, 15 words allow 2 edits, not 3. Below 0 where nothing can be above.
+    `longest` is the number of words of the longer document. The result is exact, unlike with floats: at .8, 15 words
+    allow 2 edits, not 3. It is below 0 if no similarity can be above the threshold.
     """
     return math.ceil((1 - Fraction(str(threshold))) * longest) - 1
 
 
 def word_hashes(text: bytes) -> array[int]:
-    """The 64-bit hashes of a text's words, in order."""
+    """Returns the 64-bit hashes of a text's words, in order."""
     data = np.frombuffer(text or bytes(1), dtype=np.uint8)
     out = np.empty(len(data) // 2 + 1, dtype=np.uint64)
     count = _hash_kernels.hash_words(data, 0, len(text), out)
@@ -232,7 +234,7 @@ def word_hashes(text: bytes) -> array[int]:
 
 
 def _distinct(pairs: Iterable[Sequence[int]] | I64) -> I64:
-    """The pairs of two documents, each once, smaller first, ascending: shape (pairs, 2)."""
+    """Returns the distinct pairs of different documents, smaller index first, ascending: shape (pairs, 2)."""
     rows = np.asarray(pairs if isinstance(pairs, np.ndarray) else list(pairs), dtype=np.int64).reshape(-1, 2)
     low, high = rows.min(axis=1), rows.max(axis=1)
     packed = np.unique((low << 32 | high)[low != high])
@@ -240,7 +242,10 @@ def _distinct(pairs: Iterable[Sequence[int]] | I64) -> I64:
 
 
 def _verified_components(edges: I64, judge: PairVerifier) -> list[list[int]]:
-    """Components under the edges that are near duplicates; each ascending. Joined documents are not compared again."""
+    """Returns the components of the edges that are near duplicates, each ascending.
+
+    Documents that are already connected are not compared.
+    """
     docs, ends = np.unique(edges, return_inverse=True)
     ends = ends.reshape(-1, 2)
     parent = list(range(len(docs)))
@@ -252,7 +257,7 @@ def _verified_components(edges: I64, judge: PairVerifier) -> list[list[int]]:
 
     for start in range(0, len(ends), _STRIDE):
         some = ends[start : start + _STRIDE]
-        if start:  # most edges of a large group are within what is joined by then
+        if start:  # most edges of a large group connect documents that are already connected
             roots = np.fromiter(map(root, range(len(docs))), np.int64, len(docs))
             some = some[roots[some[:, 0]] != roots[some[:, 1]]]
         for a, b in some.tolist():
@@ -266,7 +271,7 @@ def _verified_components(edges: I64, judge: PairVerifier) -> list[list[int]]:
 
 
 def _first_come(edges: I64, judge: PairVerifier) -> list[NearDuplicate]:
-    """Each document in order stays unless it went already; its later candidates verified against it go."""
+    """Keeps, in order, each document that is not yet removed, and removes its later candidates verified against it."""
     removed: dict[int, NearDuplicate] = {}
     bounds = np.flatnonzero(np.r_[True, edges[1:, 0] != edges[:-1, 0], True]) if len(edges) else np.zeros(1, np.int64)
     for start, end in pairwise(bounds.tolist()):
@@ -278,13 +283,16 @@ def _first_come(edges: I64, judge: PairVerifier) -> list[NearDuplicate]:
 
 
 def _jaccard(left: U64, right: U64) -> float:
-    """Of two sets, sorted."""
+    """Returns the Jaccard similarity of two sorted sets."""
     common = _pair_kernels.count_common(left, right)
     return float(common / (len(left) + len(right) - common))
 
 
 def _distance(left: array[int], right: array[int], limit: int, ngram: int) -> int:
-    """The distance in words, or some number above `limit` where it is above; see the module for long documents."""
+    """Returns the distance in words, or any number above `limit` if the distance exceeds `limit`.
+
+    For long documents it is an upper bound: see the module's docstring.
+    """
     longest = max(len(left), len(right))
     if longest > _SHORT_WORDS and not _may_be_close(left, right, limit):
         return limit + 1
@@ -294,7 +302,7 @@ def _distance(left: array[int], right: array[int], limit: int, ngram: int) -> in
 
 
 def _may_be_close(left: array[int], right: array[int], limit: int) -> bool:
-    """False where too few words, or pairs of words, are in common for a distance within `limit` (q-gram lemma)."""
+    """False if too few words, or pairs of words, are in common for a distance of at most `limit` (q-gram lemma)."""
     longest = max(len(left), len(right))
     for q in (1, 2):
         required = longest - q + 1 - q * limit
@@ -307,7 +315,7 @@ def _may_be_close(left: array[int], right: array[int], limit: int) -> bool:
 
 
 def _aligned_distance(left: array[int], right: array[int], limit: int, ngram: int) -> int:
-    """An upper bound of the distance, by alignment at common shingles; above `limit` as soon as that is known."""
+    """Returns an upper bound of the distance, by alignment at common shingles. Stops when it exceeds `limit`."""
     at_left, at_right = _anchors(left, right, ngram)
     begins = np.stack([np.r_[0, at_left + 1], np.r_[0, at_right + 1]], axis=1)
     ends = np.stack([np.r_[at_left, len(left)], np.r_[at_right, len(right)]], axis=1)
@@ -325,7 +333,10 @@ def _aligned_distance(left: array[int], right: array[int], limit: int, ngram: in
 
 
 def _anchors(left: array[int], right: array[int], ngram: int) -> tuple[I64, I64]:
-    """Positions of shingles that both documents have exactly once, ascending on both sides, as many as can be."""
+    """Returns the positions in both documents of shingles that occur exactly once in each.
+
+    The positions are a longest sequence that ascends in both documents.
+    """
     once = []
     for words in (left, right):
         shingles, first, counts = np.unique(_shingles(words, ngram), return_index=True, return_counts=True)
@@ -339,7 +350,7 @@ def _anchors(left: array[int], right: array[int], ngram: int) -> tuple[I64, I64]
 
 
 def _shingles(words: array[int], ngram: int) -> U64:
-    """The hash of each shingle, in order."""
+    """Returns the hash of each shingle, in order."""
     hashes = np.frombuffer(words, dtype=np.uint64) if words else np.empty(0, np.uint64)
     out = np.empty(max(len(hashes), 1), dtype=np.uint64)
     return out[: _hash_kernels.hash_shingles(hashes, ngram, out)]

@@ -1,4 +1,4 @@
-"""Numba kernels of exact substrings: which bytes of a shard its repeated windows cover."""
+"""Numba kernels of repeated substrings: the bytes of a shard that its repeated windows cover."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from finpile.dedup.substring._minimizer_kernels import (
     scan,
 )
 
-#: In the place of the distance to a copy where none is known.
+#: The distance to a copy if no copy is known.
 _NO_COPY = np.int64(np.iinfo(np.int64).min)
 
 
@@ -41,16 +41,17 @@ def cover(
     own: I64,
     keep_first: bool,
 ) -> tuple[I64, I64]:
-    """The bytes that repeated windows cover: rows (document, start, end, answer's kept document, offset there).
+    """Returns the bytes that repeated windows cover, and the number of repeated windows of each document.
 
-    `runs` are those of `distinct_contexts`; context c has the rows `answer_bounds[c]` to `answer_bounds[c + 1]` of
-    `answers`: (first window, windows, kept document, offset of the first window's copy there), ascending. `own[d]` is
-    the local number of kept document d, or -1. Symbol i begins at byte `byte_of[i]` (at i itself where that is empty).
-    With `keep_first` the occurrence that is its own earliest copy is left out. Offset -1: no other copy is known.
+    The first result has rows (document, start, end, kept document, offset in the kept document); offset -1: no other
+    copy is known. The rows of a document ascend. Adjacent rows form one span, divided where the copy changes. Each row
+    is the longest possible at its position, so the choice depends on the windows only.
 
-    Rows of a document ascend; where they touch they are one span, cut where the copy changes. Each is the longest that
-    its place allows, so their choice depends on the windows alone. Returns the rows and the repeated windows by
-    document.
+    `runs` is the third result of `distinct_contexts`. Context c has the rows `answer_bounds[c]` to
+    `answer_bounds[c + 1]` of `answers`: (first window, number of windows, kept document, offset of the first window's
+    copy in it), ascending. `own[d]` is the local number of kept document d, or -1. Symbol i begins at byte
+    `byte_of[i]`, or at byte i if `byte_of` is empty. `keep_first` omits the occurrence that is itself the earliest
+    copy.
     """
     length = w + k - 1
     hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
@@ -58,7 +59,7 @@ def cover(
     spans, num_spans = np.empty((64, 5), np.int64), 0
     repeated = np.zeros(offsets.shape[0] - 1, np.int64)
     run, used = 0, 0
-    state = np.empty((3, 5), np.int64)  # what is open: the merged run of windows, the span, the best to follow it
+    state = np.empty((3, 5), np.int64)  # open items: the merged run of windows, the span, the best run to follow it
     for doc in range(offsets.shape[0] - 1):
         num_windows = offsets[doc + 1] - offsets[doc] - length + 1
         base = _byte(byte_of, offsets[doc])
@@ -119,7 +120,10 @@ def _byte(byte_of: I64, symbol: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _follow(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]:
-    """Hands the run of windows state[0] on: it opens a span, or may follow the open one, after closing what it can."""
+    """Closes the spans that end before the run of windows state[0], then opens a span with it.
+
+    If a span remains open, the run is instead kept as the best to follow it if it reaches furthest.
+    """
     new, current, best = state[0], state[1], state[2]
     while current[0] >= 0 and new[0] > current[1]:
         spans, num_spans = _close(state, doc, spans, num_spans)
@@ -132,7 +136,7 @@ def _follow(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]
 
 @njit(cache=True, nogil=True)
 def _close(state: I64, doc: int, spans: I64, num_spans: int) -> tuple[I64, int]:
-    """Writes the open span; the best to follow it, if any, is open then, from where that one ended."""
+    """Writes the open span, then opens the best run to follow it, if any, at the end of the written span."""
     current, best = state[1], state[2]
     if num_spans == spans.shape[0]:
         spans = twice(spans)

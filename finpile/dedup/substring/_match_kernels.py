@@ -1,4 +1,4 @@
-"""Numba kernels of exact substrings: which windows of contexts that have one minimizer are equal."""
+"""Numba kernels of repeated substrings: compares the windows of contexts that have the same minimizer."""
 
 from __future__ import annotations
 
@@ -35,19 +35,22 @@ def match(
     least: int,
     most: int,
 ) -> I64:
-    """Which windows of contexts are equal to others, within groups of contexts that have one minimizer.
+    """Returns the windows that are equal within groups of contexts that have the same minimizer.
 
-    Contexts `groups[g]` to `groups[g + 1]` make a group. `rank` (the document's) and `anchor` (the byte where the
-    minimizer stands) order their earliest occurrences. The weights of all contexts that have a window add up; where the
-    sum is `least` to `most`, it goes from the contexts that `may_go`, for the earliest of those that `may_keep` it.
-    Returns rows (context, first window, windows, context that holds the copy kept, byte where that begins): runs of
-    windows. `widths[symbol]` is the symbol's length in bytes.
+    The result has one row per run of windows: (context, first window, number of windows, context of the kept copy, byte
+    at which that copy begins).
 
-    A window is told from others by its place around the minimizer and its hash, and proven equal by the symbols that
-    two contexts share on either side of their minimizers.
+    Contexts `groups[g]` to `groups[g + 1]` form a group. `rank` (of the document) and `anchor` (the first byte of the
+    minimizer) order the earliest occurrences of contexts. The weight of a window is the sum of the weights of all
+    contexts that contain it. If it is between `least` and `most`, the window is removed from the contexts with
+    `may_go`, and the earliest context with `may_keep` has the kept copy. `widths[symbol]` is the length of a symbol in
+    bytes.
+
+    Windows are classified by the position of the minimizer and by hash. Equality is proven by the number of symbols
+    that two contexts share before and after their minimizers.
     """
-    # Place by place of the minimizer in the window, so that what is kept beside the symbols is a few numbers a context,
-    # not a window.
+    # The outer loop is over the position of the minimizer in the window, so that memory beside the symbols is a few
+    # numbers per context, not per window.
     room, tick = 64, 0
     states, runs, shares, classes, class_hashes, buckets, stamps = _room_for(room)
     out = np.empty((64, 5), np.int64)
@@ -139,11 +142,11 @@ def match(
 
 @njit(cache=True, nogil=True)
 def _room_for(size: int) -> tuple[U64, I64, I64, I64, U64, I64, I64]:
-    """What `match` knows of the contexts of a group, and of the distinct windows in one place."""
-    states = np.empty(size, np.uint64)  # the hash of the window before
-    runs = np.empty((size, 3), np.int64)  # the class of its window, the copy that its open run is for, that run's row
-    shares = np.empty((size, 3), np.int64)  # the context compared with last, and what it shares on either side
-    classes = np.empty((size, 3), np.int64)  # the first context that has it, their weight, the context of the copy kept
+    """Returns the arrays of `match` for `size` contexts of a group and their distinct windows at one position."""
+    states = np.empty(size, np.uint64)  # hash of the previous window
+    runs = np.empty((size, 3), np.int64)  # class of the window, kept copy of the open run, row of that run
+    shares = np.empty((size, 3), np.int64)  # context compared last, symbols shared before and after the minimizer
+    classes = np.empty((size, 3), np.int64)  # first context with the window, total weight, context of the kept copy
     return (
         states,
         runs,
@@ -157,7 +160,7 @@ def _room_for(size: int) -> tuple[U64, I64, I64, I64, U64, I64, I64]:
 
 @njit(cache=True, nogil=True)
 def _width(symbols: Any, widths: I64, start: int, num: int) -> int:
-    """Bytes of `num` symbols from `start`."""
+    """Returns the size in bytes of the `num` symbols from `start`."""
     total = 0
     for i in range(start, start + num):
         total += widths[symbols[i]]
@@ -166,7 +169,7 @@ def _width(symbols: Any, widths: I64, start: int, num: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _extents(symbols: Any, offsets: I64, before: I64, left: int, right: int) -> tuple[int, int]:
-    """How many symbols two contexts share before, and from, their minimizers on."""
+    """Returns the number of symbols that two contexts share before their minimizers, and from the minimizers on."""
     a, b = offsets[left] + before[left], offsets[right] + before[right]
     num_before = 0
     while (

@@ -1,9 +1,11 @@
-"""Numba kernels of exact substrings. Slow twins: tests/finpile/dedup/test_substrings.py and the suffix array.
+"""Numba kernels of repeated substrings: minimizers and their contexts.
 
-Symbols are bytes (uint8) or token ids (uint32); `offsets` bound the documents. With `k` symbols of a k-gram and `w`
-k-grams of a window, a window is `w + k - 1` symbols of one document and its minimizer its k-gram of smallest hash, the
-leftmost of equal ones. An *entry* is a longest run of windows (within `PIECE` of them) that have the same minimizer;
-its *content* is all symbols of these windows.
+tests/finpile/dedup/test_substrings.py compares them with slow reference implementations and a suffix array.
+
+Symbols are bytes (uint8) or token ids (uint32); `offsets` bound the documents. A k-gram has `k` symbols and a window
+`w` k-grams, so a window is `w + k - 1` symbols of one document. Its minimizer is its k-gram of smallest hash, the
+leftmost of equal ones. An *entry* is a maximal run of windows (within a block of `PIECE` windows) that have the same
+minimizer; its *content* is all symbols of these windows.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from finpile.dedup._hash_kernels import (
 )
 from finpile.splitmix import GOLDEN
 
-#: Windows scanned at once: what bounds the memory of a scan, however long a document is.
+#: Windows scanned at once. It bounds the memory of a scan for documents of any length.
 PIECE = 1 << 16
-#: Places of the minimizer that windows of the largest slices have; a power of two.
+#: Number of minimizer positions that the largest slices cover; a power of two.
 SLICE = 16
-#: What is known of a piece: nobody else has its key; it is to be compared; nothing yet.
+#: State of a piece: its key occurs nowhere else; its windows are to be compared; not known yet.
 UNIQUE, SENT, UNKNOWN = 0, 1, 2
-#: Symbols compared at once, without a test between them: vectors.
+#: Symbols compared at once, without a branch between them, so that the loop is vectorized.
 _STRIDE = 32
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -37,9 +39,10 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 def scan(
     symbols: Any, begin: int, num: int, k: int, w: int, scope: Any, hashes: U64, suffix: I64, out: I64, keys: U64
 ) -> int:
-    """The entries of the windows `begin` to `begin + num`: (minimizer, first window) to `out`, their hashes to `keys`.
+    """Finds the entries of the windows `begin` to `begin + num`; returns their number.
 
-    Returns how many there are. `hashes` has room for `num + w - 1`, `suffix` for `w`. No key is zero.
+    Writes (minimizer, first window) to `out` and the minimizers' hashes, none of them zero, to `keys`. `hashes` has
+    room for `num + w - 1` values, `suffix` for `w`.
     """
     state, leaving = _ZERO, _ONE
     for i in range(begin, begin + k):
@@ -51,7 +54,7 @@ def scan(
         state = state * GOLDEN + new + _ONE - (old + _ONE) * leaving
         hashes[i] = mix(state)
     count, last = 0, -1
-    for block in range(0, num, w):  # of k-grams: a window is the tail of one block and the head of the next
+    for block in range(0, num, w):  # of k-grams: a window is a suffix of one block and a prefix of the next
         best = block + w - 1
         suffix[w - 1] = best
         for j in range(w - 2, -1, -1):
@@ -77,7 +80,7 @@ def scan(
 
 @njit(cache=True, nogil=True)
 def _slot_of(key: Any, table: U64) -> Any:
-    """Where `key` stands in an open-addressed set, or the empty slot where it would."""
+    """Returns the slot of `key` in an open-addressed set, or the empty slot in which to insert it."""
     mask = np.uint64(table.shape[0] - 1)
     slot = mix(key) & mask
     while table[slot] != _ZERO and table[slot] != key:
@@ -87,9 +90,10 @@ def _slot_of(key: Any, table: U64) -> Any:
 
 @njit(cache=True, nogil=True)
 def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64]:
-    """The distinct hashes of all minimizers, in no order, and of each (how often it was met, in how many runs).
+    """Returns the distinct hashes of all minimizers, unordered, and for each (number of occurrences, number of runs).
 
-    A run is of neighbours that have the same hash, as in periodic text: their contexts are the same but for its ends.
+    A run is a sequence of adjacent entries with the same hash, as in periodic text. Its contexts are equal, except at
+    the ends of the run.
     """
     hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
     out, keys = np.empty((PIECE, 2), np.int64), np.empty(PIECE, np.uint64)
@@ -127,7 +131,7 @@ def _grown(table: U64, times: I64) -> tuple[U64, I64]:
 
 @njit(cache=True, nogil=True)
 def as_set(keys: U64) -> U64:
-    """Distinct keys, none zero, as an open-addressed set."""
+    """Returns distinct keys, none of them zero, as an open-addressed set."""
     size = 16
     while size < 2 * keys.shape[0] + 1:
         size *= 2
@@ -139,7 +143,7 @@ def as_set(keys: U64) -> U64:
 
 @njit(cache=True, nogil=True)
 def _equal(symbols: Any, left: int, right: int, length: int) -> bool:
-    """Whether `length` symbols from `left` and from `right` are the same."""
+    """Whether the `length` symbols from `left` equal those from `right`."""
     i = 0
     while i + _STRIDE <= length:
         differences = _ZERO
@@ -168,12 +172,12 @@ def distinct_contexts(
     factors: U64,
     finest: int,
 ) -> tuple[I64, U64, I64]:
-    """The entries, in pieces (`piece_of`), that are not known to be unique, each content once.
+    """Returns the distinct contexts: the pieces of entries (`piece_of`) that are not known to be unique.
 
-    Returns contexts (document, first window, windows, place of the minimizer in the content, occurrences, documents
-    that have it), their hashes, and which context each occurrence is, in order, as runs (context, length). A context
-    stands at its earliest occurrence: the document of lowest `rank`, then the first position. `factors` are random, one
-    a symbol of the longest content.
+    Returns rows (document, first window, number of windows, position of the minimizer in the content, occurrences,
+    documents with the context), their hashes, and the context of each occurrence, in order, as runs (context, length).
+    A row has the position of the context's earliest occurrence: in the document of lowest `rank`, then the first.
+    `factors` are random odd numbers, one for each symbol of the longest content.
     """
     length = w + k - 1
     hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
@@ -182,7 +186,7 @@ def distinct_contexts(
     table = np.zeros(2048, np.int64)  # context + 1
     runs = np.empty((1024, 2), np.int64)
     size, num_runs, latest = 0, 0, -1
-    previous, period, periodic_to = 0, 0, 0  # symbols from `previous` to there stand `period` before, too
+    previous, period, periodic_to = 0, 0, 0  # symbols from `previous` to `periodic_to` repeat with this period
     for doc in range(offsets.shape[0] - 1):
         num_windows = offsets[doc + 1] - offsets[doc] - length + 1
         for piece in range(0, num_windows, PIECE):
@@ -202,7 +206,7 @@ def distinct_contexts(
                         continue
                     context, step, reach = latest, first - previous, first + windows + length - 1
                     is_latest = latest >= 0 and found[latest, 2] == windows and found[latest, 3] == before
-                    if is_latest:  # in periodic text most of it is known to be
+                    if is_latest:  # in periodic text most of the content is already known to be equal
                         unknown = max(first, periodic_to) if step == period else first
                         is_latest = _equal(symbols, unknown - step, unknown, reach - unknown)
                     previous, period, periodic_to = first, step if is_latest else 0, reach
@@ -223,7 +227,7 @@ def distinct_contexts(
                             context = size
                             found[context, 0], found[context, 1], found[context, 2] = doc, first, windows
                             found[context, 3], found[context, 4] = before, 0
-                            found[context, 5], found[context, 6] = 0, -1  # documents, the latest of them
+                            found[context, 5], found[context, 6] = 0, -1  # number of documents, latest document
                             found_keys[context], contents[context] = key, content
                             table[slot] = context + 1
                             size += 1
@@ -260,12 +264,13 @@ def piece_of(
     factors: U64,
     finest: int,
 ) -> tuple[int, Any, int]:
-    """What the next windows of an entry, from `first` on, are sent by: (how many, key, `UNIQUE`, `SENT` or `UNKNOWN`).
+    """Returns the next piece of an entry, from window `first` on.
 
-    By the minimizer's hash `key`; where that is crowded, by slices of `SLICE` places of the minimizer in its window; by
-    slices of half the places where these are crowded, and so on. A slice's key is of the symbols that all of its
-    windows have. Slices are cut alike in all copies, wherever the entry begins. Keys of slices of `finest` places and
-    more are in `shared` and `crowded`, if they belong there; of smaller ones it is `UNKNOWN`.
+    The result is (number of windows, key, `UNIQUE`, `SENT` or `UNKNOWN`). The key is the minimizer's hash `key`. If
+    that is crowded, the entry is divided into slices of `SLICE` minimizer positions each; a crowded slice is divided
+    into slices of half the positions, and so on. The key of a slice hashes the symbols that all of its windows share.
+    The boundaries of slices are the same in all copies and do not depend on the start of the entry. `shared` and
+    `crowded` are complete for slices of `finest` positions and more; smaller slices are `UNKNOWN`.
     """
     if shared[_slot_of(key, shared)] == _ZERO:
         return end - first, key, UNIQUE
@@ -294,7 +299,7 @@ def piece_of(
 def count_pieces(
     symbols: Any, offsets: I64, k: int, w: int, scope: Any, shared: U64, crowded: U64, factors: U64, finest: int
 ) -> tuple[U64, I64]:
-    """The keys of all pieces that are `UNKNOWN` yet, each once, and of each (occurrences, distinct contents)."""
+    """Returns the distinct keys of all `UNKNOWN` pieces, and for each (occurrences, distinct contents)."""
     length = w + k - 1
     hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
     out, keys = np.empty((PIECE + 1, 2), np.int64), np.empty(PIECE, np.uint64)
@@ -339,7 +344,7 @@ def count_pieces(
 
 @njit(cache=True, nogil=True)
 def _content(symbols: Any, first: int, windows: int, before: int, length: int, factors: U64) -> Any:
-    """A hash of what makes two contexts the same."""
+    """Returns a hash of a context: its symbols, its number of windows and the position of its minimizer."""
     content = mix(np.uint64(before) * GOLDEN + np.uint64(windows))
     for i in range(windows + length - 1):
         content += (np.uint64(symbols[first + i]) + _ONE) * factors[i]
@@ -355,7 +360,7 @@ def _same(symbols: Any, context: I64, first: int, windows: int, before: int, len
 
 @njit(cache=True, nogil=True)
 def _placed(contents: U64, size: int) -> I64:
-    """The table of contexts, of `size` slots."""
+    """Returns an open-addressed table of the contexts with `size` slots."""
     table = np.zeros(size, np.int64)
     mask = np.uint64(size - 1)
     for context in range(contents.shape[0]):
@@ -368,7 +373,7 @@ def _placed(contents: U64, size: int) -> I64:
 
 @njit(cache=True, nogil=True)
 def gather(symbols: Any, firsts: I64, sizes: I64) -> Any:
-    """The symbols `firsts[i]` to `firsts[i] + sizes[i]`, one after the other."""
+    """Returns the symbols `firsts[i]` to `firsts[i] + sizes[i]` of all i, concatenated."""
     total = 0
     for size in sizes:
         total += size

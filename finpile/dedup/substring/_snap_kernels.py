@@ -1,4 +1,4 @@
-"""Numba kernels of exact substrings: where a text may be cut, and which seams a cut may leave."""
+"""Numba kernels of repeated substrings: shrink cuts to whole characters, words or lines."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from finpile.dedup._hash_kernels import (
     U8,
 )
 
-#: The edges of cuts lie between characters, words or lines.
+#: The units between which the edges of a cut are: characters, words or lines.
 SNAPS = {"none": 0, "word": 1, "line": 2}
 _NONE, _WORD = 0, 1
 
 
 @njit(cache=True, nogil=True)
 def trim(data: U8, bounds: I64, spans: I64, snap: int) -> I64:
-    """The spans of `_cover_kernels.cover`, shrunk to whole characters, words or lines.
+    """Returns the spans of `_cover_kernels.cover`, shrunk to whole characters, words or lines.
 
-    A cut joins what is before it to what is after it. Its seam is a place where the joined text could be cut too, so
-    no two words or lines become one: where white space would be lost on both sides, that of one side stays.
+    A cut joins the text before it to the text after it. The joined text may itself be cut at the seam, so no two words
+    or lines become one: if a cut would remove the white space on both sides, the white space of one side is kept.
     """
     out = np.empty_like(spans)
     num_out, i = 0, 0
@@ -44,9 +44,9 @@ def trim(data: U8, bounds: I64, spans: I64, snap: int) -> I64:
 
 @njit(cache=True, nogil=True)
 def _shrunk(data: U8, low: int, high: int, begin: int, end: int, snap: int) -> tuple[int, int]:
-    """The cut `begin` to `end` of the text `data[low:high]`, as small as `snap` demands; empty where nothing is left.
+    """Returns the cut `begin` to `end` of the text `data[low:high]`, shrunk as `snap` requires; it may be empty.
 
-    Of the white space on both sides, that with more line feeds stays; of equal ones the first.
+    The side whose white space has more line feeds keeps its white space; on a tie, the first side.
     """
     while begin < end and not _may_cut(data, low, high, begin, snap):
         begin += 1
@@ -81,15 +81,15 @@ def _may_cut(data: U8, low: int, high: int, at: int, snap: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _ends_word(data: U8, low: int, at: int) -> bool:
-    """Whether white space ends at `at`, or a stop of a script that writes none between words."""
+    """Whether white space ends at `at`, or a full stop or comma of a script that writes no spaces between words."""
     return bool(_space_before(data, low, at) > 0 or _ideographic_stop_before(data, low, at))
 
 
 @njit(cache=True, nogil=True)
 def _space(data: U8, at: int, high: int) -> int:
-    """The bytes of the white-space character that begins at `at`; 0 where none does.
+    """Returns the size in bytes of the white-space character that begins at `at`, or 0 if there is none.
 
-    Unicode's White_Space without those that forbid a break (U+00A0, U+2007, U+202F): they hold numbers together.
+    White space is Unicode's White_Space without the no-break characters U+00A0, U+2007 and U+202F, which group digits.
     """
     if at >= high:
         return 0
@@ -112,7 +112,7 @@ def _space(data: U8, at: int, high: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _space_before(data: U8, low: int, at: int) -> int:
-    """The bytes of the white-space character that ends at `at`; 0 where none does."""
+    """Returns the size in bytes of the white-space character that ends at `at`, or 0 if there is none."""
     for size in range(1, 4):
         if at - size >= low and _space(data, at - size, at) == size:
             return size

@@ -1,17 +1,19 @@
-"""Exact substrings, found by minimizers: no process needs more than its share of the text.
+"""Repeated substrings, found exactly by minimizers: no process needs more than its share of the text.
 
-A window of `min_length` symbols is *repeated* if the same symbols stand anywhere else in the scope. What goes is the
-union of the repeated windows, but for the earliest copy's (`keep: first`). Nothing crosses a document's boundary.
+A window of `min_length` symbols is *repeated* if the same symbols occur anywhere else in the scope. The union of the
+repeated windows is removed; `keep: first` excepts the earliest copy of each window. No window crosses the boundary of
+a document.
 
     minimizers --by hash--> shared_minimizers --by shard--> contexts --by hash--> match_contexts --by shard--> spans
 
-With `min_length` = k + w - 1, a window's minimizer is its k-gram of smallest hash, leftmost of equal ones: every copy
-of the window has the same one at the same place, about 2 / (w + 1) of all positions are minimizers, and only those
-whose hash stands elsewhere too send the symbols around them. There windows are compared symbol by symbol: the result is
-that of a suffix array of the whole scope.
+With `min_length` = k + w - 1, the minimizer of a window is its k-gram of smallest hash, the leftmost of equal ones.
+Every copy of the window has the same minimizer at the same position, and about 2 / (w + 1) of all positions are
+minimizers. The symbols around a minimizer (its *context*) are sent to a hash partition only if the hash also occurs
+elsewhere. The partition compares windows symbol by symbol, so the result equals that of a suffix array of the whole
+scope.
 
-Source: Lee et al. 2022, section 4.1 (what goes); Schleimer, Wilkerson, Aiken 2003, Winnowing; Roberts et al. 2004,
-Reducing storage requirements for biological sequence comparison (minimizers).
+Source: Lee et al. 2022, section 4.1 (the removed text); Schleimer, Wilkerson, Aiken 2003, Winnowing; Roberts et al.
+2004, Reducing storage requirements for biological sequence comparison (minimizers).
 """
 
 from __future__ import annotations
@@ -46,28 +48,30 @@ from finpile.dedup.substring.texts import (
 from finpile.document import text_arrays
 
 REASON = "repeated_text"
-#: What is left of a document is white space.
+#: The remaining text of a document is white space.
 NOTHING_LEFT = "nothing_left"
-#: What is left of a document has fewer characters than `min_chars`.
+#: The remaining text of a document has fewer characters than `min_chars`.
 TOO_SHORT = "too_short_after_cuts"
-#: What is left of a document equals what is left of another, or one that was not cut.
+#: The remaining text of a document equals the text of another document, cut or not.
 DUPLICATE = "duplicate_after_cuts"
 
-#: Contexts of one key, in all shards, from which on they are told apart by more symbols before they travel: what many
-#: documents share, a little short of a window, then does not bring all that surrounds it into one partition.
+#: Number of contexts of one key, in all shards, at which the key is *crowded*: its contexts are divided by keys of more
+#: symbols before the exchange. Otherwise a passage slightly shorter than a window that many documents share would send
+#: all the text around it to one partition.
 CROWD = 4096
 
-#: Keys of one shard, each once: how often it was met there, and in how many contexts (at most; no more than `CROWD`).
+#: Distinct keys of one shard, with the occurrences of each in the shard and an upper bound of the number of its
+#: contexts, clipped to `CROWD`.
 MINIMIZER_SCHEMA = pa.schema(
     [("hash", pa.uint64()), ("occurrences", pa.int64()), ("contexts", pa.int32()), ("shard", pa.int32())]
 )
-#: Keys of one shard that stand elsewhere too. `crowded`: in `CROWD` contexts or more.
+#: Keys of one shard that occur at least twice in the scope. `crowded`: the key has `CROWD` contexts or more.
 SHARED_SCHEMA = pa.schema([("hash", pa.uint64()), ("crowded", pa.bool_()), ("shard", pa.int32())])
-#: Places of the minimizer in its window that the pieces of each refinement have, one refinement after the other.
+#: Number of minimizer positions that a piece covers in each refinement, in the order of the refinements.
 SLICES = tuple(kernels.SLICE >> halved for halved in range(kernels.SLICE.bit_length()))
-#: In the stead of one of them where only minimizers' keys are known.
+#: Used instead of an entry of `SLICES` if only the keys of minimizers are known.
 WHOLE = 2 * kernels.SLICE
-#: Distinct contexts of one shard: the symbols of windows that have one minimizer, and where they stand first.
+#: Distinct contexts of one shard: the symbols of the windows that have one minimizer, and their first occurrence.
 CONTEXT_SCHEMA = pa.schema(
     [
         ("hash", pa.uint64()),
@@ -97,7 +101,7 @@ MATCH_SCHEMA = pa.schema(
         ("kept_offset", pa.int64()),
     ]
 )
-#: Bytes of a document that go. `kept_offset` is null where no other copy is named.
+#: Bytes of a document that are removed. `kept_offset` is null if no other copy is named.
 COVER_SCHEMA = pa.schema(
     [
         ("row", pa.int32()),
@@ -114,13 +118,13 @@ _BYTE_WIDTHS = np.ones(256, np.int64)
 
 
 def window_shape(min_length: int) -> tuple[int, int]:
-    """(k, w): symbols of a k-gram, and k-grams of a window of `min_length` = k + w - 1 symbols."""
+    """Returns (k, w): the symbols of a k-gram, and the k-grams of a window of `min_length` = k + w - 1 symbols."""
     k = min_length // 2
     return k, min_length - k + 1
 
 
 def scope_bits(scope: str) -> Any:
-    """What is mixed into the hashes of one scope: different scopes share none."""
+    """64 bits that are mixed into the hashes of a scope, so that different scopes share no hash."""
     return np.frombuffer(hashlib.blake2b(scope.encode(), digest_size=8).digest(), dtype="<u8")[0]
 
 
@@ -132,9 +136,10 @@ def minimizers(texts: Texts, config: SubstringConfig, scope: str, shard: int) ->
 
 
 def refined(texts: Texts, shared: pa.Table, size: int, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
-    """The keys of a shard's pieces of crowded keys, each piece `size` of `SLICES` places, as `MINIMIZER_SCHEMA`.
+    """Returns the keys of the pieces into which a shard's crowded keys are divided, as `MINIMIZER_SCHEMA`.
 
-    `shared` has all keys that are known: of minimizers, and of larger pieces.
+    A piece covers `size` minimizer positions, an entry of `SLICES`. `shared` has all known keys: those of minimizers
+    and of larger pieces.
     """
     k, w = window_shape(config.min_length)
     hashes, times = kernels.count_pieces(
@@ -144,7 +149,10 @@ def refined(texts: Texts, shared: pa.Table, size: int, config: SubstringConfig, 
 
 
 def shared_minimizers(rows: pa.Table, crowd: int = CROWD) -> pa.Table:
-    """What of `MINIMIZER_SCHEMA` stands at least twice in all, as `SHARED_SCHEMA`; all rows of a hash must be there."""
+    """Returns the rows of hashes that occur at least twice in total, as `SHARED_SCHEMA`.
+
+    `rows` (`MINIMIZER_SCHEMA`) must contain all rows of each of its hashes.
+    """
     order = np.argsort(rows["hash"].to_numpy(), kind="stable")
     hashes = rows["hash"].to_numpy()[order]
     starts = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1]][: len(hashes)])
@@ -161,9 +169,9 @@ def shared_minimizers(rows: pa.Table, crowd: int = CROWD) -> pa.Table:
 def contexts(
     texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str, finest: int = WHOLE
 ) -> pa.Table:
-    """The distinct contexts, as `CONTEXT_SCHEMA`, around the minimizers of a shard that `shared` has.
+    """Returns the distinct contexts around those minimizers of a shard whose keys are in `shared`, as `CONTEXT_SCHEMA`.
 
-    `finest` is the smallest of `SLICES` whose keys are in `shared`, if there are any.
+    `finest` is the smallest entry of `SLICES` whose keys are in `shared`, or `WHOLE` if there is none.
     """
     found, hashes, _ = _distinct(texts, shard, shared, config, scope, finest)
     docs, firsts, before = (np.ascontiguousarray(found[:, column]) for column in (0, 1, 3))
@@ -189,9 +197,9 @@ def contexts(
 
 
 def match_contexts(rows: pa.Table, config: SubstringConfig, widths: I64 = _BYTE_WIDTHS) -> pa.Table:
-    """The windows of contexts that stand at least twice, as `MATCH_SCHEMA`. All contexts of a hash must be there.
+    """Returns the windows of contexts that occur at least twice, as `MATCH_SCHEMA`.
 
-    `widths` gives each symbol's length in bytes.
+    `rows` must contain all contexts of each of its hashes. `widths` is the length of each symbol in bytes.
     """
     all_of_them = np.ones(rows.num_rows, np.uint8)
     weight = rows["occurrences"].to_numpy()
@@ -201,7 +209,10 @@ def match_contexts(rows: pa.Table, config: SubstringConfig, widths: I64 = _BYTE_
 def match_across(
     rows: pa.Table, config: SubstringConfig, asked: npt.NDArray[np.bool_], most: int, widths: I64 = _BYTE_WIDTHS
 ) -> pa.Table:
-    """The windows of the `asked` contexts that 1 to `most` documents of the other contexts have, as `MATCH_SCHEMA`."""
+    """Returns the windows of the `asked` contexts that occur in 1 to `most` documents of the other contexts.
+
+    The result is of `MATCH_SCHEMA`.
+    """
     weight = np.where(asked, 0, rows["documents"].to_numpy()).astype(np.int64)
     sides = {"may_keep": (~asked).astype(np.uint8), "may_go": asked.astype(np.uint8)}
     return _match(rows, config, widths, weight, **sides, bounds=(1, most))
@@ -217,7 +228,7 @@ def _match(
     may_go: U8,
     bounds: tuple[int, int],
 ) -> pa.Table:
-    """`_match_kernels.match` over a table of contexts: its rows as `MATCH_SCHEMA`."""
+    """Runs `_match_kernels.match` on a table of contexts; returns its rows as `MATCH_SCHEMA`."""
     hashes = rows["hash"].to_numpy()
     order = np.lexsort((rows["context"].to_numpy(), rows["shard"].to_numpy(), hashes))
     rows = rows.take(pa.array(order)).combine_chunks()
@@ -257,12 +268,12 @@ def _match(
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What of a shard goes."""
+    """The removed text of a shard."""
 
     spans: pa.Table
-    """`COVER_SCHEMA`, in order of (row, start). Spans that touch are one cut, told apart by their copies."""
+    """`COVER_SCHEMA`, in order of (row, start). Adjacent spans form one cut; they name different copies."""
     num_windows: int
-    """Repeated windows, the kept ones left out."""
+    """Number of repeated windows, without the kept copies."""
 
 
 def cover(
@@ -274,7 +285,10 @@ def cover(
     scope: str,
     finest: int = WHOLE,
 ) -> Cover:
-    """What of a shard goes, given all `matches` of its contexts; `shared` and `finest` as `contexts` had them."""
+    """Returns the removed text of a shard, given all `matches` of its contexts.
+
+    `shared` and `finest` must equal the arguments of `contexts`.
+    """
     _, _, runs = found = _distinct(texts, shard, shared, config, scope, finest)
     k, w = window_shape(config.min_length)
     matches = matches.sort_by([("context", "ascending"), ("first_window", "ascending")])
@@ -312,9 +326,10 @@ def cover(
 
 
 def find_repeats(texts: pa.Array | pa.ChunkedArray, config: SubstringConfig) -> pa.Table:
-    """One pass over texts that fit in memory, given in order of preference: what goes, as `COVER_SCHEMA`.
+    """Returns the repeated text that one round removes from texts in memory, as `COVER_SCHEMA`.
 
-    `row` and `kept_id` (as decimal digits) count the texts. For symbols other than bytes, see the steps.
+    `texts` are in order of preference. `row` and `kept_id` (in decimal digits) are positions in `texts`. Symbols are
+    bytes; `find_repeats_in` accepts other symbols.
 
     >>> config = SubstringConfig(min_length=8)
     >>> find_repeats(pa.array(["oil rose on monday", "gold rose on friday"]), config).to_pylist()
@@ -324,7 +339,7 @@ def find_repeats(texts: pa.Array | pa.ChunkedArray, config: SubstringConfig) -> 
 
 
 def find_repeats_in(texts: Texts, config: SubstringConfig, widths: I64 = _BYTE_WIDTHS) -> pa.Table:
-    """`find_repeats` for symbols of `widths` bytes each."""
+    """`find_repeats` for any symbols; `widths` is the length of each symbol in bytes."""
     num = len(texts.bounds) - 1
     numbers = np.arange(num, dtype=np.int32)
     ids = pa.array([str(number) for number in range(num)], pa.string())
@@ -334,14 +349,15 @@ def find_repeats_in(texts: Texts, config: SubstringConfig, widths: I64 = _BYTE_W
 
 
 def find_cover(texts: Texts, shard: Shard, config: SubstringConfig, scope: str, widths: I64 = _BYTE_WIDTHS) -> Cover:
-    """All steps at once for a scope that is one shard."""
-    shared = shared_minimizers(minimizers(texts, config, scope, shard.number), crowd=_MANY)  # nothing travels
+    """Runs all steps for a scope that is one shard."""
+    # There is no exchange, so that no key needs to be crowded.
+    shared = shared_minimizers(minimizers(texts, config, scope, shard.number), crowd=_MANY)
     matches = match_contexts(contexts(texts, shard, shared, config, scope), config, widths)
     return cover(texts, shard, shared, matches, config, scope)
 
 
 def compile_kernels() -> None:
-    """Compiles the kernels for bytes, or loads them from Numba's cache on disk."""
+    """Compiles the kernels for symbols that are bytes, or loads them from Numba's cache on disk."""
     texts, config = pa.array(["oil rose on monday", "gold rose on monday"]), SubstringConfig(min_length=8)
     find_repeats(texts, config)
     symbols = Texts.of_bytes(texts)
@@ -367,7 +383,7 @@ def _distinct(
 
 
 def _factors(config: SubstringConfig) -> U64:
-    """Random odd numbers, one for each symbol of the longest content."""
+    """Returns pseudorandom odd numbers, one for each symbol of the longest content."""
     _, w = window_shape(config.min_length)
     return minhash.split_mix(w + config.min_length, _FACTOR_SEED) | np.uint64(1)
 
@@ -384,7 +400,7 @@ def _keys(hashes: U64, times: I64, shard: int) -> pa.Table:
 
 
 def _sum_by(values: npt.NDArray[Any], starts: I64) -> I64:
-    """For each value the sum of the run that it is in; runs begin at `starts`."""
+    """Returns for each value the sum of the run that contains it; runs begin at `starts`."""
     if len(starts) == 0:
         return np.empty(0, np.int64)
     sums = np.add.reduceat(values.astype(np.int64), starts)
@@ -392,13 +408,13 @@ def _sum_by(values: npt.NDArray[Any], starts: I64) -> I64:
 
 
 def _sets(shared: pa.Table) -> tuple[U64, U64]:
-    """The hashes of `SHARED_SCHEMA` as a kernel looks them up: all, and the crowded ones."""
+    """Returns the hashes of `SHARED_SCHEMA` as open-addressed sets for the kernels: all, and the crowded ones."""
     hashes, crowded = shared["hash"].to_numpy(), np.asarray(shared["crowded"].to_numpy()).astype(bool)
     return kernels.as_set(np.unique(hashes)), kernels.as_set(np.unique(hashes[crowded]))
 
 
 def _binaries(symbols: npt.NDArray[Any], sizes: I64) -> pa.LargeBinaryArray:
-    """Runs of symbols, `sizes[i]` of them each, as binaries."""
+    """Returns consecutive runs of symbols as binaries; run `i` has `sizes[i]` symbols."""
     bounds = np.r_[0, np.cumsum(sizes * symbols.itemsize)].astype(np.int64)
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(sizes), [None, pa.py_buffer(bounds), pa.py_buffer(symbols)]
@@ -406,14 +422,14 @@ def _binaries(symbols: npt.NDArray[Any], sizes: I64) -> pa.LargeBinaryArray:
 
 
 def _kept_documents(matches: pa.Table) -> tuple[pa.Table, I64]:
-    """The distinct documents that hold earliest copies, and which of them each match names."""
+    """Returns the distinct documents that contain the earliest copies, and for each match its row in that table."""
     keys = matches["kept_shard"].to_numpy().astype(np.int64) << 32 | matches["kept_row"].to_numpy()
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     return matches.select(["kept_id", "kept_shard", "kept_row"]).take(pa.array(first)).combine_chunks(), which
 
 
 def _own(kept: pa.Table, shard: Shard) -> I64:
-    """The number within the shard of each kept document, -1 where it is of another."""
+    """Returns the position of each kept document in the shard, or -1 if it belongs to another shard."""
     rows = kept["kept_row"].to_numpy()
     at = np.searchsorted(shard.rows, rows).clip(max=max(len(shard.rows) - 1, 0)).astype(np.int64)
     if len(shard.rows) == 0:

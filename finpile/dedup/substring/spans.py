@@ -1,4 +1,4 @@
-"""Spans of several rounds as spans of the text before the first round, and the documents that cuts leave too short."""
+"""Joins the spans of several rounds as spans of the original text, and finds documents too short after cuts."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ SHORT_SCHEMA = pa.schema(
 
 
 def join_spans(earlier: pa.Table, new: pa.Table, round_number: int) -> pa.Table:
-    """`SPAN_SCHEMA` of all rounds so far. `new` (`COVER_SCHEMA`) counts bytes of the text that `earlier` spans left.
+    """Returns the spans of all rounds so far, as `SPAN_SCHEMA`.
 
-    Only spans of the first round name an offset in the kept copy: later offsets are not those of the original text.
+    The offsets of `new` (`COVER_SCHEMA`) are bytes of the text without the `earlier` spans. Only spans of the first
+    round have an offset in the kept copy: later offsets do not refer to the original text.
     """
     found = list(_in_original_text(earlier, new, round_number))
     joined = pa.concat_tables([earlier, pa.Table.from_pylist(found, schema=SPAN_SCHEMA)])
@@ -49,9 +50,9 @@ def join_spans(earlier: pa.Table, new: pa.Table, round_number: int) -> pa.Table:
 
 
 def short_documents(documents: pa.Table, spans: pa.Table, min_chars: int) -> pa.Table:
-    """`SHORT_SCHEMA`: documents of which `spans` leave only white space, or fewer characters than `min_chars`.
+    """Returns the documents whose text without `spans` is white space or shorter than `min_chars`, as `SHORT_SCHEMA`.
 
-    `documents` has `row` (ascending), `id` and `text`, the text that `spans` (`COVER_SCHEMA`) are about.
+    `documents` has `row` (ascending), `id` and `text`, the text to which the offsets of `spans` (`COVER_SCHEMA`) refer.
     """
     rows = np.searchsorted(documents["row"].to_numpy(), spans["row"].to_numpy())
     touched, local = np.unique(rows, return_inverse=True)
@@ -66,7 +67,7 @@ def short_documents(documents: pa.Table, spans: pa.Table, min_chars: int) -> pa.
 
 
 def cut_rows(texts: pa.LargeStringArray, spans: pa.Table, first: int = 0) -> pa.LargeStringArray:
-    """The texts of rows `first`, `first + 1`, ... without their spans of `SPAN_SCHEMA`."""
+    """Returns the texts of rows `first`, `first + 1`, ... without their spans of `SPAN_SCHEMA`."""
     rows, starts, ends = (spans[name].to_numpy().astype(np.int64) for name in ("row", "start", "end"))
     mine = (rows >= first) & (rows < first + len(texts))
     return cut_spans(texts, rows[mine] - first, starts[mine], ends[mine])
@@ -97,12 +98,12 @@ def _in_original_text(earlier: pa.Table, new: pa.Table, round_number: int) -> It
 
 
 def _cut_bytes(cuts: Sequence[tuple[int, int, int]]) -> int:
-    """The bytes of all cuts; a cut is (offset in the text without cuts, start, end)."""
+    """Returns the total size of the cuts in bytes; a cut is (offset in the text without cuts, start, end)."""
     return cuts[-1][2] - cuts[-1][0] if cuts else 0
 
 
 def _around(cuts: Sequence[tuple[int, int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Bytes `start` to `end` of a text without the ascending `cuts`, as bytes of the text with them.
+    """Maps the bytes `start` to `end` of a text without the ascending `cuts` to ranges of the original text.
 
     >>> list(_around([(2, 2, 5)], 1, 4))
     [(1, 2), (5, 7)]

@@ -1,4 +1,4 @@
-"""What exact substrings are found in: the texts of a shard as symbols, and the order of preference of its documents."""
+"""Input of the search for repeated substrings: the texts of a shard as symbols, and the preference of its documents."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Texts:
     offsets: I64
     """Shape (documents + 1,): where each document starts and ends in `symbols`."""
     byte_of: I64
-    """Shape (symbols + 1,): where each symbol starts in `data`; empty where symbols are bytes."""
+    """Shape (symbols + 1,): where each symbol starts in `data`; empty if symbols are bytes."""
 
     @classmethod
     def of_bytes(cls, texts: pa.Array | pa.ChunkedArray) -> Texts:
-        """Each byte is a symbol. Without a copy where the array is large_string already."""
+        """Texts whose symbols are their bytes. An array of large_string is not copied."""
         data, bounds = text_arrays(texts)
         return cls(data=data, bounds=bounds, symbols=data, offsets=bounds, byte_of=np.empty(0, np.int64))
 
     @classmethod
     def of_tokens(cls, texts: pa.Array | pa.ChunkedArray, ids: pa.LargeListArray, widths: I64) -> Texts:
-        """Symbols are the token ids of each text, which together are all of it; id `i` is `widths[i]` bytes long."""
+        """Texts whose symbols are token ids. The tokens of a text concatenate to it; id `i` is `widths[i]` bytes."""
         data, bounds = text_arrays(texts)
         symbols = ids.flatten().to_numpy().astype(np.uint32)
         offsets = (ids.offsets.to_numpy() - ids.offsets[0].as_py()).astype(np.int64)
@@ -49,7 +49,7 @@ class Texts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
-    """What is known of the documents of one shard beside their texts; one entry a document."""
+    """Attributes of the documents of one shard, without the texts; one entry per document."""
 
     number: int
     rows: npt.NDArray[np.int32]
@@ -59,12 +59,12 @@ class Shard:
 
     @property
     def rank(self) -> I64:
-        """Each document's place in the order of preference."""
+        """Each document's position in the order of preference."""
         return dense_rank(self.order_high, self.order_low)
 
 
 def shard_of(number: int, documents: pa.Table) -> Shard:
-    """The documents of a table with `id`, `timestamp`, `digest` (of the original text), `priority` and `row`."""
+    """Returns the `Shard` of a table with `id`, `timestamp`, `digest` (of the original text), `priority` and `row`."""
     times = documents["timestamp"].combine_chunks()
     seconds = times.cast(pa.int64()).fill_null(0).to_numpy()
     priorities = documents["priority"].to_numpy()
@@ -76,14 +76,17 @@ def shard_of(number: int, documents: pa.Table) -> Shard:
 def order_keys(
     priority: int | npt.NDArray[np.int32], timestamps: I64, missing: npt.NDArray[np.bool_], digests: U64
 ) -> tuple[U64, U64]:
-    """The order of preference as two numbers: source priority, then time (seconds; none is last), then digest."""
+    """Returns the order of preference as two numbers per document: by priority, timestamp and digest.
+
+    `timestamps` are in seconds; documents with a `missing` timestamp are last among those of their priority.
+    """
     clipped = np.clip(timestamps, -(1 << 46), (1 << 46) - 1) + (1 << 46)
     moment = np.where(missing, (1 << 48) - 1, clipped).astype(np.uint64)
     return moment | np.asarray(priority).astype(np.uint64) << np.uint64(48), digests
 
 
 def dense_rank(high: U64, low: U64) -> I64:
-    """0 for the smallest pair, and one more for each next; equal pairs have the same."""
+    """Returns the dense rank of each pair (`high`, `low`): 0 for the smallest; equal pairs have equal ranks."""
     order = np.lexsort((low, high))
     steps = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
     rank = np.empty(len(order), np.int64)
