@@ -1,7 +1,7 @@
 """Numba kernels that copy arrays.
 
-They are loops: Numba compiles the text of an error message into each assignment of an array to a slice, which takes
-longer to compile than most kernels.
+They are loops, because the assignment of an array to a slice takes longer to compile than most kernels: Numba compiles
+the text of an error message into each one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def copy_to(source: Any, target: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def twice(array: Any) -> Any:
-    """A copy with room for twice the rows. The array is contiguous."""
+    """Returns a copy with room for twice the number of rows. The array must be contiguous."""
     larger = np.empty((2 * array.shape[0], *array.shape[1:]), array.dtype)
     copy_to(array.reshape(-1), larger.reshape(-1))
     return larger

@@ -1,6 +1,6 @@
-"""Numba kernels that hash words, shingles and documents. Each has a slow, obvious twin in tests/finpile/dedup.
+"""Numba kernels that hash words, shingles and documents. tests/finpile/dedup has a slow reference for each kernel.
 
-All hashes are of 64 bits and wrap; constants are odd and fixed, so equal text gives equal keys on every machine.
+Hashes are 64-bit integers modulo 2^64. The constants are odd and fixed, so equal texts have equal keys on all machines.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 
-#: Marks the keys of a document without any word, which is nobody's duplicate.
+#: Marks the keys of a document without words, which is never a duplicate.
 NO_KEY = np.uint64(0)
 
-#: Shingles hashed at once: each permutation's multiplier and minimum are loaded once for eight of them.
+#: Shingles hashed at once: the multiplier and minimum of each permutation are loaded once per eight shingles.
 UNROLL = 8
-#: Permutations of one tile: the multiplier and the minimum, 4 bytes each, are 4 KiB and stay in L1.
+#: Permutations of one tile: the multipliers and minima, 4 bytes each, are 4 KiB in total and fit in the L1 cache.
 TILE = 512
-#: Entries of the table of shingles seen lately (a power of two; 32 KiB).
+#: Entries of the table of recent shingles (a power of two; 32 KiB).
 RECENT = 4096
 
 _U30, _U27, _U31, _U32, _U63 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32), np.uint64(63)
@@ -34,7 +34,7 @@ _LARGEST = np.uint32(0xFFFFFFFF)
 
 
 def _fold_table() -> U8:
-    """Per byte: 0 where it separates words, else the byte with ASCII upper case folded."""
+    """Returns for each byte 0 if it separates words, else the byte with ASCII upper case folded."""
     table = np.zeros(256, dtype=np.uint8)
     for byte in range(256):
         if byte >= 0x80 or chr(byte).isalnum():
@@ -43,7 +43,7 @@ def _fold_table() -> U8:
 
 
 def _random_bytes() -> U64:
-    """256 numbers, odd, so that none is zero."""
+    """Returns 256 odd, therefore nonzero, pseudorandom numbers."""
     with np.errstate(over="ignore"):
         state = np.arange(1, 257, dtype=np.uint64) * GOLDEN
         state = (state ^ (state >> _U30)) * MIX_1
@@ -52,20 +52,20 @@ def _random_bytes() -> U64:
 
 
 FOLD = _fold_table()
-#: SplitMix64's numbers for bytes, and per byte that of the folded byte, 0 where it separates words.
+#: A SplitMix64 number for each byte value. `WORD_BYTES` has the number of the folded byte, 0 if it separates words.
 RANDOM_BYTES = _random_bytes()
 WORD_BYTES = np.where(FOLD == 0, np.uint64(0), RANDOM_BYTES[FOLD])
-#: UTF-8 lead bytes at which the script changes the rule: see `hash_words`.
+#: UTF-8 lead bytes from which other rules for words hold: see `hash_words`.
 _LATIN_SIGNS, _PUNCTUATION, _IDEOGRAPHIC, _FOUR_BYTES = 0xC2, 0xE2, 0xE3, 0xF0
-#: The bytes after them at which it changes: U+2080 is no punctuation, U+3000-303F is.
+#: Second bytes from which other rules hold: U+2080 is not punctuation, U+3000-303F is.
 _FIRST_SYMBOL, _FIRST_CONTINUATION = 0x82, 0x80
-#: Bytes looked at together.
+#: Bytes that are classified together.
 _BLOCK = np.uint64(64)
 
 
 @njit(cache=True, nogil=True)
 def mix(value: Any) -> Any:
-    """A bijection of 64 bits in which every bit of the input moves every bit of the output."""
+    """Applies a bijection of 64-bit numbers in which every input bit affects every output bit."""
     value = (value ^ (value >> _U30)) * MIX_1
     value = (value ^ (value >> _U27)) * MIX_2
     return value ^ (value >> _U31)
@@ -73,17 +73,17 @@ def mix(value: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def grow(state: Any, random: Any) -> Any:
-    """A word's state with one byte more, `random` being that byte's number: see `hash_words`."""
+    """Returns a word's state after one more byte; `random` is the number of that byte. See `hash_words`."""
     return (state << _ONE | state >> _U63) ^ random
 
 
 @njit(cache=True, nogil=True)
 def _plain_end(data: U8, start: Any, end: Any) -> Any:
-    """The first byte from `start` on that does not mean the same wherever it stands: see `hash_words`."""
+    """Returns the index, from `start` on, of the first byte whose rule depends on other bytes: see `hash_words`."""
     i = start
     while i + _BLOCK <= end:
         differs = _ZERO
-        for j in range(_BLOCK):  # without a branch: vectors
+        for j in range(_BLOCK):  # without a branch, so that the loop is vectorized
             byte = data[i + np.uint64(j)]
             differs |= np.uint64(byte >= _PUNCTUATION) | np.uint64(byte == _LATIN_SIGNS)
         if differs != _ZERO:
@@ -96,20 +96,22 @@ def _plain_end(data: U8, start: Any, end: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def hash_words(data: U8, start: int, end: int, out: U64) -> Any:
-    """Hashes the words of `data[start:end]` (UTF-8) into `out`; returns how many there are, at most `(end-start+1)//2`.
+    """Hashes the words of `data[start:end]` (UTF-8) into `out`; returns their number, at most `(end-start+1)//2`.
 
-    A word is a longest run of ASCII letters, ASCII digits and characters from U+00C0 on; ASCII case is folded, nothing
-    else is. U+0080-00BF (signs), U+2000-207F (general punctuation) and U+3000-303F (CJK punctuation) separate words. A
-    character from U+3040 on, where scripts without spaces begin, is a word by itself.
+    A word is a maximal run of ASCII letters, ASCII digits and characters from U+00C0 on. Only ASCII case is folded.
+    U+0080-00BF (signs), U+2000-207F (general punctuation) and U+3000-303F (CJK punctuation) separate words. Each
+    character from U+3040 on, where scripts without spaces begin, is a word of its own.
 
-    The hash is a cyclic polynomial (Cohen 1997, Recursive hashing functions for n-grams) of random numbers, one for
-    each folded byte, mixed at the end. Indices are unsigned, which spares a test for negative ones at each byte.
+    The hash is a cyclic polynomial of pseudorandom numbers, one for each folded byte, mixed at the end. Indices are
+    unsigned, which avoids a test for negative indices at each byte.
+
+    Source: Cohen 1997, Recursive hashing functions for n-grams.
     """
     count = state = inside = _ZERO
     i, stop = np.uint64(start), np.uint64(end)
     while i < stop:
-        # Words are short, so a branch at each end would be guessed wrongly: the state is always stored, and counts
-        # where a word ends.
+        # Words are short, so a branch at each word end would be mispredicted: the state is stored after every byte, and
+        # the count is incremented only if a word ends.
         plain = _plain_end(data, i, stop)
         for j in range(i, plain):
             random = WORD_BYTES[data[j]]
@@ -151,9 +153,10 @@ def hash_words(data: U8, start: int, end: int, out: U64) -> Any:
 
 @njit(cache=True, nogil=True)
 def hash_shingles(words: U64, ngram: int, out: U64) -> int:
-    """Hashes every run of `ngram` words into `out`; all words together where there are fewer; nothing where none.
+    """Hashes every run of `ngram` words into `out`; returns the number of runs.
 
-    The hash is a polynomial in the words' hashes, mixed. Place after place of the runs, not run after run: vectors.
+    Fewer than `ngram` words form one run; no words form none. The hash is a polynomial in the words' hashes, mixed. The
+    outer loop is over the position in the run, so that the inner loop is vectorized.
     """
     num_words = words.shape[0]
     if num_words == 0:
@@ -172,15 +175,16 @@ def hash_shingles(words: U64, ngram: int, out: U64) -> int:
 
 @njit(cache=True, nogil=True)
 def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
-    """The high halves of the shingles made odd, most repeats left out, padded by the last to a multiple of `UNROLL`.
+    """Writes the upper halves of the shingles, made odd, without most repeats, to `out`; returns their number.
 
-    The table forgets: a repeat may pass. The minimum is idempotent, so neither that nor the padding changes it.
+    The last value is repeated up to a multiple of `UNROLL` values. The table has only recent shingles, so some repeats
+    remain. Repeats do not change a minimum.
     """
-    size = RECENT  # less for few shingles: clearing the whole table would cost more than hashing them
+    size = RECENT  # smaller for few shingles: clearing the whole table would cost more than hashing them
     while size > UNROLL and size >= 2 * shingles.shape[0]:
         size //= 2
     recent[:size] = _ZERO
-    recent[0] = _ONE  # an entry that cannot stand in its place: nothing seen
+    recent[0] = _ONE  # a value that never belongs in slot 0: the slot is empty
     mask = np.uint64(size - 1)
     count = 0
     for shingle in shingles:
@@ -197,9 +201,9 @@ def _drop_recent(shingles: U64, recent: U64, out: U32) -> int:
 
 @njit(cache=True, nogil=True)
 def minima(values: U32, multipliers: U32, out: U32) -> None:
-    """`out[p]` = min over `values` of `multipliers[p] * value` modulo 2^32.
+    """Sets `out[p]` to the minimum of `multipliers[p] * value` modulo 2^32 over `values`.
 
-    `values` holds a multiple of `UNROLL` entries. The multipliers are odd, so each map permutes the 32-bit numbers.
+    The number of `values` is a multiple of `UNROLL`. The multipliers are odd, so each map permutes the 32-bit numbers.
     """
     for first in range(0, out.shape[0], TILE):
         last = min(out.shape[0], first + TILE)
@@ -219,9 +223,9 @@ def minima(values: U32, multipliers: U32, out: U32) -> None:
 
 @njit(cache=True, nogil=True)
 def _hash_bands(signature: U32, factors: U64, out: U64) -> None:
-    """One key for each band: a linear form in its rows with random odd factors, the band's number added, mixed.
+    """Writes the key of each band: a linear form in its rows with odd factors, plus the band's number, mixed.
 
-    Row r of band b stands at `signature[r * num_bands + b]`: a row of all bands is read at once.
+    Row r of band b is at `signature[r * num_bands + b]`, so that the loop over bands reads contiguous values.
     """
     num_bands = out.shape[0]
     for band in range(num_bands):
@@ -236,7 +240,7 @@ def _hash_bands(signature: U32, factors: U64, out: U64) -> None:
 
 
 class _Scratch(NamedTuple):
-    """What signing one document needs room for, made once for many."""
+    """Buffers for signing one document, allocated once for many documents."""
 
     words: U64
     shingles: U64
@@ -246,7 +250,7 @@ class _Scratch(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _scratch(offsets: I64) -> _Scratch:
-    """Room for the longest document."""
+    """Returns buffers that are large enough for the longest document."""
     longest = 0
     for doc in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[doc + 1] - offsets[doc])
@@ -261,7 +265,7 @@ def _scratch(offsets: I64) -> _Scratch:
 
 @njit(cache=True, nogil=True)
 def _sign(data: U8, start: int, end: int, ngram: int, multipliers: U32, scratch: _Scratch, out: U32) -> bool:
-    """Fills `out` with the minima of one document's shingles; False, and nothing filled, where it has no word."""
+    """Fills `out` with the minima of one document's shingles; returns False, `out` unchanged, if it has no words."""
     num_words = hash_words(data, start, end, scratch.words)
     if num_words == 0:
         return False
@@ -273,7 +277,10 @@ def _sign(data: U8, start: int, end: int, ngram: int, multipliers: U32, scratch:
 
 @njit(cache=True, nogil=True)
 def sign_documents(data: U8, offsets: I64, ngram: int, multipliers: U32, out: U32) -> None:
-    """Fills `out[doc, p]` for the texts `data[offsets[doc]:offsets[doc + 1]]`; 0, which is even, where no word is."""
+    """Fills `out[doc, p]` with the minima of the texts `data[offsets[doc]:offsets[doc + 1]]`.
+
+    A text without words has zeros. No minimum is 0: minima are odd.
+    """
     scratch = _scratch(offsets)
     for doc in range(out.shape[0]):
         if not _sign(data, offsets[doc], offsets[doc + 1], ngram, multipliers, scratch, out[doc]):
@@ -282,7 +289,7 @@ def sign_documents(data: U8, offsets: I64, ngram: int, multipliers: U32, out: U3
 
 @njit(cache=True, nogil=True)
 def hash_documents(data: U8, offsets: I64, ngram: int, multipliers: U32, factors: U64, keys: U64) -> None:
-    """Fills `keys[doc, band]` for the texts `data[offsets[doc]:offsets[doc + 1]]`; `NO_KEY` where there is no word."""
+    """Fills `keys[doc, band]` for the texts `data[offsets[doc]:offsets[doc + 1]]`; `NO_KEY` if a text has no words."""
     scratch = _scratch(offsets)
     signature = np.empty(multipliers.shape[0], np.uint32)
     for doc in range(keys.shape[0]):

@@ -16,8 +16,8 @@ from finpile.errors import InputError
 Scope = Literal["dataset", "corpus"]
 _TIMESTAMP = pa.timestamp("s", tz="UTC")
 
-#: A document as the steps of deduplication see it. `digest` is that of the text that the first step received, `number`
-#: 63 bits of scope and digest; documents of different `scope` are never compared.
+#: A document with the columns that deduplication reads. `digest` is the digest of the text before the first step,
+#: `number` a 63-bit hash of scope and digest. Documents of different `scope` are never compared.
 COMPARED_SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -37,7 +37,7 @@ COMPARED_SCHEMA = pa.schema(
 
 
 def compared(documents: pa.Table | pa.RecordBatch, scope: Scope) -> pa.Table:
-    """`COMPARED_SCHEMA` of documents, in one chunk; `row` is the position in the table, `shard` is 0.
+    """Returns documents as `COMPARED_SCHEMA`, in one chunk; `row` is the position in the table, `shard` is 0.
 
     `text` is required. Defaults: `id`, the row number; `dataset`, `source` and `locator`, empty; `priority`, 0;
     `timestamp`, null. Further columns are ignored.
@@ -66,7 +66,7 @@ def compared(documents: pa.Table | pa.RecordBatch, scope: Scope) -> pa.Table:
 
 
 def rows_by_scope(documents: pa.Table) -> list[tuple[str, pa.Table]]:
-    """The documents of each scope, in the order of the scopes' names."""
+    """Returns the documents of each scope, in the order of the scopes' names."""
     names = sorted(pc.unique(documents["scope"]).to_pylist())
     return [(name, documents.filter(pc.equal(documents["scope"], name)).combine_chunks()) for name in names]
 

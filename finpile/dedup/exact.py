@@ -1,6 +1,7 @@
-"""Exact duplicates: documents whose texts are equal byte for byte, or up to white space or case where asked for.
+"""Exact duplicates: documents whose texts are equal byte for byte, or optionally except for white space or case.
 
-Equality is that of 128-bit digests; of n documents two that differ share one with probability about n^2 / 2^129.
+Texts are compared by 128-bit digests. Among n documents, two different texts have equal digests with probability about
+n^2 / 2^129.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _I64 = npt.NDArray[np.int64]
 Fold = Literal["none", "whitespace", "case", "case_whitespace"]
 REASON = "exact_duplicate"
 
-#: What a stage must know of each document to choose between copies. Those of one `digest` are equal; `text_digest` is
-#: of the text as it stands, the same where nothing was folded. `scope` is the dataset, or "" for the corpus.
+#: The attributes of a document by which a stage chooses between copies. Documents with equal `digest` are copies;
+#: `text_digest` is the digest of the unfolded text. `scope` is the dataset, or "" for the corpus.
 ROW_SCHEMA = pa.schema(
     [
         pa.field("digest", pa.binary(DIGEST_BYTES), nullable=False),
@@ -35,7 +36,7 @@ ROW_SCHEMA = pa.schema(
     ]
 )
 
-#: One row for each document that goes, and the copy that is kept in its stead.
+#: One row for each removed document, with its kept copy.
 REMOVAL_SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -50,15 +51,15 @@ REMOVAL_SCHEMA = pa.schema(
     ]
 )
 
-#: The order in which copies are preferred, nulls last; shard and row only part what is else the same document.
+#: The order in which copies are preferred, nulls last; shard and row break ties between identical documents.
 PREFERENCE = ("priority", "timestamp", "text_digest", "id", "shard", "row")
 
 
 def document_digests(batch: pa.RecordBatch | pa.Table, fold: Fold = "none") -> pa.FixedSizeBinaryArray:
-    """BLAKE2b-128 of each text: 16 bytes a document, in the batch's order.
+    """Returns the BLAKE2b-128 digest of each text: 16 bytes per document, in the order of the batch.
 
-    With `fold="whitespace"` every run of ASCII white space counts as one blank, and none at the ends; with `"case"`
-    texts are compared after Unicode's full case folding, in which `ß` is `ss`; `"case_whitespace"` is both.
+    With `fold="whitespace"` every run of ASCII white space is replaced by one space, and white space at both ends is
+    ignored. `"case"` applies Unicode's full case folding, which maps `ß` to `ss`. `"case_whitespace"` applies both.
     """
     blake2b = hashlib.blake2b
     texts = text_views(batch) if fold == "none" else (_folded(view, fold) for view in text_views(batch))
@@ -74,9 +75,10 @@ def _folded(view: memoryview, fold: Fold) -> bytes:
 
 
 def find_duplicates(rows: pa.Table, reason: str = REASON) -> pa.Table:
-    """The documents of `ROW_SCHEMA` that go for `reason`, as `DECISION_SCHEMA` in order of (shard, row).
+    """Returns the duplicates among `rows` (`ROW_SCHEMA`), as `REMOVAL_SCHEMA` in order of (shard, row).
 
-    All rows of one digest must be there. Of equal texts in one scope the first by `PREFERENCE` is kept.
+    `rows` must contain all rows of each of its digests. Of equal texts in one scope, the first by `PREFERENCE` is kept.
+    `reason` is the reason in the result.
     """
     keys = [(name, "ascending") for name in dict.fromkeys(("scope", "digest", *PREFERENCE))]
     rows = rows.take(pc.sort_indices(rows, sort_keys=keys)).combine_chunks()  # nulls last
@@ -101,7 +103,7 @@ def find_duplicates(rows: pa.Table, reason: str = REASON) -> pa.Table:
 
 
 def _runs(rows: pa.Table) -> tuple[_I64, _I64]:
-    """For each row of a sorted table the first row of the same scope and digest, and how many they are."""
+    """Returns for each row of a sorted table the first row with the same scope and digest, and their number."""
     num = rows.num_rows
     begins = np.ones(num, dtype=bool)
     for name in ("scope", "digest"):

@@ -56,16 +56,16 @@ def deduplicate(
     the column named by `text` is required. These columns are used if they exist: `id` (unique), `dataset`, `source`,
     `locator`, `timestamp`, `priority` (int32; the smaller number is preferred) and `num_copies`.
 
-    Of several copies one is kept: that of the smallest `priority`, then of the earliest `timestamp`. Ties are broken by
-    the text's digest and the id, so that the order of the rows does not matter; in a table without ids, row numbers are
-    the ids and the first row is kept. The results are those of `finpile dedup` with the same settings.
+    One of several copies is kept: the copy of the smallest `priority`, then of the earliest `timestamp`. Ties are
+    broken by the text's digest and the id, so the order of the rows does not matter. In a table without ids, row
+    numbers are the ids and the first row is kept. The results equal those of `finpile dedup` with the same settings.
 
     Args:
         documents: The documents; all are held in memory.
         exact: Whether to remove equal texts. `near` and `substring` require it.
         near: A setting for near duplicates, or its name; None keeps near duplicates.
-        substring: A setting for repeated substrings, or the length in bytes from which text counts as repeated; None
-            keeps repeated text. `unit: tokens` needs `finpile dedup`.
+        substring: A setting for repeated substrings, or their minimum length in bytes; None keeps repeated text.
+            `unit: tokens` requires `finpile dedup`.
         exact_fold: Differences that equal texts may have.
         scope: `corpus` compares all documents, `dataset` only those with the same value in `dataset`.
         text: The name of the text column.
@@ -97,11 +97,11 @@ def deduplicate(
 
 
 class _Work:
-    """The documents, and what the steps so far removed from them."""
+    """The documents, and the removals and spans of the steps so far."""
 
     def __init__(self, documents: pa.Table) -> None:
         self.documents = documents
-        """`COMPARED_SCHEMA`, in the order of the input; `priority` is the place in the order of preference."""
+        """`COMPARED_SCHEMA`, in the order of the input; `priority` is the position in the order of preference."""
         self.removals = _STAGED_SCHEMA.empty_table()
         self.spans = SPAN_SCHEMA.empty_table()
 
@@ -119,23 +119,23 @@ class _Work:
         self._redirect()
 
     def remaining(self) -> pa.Table:
-        """The documents that are not removed, their texts without the spans."""
+        """Returns the documents that are not removed; their texts are without the removed spans."""
         return self.with_cuts().filter(pa.array(self.is_kept())).combine_chunks()
 
     def with_cuts(self) -> pa.Table:
-        """All documents, their texts without the spans."""
+        """Returns all documents; their texts are without the removed spans."""
         at = self.documents.schema.get_field_index("text")
         texts = cut_rows(self.documents["text"].combine_chunks(), self.spans)
         return self.documents.set_column(at, self.documents.schema.field(at), texts)
 
     def is_kept(self) -> np.ndarray[Any, Any]:
-        """For each document, whether it is kept."""
+        """Returns for each document whether it is kept."""
         kept = np.ones(self.documents.num_rows, bool)
         kept[self.removals["row"].to_numpy()] = False
         return kept
 
     def ledger(self) -> pa.Table:
-        """All removals and spans as rows of the ledger."""
+        """Returns all removals and spans as rows of the ledger."""
         spans = span_rows(self.documents, self.spans, _CUTTING)
         removed = removal_rows(self.with_cuts(), self.removals)
         order = [(name, "ascending") for name in ("stage", "dataset", "source", "locator", "id", "start", "end")]
@@ -177,7 +177,7 @@ class _Work:
 
 
 def _equal_rows(documents: pa.Table, fold: Fold) -> pa.Table:
-    """`ROW_SCHEMA` of documents as they are now; `text_digest` is that of the text that came."""
+    """Returns `ROW_SCHEMA` of the current texts of documents; `text_digest` is the digest of the input text."""
     folded = document_digests(documents, fold)
     return pa.table({**_columns(documents), "digest": folded, "text_digest": documents["digest"]}).select(
         ROW_SCHEMA.names
@@ -189,7 +189,7 @@ def _columns(documents: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 
 def _near_duplicates(documents: pa.Table, near: NearConfig) -> pa.Table:
-    """`REMOVAL_SCHEMA` of near duplicates among documents of distinct texts."""
+    """Returns the near duplicates among documents of distinct texts, as `REMOVAL_SCHEMA`."""
     keyed = [_key_rows(part, near, scope) for scope, part in rows_by_scope(documents)]
     if not keyed:
         return REMOVAL_SCHEMA.empty_table()
@@ -207,14 +207,14 @@ def _key_rows(documents: pa.Table, near: NearConfig, scope: str) -> pa.Table:
 
 
 def _covered(documents: pa.Table, config: SubstringConfig, scope: str) -> pa.Table:
-    """`COVER_SCHEMA` of one scope."""
+    """Returns the repeated text of one scope, as `COVER_SCHEMA`."""
     rank = documents["priority"].to_numpy().astype(np.uint64)
     ids, rows = documents["id"].combine_chunks(), documents["row"].to_numpy()
     shard = Shard(number=0, rows=rows, ids=ids, order_high=np.zeros(len(rank), np.uint64), order_low=rank)
     return repeats.find_cover(Texts.of_bytes(documents["text"]), shard, config, scope).spans
 
 
-# --- the table that comes in, and the one that is returned
+# --- input and output tables
 
 
 def _table(documents: Any) -> pa.Table:
@@ -229,12 +229,12 @@ def _table(documents: Any) -> pa.Table:
 
 
 def _without_view(field: pa.Field) -> pa.Field:
-    """Arrow cannot select rows of string views, which Polars exports."""
+    """Replaces a string view by a large string: Polars exports views, and Arrow cannot select rows of them."""
     return field.with_type(pa.large_string()) if field.type == pa.string_view() else field
 
 
 def _renamed(table: pa.Table, text: str) -> pa.Table:
-    """The table with its text column under the name `text`."""
+    """Returns the table with its text column renamed to `text`."""
     if text not in table.schema.names:
         raise InputError(f"the documents have no column `{text}`; they have {', '.join(table.schema.names)}")
     if text == "text":
@@ -244,7 +244,7 @@ def _renamed(table: pa.Table, text: str) -> pa.Table:
 
 
 def _ordered(table: pa.Table, scope: Scope) -> pa.Table:
-    """`COMPARED_SCHEMA`, `priority` being the place of each document in the order of preference."""
+    """Returns `COMPARED_SCHEMA` with the position of each document in the order of preference as `priority`."""
     documents = compared(table, scope)
     content = ("digest", "id") if "id" in table.schema.names else ("row",)
     order = pc.sort_indices(documents, [(name, "ascending") for name in ("priority", "timestamp", *content)])

@@ -11,7 +11,7 @@ _OWNER = ("id", "dataset", "source", "locator")
 
 
 def removal_rows(documents: pa.Table, removals: pa.Table) -> pa.Table:
-    """`LEDGER_SCHEMA` of documents that are removed as a whole.
+    """Returns the ledger rows of documents that are removed as a whole, as `LEDGER_SCHEMA`.
 
     `removals` has `row` (of `documents`), `stage`, `reason`, `detail`, `duplicate_of` and `duplicate_offset`.
     """
@@ -28,7 +28,10 @@ def removal_rows(documents: pa.Table, removals: pa.Table) -> pa.Table:
 
 
 def span_rows(documents: pa.Table, spans: pa.Table, stage: str) -> pa.Table:
-    """`LEDGER_SCHEMA` of spans (`SPAN_SCHEMA`) that `stage` cuts from documents, whose texts here are still whole."""
+    """Returns the ledger rows of spans (`SPAN_SCHEMA`) that `stage` cuts from documents, as `LEDGER_SCHEMA`.
+
+    `documents` has the texts before the cuts.
+    """
     owners = documents.select(list(_OWNER)).take(spans["row"])
     data, bounds = text_arrays(documents)
     base = bounds[spans["row"].to_numpy()]

@@ -1,4 +1,4 @@
-"""A duplicate whose kept copy was itself removed as a duplicate names that copy's kept copy instead."""
+"""Redirects duplicates whose kept copy was itself removed as a duplicate by a later stage."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ MOST_REDIRECTS = 3
 
 
 def redirect(removal: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """A removal (`stage`, `detail`, `duplicate_of`, `kept_shard`, `kept_row`, ...), redirected.
+    """Returns a removal (`stage`, `detail`, `duplicate_of`, `kept_shard`, `kept_row`, ...) with its new kept copy.
 
-    `later` is the removal of its kept copy by a later stage. The offset in the new copy is unknown.
+    `later` is the removal of the previous kept copy by a later stage. The offset in the new copy is null: unknown.
     """
     detail = f"{removal['detail']}; its kept copy {removal['duplicate_of']} was removed by the stage {later['stage']}"
     moved = {name: later[name] for name in ("duplicate_of", "kept_shard", "kept_row")}

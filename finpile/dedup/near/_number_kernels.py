@@ -1,4 +1,4 @@
-"""Numba kernels of a text's numbers. Their slow twin is `finpile.dedup.near.numbers.number_sequence`."""
+"""Numba kernels that hash the numbers of a text. Reference: `finpile.dedup.near.numbers.number_sequence`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FNV_PRIME = np.uint64(0x100000001B3)
 
 _ZERO, _NINE = 0x30, 0x39
 _BLANK = np.uint64(0x20)
-#: First bytes: of the signs among which ½ is, of U+0640, where other scripts' digits begin, of U+2000, and of the last
-#: ideographs; between the last two only number forms (U+2140-21BF) matter.
+#: UTF-8 lead bytes: of the signs that include ½; of U+0640, from which other scripts have digits; of U+2000; of the
+#: last ideographs. Between the last two, only number forms (U+2140-21BF) have digits or fractions.
 _SIGNS, _FAR, _SYMBOLS, _IDEOGRAPHIC_END = 0xC2, 0xD9, 0xE2, 0xE9
 
 
 @njit(cache=True, nogil=True)
 def hash_bytes(data: U8) -> Any:
-    """FNV-1a, mixed."""
+    """Returns the FNV-1a hash of the bytes, mixed."""
     state = FNV_OFFSET
     for byte in data:
         state = (state ^ np.uint64(byte)) * FNV_PRIME
@@ -36,7 +36,7 @@ def hash_bytes(data: U8) -> Any:
 
 @njit(cache=True, nogil=True)
 def _may_be_digit(data: U8, at: int, end: int) -> Any:
-    """Whether a character of several bytes that begins here may be a digit or a fraction."""
+    """Whether the multi-byte character that begins at `at` may be a digit or a fraction."""
     byte = data[at]
     if byte < _FAR:
         return byte == _SIGNS and at + 1 < end and 0xBC <= data[at + 1] <= 0xBE
@@ -47,10 +47,13 @@ def _may_be_digit(data: U8, at: int, end: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def hash_numbers(data: U8, offsets: I64, keys: U64, plain: U8) -> None:
-    """For each text `hash_bytes` of its runs of ASCII digits, joined by blanks; `plain` 0 where it may have others."""
+    """Sets `keys[doc]` to `hash_bytes` of the runs of ASCII digits of each text, joined by spaces.
+
+    Sets `plain[doc]` to 0 if the text may have other digits or fractions, else to 1; a key is valid only if it is 1.
+    """
     for doc in range(keys.shape[0]):
         state = FNV_OFFSET
-        fresh = True  # no number yet, so that none is parted from the one before
+        fresh = True  # no number yet: a space is written only between numbers
         inside = False
         plain[doc] = 1
         for i in range(offsets[doc], offsets[doc + 1]):

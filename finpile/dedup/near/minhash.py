@@ -1,12 +1,12 @@
-"""MinHash: documents of similar shingles get equal band keys.
+"""MinHash band keys: documents with similar sets of shingles are likely to share a key.
 
-A shingle is a run of `ngram` words (what a word is: `hash_words` in `_kernels.py`; digits are never folded). Each of
-`bands * rows` permutations of the shingles' hashes gives its minimum, each run of `rows` minima one key. Two documents
-of Jaccard similarity J share at least one key with probability 1 - (1 - J^rows)^bands.
+A shingle is a run of `ngram` words; `finpile.dedup._hash_kernels.hash_words` defines words. Digits are not folded. Each
+of `bands * rows` permutations of the shingles' hashes has a minimum; each run of `rows` minima gives one key. Two
+documents of Jaccard similarity J share at least one key with probability 1 - (1 - J^rows)^bands.
 
-A permutation is x -> a x mod 2^32, a odd, on the upper half of a shingle's 64-bit hash made odd: 0, the fixed point
-of them all, does not occur. The hashes being mixed already, no addend is needed, and estimates err as those of truly
-random permutations do: sqrt(J (1 - J) / k) for k of them.
+A permutation is x -> a x mod 2^32 with odd a, applied to the upper half of a shingle's 64-bit hash with the lowest bit
+set. Therefore 0, the fixed point of all permutations, does not occur. The hashes are already mixed, so no addend is
+needed, and the standard error of estimates is that of random permutations: sqrt(J (1 - J) / k) for k permutations.
 
 Source: Lee et al. 2022, Deduplicating Training Data Makes Language Models Better, section 4.2 and appendix A.
 """
@@ -29,22 +29,22 @@ from finpile.dedup._hash_kernels import (
 from finpile.document import text_arrays
 from finpile.splitmix import GOLDEN, MIX_1, MIX_2
 
-#: The key of no bucket: a document without any word has it in every band. Leave such keys out of the exchange.
+#: Marks a document without words: all its keys have this value. Exclude such keys from the exchange.
 NO_KEY = int(_hash_kernels.NO_KEY)
 
-#: 9,000 hashes, as Lee et al. 2022: a candidate with probability .995 at J = .8, .30 at .7, .0004 at .5.
+#: 9,000 hashes, as in Lee et al. 2022: a pair is a candidate with probability .995 at J = .8, .30 at .7, .0004 at .5.
 PAPER = NearConfig.named("paper")
-#: 256 hashes: .997 at J = .8, .85 at .7, .12 at .5. As sure of what is similar, and 35 times cheaper to hash; verifying
-#: meets more pairs that are none.
+#: 256 hashes: .997 at J = .8, .85 at .7, .12 at .5. Recall at J = .8 is as high and hashing is 35 times cheaper, but
+#: verification compares more pairs that are not duplicates.
 FAST = NearConfig.named("fast")
 
-#: Seeds the permutations and the bands' factors; another seed is another, equally good, set of keys.
+#: Seed of the permutations and of the factors of the bands. It determines all keys; no seed is better than another.
 SEED = 0x46696E50696C65  # "FinPile"
 _FACTOR_SEED = SEED + 1
 
 
 def s_curve(config: NearConfig, jaccard: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The probability that documents of this Jaccard similarity become a candidate pair, same shape as `jaccard`.
+    """Returns the probability that documents of Jaccard similarity `jaccard` are a candidate pair; same shape.
 
     >>> s_curve(PAPER, [0.7, 0.8]).round(3).tolist()
     [0.302, 0.995]
@@ -55,10 +55,11 @@ def s_curve(config: NearConfig, jaccard: npt.ArrayLike) -> npt.NDArray[np.float6
 
 
 def band_keys(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, config: NearConfig) -> U64:
-    """Keys of shape (documents, bands). The band's number is part of its keys: compare them across bands freely.
+    """Returns the band keys of documents, of shape (documents, bands).
 
-    `texts` is an array of strings or binaries, or a batch with a column `text`. A row of `NO_KEY` stands for a document
-    without any word.
+    Keys of different bands never need to be separated, because the number of the band is hashed into the key. `texts`
+    is an array of strings or binaries, or a batch with a column `text`. All keys of a document without words are
+    `NO_KEY`.
     """
     data, offsets = text_arrays(texts)
     multipliers, factors = _constants(config.bands, config.rows)
@@ -68,10 +69,10 @@ def band_keys(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, con
 
 
 def signatures(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, config: NearConfig) -> U32:
-    """The minima themselves, of shape (documents, bands * rows); row r of band b stands at `r * bands + b`.
+    """Returns the minima of documents, of shape (documents, bands * rows); row r of band b is at `r * bands + b`.
 
-    The share of equal minima estimates the Jaccard similarity of two documents. `texts` are as for `band_keys`. No
-    minimum is 0, which stands for a document without any word.
+    The fraction of equal minima estimates the Jaccard similarity of two documents. `texts` is as for `band_keys`. All
+    entries of a document without words are 0; no minimum is 0.
     """
     data, offsets = text_arrays(texts)
     multipliers, _ = _constants(config.bands, config.rows)
@@ -81,13 +82,13 @@ def signatures(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, co
 
 
 def keys_in_scope(keys: U64, scope: str) -> U64:
-    """The keys as they are within one scope (a dataset, or "" for all): different scopes share no key."""
+    """Returns the keys of one scope (a dataset, or "" for all), so that different scopes share no key."""
     offset = np.frombuffer(hashlib.blake2b(scope.encode(), digest_size=8).digest(), dtype="<u8")[0]
     return np.where(keys == _hash_kernels.NO_KEY, keys, np.maximum(keys ^ offset, np.uint64(1)))
 
 
 def split_mix(num: int, seed: int) -> U64:
-    """The first `num` outputs of SplitMix64; a shorter list is the head of a longer one."""
+    """Returns the first `num` outputs of SplitMix64 for a seed."""
     state = np.arange(1, num + 1, dtype=np.uint64) * GOLDEN + np.uint64(seed)
     state = (state ^ (state >> np.uint64(30))) * MIX_1
     state = (state ^ (state >> np.uint64(27))) * MIX_2
@@ -96,6 +97,6 @@ def split_mix(num: int, seed: int) -> U64:
 
 @lru_cache(maxsize=8)
 def _constants(bands: int, rows: int) -> tuple[U32, U64]:
-    """Multipliers of the permutations, factors of a band's rows."""
+    """Returns the multipliers of the permutations and the factors of a band's rows."""
     multipliers = (split_mix(bands * rows, SEED) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
     return multipliers, split_mix(rows, _FACTOR_SEED) | np.uint64(1)

@@ -1,9 +1,9 @@
-"""The numbers of a text. Under `numbers: keep` only documents with the same sequence of numbers are ever candidates.
+"""The sequence of numbers of a text. With `numbers: keep`, only documents with equal sequences are candidates.
 
-In financial text the numbers are the content: ten thousand notices of one form share most bands, and only those of the
-same amount may be duplicates. In one bucket they would be too many for all pairs, the few true ones would be missed,
-and all texts would meet in one group. So a band's key is parted by the numbers before documents meet. That drops no
-pair that could be verified.
+In financial text the numbers are the content: ten thousand notices of one form share most band keys, but only those
+with equal amounts can be duplicates. One bucket of all notices would be too large for all pairs, would miss the few
+true ones, and would put all notices into one group. Therefore the numbers are hashed into the band keys. This removes
+no pair that could be verified.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"\d+|[\u00bc-\u00be\u2150-\u215f\u2189]")
 
 
 def number_sequence(text: bytes) -> bytes:
-    """The numbers in order, joined by blanks.
+    """Returns the numbers of a text in order, joined by spaces.
 
     >>> number_sequence("Rose 1½ pct to 64.".encode()).decode()
     '1 ½ 64'
@@ -35,7 +35,7 @@ def number_sequence(text: bytes) -> bytes:
 
 
 def number_keys(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -> U64:
-    """64 bits that stand for each text's sequence of numbers."""
+    """Returns a 64-bit hash of each text's sequence of numbers."""
     data, offsets = text_arrays(texts)
     keys = np.empty(len(offsets) - 1, dtype=np.uint64)
     plain = np.empty(len(keys), dtype=np.uint8)
@@ -49,7 +49,10 @@ def number_keys(texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray) -
 def part_by_numbers(
     keys: U64, texts: pa.RecordBatch | pa.Table | pa.Array | pa.ChunkedArray, config: NearConfig
 ) -> U64:
-    """Band keys (documents, bands) that only documents of the same numbers share; as they are under `numbers: any`."""
+    """Returns band keys, of shape (documents, bands), that only documents with equal sequences of numbers share.
+
+    With `numbers: any` the keys are returned unchanged.
+    """
     if config.numbers == "any":
         return keys
     parted = np.maximum(keys ^ number_keys(texts)[:, np.newaxis], np.uint64(1))

@@ -1,4 +1,4 @@
-"""Compiles the kernels of near duplicates, in groups that take about equally long and can be compiled at once.
+"""Compiles the kernels of near duplicates, in groups of similar compilation time that can be compiled in parallel.
 
 Each function runs its kernels on a few bytes, which compiles them, or loads them from Numba's cache on disk.
 """
@@ -21,18 +21,21 @@ _TEXTS = ("oil rose and gold fell on monday", "Oil rose and gold fell on Monday"
 
 
 def compile_keys() -> None:
-    """The band keys and the numbers of documents."""
+    """Compiles the kernels of band keys and of number sequences."""
     band_keys(pa.array(_TEXTS), FAST)
     number_keys(pa.array(["\u00bd"]))
 
 
 def compile_pairs() -> None:
-    """Candidate pairs, their connected components, and their comparison."""
+    """Compiles the kernels of candidate pairs, connected components and the comparison of documents."""
     pairs = candidate_pairs(pa.table({"key": np.ones(2, np.uint64), "doc": np.arange(2)}))
     components(pairs)
     resolve_group([text.encode() for text in _TEXTS], [(0, 1)], FAST)
 
 
 def compile_alignment() -> None:
-    """The alignment of two documents of more than `LONG_WORDS` words. It compiles fast: builds compile it if needed."""
+    """Compiles the alignment of documents of more than `LONG_WORDS` words.
+
+    It is in no group: it compiles fast, and builds compile it if needed.
+    """
     _pair_kernels.longest_increasing(np.arange(2))
