@@ -34,7 +34,7 @@ class Progress:
     num_documents: int
     size_bytes: int
     memory_bytes: int
-    """Resident memory of the launcher and its workers, now."""
+    """Memory of the launcher and its workers, now; pages that they share count once."""
     share: float = 0.0
     """The part of the stage's work that is done, 0 to 1."""
     pass_share: float = 0.0

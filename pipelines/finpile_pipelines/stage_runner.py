@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-import psutil
-
 from finpile import (
     stage_record,
     storage,
@@ -86,7 +84,7 @@ class StageRunner:
 
         def run() -> StageRecord:
             self._listen(StageEvent(name, "running"))
-            self._peak = psutil.Process().memory_info().rss
+            self._peak = memory_bytes()
             wall, cpu = time.monotonic(), _cpu_seconds()
             self._compile_kernels()
             if settings is not None:

@@ -9,6 +9,7 @@ launcher (`runner.fork_server`), so that a pipeline starts fast.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import shlex
@@ -16,9 +17,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import apache_beam as beam
@@ -51,6 +53,7 @@ _FORK_CLIENT = Path(__file__).with_name("fork_client.py")
 #: Name that Beam gives to the threads that wait for its worker processes.
 _BEAM_WORKER_THREAD = "run_worker"
 _POLL_SECONDS = 0.1
+_MEASURE_SECONDS = 1.0
 #: The last line of a traceback, and what Beam appends to a message.
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Died|Exit|Interrupt)\b")
 _WHILE = re.compile(r" \[while running '.*'\]\"?$")
@@ -215,14 +218,33 @@ def _kill(processes: Iterable[psutil.Process]) -> None:
 
 
 def memory_bytes() -> int:
-    """Resident memory of this process, its workers and the processes that compile kernels, now."""
-    total = int(psutil.Process().memory_info().rss)
-    for worker in _workers():
-        try:
-            total += worker.memory_info().rss
-        except psutil.Error:
-            continue
-    return total
+    """Memory of this process, its workers and the processes that compile kernels, measured at most once a second.
+
+    Pages that processes share count once (PSS) if the system reports that, as Linux does.
+    """
+    now = time.monotonic()
+    if now - _MEASURED.at >= _MEASURE_SECONDS:
+        _MEASURED.at = now
+        _MEASURED.size_bytes = sum(map(_proportional_bytes, [psutil.Process(), *_workers()]))
+    return _MEASURED.size_bytes
+
+
+@dataclass(slots=True)
+class _Measured:
+    at: float = -math.inf
+    size_bytes: int = 0
+
+
+_MEASURED = _Measured()
+
+
+def _proportional_bytes(process: psutil.Process) -> int:
+    """The memory of a process, its shared pages divided by the number of processes that share them; 0 if it ended."""
+    try:
+        measured = process.memory_full_info()
+        return int(getattr(measured, "pss", measured.rss))
+    except psutil.Error:
+        return 0
 
 
 def _progress(board: Board) -> Progress:
