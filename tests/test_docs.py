@@ -1,4 +1,4 @@
-"""What the documentation says is so: its commands and snippets run, its outputs come, its links lead somewhere."""
+"""The documentation is true: its commands and snippets run and print the shown output, and its links resolve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the API reference name what exists, and the site has every guide."""
+"""The pages of the API reference name existing objects, and the site has every guide."""
 
 from __future__ import annotations
 

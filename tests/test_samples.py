@@ -1,4 +1,4 @@
-"""The sample corpus says of itself what is true: counted here from its files by the most obvious means."""
+"""The sample corpus matches its description, by independent counts from its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rendered contracts are what the code says, and what a build writes is what they say."""
+"""The rendered contracts match the code, and the output of a build matches the contracts."""
 
 from __future__ import annotations
 

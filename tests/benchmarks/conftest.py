@@ -1,4 +1,4 @@
-"""What the tests of benchmarks share: a corpus of kilobytes, and a reader of the tables that are written."""
+"""Fixtures of the benchmark tests: a corpus of kilobytes, and a reader of the written tables."""
 
 from __future__ import annotations
 

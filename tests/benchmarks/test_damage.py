@@ -1,4 +1,4 @@
-"""Damaged containers: what one flipped bit may cost, measured at 40 places each; the benchmark has 500."""
+"""Damaged containers: the loss from one flipped bit, at 40 places each; the benchmark has 500."""
 
 from __future__ import annotations
 

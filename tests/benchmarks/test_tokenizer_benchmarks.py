@@ -1,4 +1,4 @@
-"""The benchmarks of the tokenizer run, on a corpus of kilobytes, and what they claim of their peers is checked."""
+"""The tokenizer benchmarks run on a corpus of kilobytes, and their claims about peers hold."""
 
 from __future__ import annotations
 

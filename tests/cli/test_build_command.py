@@ -1,4 +1,4 @@
-"""`finpile build`: what it refuses before anything is written, what it finds done, what it says."""
+"""`finpile build`: refusals before any output, finished stages, and messages."""
 
 from __future__ import annotations
 

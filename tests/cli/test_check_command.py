@@ -1,4 +1,4 @@
-"""`finpile check`: a corpus file and its inputs are found, or the message tells what is wrong and where."""
+"""`finpile check`: finds a corpus file and its inputs, or names the error and its location."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every command: help, `--json`, exit codes, one message for an error, nothing imported too early."""
+"""Properties of every command: help, `--json`, exit codes, one message per error, no early heavy imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands talk: plain lines where nobody looks, bars on a terminal, nothing but the result for machines."""
+"""Output of commands: plain lines without a terminal, bars on a terminal, only the result as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`finpile dedup`: what it reads and refuses, what it keeps and why, that texts stay as they were."""
+"""`finpile dedup`: inputs, refusals, kept documents with reasons, and unchanged texts."""
 
 from __future__ import annotations
 

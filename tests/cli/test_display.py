@@ -1,4 +1,4 @@
-"""What is shown while pipelines run: shares that grow to 100 %, the time left, on a terminal and elsewhere."""
+"""The progress display: shares that grow to 100 %, the time left, with and without a terminal."""
 
 from __future__ import annotations
 

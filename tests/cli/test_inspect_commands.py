@@ -1,4 +1,4 @@
-"""`finpile verify`, `finpile show` and `finpile report`: what a finished build answers, and what no build answers."""
+"""`finpile verify`, `finpile show` and `finpile report` on a finished build, and their refusals otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`finpile tokenizer sweep`: what it tells and writes, by either way, and what it refuses."""
+"""`finpile tokenizer sweep`: printed and written results of both modes, and refusals."""
 
 from __future__ import annotations
 

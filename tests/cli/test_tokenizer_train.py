@@ -1,4 +1,4 @@
-"""`finpile tokenizer train`: what it writes and tells, what it finds done, what it refuses and how."""
+"""`finpile tokenizer train`: output files, messages, finished work, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as an empty text, in the library's own patterns and in Arrow's."""
+"""The definition of an empty text, in the library's own patterns and in Arrow's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The corpus file is strict: whatever it says that cannot be meant is an error with its line and a remedy."""
+"""The corpus file is strict: every invalid entry is an error with its line and a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates of whole fields against known truth: an order is declared or proven, and no date is accepted that is wrong."""
+"""Dates of whole fields against known truth: an order is declared or proven, and no wrong date is accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output tree: paths are those of the contract, and a path tells which source it belongs to."""
+"""The output tree: paths match the contract, and a path identifies its source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The temporal split: its boundary is the end of a day in UTC, and nothing held out is as old as what is trained on."""
+"""The temporal split: its boundary is the end of a day in UTC, and held-out documents are newer than training ones."""
 
 from __future__ import annotations
 

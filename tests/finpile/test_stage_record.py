@@ -1,4 +1,4 @@
-"""A stage runs once: its fingerprint covers what it is made from, and its record appears after all of its files."""
+"""A stage runs once: its fingerprint covers its inputs, and its record is written after all of its files."""
 
 from __future__ import annotations
 

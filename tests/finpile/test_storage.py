@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and the same content is the same bytes."""
+"""Files are written completely or not at all, and equal content gives equal bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates: what each kind of evidence says, and that nothing is invented."""
+"""Dates: the result of each kind of evidence, and that no date is invented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of whole builds share: a corpus small enough to be built many times, and how two trees compare."""
+"""Fixtures of the build tests: a corpus small enough for many builds, and the comparison of two trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compilation in background processes: which groups run, who waits, and which processes are left."""
+"""Compilation in background processes: the groups that run, the waiting stages, and the remaining processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Near duplicates whose groups are found in memory and by star rounds: the same decisions, byte for byte."""
+"""Connected components in memory and by star rounds give the same decisions, byte for byte."""
 
 from __future__ import annotations
 

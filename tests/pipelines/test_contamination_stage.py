@@ -1,4 +1,4 @@
-"""Decontamination of a whole build: which documents go, on which side, and that no way of working shows."""
+"""Decontamination of a whole build: the removed documents of each side, for every way of execution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One flipped bit below `.work` never reaches what is published: the stage runs again, or the run says which file."""
+"""A flipped bit below `.work` never reaches published files: the stage runs again, or the run names the file."""
 
 from __future__ import annotations
 

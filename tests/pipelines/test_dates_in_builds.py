@@ -1,4 +1,4 @@
-"""Builds of sources whose dates are open, missing or unreadable: nothing is guessed, nothing is lost."""
+"""Builds of sources with ambiguous, missing or unreadable dates: no date is guessed, no document is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels between the steps of a pipeline: tables, by coders of their own, and only where they must."""
+"""Elements between the steps of a pipeline are tables with their own coders, and only where necessary."""
 
 from __future__ import annotations
 

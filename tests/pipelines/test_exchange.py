@@ -1,4 +1,4 @@
-"""Exchanges: rows meet in their partition, in the same order whatever carries them and whoever comes first."""
+"""Exchanges: a partition has its rows in the same order for every transport and every order of arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A build over inputs made to stop it ends, within bounded memory, and says what became of each of them."""
+"""A build over hostile inputs ends within bounded memory and accounts for each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One ingest task: what it writes does not depend on how often, and what it cannot write is named."""
+"""One ingest task: its output does not depend on repetitions, and errors name the cause."""
 
 from __future__ import annotations
 

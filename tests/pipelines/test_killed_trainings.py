@@ -1,6 +1,6 @@
-"""A training that is killed goes on where it stood, and ends in the bytes of one that was left in peace.
+"""A killed training resumes from its last step and writes the same bytes as an uninterrupted one.
 
-Killed are the process of a one-worker training as it writes a chosen file, and the launcher of one with two workers.
+The tests kill the process of a one-worker training while it writes a chosen file, and the launcher of two workers.
 """
 
 from __future__ import annotations

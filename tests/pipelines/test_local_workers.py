@@ -1,4 +1,4 @@
-"""The local runner: what dies is noticed, what fails is told, nothing is left behind."""
+"""The local runner: dead workers are detected, failures are reported, no process or file is left behind."""
 
 from __future__ import annotations
 

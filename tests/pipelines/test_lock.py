@@ -1,4 +1,4 @@
-"""One run at a time in a folder: whoever comes second is refused, whoever dies holds nothing."""
+"""One run at a time in a folder: a second run is refused, and a dead process holds no lock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The build of pipelines/configs/open-finance.yaml against what can be counted in the archives themselves.
+"""The build of pipelines/configs/open-finance.yaml against counts from the archives themselves.
 
-It takes minutes. FINPILE_OPEN_FINANCE=OUT takes a build of that file that was made before.
+The test takes minutes. FINPILE_OPEN_FINANCE=OUT uses an existing build of that file.
 """
 
 from __future__ import annotations

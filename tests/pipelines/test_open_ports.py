@@ -1,4 +1,4 @@
-"""A run with worker processes opens no port: what its servers receive is unpickled, so nobody else may reach them."""
+"""A run with worker processes opens no port: its servers unpickle their input, so access must be restricted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OUT belongs to one build: another one is refused, and an old one stays until the new one is whole."""
+"""OUT belongs to one build: another one is refused, and an old one is kept until the new one is complete."""
 
 from __future__ import annotations
 

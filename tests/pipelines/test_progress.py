@@ -1,4 +1,4 @@
-"""Progress: what the tasks of a pipeline report adds up to its work, grows, and ends at all of it."""
+"""Progress: the reports of a pipeline's tasks grow, and add up to all of its work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cuts leave is checked again: short remains and equal ones are removed, and the ledger has all of them."""
+"""The remains of cuts are checked again: short and equal ones are removed, and the ledger has all of them."""
 
 from __future__ import annotations
 

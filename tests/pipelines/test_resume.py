@@ -1,4 +1,4 @@
-"""A build goes on where it stands: what is done is found, what a change touches is done again, nothing else."""
+"""A build resumes: finished stages are found, and only the stages that a change affects run again."""
 
 from __future__ import annotations
 

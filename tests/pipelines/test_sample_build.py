@@ -1,4 +1,4 @@
-"""A build of data_samples holds what data_samples/expected.json says, and its artifacts agree with each other."""
+"""A build of data_samples matches data_samples/expected.json, and its artifacts agree with each other."""
 
 from __future__ import annotations
 

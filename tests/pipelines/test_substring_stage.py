@@ -1,4 +1,4 @@
-"""The stage `substring` of whole builds: what a dict of windows would cut, whatever the shards, and all of it told."""
+"""The stage `substring` of whole builds: its cuts equal those of a dict of windows, and all of them are reported."""
 
 from __future__ import annotations
 

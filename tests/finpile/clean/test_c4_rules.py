@@ -1,4 +1,4 @@
-"""The C4 rules against a slow, obvious twin, and each rule by an example."""
+"""The C4 rules against a slow reference implementation, and each rule by an example."""
 
 from __future__ import annotations
 

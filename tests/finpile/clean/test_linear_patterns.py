@@ -1,7 +1,7 @@
-"""No pattern of the cleaning reads a text more than a bounded number of times, whatever the text.
+"""Every pattern of the cleaning reads any text at most a bounded number of times.
 
-The steps are those of a backtracking matcher, written out below over the tree of a compiled pattern; its matches are
-those of `re`.
+The tests count the steps of a backtracking matcher over the tree of a compiled pattern. Its matches equal those of
+`re`.
 """
 
 from __future__ import annotations

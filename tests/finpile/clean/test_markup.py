@@ -1,4 +1,4 @@
-"""What a page may cost: the counts bound the parser's real tree, and above the bounds a page is read by a scan."""
+"""The cost of a page: the counts bound the parser's real tree, and a page above the bounds is scanned instead."""
 
 from __future__ import annotations
 

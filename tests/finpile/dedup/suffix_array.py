@@ -1,11 +1,11 @@
-"""Exact substrings by suffix array, in memory: which windows of a corpus stand somewhere before.
+"""Exact substrings by suffix array, in memory: the windows of a corpus that occur earlier.
 
-Documents are arrays of symbols, bytes (uint8) or token ids (uint32), written one after the other; document d is
+Documents are concatenated arrays of symbols, which are bytes (uint8) or token ids (uint32); document d is
 `symbols[offsets[d]:offsets[d + 1]]`. A window is `min_length` consecutive symbols of one document.
 
-    suffix_array        all suffixes in order, by induced sorting: linear time, whatever the text
-    lcp_array           how much neighbours in that order share
-    first_occurrences   for each repeated window, where it stands first
+    suffix_array        all suffixes in order, by induced sorting: linear time for any text
+    lcp_array           length of the common prefix of neighbours in that order
+    first_occurrences   for each repeated window, its first position
 
 Memory at the peak, text and result included: 14 bytes a symbol for bytes, 17 for token ids, 26 for 32-bit symbols that
 are nearly all distinct. On 20 MB of news, sorting takes 1.3 to 1.5 times as long as libdivsufsort.

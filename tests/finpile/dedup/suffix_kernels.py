@@ -7,7 +7,7 @@ the literature). A bucket is the range of the suffix array whose suffixes begin 
 While an order is induced, a suffix array entry is 0 (empty), p > 0 (the suffix p - 1 follows from it in this pass) or
 ~p (nothing follows from it in this pass). So a pass reads the text only where it writes, at p and p - 1.
 
-Indices are unsigned where they come from an array: Numba then leaves out its test for negative ones.
+Indices from an array are unsigned: Numba then omits its test for negative indices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decontamination: what an overlap is, counted slowly with sets of words, and by hand; guards, shards and order."""
+"""Decontamination: overlaps against slow counts with sets of words and by hand; guards, shards and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signatures and band keys equal those of a slow twin; how often documents share them: test_minhash_statistics.py."""
+"""Signatures and band keys equal the reference implementation; test_minhash_statistics.py has their statistics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Signatures estimate Jaccard similarity, and bands find candidates, as often as theory says: both presets.
 
-Each test counts successes of trials that theory makes independent, and fails where the count is further from the
-expected than chance brings it once in `1 / FALSE_ALARM` tests: by Chernoff's bound, num * KL(found / num, probability)
+Each test counts successes of trials that theory makes independent, and fails if the deviation of
+the count from the expectation has a probability below `FALSE_ALARM`: by Chernoff's bound, num * KL(found / num, probability)
 exceeds x with a probability of at most 2 exp(-x). Seeds are fixed, so a test that passes once always does.
 """
 

@@ -1,4 +1,4 @@
-"""What goes as a near duplicate: only what is itself close to the copy that is kept."""
+"""Verification removes only near duplicates that are close to the kept copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Band keys parted by numbers: documents of other numbers never meet, those of the same always may."""
+"""Band keys with numbers: documents with other numbers never share a key; with equal numbers they can."""
 
 from __future__ import annotations
 

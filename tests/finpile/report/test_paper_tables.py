@@ -1,7 +1,7 @@
 """The papers' printed tables against themselves, and our tables against the papers'.
 
-A printed number stands for an interval: value +- half a unit of its last place. A derived figure is right when its own
-interval meets the one that arithmetic over the printed inputs allows.
+A printed number denotes an interval: value +- half a unit of its last place. A derived figure is correct if its own
+interval intersects the one that arithmetic over the printed inputs allows.
 
 Facts about BloombergGPT's (Wu et al. 2023) numbers that these tests establish:
 - Table 1 agrees with itself in every row, column and total, and with Table 2's five sums, also when all constraints are
@@ -10,7 +10,7 @@ Facts about BloombergGPT's (Wu et al. 2023) numbers that these tests establish:
 - Table 2: nine years and three column sums are off by one when added as printed: rounding.
 - Table 3's `Total` is of C4, The Pile and Wikipedia; the FinPile row (an older one) is not in it. NeoX's and OPT's
   totals are one more, BloombergGPT's one less, than their printed rows: rounding.
-- The heading of §2.1 gives FinPile 54.2% of training; Table 1 gives 51.27%. No rounding joins the two. It is the one
+- The heading of §2.1 gives FinPile 54.2% of training; Table 1 gives 51.27%. No rounding explains the difference. It is the one
   disagreement (`KNOWN_DISAGREEMENTS`).
 """
 

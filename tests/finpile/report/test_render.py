@@ -1,4 +1,4 @@
-"""Every format carries the same table, whatever its names contain."""
+"""Every format contains the same table, for any names."""
 
 from __future__ import annotations
 

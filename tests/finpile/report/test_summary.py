@@ -1,4 +1,4 @@
-"""The closing table of a build: every record that was read stands in exactly one column."""
+"""The summary table of a build: every record that was read is in exactly one column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build warns of, on its closing screen and on its page."""
+"""Warnings of a build, in the command's summary and in the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of readers share: damaged files, and what must hold of them."""
+"""Fixtures of the reader tests: damaged files, and the properties that every reader has for them."""
 
 from __future__ import annotations
 

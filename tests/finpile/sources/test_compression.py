@@ -1,4 +1,4 @@
-"""Decompression: whole files as the peers read them, intact frames behind damaged ones, and nothing beyond a limit."""
+"""Decompression: whole files equal the peers' output, intact frames after damage are read, limits hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full submissions: both dialects, what is text and what is not, cut files, and the 23 real ones."""
+"""Full submissions: both dialects, text and other documents, cut files, and the 23 real ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged Parquet files: what a damaged column costs, and where the bytes of the file are."""
+"""Damaged Parquet files: the loss from a damaged column, and the accounting of the file's bytes."""
 
 from __future__ import annotations
 

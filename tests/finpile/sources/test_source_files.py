@@ -1,4 +1,4 @@
-"""Finding input files, and reading them through compression and archives, whole and cut."""
+"""Finding input files, and reading whole and cut ones through compression and archives."""
 
 from __future__ import annotations
 

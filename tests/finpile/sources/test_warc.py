@@ -1,4 +1,4 @@
-"""Web archives: what becomes of each record, cuts noticed at every byte, payloads decoded, and the real ones."""
+"""Web archives: the outcome of each record, cuts noticed at every byte, payloads decoded, and the real ones."""
 
 from __future__ import annotations
 

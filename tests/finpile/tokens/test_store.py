@@ -1,4 +1,4 @@
-"""Token shards: what is written is read, whatever the sharding; nothing foreign is taken for a shard."""
+"""Token shards: reading inverts writing for any sharding; foreign files are refused."""
 
 from __future__ import annotations
 

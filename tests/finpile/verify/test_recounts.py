@@ -1,6 +1,6 @@
-"""`verify` computes again what can be computed: an edit is found although every checksum was made to agree with it.
+"""`verify` recomputes counts and digests: it finds an edit although every checksum was made to agree with it.
 
-Each test damages a copy of the sample build, then mends all checksums and sizes that the manifest holds, its own last.
+Each test damages a copy of the sample build, then updates all checksums and sizes in the manifest, its own last.
 """
 
 from __future__ import annotations
