@@ -113,7 +113,7 @@ def printed(output: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_and_snippets_run_and_print_what_the_page_shows(workplace: Path, page: str) -> None:
+def test_commands_and_snippets_print_the_shown_output(workplace: Path, page: str) -> None:
     if page == "docs/guide-training.md":
         pytest.importorskip("torch")
     for step in steps(page):
@@ -138,7 +138,7 @@ def test_shown_output_must_match() -> None:
 # --- figures of the README -------------------------------------------------------------------------------------------
 
 
-def test_readme_shows_what_the_sample_build_counts(sample_build: Path) -> None:
+def test_readme_shows_the_counts_of_the_sample_build(sample_build: Path) -> None:
     names = ("dataset", "source")
     counts = ("read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out", "removed_bytes", "tokens")
     counts += ("undated", "unreadable_dates")

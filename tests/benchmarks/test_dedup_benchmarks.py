@@ -63,7 +63,7 @@ def test_similar_pairs_are_those_of_brute_force(modules: None, text: Text) -> No
     assert 20 < len(every) < 120 * 119 / 2
 
 
-def test_quality_counts_what_is_unlike_its_copy_and_what_is_left_in(modules: None, tables: Tables) -> None:
+def test_quality_counts_false_removals_and_remaining_duplicates(modules: None, tables: Tables) -> None:
     quality, corpus = import_module("benchmarks.dedup.quality"), import_module("benchmarks.common.mix")
     truth = import_module("benchmarks.dedup.truth")
     words = [f"w{number}" for number in range(20)]
@@ -77,7 +77,7 @@ def test_quality_counts_what_is_unlike_its_copy_and_what_is_left_in(modules: Non
     assert rows == [["tool", "2", "1", "1", "1", "1", "0"], ["none", "0", "0", "0", "0", "3", "0"]]
 
 
-def test_clusters_of_peers_are_read_from_what_they_write(tmp_path: Path, modules: None) -> None:
+def test_clusters_of_peers_are_read_from_their_output(tmp_path: Path, modules: None) -> None:
     tools, corpus = import_module("benchmarks.dedup.end_to_end"), import_module("benchmarks.common.mix")
     mix = corpus.Mix(ids=list("abcdefg"), texts=list("abcdefg"))
     corpus.write_jsonl(mix, [tmp_path / "0.jsonl", tmp_path / "1.jsonl.zst"])

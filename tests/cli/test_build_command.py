@@ -126,7 +126,7 @@ def test_running_build_is_not_disturbed(run: Run, finished: Path, sample_config:
     [("a.jsonl", b'{"text": "cut'), ("a.jsonl.gz", b"no gzip file at all"), ("a.tar", b"no archive at all" * 99)],
     ids=["broken line", "broken compression", "broken archive"],
 )
-def test_source_of_which_nothing_can_be_read_is_named(
+def test_source_without_readable_records_is_named(
     run: Run, corpus: Path, tmp_path: Path, name: str, data: bytes
 ) -> None:
     (tmp_path / "news" / "a.jsonl").unlink()

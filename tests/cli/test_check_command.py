@@ -73,7 +73,7 @@ def test_root_may_be_given(run: Run, corpus: Path, tmp_path: Path, monkeypatch: 
     assert run("check", corpus, "--root", "other").code == 0
 
 
-def test_pattern_that_matches_nothing_names_line_pattern_and_what_is_there(run: Run, corpus: Path) -> None:
+def test_pattern_without_matches_names_line_pattern_and_existing_files(run: Run, corpus: Path) -> None:
     message = run("check", replace(corpus, "news/*.jsonl", "news/*.json.gz")).refusal()
     assert message.startswith(f"{corpus}:6: ")
     assert "'news/*.json.gz'" in message

@@ -52,7 +52,7 @@ def test_json_is_the_result_and_nothing_else(capsys: Capture) -> None:
     assert err == ""
 
 
-def test_plain_output_has_no_escapes_and_takes_text_for_text(capsys: Capture) -> None:
+def test_plain_output_has_no_escapes_and_prints_markup_verbatim(capsys: Capture) -> None:
     say_everything(Console())
     out, _ = capsys.readouterr()
     assert "\x1b" not in out
@@ -63,13 +63,13 @@ def test_plain_output_has_no_escapes_and_takes_text_for_text(capsys: Capture) ->
     assert "{" not in out
 
 
-def test_numbers_stand_flush_right_with_separators(capsys: Capture) -> None:
+def test_numbers_are_right_aligned_with_separators(capsys: Capture) -> None:
     Console().table("Sums", ["name", "count"], [["a", 1234], ["b", 5]])
     lines = capsys.readouterr().out.splitlines()
     assert [line.rstrip() for line in lines] == ["Sums", "name  count", "a     1,234", "b         5"]
 
 
-def test_long_line_is_not_broken_where_nobody_looks(capsys: Capture) -> None:
+def test_long_line_is_not_broken_without_a_terminal(capsys: Capture) -> None:
     Console().line("word " * 200)
     assert capsys.readouterr().out == "word " * 200 + "\n"
 

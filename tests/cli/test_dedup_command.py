@@ -243,7 +243,7 @@ def test_earlier_input_is_preferred(run: Run, tmp_path: Path) -> None:
         assert kept["num_copies"] == 2
 
 
-def test_folder_gives_all_that_it_can_read_and_not_what_was_written(run: Run, tmp_path: Path) -> None:
+def test_folder_reads_all_known_files_except_its_own_output(run: Run, tmp_path: Path) -> None:
     place = tmp_path / "in"
     write_texts(place / "a.jsonl", "a", STORY)
     write_texts(place / "b.json.gz", "b", STORY)
@@ -354,7 +354,7 @@ def test_folder_of_other_things_or_of_a_whole_build_is_left_alone(
     assert files_of(tmp_path / "thesis") == {"one.tex": b"x"}
 
 
-def test_what_was_made_of_other_inputs_is_left_alone_until_it_may_be_replaced(run: Run, tmp_path: Path) -> None:
+def test_output_of_other_inputs_is_kept_unless_replace_is_set(run: Run, tmp_path: Path) -> None:
     """The files have the same names, in other folders."""
     first, second = (write_texts(tmp_path / name / "in.jsonl", name, STORY) for name in ("first", "second"))
     out = tmp_path / "out"

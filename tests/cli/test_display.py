@@ -60,9 +60,7 @@ def test_lines_come_every_few_seconds_with_share_and_time_left(
     ]
 
 
-def test_rate_of_what_counts_no_bytes_is_not_shown(
-    capsys: pytest.CaptureFixture[str], clock: Callable[[float], None]
-) -> None:
+def test_rate_is_hidden_without_byte_counts(capsys: pytest.CaptureFixture[str], clock: Callable[[float], None]) -> None:
     """`0 B/s` says that nothing happens."""
     with Display(Console()) as display:
         display.begin("tokenizer")

@@ -50,7 +50,7 @@ def test_unexpected_error_is_one_line(
     assert ("internal error" in line) == ("set FINPILE_TRACEBACK=1" in line)
 
 
-def test_traceback_is_printed_where_it_is_wanted(run: Run, monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
+def test_traceback_is_printed_if_the_variable_is_set(run: Run, monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
     monkeypatch.setattr("finpile.config.load_config", failing(KeyError("name")))
     monkeypatch.setenv("FINPILE_TRACEBACK", "1")
     found = run("check", corpus)
@@ -75,7 +75,7 @@ def test_path_that_is_too_long_is_one_short_message(run: Run, corpus: Path, comm
     assert not os.path.lexists("/tmp/n")
 
 
-def test_home_is_expanded_where_no_shell_does(
+def test_home_is_expanded_without_a_shell(
     run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In `--out=~/x` a shell leaves the sign as it is."""

@@ -108,7 +108,7 @@ def test_verify_of_a_damaged_build_exits_1(run: Run, copy_of_sample: Path) -> No
 
 @pytest.mark.parametrize("command", ["verify", "report", "show"])
 @pytest.mark.parametrize("where", ["absent", "empty", "file"])
-def test_what_is_no_build_is_refused(run: Run, tmp_path: Path, command: str, where: str) -> None:
+def test_a_folder_without_a_build_is_refused(run: Run, tmp_path: Path, command: str, where: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
     arguments = ["abcd"] if command == "show" else []
@@ -128,7 +128,7 @@ def test_damaged_manifest_is_one_message(run: Run, copy_of_sample: Path, command
 # --- show ------------------------------------------------------------------------------------------------------------
 
 
-def test_show_tells_a_removed_document_and_what_is_kept_in_its_stead(run: Run, sample_build: Path, gone: Row) -> None:
+def test_show_prints_a_removed_document_and_its_kept_duplicate(run: Run, sample_build: Path, gone: Row) -> None:
     found = run("show", sample_build, gone["id"])
     assert (found.code, found.err) == (0, "")
     lines = found.out.splitlines()
@@ -139,7 +139,7 @@ def test_show_tells_a_removed_document_and_what_is_kept_in_its_stead(run: Run, s
     assert gone["removed_text"].decode()[:100] in found.out
 
 
-def test_show_tells_a_kept_document_and_what_it_stands_for(run: Run, sample_build: Path, gone: Row) -> None:
+def test_show_prints_a_kept_document_and_its_removed_duplicates(run: Run, sample_build: Path, gone: Row) -> None:
     found = run("show", sample_build, gone["duplicate_of"], "--full")
     kept = next(row for row in rows_of(sample_build, "documents") if row["id"] == gone["duplicate_of"])
     assert found.code == 0
@@ -150,14 +150,14 @@ def test_show_tells_a_kept_document_and_what_it_stands_for(run: Run, sample_buil
     assert f"(from: {kept['timestamp_origin']})" in found.out
 
 
-def test_show_tells_what_was_cut_from_a_kept_document(run: Run, sample_build: Path) -> None:
+def test_show_prints_the_cuts_of_a_kept_document(run: Run, sample_build: Path) -> None:
     cut = next(row for row in rows_of(sample_build, "removed/stage=clean") if row["reason"] == "c4_ellipsis")
     found = run("show", sample_build, cut["id"])
     assert f"removed by clean: bytes {cut['start']:,} to {cut['end']:,}: c4_ellipsis" in found.out
     assert cut["removed_text"].decode().strip() in found.out
 
 
-def test_show_takes_text_for_text(run: Run, small_tree: tuple[Path, str, str]) -> None:
+def test_show_prints_markup_verbatim(run: Run, small_tree: tuple[Path, str, str]) -> None:
     out, kept, _ = small_tree
     found = run("show", out, kept)
     assert "[bold][-yyy" in found.out  # in its place, from byte 6 on
@@ -185,7 +185,7 @@ def test_show_marks_bytes_that_are_no_text(run: Run, small_tree: tuple[Path, str
     assert run("show", out, lost, "--json").json()["removals"][0]["removed_text"] == "\\xff\x00 raw"
 
 
-def test_show_speaks_json(run: Run, sample_build: Path, gone: Row) -> None:
+def test_show_prints_json(run: Run, sample_build: Path, gone: Row) -> None:
     removed = run("show", sample_build, gone["id"][:12], "--json").json()
     assert removed["id"] == gone["id"]
     assert removed["document"] is None
@@ -221,7 +221,7 @@ def test_report_speaks_json(run: Run, copy_of_sample: Path) -> None:
     assert all(Path(file).is_file() for file in report["files"])
 
 
-def test_tables_come_in_every_form(copy_of_sample: Path) -> None:
+def test_tables_are_written_in_every_format(copy_of_sample: Path) -> None:
     names = {path.name for path in (copy_of_sample / "reports").iterdir()}
     assert names >= {f"table{number}.{form}" for number in (1, 2) for form in ("md", "csv", "tex", "json")}
     assert "index.html" in names
@@ -253,7 +253,7 @@ def test_show_warns_of_an_altered_file_that_it_reads(run: Run, copy_of_sample: P
     assert "Traceback" not in found.err
 
 
-def test_show_warns_where_the_manifest_is_missing_or_altered(run: Run, copy_of_sample: Path, gone: Row) -> None:
+def test_show_warns_if_the_manifest_is_missing_or_altered(run: Run, copy_of_sample: Path, gone: Row) -> None:
     manifest = copy_of_sample / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"name": "sample"', '"name": "simple"'))
     assert "manifest.json is altered" in run("show", copy_of_sample, gone["id"]).err

@@ -56,7 +56,7 @@ def test_last_line_needs_no_end(run: Run, tokenizer: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["encode", "decode"])
-def test_nothing_in_nothing_out(run: Run, tokenizer: Path, command: str) -> None:
+def test_empty_input_gives_empty_output(run: Run, tokenizer: Path, command: str) -> None:
     found = run("tokenizer", command, tokenizer)
     assert (found.code, found.out, found.err) == (0, "", "")
 
@@ -114,5 +114,5 @@ def test_a_total_of_public_datasets_leaves_out_the_private_ones(run: Run, sample
     assert "- Total is the sum of the public datasets." in of_public.out.splitlines()
 
 
-def test_compare_refuses_what_is_no_tokenizer(run: Run, sample_build: Path, tmp_path: Path) -> None:
+def test_compare_refuses_a_folder_without_a_tokenizer(run: Run, sample_build: Path, tmp_path: Path) -> None:
     assert "absent" in run("tokenizer", "compare", tmp_path / "absent", "--on", sample_build).refusal()

@@ -14,7 +14,7 @@ Run = Callable[..., Any]
 TEXT = b"a<|endoftext|>b\n"
 
 
-def test_export_writes_what_is_asked_for(run: Run, sample_build: Path, tmp_path: Path) -> None:
+def test_export_writes_the_requested_options(run: Run, sample_build: Path, tmp_path: Path) -> None:
     options = ("--pad-token", "<|pad|>", "--model-max-length", "512", "--special", "text")
     found = run("tokenizer", "export", sample_build / "tokenizer", "-o", tmp_path / "out", *options, "--json").json()
     assert [Path(file).name for file in found["files"]] == ["tokenizer.json", "tokenizer_config.json"]
@@ -35,7 +35,7 @@ def test_pad_token_that_is_text_is_refused(run: Run, sample_build: Path, tmp_pat
 
 
 @pytest.mark.parametrize(("options", "num_ends"), [((), 0), (("--special", "text"), 0), (("--special", "control"), 1)])
-def test_special_token_in_a_line_is_what_was_chosen(
+def test_special_token_in_a_line_is_encoded_as_configured(
     run: Run, sample_build: Path, options: tuple[str, ...], num_ends: int
 ) -> None:
     (ids,) = run("tokenizer", "encode", sample_build / "tokenizer", *options, "--json", stdin=TEXT).json()["ids"]

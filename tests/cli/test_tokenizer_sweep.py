@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_each_row_is_what_that_vocabulary_encodes_to(folder: Path, run: Run) -> None:
+def test_each_row_equals_encoding_with_that_vocabulary(folder: Path, run: Run) -> None:
     result = run("tokenizer", "sweep", folder, "--on", folder / "other.txt", "--sizes", "270:450:60", "--json")
     told = result.json()
     merged = UnigramTrainer(vocab_size=500).train(count_pretokens(pa.array(LINES)))

@@ -95,7 +95,7 @@ def test_train_writes_a_tokenizer_and_reports_every_domain(run: Run, docs: Path,
     assert run("tokenizer", "encode", out, stdin=b"Net interest income\n").code == 0
 
 
-def test_merged_model_is_what_the_vocabulary_is_cut_from(trained: Path) -> None:
+def test_vocabulary_is_pruned_from_the_merged_model(trained: Path) -> None:
     merged = UnigramModel.from_table(pq.read_table(trained / "out" / "merged.parquet"))
     vocabulary = UnigramTokenizer.load(trained / "out").vocabulary
     cut = prune_to(merged, 300)
@@ -159,7 +159,7 @@ def test_held_out_documents_of_a_build_are_those_after_its_date(run: Run, copied
     assert "Held out" in run(*command, "--held-out", copied / "docs.txt").out
 
 
-def test_preset_is_the_paper_and_yields_to_what_is_asked_for() -> None:
+def test_preset_is_the_paper_and_options_override_it() -> None:
     paper = TokenizerConfig(chunks=256, chunk_vocab_size=65_536, vocab_size=131_072)
     assert read_settings("bloomberggpt", {"mode": None, "chunks": None}) == paper
     asked = read_settings("bloomberggpt", {"mode": "refit", "chunks": 3, "vocab_size": None})
@@ -240,7 +240,7 @@ def test_training_is_done_again(run: Run, copied: Path, how: str) -> None:
 # --- what it refuses -------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_there_is_refused_before_anything_is_written(run: Run, docs: Path, tmp_path: Path) -> None:
+def test_missing_input_is_refused_before_any_output(run: Run, docs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for named, says in [
         ([tmp_path / "absent"], "absent: no such file or folder"),

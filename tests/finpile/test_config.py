@@ -273,7 +273,7 @@ DUPLICATES = [
 @pytest.mark.parametrize(
     ("text", "line", "key"), DUPLICATES, ids=["of the corpus", "of a source", "of near", "of fields"]
 )
-def test_key_may_stand_only_once(text: str, line: int, key: str, refusal: Refusal) -> None:
+def test_duplicate_key_is_refused(text: str, line: int, key: str, refusal: Refusal) -> None:
     message = refusal(text)
     assert message.startswith(f"corpus.yaml:{line}: key `{key}` is given twice")
 
@@ -292,9 +292,7 @@ ENUMS = [
 
 
 @pytest.mark.parametrize(("added", "value", "choices"), ENUMS, ids=[case[0].strip() for case in ENUMS])
-def test_bad_choice_names_what_may_stand_there(
-    added: str, value: str, choices: tuple[str, ...], refusal: Refusal
-) -> None:
+def test_bad_choice_names_the_valid_choices(added: str, value: str, choices: tuple[str, ...], refusal: Refusal) -> None:
     message = refusal(SMALL + added)
     assert message.startswith("corpus.yaml:8: ")
     assert repr(value) in message
@@ -403,7 +401,7 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize("added", BOUNDS)
-def test_value_on_its_bound_is_taken(added: str, tmp_path: Path) -> None:
+def test_value_on_its_bound_is_accepted(added: str, tmp_path: Path) -> None:
     assert load(tmp_path, SMALL + added).name == "small"
 
 
@@ -425,7 +423,7 @@ NOT_YAML = {
 
 
 @pytest.mark.parametrize("text", NOT_YAML.values(), ids=NOT_YAML.keys())
-def test_what_is_not_yaml_is_refused_in_one_line(text: str, refusal: Refusal) -> None:
+def test_invalid_yaml_is_refused_in_one_line(text: str, refusal: Refusal) -> None:
     assert "\n" not in refusal(text)
 
 

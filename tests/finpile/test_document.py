@@ -146,7 +146,7 @@ def test_builder_is_empty_after_flush() -> None:
     assert (empty.num_rows, empty.schema) == (0, RAW_SCHEMA)
 
 
-def test_naive_moment_is_taken_for_utc() -> None:
+def test_naive_moment_is_read_as_utc() -> None:
     builder = DocumentBuilder("FinPile", "News")
     builder.append(RawDocument(locator="a", text="", timestamp=datetime(2020, 2, 29, 12, 0, 0)))
     assert builder.flush()["timestamp"].to_pylist() == [datetime(2020, 2, 29, 12, 0, 0, tzinfo=UTC)]

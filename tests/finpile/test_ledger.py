@@ -93,7 +93,7 @@ def removal(**changes: object) -> Removal:
     return Removal(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_ledger_is_sorted_whatever_the_order_of_its_rows() -> None:
+def test_ledger_is_sorted_for_any_order_of_its_rows() -> None:
     expected = [
         removal(dataset="A", source="Z", locator="z"),
         removal(source="R"),

@@ -176,7 +176,7 @@ def test_seal_survives_json() -> None:
     assert "seals" not in record.to_json()
 
 
-def test_record_keeps_the_seals_of_what_the_stage_wrote(folder: str) -> None:
+def test_record_keeps_the_seals_of_the_stage_output(folder: str) -> None:
     def work() -> stage_record.StageRecord:
         write_one_of_each(folder)
         return stage_record.StageRecord(stage="near", fingerprint="f", files=())
@@ -188,7 +188,7 @@ def test_record_keeps_the_seals_of_what_the_stage_wrote(folder: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["d.json", "started.json"])
-def test_leftovers_of_an_interrupted_stage_are_removed_where_one_is_damaged(folder: str, name: str) -> None:
+def test_leftovers_of_an_interrupted_stage_are_removed_if_one_is_damaged(folder: str, name: str) -> None:
     def fail() -> stage_record.StageRecord:
         write_one_of_each(folder)
         raise RuntimeError("the power went")

@@ -48,7 +48,7 @@ def test_list_is_sorted_relative_and_without_temporaries(root: str) -> None:
     assert storage.list_files(storage.join(root, "b")) == sorted(name[2:] for name in names if name.startswith("b/"))
 
 
-def test_list_of_what_is_not_there_is_empty(root: str) -> None:
+def test_list_of_a_missing_folder_is_empty(root: str) -> None:
     assert storage.list_files(root) == []
     assert not storage.exists(root)
 
@@ -66,7 +66,7 @@ def test_remove_tree_takes_files_and_folders_and_nothing_beside(root: str) -> No
 # --- atomic writes -------------------------------------------------------------------------------------------------
 
 
-def test_bytes_come_back_and_replace_earlier_ones(root: str) -> None:
+def test_bytes_round_trip_and_replace_earlier_ones(root: str) -> None:
     url = storage.join(root, "deep", "er", "file")
     for data in (b"first", b"", b"\x00\xff"):
         storage.write_bytes(url, data)
@@ -81,7 +81,9 @@ class Stop(BaseException):
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, Stop])
 @pytest.mark.parametrize("before", [None, b"what stood there"])
-def test_error_in_the_middle_leaves_what_was_there(root: str, error: type[BaseException], before: bytes | None) -> None:
+def test_error_during_a_write_leaves_the_earlier_file(
+    root: str, error: type[BaseException], before: bytes | None
+) -> None:
     url = storage.join(root, "file")
     if before is not None:
         storage.write_bytes(url, before)
@@ -134,7 +136,7 @@ def test_durable_file_is_on_disk_before_it_has_its_name(
 
 
 @pytest.mark.parametrize("before", [None, b"what stood there"])
-def test_sigkill_in_the_middle_leaves_what_was_there(
+def test_sigkill_during_a_write_leaves_the_earlier_file(
     start_code: StartCode, tmp_path: Path, before: bytes | None
 ) -> None:
     path = tmp_path / "tree" / "file"
@@ -155,7 +157,7 @@ def test_sigkill_in_the_middle_leaves_what_was_there(
 
 
 @given(JSON)
-def test_json_comes_back_from_the_same_bytes(value: object) -> None:
+def test_json_round_trips_with_equal_bytes(value: object) -> None:
     url = "memory://json/value.json"
     storage.write_json(url, value)
     assert storage.read_json(url) == value
@@ -215,7 +217,7 @@ def test_parquet_has_its_row_groups_and_compression(root: str) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 3])
-def test_parquet_comes_back_whole_or_by_columns(root: str, count: int) -> None:
+def test_parquet_round_trips_whole_or_by_columns(root: str, count: int) -> None:
     url = storage.join(root, "part.parquet")
     table = rows(count)
     storage.write_parquet(url, table)
@@ -224,7 +226,7 @@ def test_parquet_comes_back_whole_or_by_columns(root: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("compress", [True, False])
-def test_ipc_batches_come_back_as_they_were_cut(root: str, compress: bool) -> None:
+def test_ipc_round_trips_the_same_batches(root: str, compress: bool) -> None:
     url = storage.join(root, "part.arrow")
     batches = [batch for table in (rows(3), rows(1), rows(0)) for batch in table.to_batches()]
     assert storage.write_ipc(url, SCHEMA, iter(batches), compress=compress) == 4

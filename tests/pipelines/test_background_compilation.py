@@ -123,7 +123,7 @@ def test_nothing_is_started_for_one_worker_or_without_a_writable_cache(
         kernels.wait_for(["groups:fast"], lambda: pytest.fail("waits for a group that nobody compiles"))
 
 
-def test_progress_of_a_stage_says_that_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_a_stage_reports_kernel_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     class Board:
         def progress(self) -> Progress:
             return Progress(3, 0, 1, note="keys")

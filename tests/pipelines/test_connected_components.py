@@ -131,7 +131,7 @@ def decisions_of(folder: Path) -> Decisions:
 
 
 @pytest.mark.parametrize(("num_shards", "edges"), [(17, EDGES_IN_MEMORY), pytest.param(1, 0, marks=pytest.mark.slow)])
-def test_number_of_shards_does_not_show(
+def test_output_does_not_depend_on_the_number_of_shards(
     num_shards: int,
     edges: int,
     decide: Callable[..., tuple[Path, dict[str, Any]]],

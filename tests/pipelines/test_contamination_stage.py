@@ -138,7 +138,7 @@ def test_checks_pass_if_a_duplicate_is_a_copy_of_a_document_removed_later(write:
     assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
 
 
-def test_set_of_its_own_coverage_takes_less_or_more(write: WriteCorpus, tmp_path: Path) -> None:
+def test_own_coverage_of_a_set_removes_less_or_more(write: WriteCorpus, tmp_path: Path) -> None:
     half = f"{' '.join(ITEMS['q3'].split()[:20])}\n{prose(30)}"
     config = write(record(half), contamination={"sets": [{**QUIZ, "min_coverage": 0.6}]})
     run(config, tmp_path / "most")
@@ -153,7 +153,9 @@ def test_set_of_its_own_coverage_takes_less_or_more(write: WriteCorpus, tmp_path
     [Engine(transport="shuffle"), pytest.param(Engine(num_workers=2), marks=pytest.mark.slow)],
     ids=["shuffle", "workers"],
 )
-def test_way_of_working_does_not_show(write: WriteCorpus, tmp_path: Path, snapshot: Snapshot, engine: Engine) -> None:
+def test_output_does_not_depend_on_the_execution(
+    write: WriteCorpus, tmp_path: Path, snapshot: Snapshot, engine: Engine
+) -> None:
     config = write()
     one, other = tmp_path / "one", tmp_path / "other"
     assert run(config, one) == run(config, other, engine, sizes=SMALL_SHARDS)
@@ -187,7 +189,7 @@ def test_items_that_earlier_stages_cut_out_are_not_found(write: WriteCorpus, tmp
     assert [check for check in verify(str(tmp_path / "out")) if not check.ok] == []
 
 
-def test_nothing_is_looked_for_where_no_set_is_named(write: WriteCorpus, tmp_path: Path) -> None:
+def test_nothing_is_searched_if_no_set_is_named(write: WriteCorpus, tmp_path: Path) -> None:
     assert run(write(contamination=None), tmp_path / "out") == {"asked": False, "removed": 0}
     assert len(rows(tmp_path / "out" / "documents")) == len(GONE) + 1 + len(CLEAN)
 

@@ -83,7 +83,7 @@ def resolved(found: list[str], folder: Path, transport: Transport, in_memory: in
 
 
 @pytest.mark.parametrize("transport", ["files", "shuffle"])
-def test_a_pipeline_writes_what_the_launcher_writes(
+def test_a_pipeline_writes_the_output_of_the_launcher(
     transport: Transport, stages: tuple[dict[str, dict[Place, Place | None]], list[str]], tmp_path: Path
 ) -> None:
     found = resolved(stages[1], tmp_path / "pipeline", transport, 149)

@@ -77,7 +77,7 @@ def exchanged(transport: Transport, order: list[str], folder: Path) -> list[dict
 
 @pytest.mark.parametrize("transport", ["files", "shuffle"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_partition_holds_its_rows_by_origin_whatever_order_they_arrive_in(
+def test_rows_of_a_partition_are_by_origin_for_any_order_of_arrival(
     transport: Transport, seed: int, tmp_path: Path
 ) -> None:
     sent = origins()
@@ -94,7 +94,7 @@ def test_partition_holds_its_rows_by_origin_whatever_order_they_arrive_in(
 
 @pytest.mark.parametrize("transport", ["files", "shuffle"])
 @pytest.mark.parametrize("order", [[], ["s0"]], ids=["no origin", "an origin that sends nothing"])
-def test_exchange_of_nothing_is_nothing(transport: Transport, order: list[str], tmp_path: Path) -> None:
+def test_exchange_of_no_rows_is_empty(transport: Transport, order: list[str], tmp_path: Path) -> None:
     assert exchanged(transport, order, tmp_path) == []
 
 
@@ -137,7 +137,7 @@ def test_coders_give_a_slice_back(rows: list[dict[str, Any]], start: int, size: 
 
 @settings(max_examples=50)
 @given(rows=ROWS, origin=st.text())
-def test_parcels_come_back_from_their_coder(rows: list[dict[str, Any]], origin: str) -> None:
+def test_coder_of_partitioned_tables_round_trips(rows: list[dict[str, Any]], origin: str) -> None:
     partitioned = PartitionedTables(origin, split_by_partition(table_of(rows), table_of(rows)["key"].to_numpy()))
     coder = beam.coders.registry.get_coder(PartitionedTables)
     assert coder.decode(coder.encode(partitioned)) == partitioned

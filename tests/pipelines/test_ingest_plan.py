@@ -63,7 +63,7 @@ def test_file_read_twice_in_one_row_is_an_error_that_names_it(tmp_path: Path) ->
         ingest.find_inputs(config)
 
 
-def test_file_may_stand_in_two_rows_and_under_two_patterns_of_one_entry(tmp_path: Path) -> None:
+def test_file_may_be_in_two_rows_and_match_two_patterns_of_one_entry(tmp_path: Path) -> None:
     root = two_files(tmp_path)
     entries = (source("News", "*.txt", "b.*"), source("Web", "b.*"), source("News", "b.txt", dataset="The Pile"))
     found = ingest.find_inputs(CorpusConfig(name="c", root=root, sources=entries))

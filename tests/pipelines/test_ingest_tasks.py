@@ -74,7 +74,7 @@ def test_accounts_do_not_depend_on_tasks_or_row_groups(tmp_path: Path, monkeypat
     assert (tmp_path / "many" / INPUTS_PART).read_bytes() == (tmp_path / "one" / INPUTS_PART).read_bytes()
 
 
-def test_records_that_no_reader_can_take_do_not_end_a_build(
+def test_unreadable_records_do_not_end_a_build(
     tmp_path: Path, write_corpus: Callable[..., Path], records: list[dict[str, Any]]
 ) -> None:
     """Each of these lines ended a build of an earlier version, or left its bytes out."""

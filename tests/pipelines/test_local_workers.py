@@ -170,7 +170,7 @@ def test_interrupted_launcher_does_not_wait_for_its_workers(
     assert eventually(lambda: not members(process.pid))
 
 
-def test_killed_launcher_takes_its_workers_along_even_where_nobody_reaps_it(
+def test_killed_launcher_ends_its_workers_even_if_nobody_reaps_it(
     start_python: StartPython, members: ClusterMembers, eventually: Eventually, tmp_path: Path
 ) -> None:
     process = start_python("-c", SCRIPT, "import time; time.sleep(600)", tmp_path)
@@ -300,7 +300,7 @@ def test_pipelines_share_a_fork_server_and_a_new_one_follows_one_that_was_killed
     assert out.split() == ["True", "True"], err
 
 
-def test_workers_cpu_seconds_grow_by_what_tasks_use(tmp_path: Path) -> None:
+def test_workers_cpu_seconds_grow_by_the_use_of_tasks(tmp_path: Path) -> None:
     def work(task: int) -> dict[str, int]:
         end = time.process_time() + 0.3
         while time.process_time() < end:

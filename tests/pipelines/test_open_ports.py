@@ -97,9 +97,7 @@ def test_beam_that_binds_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -
         sockets.serve_privately()
 
 
-def test_sockets_have_short_paths_whatever_the_temporary_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_sockets_have_short_paths_for_any_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from finpile_pipelines.runner import sockets
 
     deep = tmp_path / ("long" * 30)

@@ -163,7 +163,7 @@ GARBAGE = [b"", b"{", b"[]", b"null", b'{"stages": 7}', b"\xff\xfe\x00", b"[" * 
 
 @pytest.mark.parametrize("data", GARBAGE, ids=lambda data: repr(data[:9]))
 @pytest.mark.parametrize("name", ["manifest.json", ".work/build.json"])
-def test_garbage_in_the_manifest_or_the_state_is_written_anew(
+def test_garbage_in_the_manifest_or_the_state_is_rewritten(
     corpus: Path, out: Path, snapshot: Snapshot, name: str, data: bytes
 ) -> None:
     before, manifest = snapshot(out), json.loads((out / "manifest.json").read_bytes())

@@ -97,7 +97,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[st
     return config, folder / "out", run(config, folder / "out")
 
 
-def test_only_what_training_text_contains_is_removed(built: tuple[Path, Path, dict[str, Any]]) -> None:
+def test_only_held_out_text_found_in_training_text_is_removed(built: tuple[Path, Path, dict[str, Any]]) -> None:
     _, out, counts = built
     old, new = documents()
     kept = {row["title"]: row for row in rows_of(out, "documents")}

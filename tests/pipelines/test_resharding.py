@@ -83,7 +83,7 @@ def compressed_in_another_order(rows: list[Record]) -> dict[str, bytes]:
         *(pytest.param(one, marks=pytest.mark.slow) for one in (in_three_files, in_another_order, compressed)),
     ],
 )
-def test_files_do_not_show_in_what_is_learned_and_reported(
+def test_models_and_reports_do_not_depend_on_files(
     layout: Callable[[list[Record]], dict[str, bytes]],
     plain: Path,
     records: list[Record],

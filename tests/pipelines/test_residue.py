@@ -149,7 +149,7 @@ def test_remains_are_compared_as_exact_duplicates_are(write_corpus: WriteCorpus,
     assert [found[name][0] for name in ("cut", "folded")] == ["kept", "duplicate_after_cuts"]
 
 
-def test_copies_of_what_was_removed_name_the_kept_document(write_corpus: WriteCorpus, tmp_path: Path) -> None:
+def test_copies_of_removed_documents_name_the_kept_document(write_corpus: WriteCorpus, tmp_path: Path) -> None:
     """An exact copy of a document that cuts made equal to an older one."""
     out = build_texts(tmp_path, write_corpus, ("whole", "uncut", "cut"), extra=[TEXTS["cut"]])
     kept = next(row for row in rows_of(out / "documents") if row["text"] == REMAINS)

@@ -115,7 +115,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("first", "change"), CHANGES)
-def test_change_runs_the_stages_it_touches_and_gives_what_a_new_build_gives(
+def test_change_runs_the_affected_stages_and_equals_a_new_build(
     first: str,
     change: Callable[[Path, WriteCorpus], None],
     copied: tuple[Path, Path],
@@ -146,7 +146,7 @@ def test_change_taken_back_gives_the_first_build_again(
     assert snapshot(out) == snapshot(built)
 
 
-def test_dates_and_place_of_files_do_not_show(
+def test_output_does_not_depend_on_dates_and_place_of_files(
     copied: tuple[Path, Path], built: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     config, _ = copied
@@ -174,7 +174,7 @@ def test_folder_of_another_kind_is_refused_and_untouched(corpus: Path, tmp_path:
     assert [path.name for path in tmp_path.rglob("*")] == ["photos", "sea.jpg"]
 
 
-def test_nothing_is_written_where_an_input_is_missing(copied: tuple[Path, Path], tmp_path: Path) -> None:
+def test_nothing_is_written_if_an_input_is_missing(copied: tuple[Path, Path], tmp_path: Path) -> None:
     config, _ = copied
     (config.parent / "Web.jsonl").unlink()
     with pytest.raises(InputError, match="Web"):

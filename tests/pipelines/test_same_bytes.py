@@ -53,7 +53,7 @@ def listed_backwards(config: CorpusConfig) -> CorpusConfig:
     return dataclasses.replace(config, sources=tuple(sources))
 
 
-def test_two_workers_publish_what_one_publishes(
+def test_two_workers_publish_the_output_of_one(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     build(config, str(tmp_path / "out"), Engine(num_workers=2))
@@ -61,7 +61,7 @@ def test_two_workers_publish_what_one_publishes(
     assert manifest_of(tmp_path / "out") == manifest_of(sample_build)
 
 
-def test_shards_threads_transport_and_order_of_files_do_not_show(
+def test_output_does_not_depend_on_shards_threads_transport_or_file_order(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     """All at once; if this fails, the slow tests below name the one that shows."""
@@ -73,7 +73,7 @@ def test_shards_threads_transport_and_order_of_files_do_not_show(
 
 
 @pytest.mark.slow
-def test_threads_publish_what_one_publishes(
+def test_threads_publish_the_output_of_one(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     engine, sizes = Engine(num_workers=3, threads=True), Sizes(shard_bytes=20_000)
@@ -84,7 +84,7 @@ def test_threads_publish_what_one_publishes(
 @pytest.mark.slow
 @pytest.mark.parametrize("shard_bytes", [1, 20_000, 200_000])
 @pytest.mark.parametrize("num_workers", [1, 2])
-def test_size_of_shards_does_not_show(
+def test_output_does_not_depend_on_the_size_of_shards(
     shard_bytes: int, num_workers: int, config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     build(config, str(tmp_path / "out"), Engine(num_workers=num_workers), sizes=Sizes(shard_bytes=shard_bytes))
@@ -93,7 +93,7 @@ def test_size_of_shards_does_not_show(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("num_workers", [1, 2])
-def test_transport_does_not_show(
+def test_output_does_not_depend_on_the_transport(
     num_workers: int, config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     build(config, str(tmp_path / "out"), Engine(num_workers=num_workers, transport="shuffle"))
@@ -101,7 +101,7 @@ def test_transport_does_not_show(
 
 
 @pytest.mark.slow
-def test_order_of_files_does_not_show(
+def test_output_does_not_depend_on_the_order_of_files(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     build(listed_backwards(config), str(tmp_path / "out"), Engine())
@@ -110,7 +110,7 @@ def test_order_of_files_does_not_show(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", ["0", "1"])
-def test_hash_seed_does_not_show(
+def test_output_does_not_depend_on_the_hash_seed(
     seed: str,
     sample_config: Path,
     sample_build: Path,
@@ -125,7 +125,7 @@ def test_hash_seed_does_not_show(
     assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
 
 
-def test_size_of_parts_changes_only_where_files_are_cut(
+def test_size_of_parts_changes_only_the_split_into_files(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     out = Path(shutil.copytree(sample_build, tmp_path / "out"))

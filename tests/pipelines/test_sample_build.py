@@ -99,7 +99,7 @@ def in_stream_order(rows: list[Row]) -> list[Row]:
 
 
 @pytest.mark.parametrize("key", ROWS, ids="/".join)
-def test_source_counts_what_was_expected(key: tuple[str, str], found: Found) -> None:
+def test_source_counts_equal_the_expected_counts(key: tuple[str, str], found: Found) -> None:
     kept, ledger = found.by_source[key]
     row = ROWS[key]
     whole = [entry for entry in ledger if entry["start"] is None]
@@ -147,7 +147,7 @@ def test_copies_count_documents_and_the_duplicates_removed_for_them(found: Found
     assert not copies
 
 
-def test_documents_stand_in_digest_order_within_each_source(found: Found) -> None:
+def test_documents_are_in_digest_order_within_each_source(found: Found) -> None:
     for documents, _ in found.by_source.values():
         assert [row["id"] for row in documents] == [row["id"] for row in in_stream_order(documents)]
 
@@ -263,7 +263,7 @@ def test_table_on_the_terminal_is_that_of_the_tree(sample_build: Path) -> None:
         assert +Counter(row["reasons"]) == sum((Counter(some) for some in expected["removed"].values()), Counter())
 
 
-def test_page_shows_the_curve_of_the_near_setting_and_what_the_stage_met(sample_build: Path) -> None:
+def test_page_shows_the_curve_of_the_near_setting_and_the_stage_counts(sample_build: Path) -> None:
     manifest = manifest_of(sample_build)
     near = manifest["config"]["dedup"]["near"]
     (counts,) = (stage["counts"] for stage in manifest["stages"] if stage["stage"] == "near")
@@ -275,7 +275,7 @@ def test_page_shows_the_curve_of_the_near_setting_and_what_the_stage_met(sample_
     assert f"Candidate pairs: {counts['candidate_pairs']:,}; compared: {counts['compared_pairs']:,}" in page
 
 
-def test_file_system_of_the_output_does_not_show(small_build: Path) -> None:
+def test_output_does_not_depend_on_its_file_system(small_build: Path) -> None:
     folder = f"memory://{uuid.uuid4().hex}/out"
     build(load_config(small_build / "corpus.yaml"), folder, Engine())
     assert [check for check in verify(folder) if not check.ok] == []

@@ -229,11 +229,11 @@ def assert_same(found: Mapping[str, bytes], expected: Mapping[str, bytes]) -> No
         pytest.param("fixpoint", "none", marks=pytest.mark.slow),
     ],
 )
-def test_rounds_cut_what_a_dict_of_windows_would(rounds: int | str, keep: str, corpus: Corpus) -> None:
+def test_rounds_cut_the_spans_of_a_dict_of_windows(rounds: int | str, keep: str, corpus: Corpus) -> None:
     assert_is_by_hand(corpus.build(f"{rounds}-{keep}", rounds=rounds, keep=keep), rounds, keep, corpus.texts)
 
 
-def test_two_rounds_cut_what_a_dict_of_windows_would(two_rounds: Path, corpus: Corpus) -> None:
+def test_two_rounds_cut_the_spans_of_a_dict_of_windows(two_rounds: Path, corpus: Corpus) -> None:
     assert_is_by_hand(two_rounds, 2, "first", corpus.texts)
 
 
@@ -251,7 +251,7 @@ def assert_is_by_hand(out: Path, rounds: int | str, keep: str, texts: Sequence[s
     assert_lawful(out)
 
 
-def test_corpus_has_what_these_tests_are_about(corpus: Corpus) -> None:
+def test_corpus_has_the_cases_of_these_tests(corpus: Corpus) -> None:
     """Three rounds cut, and less each time; a text goes whole in the first; some are cut beside wide characters."""
     left = [rounds_by_hand(corpus.texts, rounds) for rounds in (1, 2, 3, 99)]
     assert left[0].residual_bytes > left[1].residual_bytes > left[2].residual_bytes == 0

@@ -111,7 +111,7 @@ def test_output_does_not_depend_on_files_order_or_transport(
     assert_same(trained(docs, tmp_path / "out", mode, Engine(transport="shuffle")), outputs_of(place / mode))
 
 
-def test_file_system_does_not_show(place: Path) -> None:
+def test_output_does_not_depend_on_the_file_system(place: Path) -> None:
     out = f"memory://{uuid.uuid4().hex}/out"
     config = TokenizerConfig(mode="refit", **SETTINGS)
     for _ in range(2):

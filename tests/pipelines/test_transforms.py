@@ -112,7 +112,7 @@ def all_steps(batches: beam.PCollection, scope: Any, partitions: int) -> Outputs
 
 
 @pytest.mark.parametrize(("scope", "batch_rows", "partitions"), [("corpus", 7, 5), ("dataset", 100, 1)])
-def test_transforms_remove_what_deduplicate_removes(
+def test_transforms_remove_the_documents_that_deduplicate_removes(
     scope: Any, batch_rows: int, partitions: int, tmp_path: Path
 ) -> None:
     table = documents()

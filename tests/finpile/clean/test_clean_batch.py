@@ -205,7 +205,7 @@ def test_digest_differs_for_a_document_and_two_of_it() -> None:
 
 
 @given(st.lists(st.text().filter(lambda text: not is_blank(text)), max_size=5))
-def test_text_is_left_byte_for_byte_where_nothing_is_asked_of_it(texts: list[str]) -> None:
+def test_text_is_unchanged_if_no_cleaning_is_enabled(texts: list[str]) -> None:
     documents = [RawDocument(locator=str(index), text=text, media_type=HTML) for index, text in enumerate(texts)]
     found = clean(*documents, html="never", normalise=False)
     assert found.batch["text"].to_pylist() == texts
@@ -276,7 +276,7 @@ STEPS = {
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("error", [RecursionError("deep"), ValueError("bad"), OverflowError("far"), KeyError("k")])
-def test_what_one_document_raises_is_a_row_and_the_others_are_cleaned(
+def test_an_error_in_one_document_is_a_row_and_the_others_are_cleaned(
     step: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The failing step fails for one text alone; digest and counts are those of the other documents."""

@@ -51,7 +51,7 @@ def test_json_ld_is_read_at_any_depth(depth: int) -> None:
     assert from_html(JSON_LD.replace("{}", block)) == utc(2021, 3, 15)
 
 
-def test_only_so_many_values_are_tried() -> None:
+def test_number_of_tried_values_is_bounded() -> None:
     unreadable = '{"datePublished": "soon, or a bit later"},' * 2_000
     page = JSON_LD.replace("{}", f'[{unreadable} {{"datePublished": "2021-03-15"}}]')
     assert from_html(page) is None

@@ -61,7 +61,7 @@ def test_counts_bound_the_depth_and_the_nodes_of_the_parsed_tree(pieces: list[st
         ("<p><font size=1>x</p>" * 50, 50),
     ],
 )
-def test_depth_counts_what_a_parser_has_open(page: str, depth: int) -> None:
+def test_depth_counts_the_open_elements_of_a_parser(page: str, depth: int) -> None:
     assert measure(page).max_depth == depth
 
 
@@ -180,7 +180,7 @@ def test_a_page_beyond_all_bounds_is_too_complex(page: str, reason: str) -> None
         to_text(page, main_content=False)
 
 
-def test_stripped_text_holds_what_a_parser_shows() -> None:
+def test_stripped_text_contains_the_text_of_a_parser() -> None:
     page = (
         "<title>Oil &amp; gas</title><style>p {}</style><div>Oil  rose\n on <b>Mon</b>day<p>by 5 &#37;"
         "<table><tr><td>Brent<td>12.5</table><script>if (a < b) {}</script>"

@@ -290,7 +290,7 @@ def test_a_slice_a_chunked_array_and_a_pickled_index_give_the_same() -> None:
     assert shifted["start"].equals(expected["start"])
 
 
-def test_nothing_gives_nothing() -> None:
+def test_empty_input_gives_no_overlap() -> None:
     empty = EvalIndex.build(ITEM_SCHEMA.empty_table(), DEFAULT)
     assert empty.find(pa.array([PASSAGE])).num_rows == 0
     index = EvalIndex.build(item_table([("s", "0", [PASSAGE])]), DEFAULT)

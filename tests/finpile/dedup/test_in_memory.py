@@ -116,7 +116,7 @@ def test_kept_rows_have_the_columns_types_and_order_of_the_input() -> None:
     assert found.removed.schema == LEDGER_SCHEMA
 
 
-def test_first_of_equal_texts_is_kept_where_rows_have_no_ids() -> None:
+def test_first_of_equal_texts_is_kept_if_rows_have_no_ids() -> None:
     found = deduplicate(pa.table({"text": ["b", "a", "b", "b"]}), near=None)
     assert found.kept["text"].to_pylist() == ["b", "a"]
     assert found.removed.select(["id", "duplicate_of"]).to_pylist() == [

@@ -1,8 +1,8 @@
 """Signatures estimate Jaccard similarity, and bands find candidates, as often as theory says: both presets.
 
-Each test counts successes of trials that theory makes independent, and fails if the deviation of
-the count from the expectation has a probability below `FALSE_ALARM`: by Chernoff's bound, num * KL(found / num, probability)
-exceeds x with a probability of at most 2 exp(-x). Seeds are fixed, so a test that passes once always does.
+Each test counts successes of trials that theory makes independent, and fails if the deviation of the count from the
+expectation has a probability below `FALSE_ALARM`. By Chernoff's bound, num * KL(found / num, probability) exceeds x
+with a probability of at most 2 exp(-x). Seeds are fixed, so a test that passes once always does.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ def test_estimates_of_long_documents_err_no_more(jaccard: float) -> None:
 
 @pytest.mark.parametrize("jaccard", [0.5, 0.6, 0.7, 0.8, 0.9])
 @presets
-def test_candidates_are_as_many_as_the_s_curve_says(jaccard: float, config: NearConfig) -> None:
+def test_number_of_candidates_follows_the_s_curve(jaccard: float, config: NearConfig) -> None:
     left, right = pairs_of_similarity(jaccard, NUM_PAIRS)
     found = (band_keys(left, config) == band_keys(right, config)).any(axis=1)
     assert_likely(int(found.sum()), NUM_PAIRS, float(s_curve(config, jaccard)))
 
 
 @presets
-def test_a_key_is_shared_just_where_all_rows_of_its_band_agree(config: NearConfig) -> None:
+def test_a_key_is_shared_exactly_if_all_rows_of_its_band_agree(config: NearConfig) -> None:
     left, right = pairs_of_similarity(0.9, 200)
     rows_agree = (signatures(left, config) == signatures(right, config)).reshape(-1, config.rows, config.bands)
     shared = band_keys(left, config) == band_keys(right, config)

@@ -142,7 +142,7 @@ def table(title: str, finding: Finding, config: NearConfig) -> str:
 @pytest.mark.parametrize("numbers", ["any", "keep"])
 @pytest.mark.parametrize("preset", [PAPER, FAST], ids=["paper", "fast"])
 @pytest.mark.parametrize("num_stories", [SAMPLE_SIZE, pytest.param(19_043, marks=pytest.mark.slow)])
-def test_pairs_found_are_true_and_as_many_as_the_s_curve_says(
+def test_pairs_found_are_true_and_their_number_follows_the_s_curve(
     num_stories: int, preset: NearConfig, numbers: Literal["keep", "any"], stories: list[str]
 ) -> None:
     config = replace(preset, numbers=numbers)

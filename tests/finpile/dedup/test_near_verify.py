@@ -252,7 +252,7 @@ def test_after_the_last_round_kept_documents_stay_and_removed_ones_are_verified(
     assert all(removals([texts[row.kept], texts[row.removed]], [(0, 1)], config) for row in found)
 
 
-def test_looking_again_at_what_is_joined_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_does_not_depend_on_the_stride(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(3)
     texts = [" ".join(rng.choices("aaab", k=6)).encode() for _ in range(60)]
     pairs = [(rng.randrange(60), rng.randrange(60)) for _ in range(400)]

@@ -49,7 +49,7 @@ def test_every_digit_and_fraction_of_unicode_counts() -> None:
     assert number_keys(pa.array(numbers)).tolist() == [slow_key(sign) for sign in numbers]
 
 
-def test_keys_are_parted_by_numbers_and_by_nothing_else() -> None:
+def test_keys_are_equal_exactly_if_the_numbers_are_equal() -> None:
     texts = pa.array(["pays 64 cts on the 3rd", "pays 64 cts on THE 3rd", "pays 65 cts on the 3rd", "", "..."])
     keys = band_keys(texts, FAST)
     parted = part_by_numbers(keys, texts, FAST)

@@ -408,7 +408,7 @@ def repeats_by_hand(docs: Sequence[bytes], config: SubstringConfig) -> list[list
 @given(st.lists(texts, min_size=1, max_size=4), st.integers(3, 9), keeps, st.sampled_from(["none", "word", "line"]))
 @example(["a漢b漢c", "x漢b漢y"], 5, "first", "none")
 @example(["a one two b", "lon one two gone"], 7, "first", "word")
-def test_what_is_cut_is_all_that_may_be(docs: list[str], min_length: int, keep: str, snap: str) -> None:
+def test_cuts_are_maximal(docs: list[str], min_length: int, keep: str, snap: str) -> None:
     """Each longest run of bytes that repeat shrinks to the outermost places where it may be cut, and no further."""
     data = [doc.encode() for doc in docs]
     copies = pa.array([*data, *data[::2]], pa.large_binary())

@@ -154,7 +154,7 @@ def test_first_occurrences_by_hand(docs: tuple[str, ...], min_length: int, expec
 
 
 @given(corpora, st.integers(1, 6))
-def test_a_longer_window_is_repeated_only_where_a_shorter_one_is(docs: list[list[int]], min_length: int) -> None:
+def test_a_longer_window_is_repeated_only_if_a_shorter_one_is(docs: list[list[int]], min_length: int) -> None:
     symbols, offsets = as_corpus(docs)
     short = module.first_occurrences(symbols, offsets, min_length)
     long = module.first_occurrences(symbols, offsets, min_length + 1)
@@ -184,7 +184,7 @@ def test_long_suffix_arrays_pass_the_checker(kind: str) -> None:
     assert not is_suffix_array(LARGE[kind], suffixes)  # the checker can say no
 
 
-def test_constant_text_shares_what_is_left_of_it() -> None:
+def test_neighbours_in_constant_text_share_the_shorter_suffix() -> None:
     symbols = LARGE["constant"]
     suffixes = module.suffix_array(symbols)
     assert np.array_equal(suffixes, np.arange(len(symbols))[::-1])

@@ -142,7 +142,7 @@ DOCUMENTS = [
 
 
 @pytest.mark.parametrize("num_shards", [1, 3])
-def test_scores_stand_by_source_and_hold_the_heldout_documents_alone(tmp_path: Path, num_shards: int) -> None:
+def test_scores_are_by_source_and_of_heldout_documents_only(tmp_path: Path, num_shards: int) -> None:
     root = write_build(tmp_path, DOCUMENTS, num_shards)
     model = random_model()
     heard: list[int] = []
@@ -166,7 +166,7 @@ def test_a_sample_is_the_documents_of_smallest_id(tmp_path: Path, num_shards: in
     assert scores["The Pile", "Pile-CC"].num_documents == 1
 
 
-def test_what_cannot_be_evaluated_is_named(tmp_path: Path) -> None:
+def test_an_invalid_evaluation_input_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no documents/\*\.parquet"):
         evaluate(scorer(uniform_model(), 8), str(tmp_path))
     root = write_build(tmp_path, [document for document in DOCUMENTS if document[4] == "train"], 1)
@@ -180,7 +180,7 @@ def test_what_cannot_be_evaluated_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [None, 1])
 @pytest.mark.parametrize("window", [2, 8, 64])
-def test_cost_said_beforehand_is_what_is_then_done(
+def test_predicted_cost_equals_the_work_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, window: int
 ) -> None:
     root = write_build(tmp_path, DOCUMENTS, 2)

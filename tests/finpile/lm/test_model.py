@@ -163,7 +163,7 @@ def test_an_untrained_model_is_nearly_uniform() -> None:
 
 
 @pytest.mark.parametrize(("hidden_size", "vocab_size"), [(32, 1000), (192, 4000), (400, 1000)])
-def test_the_first_loss_is_above_ln_v_by_what_tied_embeddings_add(hidden_size: int, vocab_size: int) -> None:
+def test_the_first_loss_exceeds_ln_v_by_the_effect_of_tied_embeddings(hidden_size: int, vocab_size: int) -> None:
     expected = math.log(vocab_size * math.exp(1 / 6) + math.exp(math.sqrt(hidden_size / 3)))
     assert first_loss(hidden_size, vocab_size) == pytest.approx(
         expected, rel=0.06

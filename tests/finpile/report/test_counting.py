@@ -74,7 +74,7 @@ def test_gpt2_files_give_the_ids_of_their_definition() -> None:
         ("seqio", "seqio", 26),
     ],
 )
-def test_every_kind_is_found_by_what_it_holds(path: str, name: str, vocab_size: int) -> None:
+def test_every_kind_is_detected_from_its_files(path: str, name: str, vocab_size: int) -> None:
     tokenizer = open_tokenizer(SHARED / path)
     assert (tokenizer.name, tokenizer.vocab_size) == (name, vocab_size)
     measured = tokenizer.measure(ARRAY)
@@ -92,7 +92,7 @@ def test_losses_are_counted() -> None:
 
 
 @needs_data
-def test_neox_alters_only_what_is_not_in_composed_form() -> None:
+def test_neox_changes_only_text_that_is_not_in_composed_form() -> None:
     neox = open_tokenizer(SHARED / "gpt_neox" / "20B_tokenizer.json")
     assert neox.measure(pa.array(["caf\u00e9", "cafe\u0301"])).num_altered == 1
 
@@ -112,7 +112,7 @@ def test_marks_in_a_text_are_text() -> None:
     assert neox.count(pa.array(["<|endoftext|>"]))[0] > 1
 
 
-def test_own_tokenizer_counts_what_it_encodes(tmp_path: Path) -> None:
+def test_own_tokenizer_counts_equal_its_encoding(tmp_path: Path) -> None:
     from finpile_tokenizer import UnigramTokenizer, UnigramTrainer, count_pretokens, merge, prune_to
 
     texts = pa.array([f"oil rose {n}%   today" for n in range(99)] + TEXTS, pa.large_string())
@@ -130,7 +130,7 @@ def test_own_tokenizer_counts_what_it_encodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["absent", "empty", "page.html", "bad.json", "bad.model", "gpt2"])
-def test_what_is_no_tokenizer_is_named_with_what_was_looked_for(tmp_path: Path, name: str) -> None:
+def test_a_path_without_a_tokenizer_is_named_with_the_expected_files(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "gpt2").mkdir()
     for file in ("page.html", "bad.json", "bad.model", "gpt2/encoder.json", "gpt2/vocab.bpe"):
@@ -285,7 +285,7 @@ def test_comparison_needs_texts_and_names_of_its_own() -> None:
 
 
 @needs_data
-def test_compare_command_writes_what_it_prints(tmp_path: Path) -> None:
+def test_compare_command_writes_its_printed_table(tmp_path: Path) -> None:
     (tmp_path / "notes.jsonl").write_bytes(jsonl(TEXTS[:3]))
     out = tmp_path / "out"
     arguments = [f"OPT={SHARED / 'gpt2'}", str(SHARED / "albert"), "--ours", f"OPT={SHARED / 'gpt2'}"]

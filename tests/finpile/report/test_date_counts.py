@@ -53,7 +53,7 @@ def test_counts_outlive_their_file() -> None:
     assert CorpusStatistics.from_json(json.loads(json.dumps(statistics.to_json()))) == statistics
 
 
-def test_sample_counts_what_its_makers_planted(sample_build: Path) -> None:
+def test_sample_counts_equal_the_planted_counts(sample_build: Path) -> None:
     """Expected: the notes of unreadable and implausible dates, and the documents without any."""
     planted = {(row["dataset"], row["source"]): row for row in json.loads(EXPECTED.read_text())["sources"]}
     statistics = load_statistics(str(sample_build / "reports" / "statistics.json"))

@@ -40,7 +40,7 @@ def test_units_are_the_papers_and_shrink_with_the_corpus(largest: int, step: int
     assert choose_unit(largest, step=step, least=least) == exponent
 
 
-def test_small_counts_are_never_shown_as_nothing() -> None:
+def test_small_counts_are_never_shown_as_zero() -> None:
     assert [count(value, 4).text for value in (0, 1, 4_999, 5_000)] == ["0", "<1", "<1", "1"]
 
 

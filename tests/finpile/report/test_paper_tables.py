@@ -10,8 +10,8 @@ Facts about BloombergGPT's (Wu et al. 2023) numbers that these tests establish:
 - Table 2: nine years and three column sums are off by one when added as printed: rounding.
 - Table 3's `Total` is of C4, The Pile and Wikipedia; the FinPile row (an older one) is not in it. NeoX's and OPT's
   totals are one more, BloombergGPT's one less, than their printed rows: rounding.
-- The heading of §2.1 gives FinPile 54.2% of training; Table 1 gives 51.27%. No rounding explains the difference. It is the one
-  disagreement (`KNOWN_DISAGREEMENTS`).
+- The heading of §2.1 gives FinPile 54.2% of training; Table 1 gives 51.27%. No rounding explains the difference. It is
+  the one disagreement (`KNOWN_DISAGREEMENTS`).
 """
 
 from __future__ import annotations

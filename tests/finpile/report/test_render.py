@@ -214,7 +214,7 @@ def test_page_reports_documents_that_are_unaccounted_for() -> None:
     assert "do not add up" in build_page(statistics(), REMOVALS, facts(num_read=read + 1), [])
 
 
-def test_page_shows_the_curve_and_counts_of_near_duplicates_where_they_were_looked_for() -> None:
+def test_page_shows_the_curve_and_counts_of_near_duplicates_if_enabled() -> None:
     page = parsed(build_page(statistics(), REMOVALS, facts(near=NEAR), [])).text
     rows = [f"{jaccard}{probability:.4f}" for jaccard, probability in zip(JACCARDS, NEAR.curve, strict=True)]
     assert rows == ["0.50.0004", "0.60.0163", "0.70.3019", "0.80.9947", "0.91.0000"]
@@ -264,7 +264,7 @@ def test_statistics_reject_repeated_sources_and_negative_counts() -> None:
         source("FinPile", "News", docs=-1)
 
 
-def test_years_name_their_months_only_where_they_are_cut() -> None:
+def test_years_name_their_months_only_if_they_are_cut() -> None:
     rows = statistics().years[:3]
     assert list(year_labels(rows).values()) == ["1987 [02-]", "1990", "undated"]
     assert list(year_labels(rows[:1]).values()) == ["1987 [02-10]"]

@@ -21,7 +21,7 @@ def manifest(sample_build: Path) -> dict[str, Any]:
     return loaded
 
 
-def test_columns_add_up_to_what_was_read(manifest: dict[str, Any]) -> None:
+def test_columns_add_up_to_the_records_read(manifest: dict[str, Any]) -> None:
     removed = ("unreadable", "cleaned_out", "exact", "near", "substring", "overlap", "contamination")
     for row in source_rows(manifest):
         assert sum(row[name] for name in (*removed, "train", "held_out")) == row["read"] > 0
@@ -41,7 +41,7 @@ def test_sample_is_summed_up_as_its_makers_counted(manifest: dict[str, Any]) -> 
         )
 
 
-def test_rows_stand_in_the_order_of_their_names(manifest: dict[str, Any]) -> None:
+def test_rows_are_sorted_by_name(manifest: dict[str, Any]) -> None:
     names = [(row["dataset"], row["source"]) for row in source_rows(manifest)]
     assert names == sorted(names)
 

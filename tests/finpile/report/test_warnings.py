@@ -32,7 +32,7 @@ def test_source_that_lost_more_than_half_of_its_documents_to_one_reason(gone: in
     assert build_warnings(manifest(gone)) == expected
 
 
-def test_evaluation_set_of_which_nothing_can_be_looked_for() -> None:
+def test_evaluation_set_without_searchable_text() -> None:
     sets = [{"set": "Short", "items": 2, "items_not_checkable": 2}, {"set": "B", "items": 2, "items_not_checkable": 1}]
     (warning,) = build_warnings(manifest(0, contamination={"sets": sets}))
     assert "evaluation set Short " in warning

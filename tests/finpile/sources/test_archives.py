@@ -208,7 +208,7 @@ def test_a_zip_without_its_directory_is_read_over_a_damaged_header() -> None:
     assert walked.gaps[0].num_bytes > 100 and [broken.reason for broken in walked.broken] == ["truncated_file"]
 
 
-def test_what_a_damaged_member_of_a_zip_held_before_the_damage_is_kept() -> None:
+def test_data_before_the_damage_in_a_zip_member_is_kept() -> None:
     content = b"".join(b"%d %s\n" % (n, DRAW.randbytes(30).hex().encode()) for n in range(4000))
     data = bytearray(zip_of({"a.txt": content, "b.txt": b"whole"}))
     data[100_000:100_004] = b"\xff" * 4

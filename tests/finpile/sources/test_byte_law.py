@@ -180,7 +180,7 @@ class Faulty:
         ("passed over", "unclaimed_bytes", "between two records: 4 bytes"),
     ],
 )
-def test_whatever_a_reader_does_on_one_record_is_one_row(fault: str, reason: str, detail: str) -> None:
+def test_any_reader_error_on_one_record_is_one_row(fault: str, reason: str, detail: str) -> None:
     data = b"first\nbad\nthird\n"
     accounts: list[Account] = []
     stream: Any = reading.ByteStream(iter([data]), "a")

@@ -65,7 +65,7 @@ def runs(data: bytes, codec: str, limits: LimitsConfig | None = None) -> tuple[l
 @pytest.mark.parametrize("codec", COMPRESS)
 @settings(max_examples=40)
 @given(st.lists(st.binary(max_size=300), max_size=4), st.integers(1, 80), st.integers(1, 400))
-def test_frames_give_what_was_compressed(codec: str, contents: list[bytes], repeat: int, size: int) -> None:
+def test_frames_decompress_to_their_input(codec: str, contents: list[bytes], repeat: int, size: int) -> None:
     data = b"".join(COMPRESS[codec](content * repeat) for content in contents)
     stream = ByteStream(decompress(blocks(data, size), codec, "a"))
     assert stream.read() == b"".join(content * repeat for content in contents)
@@ -83,7 +83,7 @@ def test_frames_give_what_was_compressed(codec: str, contents: list[bytes], repe
         (["gzip", "-c"], ".gz"),
     ],
 )
-def test_what_the_tools_write_is_read(tmp_path: Path, command: list[str], codec: str) -> None:
+def test_output_of_the_command_line_tools_is_read(tmp_path: Path, command: list[str], codec: str) -> None:
     content = b"".join(FRAMES) * 40 + bytes(200_000)
     (tmp_path / "a").write_bytes(content)
     try:

@@ -217,7 +217,7 @@ def test_a_document_above_the_limit_is_a_row_and_the_next_is_read() -> None:
     assert isinstance(found[0], Removal) and len(found[0].removed_text) == 1 << 16
 
 
-def test_a_broken_stream_is_passed_on_after_what_it_gave() -> None:
+def test_a_broken_stream_raises_after_its_intact_part() -> None:
     def blocks():  # type: ignore[no-untyped-def]
         yield txt(document("one"), document("two"))[:-60]
         raise BrokenStream("truncated_file", "a.gz", "cut")

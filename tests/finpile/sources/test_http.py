@@ -79,13 +79,13 @@ def test_no_more_than_the_limit_is_decoded(coding: str) -> None:
         (b"3\r\nabc\r\nno chunk", "Transfer-Encoding: chunked"),
     ],
 )
-def test_what_is_neither_encoded_nor_text_is_refused(payload: bytes, headers: str) -> None:
+def test_a_body_that_is_neither_encoded_nor_text_is_refused(payload: bytes, headers: str) -> None:
     with pytest.raises(HttpError):
         parse_response(message(payload, headers), LIMIT)
 
 
 @pytest.mark.parametrize("block", [b"", b"\r\n", b"<html>", b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 20\r\n\r\n"])
-def test_what_is_no_response_is_refused(block: bytes) -> None:
+def test_a_record_that_is_no_response_is_refused(block: bytes) -> None:
     with pytest.raises(HttpError):
         parse_response(block, LIMIT)
 

@@ -109,7 +109,7 @@ def test_the_columns_that_are_read_are_the_record_bytes(tmp_path: Path) -> None:
     assert account.structure.keys() == {"parquet_column", "parquet_footer"}
 
 
-def test_a_flipped_bit_anywhere_is_found_where_pages_have_checksums(tmp_path: Path) -> None:
+def test_a_flipped_bit_anywhere_is_found_if_pages_have_checksums(tmp_path: Path) -> None:
     """And costs no row of another row group."""
     data = table_bytes({name: COLUMNS[name] for name in ("text", "timestamp")}, write_page_checksum=True)
     draw = random.Random(3)

@@ -306,7 +306,7 @@ def test_a_document_above_the_limit_costs_only_itself(tmp_path: Path) -> None:
         assert len(row.removed_text) == 65536
 
 
-def test_a_bomb_gives_what_precedes_the_limit_and_one_row(tmp_path: Path) -> None:
+def test_a_bomb_gives_the_data_before_the_limit_and_one_row(tmp_path: Path) -> None:
     for codec in COMPRESS:
         (tmp_path / f"a.jsonl{codec}").write_bytes(COMPRESS[codec](LINES[0] + bytes(6 << 20) + LINES[1]))
     documents, rows = read(tmp_path, source(limits=LimitsConfig(member="2 MiB", record="1 MiB")))
@@ -366,7 +366,7 @@ def test_a_tar_cut_at_every_place_is_noticed(tmp_path: Path) -> None:
         assert [document.text[0] for document in documents] == list("xyz")[: len(documents)]
 
 
-def test_what_follows_the_end_of_a_tar_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+def test_data_after_the_end_of_a_tar_is_reported(tmp_path: Path) -> None:
     """Archives that were joined by `cat` are read one after the other; anything else is a row."""
     (tmp_path / "a.tar").write_bytes(tar_of({"a.txt": b"1"}) + tar_of({"b.txt": b"2"}))
     documents, rows = read(tmp_path, source("text"))
@@ -542,7 +542,7 @@ def test_a_stream_reads_as_a_file_of_the_same_bytes(blocks: list[bytes], sizes: 
 
 
 @given(st.lists(st.binary(max_size=5), max_size=20), st.integers(0, 60), st.integers(0, 60))
-def test_what_was_read_last_can_be_returned_once_more(blocks: list[bytes], start: int, length: int) -> None:
+def test_the_last_read_can_be_returned_again(blocks: list[bytes], start: int, length: int) -> None:
     data = b"".join(blocks)
     stream = ByteStream(iter(blocks))
     stream.read()

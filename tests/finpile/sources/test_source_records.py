@@ -94,7 +94,7 @@ def test_a_key_with_a_dot_of_its_own_wins() -> None:
         assert document.text == text and text not in json.dumps(document.meta)
 
 
-def test_values_that_no_field_can_take_stay_in_meta() -> None:
+def test_values_that_fit_no_field_stay_in_meta() -> None:
     [document], [] = read_jsonl(lines({"text": "x", "title": ["a"], "url": {"b": 1}, "timestamp": None}))
     assert (document.title, document.url, document.timestamp) == (None, None, None)
     assert document.meta == {"title": ["a"], "url": {"b": 1}}
@@ -375,7 +375,7 @@ def test_real_archives_of_text(paths: str, keys: dict[str, Any], num_documents: 
     assert all(document.timestamp for document in documents) or "date_pattern" not in keys
 
 
-def test_real_jsonl_gives_what_json_gives() -> None:
+def test_real_jsonl_equals_the_result_of_json() -> None:
     if not SHARED_DATA.exists():
         pytest.skip("../shared/data is absent")
     path = SHARED_DATA / "c4_like" / "dclm_cc" / "majority_data.jsonl"

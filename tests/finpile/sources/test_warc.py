@@ -89,7 +89,7 @@ def test_a_locator_is_the_offset_of_the_record_in_the_stored_file(read: Read, ki
 
 
 @pytest.mark.parametrize("kind", ["plain", "gzip", "zstd"])
-def test_a_cut_anywhere_gives_what_precedes_it_and_one_row(read: Read, kind: str) -> None:
+def test_a_cut_anywhere_gives_the_preceding_records_and_one_row(read: Read, kind: str) -> None:
     parts = packed(kind, RECORDS)
     data = b"".join(parts)
     boundaries = {sum(map(len, parts[:index])) for index in range(len(parts) + 1)}
@@ -126,7 +126,7 @@ def test_records_of_a_file_compressed_as_one_piece_have_locators_of_their_own(re
         (record("continuation", b"words", "text/html"), "not_text", b"words"),
     ],
 )
-def test_what_becomes_of_a_record(read: Read, data: bytes, kind: str, held: bytes) -> None:
+def test_outcome_of_a_record(read: Read, data: bytes, kind: str, held: bytes) -> None:
     (found,) = read(data)
     assert kinds([found]) == [kind]
     if isinstance(found, Removal):
@@ -172,7 +172,7 @@ def test_a_broken_message_does_not_end_the_archive(read: Read) -> None:
     assert kinds(read(broken + response(b"<p>two"))) == ["unreadable_record", HTML]
 
 
-def test_what_is_no_archive_is_a_row(read: Read) -> None:
+def test_a_file_that_is_no_archive_is_a_row(read: Read) -> None:
     assert kinds(read(b"hello " * 100 + b"\r\n\r\n")) == ["unreadable_record"]
 
 

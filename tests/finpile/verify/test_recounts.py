@@ -156,7 +156,7 @@ EDITS: dict[str, tuple[Callable[[dict[str, Row]], object], set[str]]] = {
 
 
 @pytest.mark.parametrize(("change", "checks"), EDITS.values(), ids=EDITS.keys())
-def test_edit_of_the_manifest_is_found_by_what_it_counts(
+def test_edit_of_the_manifest_is_found_by_its_counts(
     copy_of_sample: Path, change: Callable[[dict[str, Row]], object], checks: set[str]
 ) -> None:
     edit_manifest(copy_of_sample, change)

@@ -98,7 +98,7 @@ SPANS: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", SPANS.values(), ids=SPANS.keys())
-def test_span_that_is_not_what_was_cut_is_found(copy_of_sample: Path, change: Change) -> None:
+def test_span_that_differs_from_the_cut_is_found(copy_of_sample: Path, change: Change) -> None:
     edit_ledger(copy_of_sample, "clean", change)
     assert broken(copy_of_sample) == {BEFORE_CLEAN}
 
@@ -107,7 +107,7 @@ def test_span_that_is_not_what_was_cut_is_found(copy_of_sample: Path, change: Ch
 
 
 @pytest.mark.parametrize("stage", ["exact", "near"])
-def test_copy_that_is_nowhere_is_found(copy_of_sample: Path, stage: str) -> None:
+def test_missing_copy_is_found(copy_of_sample: Path, stage: str) -> None:
     edit_ledger(copy_of_sample, stage, lambda rows: rows[0].update(duplicate_of="f" * 32))
     assert COPIES in broken(copy_of_sample)
     assert f"is for {'f' * 32}, which is not kept" in detail(copy_of_sample, COPIES)

@@ -50,7 +50,7 @@ def test_finished_build_passes_every_check(sample_build: Path) -> None:
     }
 
 
-def test_checks_report_what_they_counted(sample_build: Path) -> None:
+def test_checks_report_their_counts(sample_build: Path) -> None:
     found = {check.name: check.detail for check in verify(str(sample_build))}
     expected = json.loads((Path(__file__).resolve().parents[3] / "data_samples" / "expected.json").read_text())
     num_read = sum(row["read"] for row in expected["sources"])
@@ -160,6 +160,6 @@ def test_manifest_without_a_stage_is_reported_as_such(copy_of_sample: Path) -> N
         verify(str(copy_of_sample))
 
 
-def test_build_can_be_verified_where_it_was_moved(copy_of_sample: Path, tmp_path: Path) -> None:
+def test_build_can_be_verified_after_a_move(copy_of_sample: Path, tmp_path: Path) -> None:
     moved = shutil.move(copy_of_sample, tmp_path / "elsewhere [1]")
     assert broken(Path(moved)) == set()
