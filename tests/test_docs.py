@@ -100,7 +100,7 @@ def run(step: Step, place: Path) -> subprocess.CompletedProcess[str]:
 
 
 def shown(expected: str) -> re.Pattern[str]:
-    """Matches what a page shows: a line `...` stands for any lines, `...` in a line for any text, blanks for blanks."""
+    """Matches what a page shows: a line `...` matches any lines, `...` in a line any text, blanks match blanks."""
     lines = [" ".join(line.split()) for line in expected.strip().splitlines()]
     parts = [
         r"(?:.*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n" for line in lines if line

@@ -265,7 +265,7 @@ def test_peek_prints_the_first_records(run: Run, corpus: Path) -> None:
 
 
 def test_line_is_that_of_the_entry_not_of_the_first_text_that_is_like_it(run: Run, corpus: Path) -> None:
-    """`absent.jsonl` stands in a remark, and in the entry before, as part of another name."""
+    """`absent.jsonl` also occurs in a comment, and in the previous entry as part of another name."""
     text = corpus.read_text().replace("name: small", "name: small  # absent.jsonl is not news/absent.jsonl")
     (corpus.parent / "news" / "not-news").mkdir()
     (corpus.parent / "news" / "not-news" / "absent.jsonl").write_text('{"text": "x"}\n')

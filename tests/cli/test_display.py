@@ -130,7 +130,7 @@ def test_steps_of_a_training_are_pipelines(capsys: pytest.CaptureFixture[str], c
 
 
 def on_a_terminal(command: list[str], columns: int) -> tuple[int, str]:
-    """Exit code and output of a command whose terminal has so many columns."""
+    """Exit code and output of a command on a terminal of the given number of columns."""
     master, slave = pty.openpty()
     ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}

@@ -40,7 +40,7 @@ def test_id_is_blake2b_of_source_and_locator(source: str, locator: str) -> None:
 
 
 def test_id_is_the_same_for_ever() -> None:
-    """Ids stand in published ledgers: these two were computed once, with b2sum -l 128."""
+    """Ids are part of published ledgers. These two were computed with b2sum -l 128."""
     assert document_id("News", "news/a.jsonl#0") == "69032672d3bcb0c7ddccd128a6be37bc"
     assert document_id("Web", "web/ß.warc#17") == "6a594d56a1302f9965203e37386b6994"
 

@@ -85,7 +85,7 @@ def records() -> list[Record]:
 
 @pytest.fixture(scope="session")
 def write_corpus(records: list[Record]) -> Callable[..., Path]:
-    """Writes the small corpus, its files unless told otherwise, and its YAML, whose keys may be replaced."""
+    """Writes the small corpus: its files by default, and its YAML, whose keys may be replaced."""
 
     def write(folder: Path, files: Mapping[str, bytes] | None = None, **changes: Any) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ def eventually() -> Callable[[Callable[[], Any]], Any]:
 
 @pytest.fixture(scope="session")
 def members() -> Callable[[int], list[psutil.Process]]:
-    """The living processes of a session, but for its leader: workers whose launcher is gone stay in its session."""
+    """The live processes of a session except its leader. Workers stay in the session of a launcher that has ended."""
 
     def living(session: int) -> list[psutil.Process]:
         found = []

@@ -36,7 +36,7 @@ def name(place: Place) -> str:
 
 
 def decide(folder: Path, stage: str, copies: dict[Place, Place | None]) -> str:
-    """Writes a stage's decisions: what goes, and for whose sake."""
+    """Writes a stage's decisions: the removed documents and their kept copies."""
     rows = [
         {
             **dict.fromkeys(REMOVAL_SCHEMA.names),

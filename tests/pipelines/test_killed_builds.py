@@ -97,7 +97,7 @@ def assert_unfinished(out: Path) -> None:
 
 
 class Killer:
-    """Runs the same command again and again on one tree, and kills it in the stages it is told."""
+    """Runs the same command repeatedly on one tree, and kills it in the given stages."""
 
     def __init__(self, start: StartPython, eventually: Eventually, config: Path, out: Path) -> None:
         self._start = start

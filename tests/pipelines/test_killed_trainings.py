@@ -72,7 +72,7 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(docs: Path, out: Path, mode: str) -> list[StepEvent]:
-    """Trains, and returns what was told, but for the beginnings of steps."""
+    """Trains, and returns the progress events except the starts of steps."""
     events: list[StepEvent] = []
     config = TokenizerConfig(mode=mode, **SETTINGS)  # type: ignore[arg-type]
     train_folder([str(docs)], str(out), config, Engine(), listen=events.append)

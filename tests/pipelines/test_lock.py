@@ -122,7 +122,7 @@ def test_content_of_the_lock_decides_nothing(content: bytes, tmp_path: Path) -> 
 
 
 def test_lock_of_a_file_system_without_locks_is_not_held(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Some network file systems have none: the run goes on, as on object stores."""
+    """Some network file systems have no locks: the run continues, as on object stores."""
     import errno
 
     def flock(descriptor: int, operation: int) -> None:

@@ -146,7 +146,7 @@ def test_share_grows_task_by_task_from_all_workers(num_workers: int, tmp_path: P
 
 
 class Watched:
-    """What the watcher of a build was told, and the shares that tasks reported while each pipeline ran."""
+    """The progress passed to the watcher of a build, and the shares that tasks reported during each pipeline."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, Progress]] = []

@@ -92,7 +92,7 @@ def test_models_and_reports_do_not_depend_on_files(
     snapshot: Callable[[Path], dict[str, bytes]],
     tmp_path: Path,
 ) -> None:
-    """Every document of the first row stands twice in its files, so that of equals any may be the one that is kept."""
+    """Every document of the first row is in its files twice, so any of equal documents may be the kept one."""
     out = build_of(layout(records[::2] * 2), web, tmp_path, write_corpus)
     found, expected = snapshot(out), snapshot(plain)
     assert sorted(found) == sorted(expected)
@@ -112,7 +112,7 @@ def test_plain_build_removed_exact_and_near_copies(plain: Path) -> None:
 
 
 def test_duplicate_whose_kept_copy_is_removed_later_is_redirected(plain: Path, records: list[Record]) -> None:
-    """Two equal texts; then the one that was kept goes too, for the sake of a near copy that is older."""
+    """Two equal texts, the kept one of which is later removed as a near duplicate of an older document."""
     (stays,) = (row for row in rows_of(plain / "documents") if row["text"] == records[-1]["text"])
     gone = {row["stage"]: row for row in rows_of(plain / "removed") if row["duplicate_of"] == stays["id"]}
     assert set(gone) == {"exact", "near"}

@@ -176,7 +176,7 @@ def test_min_chars_is_the_least_that_stays(
         pytest.param(100, Engine(num_workers=2), marks=pytest.mark.slow),
     ],
 )
-def test_shards_workers_and_transports_do_not_show(
+def test_output_does_not_depend_on_shards_workers_or_transports(
     shard_bytes: int, engine: Engine, built: Path, write_corpus: WriteCorpus, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     out = build_texts(tmp_path, write_corpus, engine=engine, sizes=Sizes(shard_bytes=shard_bytes))

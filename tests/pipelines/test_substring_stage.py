@@ -41,7 +41,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    """From the oldest to the youngest. Whatever is not named here stands once."""
+    """Texts from the oldest to the newest. Unnamed parts occur once."""
     draw = random.Random(3)
 
     def some(size: int) -> str:
@@ -50,7 +50,7 @@ def texts() -> list[str]:
     paragraph, other, wide = some(90), some(60), "".join(draw.choice("é漢😀ab") for _ in range(50))
     left, right, far_left, far_right = (some(LENGTH - 8) for _ in range(4))
     found = [some(200) + paragraph + some(30), other + some(100), some(20) + wide + some(40)]
-    # What meets where a paragraph went stands elsewhere too; and what meets where that went, as well.
+    # The text joined by the removal of a paragraph occurs elsewhere too, and so does the text joined by that removal.
     found += [some(50) + left + right + some(10), some(50) + far_left + far_right + some(10)]
     found += [
         some(60) + paragraph,
@@ -252,7 +252,7 @@ def assert_is_by_hand(out: Path, rounds: int | str, keep: str, texts: Sequence[s
 
 
 def test_corpus_has_the_cases_of_these_tests(corpus: Corpus) -> None:
-    """Three rounds cut, and less each time; a text goes whole in the first; some are cut beside wide characters."""
+    """Three rounds cut less each time. The first removes a whole text; some cuts are beside wide characters."""
     left = [rounds_by_hand(corpus.texts, rounds) for rounds in (1, 2, 3, 99)]
     assert left[0].residual_bytes > left[1].residual_bytes > left[2].residual_bytes == 0
     assert left[2] == left[3]
@@ -326,7 +326,7 @@ def num_shards(out: Path) -> int:
         ),
     ],
 )
-def test_shards_workers_and_transports_do_not_show(
+def test_output_does_not_depend_on_shards_workers_or_transports(
     shard_bytes: int,
     shards: int,
     engine: Engine,

@@ -46,7 +46,7 @@ JSON_LD = '<script type="application/ld+json">{}</script>'
 
 @pytest.mark.parametrize("depth", [10, 400, 900, 5_000, 200_000])
 def test_json_ld_is_read_at_any_depth(depth: int) -> None:
-    """Nested deeper than the JSON parser goes, it is read by pattern."""
+    """JSON nested deeper than the parser's limit is read by pattern."""
     block = '{"a": ' * depth + '{"datePublished": "2021-03-15"}' + "}" * depth
     assert from_html(JSON_LD.replace("{}", block)) == utc(2021, 3, 15)
 

@@ -29,7 +29,7 @@ def test_to_normalise_again_changes_nothing(text: str) -> None:
 
 
 @given(TEXT)
-def test_normal_form_holds_what_it_promises(text: str) -> None:
+def test_normal_form_has_its_documented_properties(text: str) -> None:
     found = normalise(text)
     assert unicodedata.is_normalized("NFC", found)
     assert not any(ord(sign) < 32 and sign not in "\t\n" for sign in found)

@@ -79,7 +79,7 @@ def lcp_array(symbols: U8 | U32, suffixes: I64) -> I64:
 
 
 def first_occurrences(symbols: U8 | U32, offsets: I64, min_length: int) -> I64:
-    """Per position, where the window that begins there stands first; -1 where none begins or it stands only once.
+    """Per position, the first position of the window that begins there; -1 if none begins or it occurs only once.
 
     The earliest of equal windows has its own position. Occurrences may overlap, in the same document or in others; none
     crosses a document's end. Shape of `symbols`.

@@ -122,7 +122,7 @@ def induce_s(text: Text, ends: Index, suffixes: Index, keep: bool) -> None:
 
 @njit(cache=True, nogil=True)
 def compact_valleys(suffixes: Index) -> None:
-    """Brings the entries ~p, in order and as p, to the start; what stands behind them is left as it is."""
+    """Moves the entries ~p, in order and as p, to the start; later entries keep their values."""
     count = 0
     for i in range(suffixes.size):
         entry = suffixes[i]

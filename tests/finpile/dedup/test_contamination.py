@@ -52,7 +52,7 @@ def item_table(items: list[Item]) -> pa.Table:
 
 
 def overlaps(shards: list[list[str]], items: list[Item], config: ContaminationConfig) -> list[dict[str, Any]]:
-    """The whole way, as a pipeline goes it; `row` counts through the shards."""
+    """All steps of the pipeline; `row` is consecutive over the shards."""
     index = EvalIndex.build(item_table(items), config)
     found = [index.find(pa.array(shard, pa.large_string())) for shard in shards]
     common = boilerplate(sum_counts([count_documents(matches) for matches in found]), config)
@@ -64,7 +64,7 @@ def overlaps(shards: list[list[str]], items: list[Item], config: ContaminationCo
     return rows
 
 
-# --- the slow twin ---------------------------------------------------------------------------------------------------
+# --- the reference implementation ------------------------------------------------------------------------------------
 
 
 def spelled(text: str) -> list[tuple[str, int, int]]:
@@ -181,7 +181,7 @@ def test_an_item_is_found_at_any_place_of_a_long_text() -> None:
 PASSAGE = "The quick brown fox jumps over the lazy dog while 13 grey cats watch from the old wall."
 
 
-def test_what_is_found_is_what_a_reader_would_mark() -> None:
+def test_overlaps_are_the_passages_that_a_reader_would_mark() -> None:
     text = "He read aloud: “the QUICK brown fox jumps, over the lazy dog while 13 grey cats watch from a window.”"
     index = EvalIndex.build(item_table([("Fables", "7", [PASSAGE])]), DEFAULT)
     assert (index.num_grams, index.items["num_checked"].to_pylist()) == (6, [18])
@@ -240,7 +240,7 @@ def test_boilerplate_condemns_nobody() -> None:
     for num_filings in (10, 11):
         texts = [f"{legal} filing {i} {legal}" for i in range(num_filings)]
         low, high = (dataclasses.replace(DEFAULT, min_coverage=part) for part in (0.4, 0.5))
-        found = overlaps([texts[:4], texts[4:]], [item], low)  # a gram that stands twice in a document counts once
+        found = overlaps([texts[:4], texts[4:]], [item], low)  # a gram that occurs twice in a document counts once
         assert [row["row"] for row in found] == (list(range(10)) if num_filings == 10 else [])
         assert not overlaps([texts], [item], high)  # 13 of 31 words are too few
         copied = overlaps([[*texts, item[2][0]]], [item], high)

@@ -19,7 +19,7 @@ from finpile.dedup.near.numbers import (
 )
 
 _MASK = (1 << 64) - 1
-#: ASCII, Arabic and full-width digits, mathematical ones, fractions; and what stands near them in Unicode.
+#: ASCII, Arabic and full-width digits, mathematical ones, fractions; and their neighbours in Unicode.
 _SIGNS = "07 a.½¾»¿⅐⅟ⅠⅠ←↉↊٣٤پ०߀ᛮ᠐〇十Ａ３𝟘😀éЖ“"
 
 

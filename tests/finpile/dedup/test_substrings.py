@@ -27,7 +27,7 @@ from finpile.tokens.tokenizer_files import load_tokenizer
 ROOT = Path(__file__).resolve().parents[3]
 I64 = npt.NDArray[np.int64]
 Symbols = tuple[int, ...]
-#: A piece of a document: (row or id, start, end, id of the document that has the copy, where it stands there).
+#: A piece of a document: (row or id, start, end, id of the document that has the copy, its start there).
 Span = tuple[Any, int, int, str | None, int | None]
 #: More windows than one scan of a document takes.
 PIECE = 65_536
@@ -60,7 +60,7 @@ def corpora(draw: st.DrawFn, min_length: int, alphabet: Sequence[int] = b"abc") 
 
 
 def covered_slowly(docs: Sequence[Symbols], config: SubstringConfig) -> list[set[int]]:
-    """The positions of each document that go: documents stand in order of preference."""
+    """The removed positions of each document; documents are in order of preference."""
     windows = defaultdict(list)
     for number, doc in enumerate(docs):
         for i in range(len(doc) - config.min_length + 1):
@@ -78,7 +78,7 @@ def symbols_of(texts: parts.Texts) -> npt.NDArray[Any]:
 
 
 def covered_by_suffix_array(texts: parts.Texts, config: SubstringConfig) -> npt.NDArray[np.bool_]:
-    """Shape of `texts.symbols`: whether each goes."""
+    """Whether each symbol is removed. Shape of `texts.symbols`."""
     earliest = first_occurrences(symbols_of(texts), texts.offsets, config.min_length)
     goes = (earliest >= 0) & ((config.keep == "none") | (earliest != np.arange(len(earliest))))
     steps = np.zeros(len(goes) + config.min_length, np.int64)
@@ -89,7 +89,7 @@ def covered_by_suffix_array(texts: parts.Texts, config: SubstringConfig) -> npt.
 
 
 def covered_symbols(texts: parts.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]:
-    """Shape of `texts.symbols`: whether each goes by spans of bytes, which never part a symbol."""
+    """Whether spans remove each symbol; spans of bytes never split a symbol. Shape of `texts.symbols`."""
     base = texts.bounds[spans["row"].to_numpy()]
     starts, ends = base + spans["start"].to_numpy(), base + spans["end"].to_numpy()
     if len(texts.byte_of):
@@ -118,7 +118,7 @@ def widths_of(config: SubstringConfig) -> list[I64]:
 
 
 def assert_copies_stand(texts: parts.Texts, spans: pa.Table) -> None:
-    """What goes is there, byte for byte, where a span says that a copy stands, and that is not the place itself."""
+    """Asserts that each removed span equals its copy byte for byte, and that the copy is at another place."""
     views = [texts.data[low:high].tobytes() for low, high in zip(texts.bounds[:-1], texts.bounds[1:], strict=True)]
     for span in spans.to_pylist():
         assert span["start"] < span["end"]
@@ -133,7 +133,7 @@ def assert_copies_stand(texts: parts.Texts, spans: pa.Table) -> None:
 
 
 def check(docs: Sequence[Symbols], config: SubstringConfig) -> pa.Table:
-    """One pass against both twins; returns its spans."""
+    """Checks one pass against both reference implementations; returns its spans."""
     texts = texts_of(docs, config.unit)
     spans = module.find_repeats_in(texts, config, *widths_of(config))
     found = covered_symbols(texts, spans)
@@ -178,7 +178,7 @@ def test_tokens_are_those_of_a_dict_of_windows_and_of_a_suffix_array(
 @pytest.mark.parametrize("unit", ["bytes", "tokens"])
 @pytest.mark.parametrize("min_length", [2, 3, 10, 61])
 def test_texts_as_long_as_a_window_or_nearly(min_length: int, unit: str, keep: str) -> None:
-    """Constant, all equal and at the ends of documents: counted by hand, then by the twins."""
+    """Constant, equal and terminal texts: counted by hand, then by the reference implementations."""
     config, symbols = config_of(min_length, keep, unit), (0, 7, 300)
     text: Symbols = tuple(symbols[i % 3] if i % 7 else symbols[i % 2] for i in range(3 * min_length))
     if unit == "bytes":
@@ -247,13 +247,13 @@ def in_steps(
     crowd: int = module.CROWD,
     num_refinements: int = 0,
 ) -> list[Span]:
-    """What goes, told by the names of documents, which are their numbers; tables meet in any order."""
+    """The removed spans by document name, which is its number; tables arrive in any order."""
     draw = random.Random(seed)
     shards = {}
     for number in {doc.shard for doc in docs}:
         mine = [name for name, doc in enumerate(docs) if doc.shard == number]
         high, low = (np.array([docs[name].order[which] for name in mine], np.uint64) for which in (0, 1))
-        rows = np.array(sorted(draw.sample(range(2 * len(mine)), len(mine))), np.int32)  # some are gone
+        rows = np.array(sorted(draw.sample(range(2 * len(mine)), len(mine))), np.int32)  # some rows are removed
         ids = pa.array([f"{name:03d}" for name in mine])
         shard = parts.Shard(number=number, rows=rows, ids=ids, order_high=high, order_low=low)
         shards[number] = (texts_of([docs[name].symbols for name in mine], config.unit), shard, mine)
@@ -292,10 +292,10 @@ def in_steps(
 
 
 @given(st.data(), lengths, keeps, st.sampled_from(["bytes", "tokens"]), st.sampled_from([4, 2**64 - 1]))
-def test_shards_partitions_and_orders_do_not_show(
+def test_spans_do_not_depend_on_shards_partitions_or_orders(
     data: st.DataObject, min_length: int, keep: str, unit: str, highest: int
 ) -> None:
-    """Nor does which hashes are crowded, nor how far their contexts are told apart before they travel."""
+    """Nor on the set of crowded hashes, nor on the number of refinements of their contexts before the exchange."""
     config = config_of(min_length, keep, unit)
     texts = data.draw(corpora(min_length, b"abc" if unit == "bytes" else tuple(TOKENS)))
     size = len(texts)
@@ -457,7 +457,7 @@ def glued(text: bytes, spans: Sequence[tuple[int, int]]) -> list[str]:
 def test_snapped_cuts_never_make_one_word_of_two(
     docs: list[str], shared: str, min_length: int, keep: str, snap: str
 ) -> None:
-    """Over any Unicode text; what all have in common stands between what each has alone."""
+    """For any Unicode text: the shared part of all texts is between the unique parts of each."""
     data = [(doc[: len(doc) // 2] + shared + doc[len(doc) // 2 :]).encode() for doc in docs]
     spans = module.find_repeats(pa.array(data, pa.large_binary()), config_of(min_length, keep, snap=snap))
     for row, text in enumerate(data):
@@ -579,7 +579,7 @@ def test_kernels_stay_within_bounds_and_are_compiled_for_bytes_at_once(
 
 
 def covered_bytes(texts: parts.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]:
-    """Shape of the text: whether each byte goes."""
+    """Whether each byte is removed. Shape of the text."""
     base = texts.bounds[spans["row"].to_numpy()]
     steps = np.zeros(texts.bounds[-1] + 1, np.int64)
     np.add.at(steps, base + spans["start"].to_numpy(), 1)
@@ -588,7 +588,7 @@ def covered_bytes(texts: parts.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]:
 
 
 def within_characters(texts: parts.Texts, gone: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Shape of the text: `gone` without the bytes of characters of two bytes that do not go whole."""
+    """`gone` without the bytes of two-byte characters that are removed only in part. Shape of the text."""
     data = texts.data[: texts.bounds[-1]]
     second = np.flatnonzero(data & 0xC0 == 0x80)
     whole = gone.copy()

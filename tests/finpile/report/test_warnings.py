@@ -12,7 +12,7 @@ NEWS = {"dataset": "D", "source": "News"}
 
 
 def manifest(gone: int, **stages: dict[str, Any]) -> dict[str, Any]:
-    """A build of one source of ten documents, of which `gone` were too short."""
+    """A build of one source of ten documents, of which `gone` are removed as too short."""
     removed = [{**NEWS, "reason": "too_short", "num_docs": gone, "num_spans": 0, "num_bytes": 9}]
     counts = {
         "ingest": {"sources": [{**NEWS, "documents": 10, "removed": {}}]},

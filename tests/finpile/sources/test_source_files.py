@@ -549,7 +549,7 @@ def test_the_last_read_can_be_returned_again(blocks: list[bytes], start: int, le
     assert stream.recall(start, start + length) == data[start : start + length]
 
 
-def test_a_stream_forgets_what_it_read_long_ago() -> None:
+def test_a_stream_discards_old_reads() -> None:
     """Of a gigabyte it holds a megabyte or two; of what is forgotten it returns nothing, not a part."""
     stream = ByteStream(iter([bytes([number]) * 50_000 for number in range(100)]))
     while stream.read(1 << 16):
