@@ -72,7 +72,7 @@ def text() -> Callable[[int], str]:
 
 @pytest.fixture
 def write_archive() -> Callable[[Path, Mapping[str, bytes]], None]:
-    """Writes a tar of these members, compressed as its suffix says."""
+    """Writes a tar of these members, with the compression of its suffix."""
     return _archive
 
 

@@ -73,7 +73,7 @@ def test_quality_counts_false_removals_and_remaining_duplicates(modules: None, t
     outcome = quality.Outcome(copy_of={3: 0, 1: 0}, num_kept=3)
     section = quality.compare_quality(mix, {"tool": outcome, "none": quality.Outcome(copy_of={}, num_kept=5)}, pairs)
     rows = tables(section)["tool"]
-    # Of 17 distinct shingles 15 are shared, J = 15/17; all three of a, b, c are 19/20 alike, no two with equal numbers.
+    # Of 17 distinct shingles 15 are shared, J = 15/17; a, b, c are pairwise 19/20 similar, with different numbers.
     assert rows == [["tool", "2", "1", "1", "1", "1", "0"], ["none", "0", "0", "0", "0", "3", "0"]]
 
 

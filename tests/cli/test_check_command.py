@@ -215,7 +215,7 @@ def test_field_that_no_record_has_names_its_line_and_the_nearest(run: Run, corpu
 
 
 def test_field_that_a_late_record_has_is_found(run: Run, corpus: Path) -> None:
-    """The first records are not all of them: before a field is refused all are read, and the screen says so."""
+    """A field is refused only after all records are read, not only the first ones, and the output states that."""
     late = [*stories(*["2021-03-04"] * 300), {**stories("2021-03-05")[0], "headline": "Oil"}]
     config = with_records(corpus, *late, setting="fields: {timestamp: when, title: headline}")
     found = run("check", config)

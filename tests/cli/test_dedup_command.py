@@ -140,7 +140,7 @@ def test_reports_want_a_whole_build(run: Run, made: Path) -> None:
     assert "`finpile build`" in run("report", made / "out").refusal()
 
 
-# --- what it says ----------------------------------------------------------------------------------------------------
+# --- messages --------------------------------------------------------------------------------------------------------
 
 
 def test_counts_add_up(run: Run, made: Path) -> None:

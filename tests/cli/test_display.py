@@ -61,7 +61,7 @@ def test_lines_come_every_few_seconds_with_share_and_time_left(
 
 
 def test_rate_is_hidden_without_byte_counts(capsys: pytest.CaptureFixture[str], clock: Callable[[float], None]) -> None:
-    """`0 B/s` says that nothing happens."""
+    """`0 B/s` would suggest that no work is done."""
     with Display(Console()) as display:
         display.begin("tokenizer")
         clock(6)

@@ -242,7 +242,7 @@ def test_show_warns_of_a_missing_file(run: Run, copy_of_sample: Path, gone: Row)
 
 
 def test_show_warns_of_an_altered_file_that_it_reads(run: Run, copy_of_sample: Path, gone: Row) -> None:
-    """The same size, other bytes after the last row group: only the checksum tells."""
+    """Same size, other bytes after the last row group: only the checksum differs."""
     (path,) = (copy_of_sample / "documents").glob("*/source=News/*.parquet")
     data, place = bytearray(path.read_bytes()), pq.read_metadata(path).row_group(0).column(5).dictionary_page_offset
     data[place + 40] ^= 1  # in a column chunk; the pages before it are read

@@ -71,7 +71,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-# --- what it writes and tells ----------------------------------------------------------------------------------------
+# --- output files and messages ---------------------------------------------------------------------------------------
 
 
 def test_train_writes_a_tokenizer_and_reports_every_domain(run: Run, docs: Path, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_options_behind_the_dashes_are_beams(run: Run, trained: Path, copied: Pa
     assert (copied / "new" / "tokenizer.json").read_bytes() == (trained / "out" / "tokenizer.json").read_bytes()
 
 
-# --- what it warns of ------------------------------------------------------------------------------------------------
+# --- warnings --------------------------------------------------------------------------------------------------------
 
 
 def test_too_little_text_for_the_vocabulary_is_reported(run: Run, docs: Path, tmp_path: Path) -> None:

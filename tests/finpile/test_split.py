@@ -66,7 +66,7 @@ def test_empty_and_chunked_columns_keep_their_length(after: date | None, undated
 )
 @example(moments=[datetime.combine(AFTER, time(23, 59, 59))], after=AFTER, undated=TRAIN)
 def test_split_is_that_of_the_calendar(moments: list[datetime | None], after: date, undated: str) -> None:
-    """A document without a date is on the side that the corpus file names; on neither where it says `drop`."""
+    """A document without a date is on the side that the corpus file names, or on neither for `drop`."""
     found = assign_split(pa.array(moments, UTC_SECONDS), after, undated).to_pylist()
     side = None if undated == "drop" else undated
     assert found == [side if day is None else HELDOUT if day.date() > after else TRAIN for day in moments]

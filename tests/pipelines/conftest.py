@@ -55,7 +55,7 @@ def _worker_processes() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def snapshot() -> Callable[[Path], dict[str, bytes]]:
-    """All published files of a tree by path, leftovers included; not the manifest, which tells times."""
+    """All published files of a tree by path, including leftovers, without the manifest, which contains times."""
 
     def take(out: Path) -> dict[str, bytes]:
         files = (path for folder in PUBLISHED for path in (out / folder).rglob("*") if path.is_file())

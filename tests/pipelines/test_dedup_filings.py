@@ -107,7 +107,7 @@ def test_whole_submissions_are_near_duplicates_but_for_the_numbers_of_their_head
 def test_a_file_under_two_names_is_kept_once(
     submissions: tuple[list[Row], list[Row]], shared_data: Find, tmp_path: Path
 ) -> None:
-    """As a submission it holds no text, which the ledger says of both; as plain text it is one document."""
+    """As a submission it has no text, and the ledger records that for both; as plain text it is one document."""
     ledger = [row for row in submissions[1] if BYTE_IDENTICAL in row["locator"]]
     assert [(row["stage"], row["reason"]) for row in ledger] == [("ingest", "not_text")] * 2
     root, pattern = shared_data(SUBMISSIONS).parents[1], f"*{BYTE_IDENTICAL}.*"

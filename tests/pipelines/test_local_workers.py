@@ -32,7 +32,7 @@ StartPython = Callable[..., subprocess.Popen[str]]
 ClusterMembers = Callable[[int], list[psutil.Process]]
 Eventually = Callable[[Callable[[], Any]], Any]
 
-#: Runs four tasks in two workers; the third does what it is told, in a worker. Prints the error's class and message.
+#: Runs four tasks in two workers; a worker performs the given action in the third. Prints the error class and message.
 SCRIPT = """
 import os, signal, sys, time
 import apache_beam as beam
@@ -244,7 +244,7 @@ def forked() -> list[psutil.Process]:
     return [child for child in living if _FORK_SERVER in child.cmdline()]
 
 
-#: Asks two pipelines for their workers' parent, kills that, and asks a third. Prints what they say.
+#: Runs two pipelines that return their workers' parent, kills it, and runs a third. Prints their results.
 NURSERY_SCRIPT = """
 import json, os, sys, time
 import apache_beam as beam

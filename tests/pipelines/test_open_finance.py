@@ -111,7 +111,7 @@ def test_years_agree_with_the_dates_in_the_file_names(
         found = re.search(pattern, row["locator"].rsplit("/", 1)[1])
         if found is None or row["timestamp"] is None or str(row["timestamp"].year) != found[1]:
             wrong.append(row["locator"])
-    # One speech's name holds no day that exists; the ledger says so, and the document stays, undated.
+    # The name of one speech contains an invalid day: the ledger records it, and the document is kept without a date.
     assert len(wrong) == (1 if source == "Bloomberg" else 0), wrong
 
 

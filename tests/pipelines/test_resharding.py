@@ -67,7 +67,7 @@ def rows_of(folder: Path) -> list[Record]:
 
 
 def documents_of(out: Path) -> list[Record]:
-    """Kept documents in their order, without what says where they lay."""
+    """Kept documents in their order, without the fields of their location."""
     rows = rows_of(out / "documents")
     return [{key: value for key, value in row.items() if key not in ("id", "locator")} for row in rows]
 

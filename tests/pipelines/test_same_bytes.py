@@ -37,7 +37,7 @@ def assert_same(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
 
 
 def manifest_of(out: Path) -> dict[str, Any]:
-    """The manifest without what tells of the machine."""
+    """The manifest without the fields that depend on the machine."""
     manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text())
     stages = [{k: v for k, v in stage.items() if k not in _OF_THE_MACHINE} for stage in manifest["stages"]]
     return {**manifest, "stages": stages, "checksum": None}  # it covers the times too

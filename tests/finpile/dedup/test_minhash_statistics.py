@@ -1,4 +1,4 @@
-"""Signatures estimate Jaccard similarity, and bands find candidates, as often as theory says: both presets.
+"""Signatures estimate Jaccard similarity, and bands find candidates, at the theoretical rates, for both presets.
 
 Each test counts successes of trials that theory makes independent, and fails if the deviation of the count from the
 expectation has a probability below `FALSE_ALARM`. By Chernoff's bound, num * KL(found / num, probability) exceeds x

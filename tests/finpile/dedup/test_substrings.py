@@ -320,7 +320,7 @@ def test_spans_do_not_depend_on_shards_partitions_or_orders(
 
 
 def test_scopes_share_no_text() -> None:
-    """The same texts in two scopes: hashes differ, so contexts never meet."""
+    """The same texts in two scopes: hashes differ, so contexts are never compared."""
     texts = parts.Texts.of_bytes(pa.array([b"oil rose on monday"]))
     config = SubstringConfig(min_length=8)
     tables = [module.minimizers(texts, config, scope, shard) for shard, scope in enumerate(("FinPile", "Web"))]

@@ -70,7 +70,7 @@ PRIVATE = ("Bloomberg", "Filings", "News", "Press", "Web")
 
 @dataclass(frozen=True)
 class Interval:
-    """All numbers that a printed one may stand for."""
+    """The interval of the values that are printed as this number."""
 
     low: Fraction
     high: Fraction
@@ -309,7 +309,7 @@ def test_our_table2_has_the_papers_rows_and_columns() -> None:
         )
 
 
-#: Billions of tokens that the printed ones may stand for: rounded, they are the printed rows, and so are the
+#: Billions of tokens that the printed ones may denote: rounded, they are the printed rows, and so are the
 #: percentages and the totals that they give. The printed billions themselves do not: the paper added and divided
 #: before it rounded.
 UNROUNDED = {

@@ -87,7 +87,7 @@ def test_every_real_file_adds_up_to_its_last_byte(
     assert wrong == [] and num_files > 50
 
 
-#: What a name of ../shared/data says of its content.
+#: The content that a name in ../shared/data implies.
 _FORMATS = {
     "reuters21578": "sgml", "edgar_full_submission": "edgar", ".warc": "warc", ".wet": "warc", ".arc": "warc",
     ".jsonl": "jsonl", ".parquet": "parquet",
