@@ -43,7 +43,7 @@ def make_plan() -> Plan:
 
 def expected(plan: Plan) -> dict[str, Any]:
     rows = plan.expected()
-    totals = {key: sum(row[key] for row in rows) for key in ("read", "kept_train", "kept_heldout")}
+    totals = {key: sum(row[key] for row in rows) for key in ("read", "kept_train", "kept_heldout", "cut_documents")}
     made_with = {
         "zlib": zlib.ZLIB_RUNTIME_VERSION,
         "zstd": ".".join(map(str, zstandard.ZSTD_VERSION)),
@@ -55,20 +55,21 @@ def expected(plan: Plan) -> dict[str, Any]:
 
 def table(numbers: dict[str, Any]) -> str:
     """The expected numbers as the README shows them."""
-    head = "| dataset | source | read | removed | kept, training | kept, held out | first day | last day |"
-    lines = [head, "|---|---|---:|---|---:|---:|---|---|"]
+    head = "| dataset | source | read | removed | kept, training | kept, held out | cut | first day | last day |"
+    lines = [head, "|---|---|---:|---|---:|---:|---:|---|---|"]
     for row in numbers["sources"]:
         removed = "; ".join(
             f"{stage}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items())
             for stage, reasons in sorted(row["removed"].items(), key=lambda entry: _STAGES.index(entry[0]))
         )
         cells = [row[key] for key in ("dataset", "source", "read")] + [removed or "-"]
-        cells += [row[key] for key in ("kept_train", "kept_heldout", "first_day", "last_day")]
+        cells += [row[key] for key in ("kept_train", "kept_heldout", "cut_documents", "first_day", "last_day")]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     totals = numbers["totals"]
     removed_in_all = totals["read"] - totals["kept_train"] - totals["kept_heldout"]
     lines.append(
-        f"| **all** | | {totals['read']} | {removed_in_all} | {totals['kept_train']} | {totals['kept_heldout']} | | |"
+        f"| **all** | | {totals['read']} | {removed_in_all} | {totals['kept_train']} | {totals['kept_heldout']} | "
+        f"{totals['cut_documents']} | | |"
     )
     return "\n".join([*lines, "", *_planted_table(numbers), "", *_year_table(numbers)]) + "\n"
 

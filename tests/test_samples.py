@@ -392,10 +392,10 @@ def test_readme_shows_the_expected_numbers() -> None:
     ]
     table = {(row[0], row[1]): row[2:] for row in cells if (row[0], row[1]) in ROWS}
     assert list(table) == list(ROWS)
-    for key, (read, removed, train, heldout, first, last) in table.items():
+    for key, (read, removed, train, heldout, cut, first, last) in table.items():
         row = ROWS[key]
-        numbers = [row["read"], row["kept_train"], row["kept_heldout"], row["first_day"], row["last_day"]]
-        assert [read, train, heldout, first, last] == list(map(str, numbers)), key
+        names = ("read", "kept_train", "kept_heldout", "cut_documents", "first_day", "last_day")
+        assert [read, train, heldout, cut, first, last] == [str(row[name]) for name in names], key
         counts = re.findall(r"(\d+) (\w+)", re.sub(r"\w+: ", "", removed))
         assert Counter({reason: int(count) for count, reason in counts}) == sum(
             (Counter(reasons) for reasons in row["removed"].values()), Counter()
@@ -416,6 +416,21 @@ def test_expected_numbers_agree_with_a_naive_count(key: tuple[str, str]) -> None
     assert (row["kept_train"], row["kept_heldout"]) == (len(kept) - len(heldout), len(heldout))
     assert (row["first_day"], row["last_day"]) == (days[0].isoformat(), days[-1].isoformat())
     assert row["kept_by_year"] == dict(years)
+
+
+def test_documents_that_repeat_an_earlier_passage_are_counted() -> None:
+    """Of each dataset, in the order of its sources, then of time: the first document with a passage keeps it."""
+    length = load_config(ROOT / "pipelines/configs/sample.yaml").dedup.substring.min_length  # type: ignore[union-attr]
+    seen: defaultdict[str, set[bytes]] = defaultdict(set)
+    num_cut: Counter[tuple[str, str]] = Counter()
+    for key in ROWS:
+        kept = [document for document in naive_rows()[key].documents if document.fate == "kept"]
+        for document in sorted(kept, key=lambda document: document.second):
+            text = document.text.encode()
+            windows = {text[at : at + length] for at in range(len(text) - length + 1)}
+            num_cut[key] += not windows.isdisjoint(seen[key[0]])
+            seen[key[0]] |= windows
+    assert num_cut == {key: row["cut_documents"] for key, row in ROWS.items()}
 
 
 @pytest.mark.parametrize("key", ROWS, ids=" ".join)

@@ -25,6 +25,8 @@ class Row:
     notes: Counter[tuple[str, str]] = field(default_factory=Counter)
     spans: Counter[tuple[str, str]] = field(default_factory=Counter)
     planted: Counter[str] = field(default_factory=Counter)
+    num_cut: int = 0
+    """Kept documents that lose a passage which an earlier document of the dataset has."""
 
     def keep(self, moment: datetime | None) -> None:
         """A document that no stage removes; one without a date goes to training."""
@@ -49,6 +51,7 @@ class Row:
             "removed": _nested(self.removed),
             "removed_spans": _nested(self.spans),
             "notes": _nested(self.notes),
+            "cut_documents": self.num_cut,
             "kept_train": len(self.train),
             "kept_heldout": len(self.heldout),
             "first_day": days[0].isoformat(),

@@ -176,6 +176,7 @@ def filings(plan: Plan) -> None:
     row.planted["forward_looking_statements"] = sum(
         data.count(press.FORWARD_LOOKING.encode()) for path, data in plan.files.items() if path.startswith("filings/")
     )
+    row.num_cut += row.planted["forward_looking_statements"] - 2  # the feed's copy is removed, the first one is kept
     _amendment(plan, row, when[3])
 
 
@@ -211,6 +212,7 @@ def press_releases(plan: Plan) -> None:
     for story, moment in releases:
         row.keep(moment)
         row.planted["forward_looking_statements"] += press.FORWARD_LOOKING in story.text
+        row.num_cut += press.FORWARD_LOOKING in story.text  # Filings has the first one
     rows = [_press_row(story, format_datetime(moment)) for story, moment in releases]
     rows += _dividends(row)
     for number, kind in ((2, _EXACT), (6, _NEAR), (13, _NEAR)):
@@ -240,6 +242,7 @@ def _dividends(row: Row) -> list[dict[str, Any]]:
         rows.append(_press_row(Story("Notice of dividend", text), format_datetime(moment)))
         row.keep(moment)
         row.planted["lookalikes_kept"] += 1
+        row.num_cut += number > 0
     return rows
 
 
@@ -258,6 +261,7 @@ def _press_parquet(row: Row, copied: Dated) -> bytes:
     for story, moment in releases:
         row.keep(moment)
         row.planted["forward_looking_statements"] += press.FORWARD_LOOKING in story.text
+        row.num_cut += press.FORWARD_LOOKING in story.text
     releases.append((copied[0], later(copied[1], 1)))
     row.drop("exact", "exact_duplicate", _EXACT)
     row.planted["forward_looking_statements"] += press.FORWARD_LOOKING in copied[0].text
@@ -285,6 +289,7 @@ def bloomberg(plan: Plan, reprints: tuple[Dated, ...]) -> None:
         plan.files[f"bloomberg/fixing-{moment:%Y%m%d}.txt"] = (text + "\n").encode()
         row.keep(moment)
         row.planted["lookalikes_kept"] += 1
+        row.num_cut += number > 0
     for number, (story, moment) in enumerate(reprints):
         plan.files[f"bloomberg/reprint-{moment:%Y%m%d}-{number}.txt"] = story.text.encode()
         row.drop("exact", "exact_duplicate", _EXACT)

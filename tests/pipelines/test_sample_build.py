@@ -105,7 +105,9 @@ def test_source_counts_equal_the_expected_counts(key: tuple[str, str], found: Fo
     whole = [entry for entry in ledger if entry["start"] is None]
     assert row["read"] == len(kept) + len(whole)
     assert row["removed"] == counted(iter(whole))
-    spans = [entry for entry in ledger if entry["start"] is not None]
+    cut = {entry["id"] for entry in ledger if entry["stage"] == "substring"}
+    assert (len(cut), cut - {document["id"] for document in kept}) == (row["cut_documents"], set())
+    spans = [entry for entry in ledger if entry["start"] is not None and entry["stage"] != "substring"]
     assert row["removed_spans"] == counted(entry for entry in spans if entry["start"] < entry["end"])
     assert row["notes"] == counted(entry for entry in spans if entry["start"] == entry["end"])
     splits = Counter(document["split"] for document in kept)
@@ -135,7 +137,7 @@ def test_every_check_passes(sample_build: Path) -> None:
 
 
 def test_copies_count_documents_and_the_duplicates_removed_for_them(found: Found) -> None:
-    copies = Counter(row["duplicate_of"] for row in found.ledger if row["duplicate_of"])
+    copies = Counter(row["duplicate_of"] for row in found.ledger if row["duplicate_of"] and row["start"] is None)
     assert copies.total() == sum(
         row["removed"].get(stage, {}).get(f"{stage}_duplicate", 0)
         for row in ROWS.values()
