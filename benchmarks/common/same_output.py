@@ -41,6 +41,7 @@ NOT_COMPARED = frozenset(
         "finpile",
         "packages",
         "python",
+        "version",
         "stages.cpu_seconds",
         "stages.fingerprint",
         "stages.peak_memory_bytes",
