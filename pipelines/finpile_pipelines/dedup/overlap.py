@@ -21,6 +21,7 @@ from finpile.dedup.near import verify
 from finpile.dedup.near.warmup import NEAR_GROUPS
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts, shard_of
+from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile.document import text_views
 from finpile.split import HELDOUT, assign_split
 from finpile_pipelines.dedup.near import (
@@ -82,7 +83,7 @@ def removal_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
 
 def overlap_kernels(config: CorpusConfig) -> Sequence[str]:
     """Groups of kernels."""
-    return (*NEAR_GROUPS, "finpile.dedup.substring.repeats") if config.heldout.overlap else ()
+    return (*NEAR_GROUPS, *SUBSTRING_GROUPS) if config.heldout.overlap else ()
 
 
 STAGE = Stage(

@@ -25,6 +25,7 @@ from finpile.dedup.substring.texts import (
     Texts,
     shard_of,
 )
+from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile_pipelines.dedup.alphabet import (
     Alphabet,
     open_alphabet,
@@ -126,8 +127,8 @@ def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
 
 
 def substring_kernels(config: CorpusConfig) -> Sequence[str]:
-    """Groups of kernels."""
-    return ("finpile.dedup.substring.repeats",) if config.dedup.substring else ()
+    """Groups of kernels, without those for keys that very many documents share: few corpora need them."""
+    return SUBSTRING_GROUPS if config.dedup.substring else ()
 
 
 STAGE = Stage(
