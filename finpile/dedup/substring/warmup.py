@@ -5,6 +5,8 @@ Each function runs its kernels on a few bytes, which compiles them, or loads the
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -32,9 +34,9 @@ def compile_contexts() -> None:
 
 def compile_matches() -> None:
     """Compiles the comparison of contexts."""
-    row = {field.name: [0] for field in repeats.CONTEXT_SCHEMA}
-    row |= {"content": [_TEXTS[0].encode()], "id": ["0"]}
-    repeats.match_contexts(pa.table(row, schema=repeats.CONTEXT_SCHEMA), _CONFIG)
+    row: dict[str, Any] = dict.fromkeys(repeats.CONTEXT_SCHEMA.names, 0)
+    row |= {"content": _TEXTS[0].encode(), "id": "0"}
+    repeats.match_contexts(pa.Table.from_pylist([row], schema=repeats.CONTEXT_SCHEMA), _CONFIG)
 
 
 def compile_cover() -> None:
