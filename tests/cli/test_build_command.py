@@ -19,7 +19,7 @@ from finpile.stages import names
 
 Run = Callable[..., Any]
 #: Stages that the sample's corpus file leaves out.
-NOT_ENABLED = ("substring", "overlap", "contamination")
+NOT_ENABLED = ("overlap", "contamination")
 
 
 @pytest.fixture

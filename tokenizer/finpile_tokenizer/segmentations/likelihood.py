@@ -15,6 +15,7 @@ from finpile_tokenizer.trie.hashed import PieceIndex
 def log_likelihood(index: PieceIndex, texts: pa.Array | pa.ChunkedArray, num_threads: int) -> Float64s:
     """See `UnigramTokenizer.log_likelihood`."""
     weights = np.exp(index.log_probs)
+    weights[weights < np.finfo(np.float64).tiny] = np.nan  # inexact in float64: its pretokens are summed in logarithms
 
     def work(part: DocumentRange) -> Float64s:
         values: Float64s = _segmentation_kernels.log_likelihood(
