@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile_cli.build import load
-from finpile_cli.console import (
-    Console,
-    json_option,
-    quantity,
-)
+from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from finpile.errors import ConfigError
-from finpile_cli.console import (
-    Console,
-    json_option,
-)
+from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -104,10 +101,7 @@ def _show(console: Console, table: Table) -> None:
 
 def _write(folder: str, tables: list[Table], comparison: Comparison) -> list[str]:
     from finpile.report.files import write_table
-    from finpile.storage import (
-        join,
-        write_json,
-    )
+    from finpile.storage import join, write_json
 
     written = [file for table in tables for file in write_table(folder, table)]
     counts = join(folder, "comparison.json")

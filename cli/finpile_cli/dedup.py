@@ -15,18 +15,9 @@ import click
 from finpile.config import CorpusConfig, DedupConfig, HeldoutConfig, NearConfig, SubstringConfig
 from finpile.errors import ConfigError
 from finpile_cli.build import stage_lines
-from finpile_cli.console import (
-    Console,
-    json_option,
-    quantity,
-)
+from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
-from finpile_cli.engine import (
-    BeamOptionsLast,
-    engine_options,
-    heavy_imports,
-    make_engine,
-)
+from finpile_cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:

@@ -12,10 +12,7 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
-from finpile_cli.console import (
-    Console,
-    quantity,
-)
+from finpile_cli.console import Console, quantity
 
 if TYPE_CHECKING:
     from finpile_pipelines.progress import Progress

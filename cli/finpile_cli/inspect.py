@@ -10,10 +10,7 @@ import click
 from finpile.errors import IntegrityError
 from finpile.layout import Layout
 from finpile_cli.compare import open_named, total_of_option
-from finpile_cli.console import (
-    Console,
-    json_option,
-)
+from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:

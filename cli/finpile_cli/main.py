@@ -67,10 +67,7 @@ def main() -> None:
 
 def _unexpected(error: Exception) -> int:
     """Reports an error that was not raised on purpose; returns the exit code."""
-    from finpile_cli.failures import (
-        explain,
-        print_traceback,
-    )
+    from finpile_cli.failures import explain, print_traceback
 
     print_traceback(error)
     message, code = explain(error)

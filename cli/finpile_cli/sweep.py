@@ -12,10 +12,7 @@ import click
 from finpile.config import TokenizerConfig
 from finpile.errors import ConfigError, InputError
 from finpile.layout import MERGED_MODEL
-from finpile_cli.console import (
-    Console,
-    json_option,
-)
+from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -200,10 +197,7 @@ def _print_result(
 ) -> None:
     from finpile.report.files import write_table
     from finpile.report.sweep import sweep_json, sweep_plot, sweep_table
-    from finpile.storage import (
-        join,
-        write_bytes,
-    )
+    from finpile.storage import join, write_bytes
 
     table = sweep_table(points, text_bytes)
     headings = [column.heading for column in table.columns]

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from finpile.errors import ConfigError, InputError
-from finpile_cli.console import (
-    Console,
-    json_option,
-)
+from finpile_cli.console import Console, json_option
 from finpile_cli.lazy_group import LazyGroup
 from finpile_cli.paths import PathOrUrl
 

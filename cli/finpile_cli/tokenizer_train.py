@@ -12,16 +12,9 @@ import click
 
 from finpile.config import TokenizerConfig
 from finpile.report.vocabulary import shortfall
-from finpile_cli.console import (
-    Console,
-    json_option,
-)
+from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
-from finpile_cli.engine import (
-    BeamOptionsLast,
-    engine_options,
-    make_engine,
-)
+from finpile_cli.engine import BeamOptionsLast, engine_options, make_engine
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -110,10 +103,7 @@ def train_command(
     config = read_settings(preset, settings)
     logging.getLogger().setLevel(logging.ERROR)
     from finpile_pipelines.unigram.texts import find_files
-    from finpile_pipelines.unigram.train_folder import (
-        evaluate_folder,
-        train_folder,
-    )
+    from finpile_pipelines.unigram.train_folder import evaluate_folder, train_folder
 
     find_files(held_out)  # a wrong name is an error before hours of training
     display = Display(console, by_pipeline=True)

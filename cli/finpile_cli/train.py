@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.errors import ConfigError, InputError
-from finpile_cli.console import (
-    Console,
-    json_option,
-)
+from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:

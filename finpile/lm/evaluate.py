@@ -35,10 +35,7 @@ from torch.nn import functional as F
 
 from finpile import storage
 from finpile.errors import ConfigError, InputError
-from finpile.layout import (
-    Layout,
-    row_of,
-)
+from finpile.layout import Layout, row_of
 from finpile.lm.model import Decoder
 
 HELDOUT = "heldout"

@@ -16,10 +16,7 @@ from finpile.report.table import Table
 from finpile.report.table1 import table1
 from finpile.report.table2 import documents_by_year, public_by_year, public_rows, table2
 from finpile.report.table3 import efficiency, table3
-from finpile.storage import (
-    join,
-    write_bytes,
-)
+from finpile.storage import join, write_bytes
 
 
 def write_reports(

@@ -7,11 +7,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from finpile import (
-    stage_record,
-    stages,
-    storage,
-)
+from finpile import stage_record, stages, storage
 from finpile.build_state import BuildState, write_state
 from finpile.config import NearConfig
 from finpile.dedup import s_curve

@@ -8,10 +8,7 @@ from datetime import date
 from typing import Any
 
 from finpile.errors import InputError
-from finpile.storage import (
-    read_json,
-    write_json,
-)
+from finpile.storage import read_json, write_json
 
 _FORMAT_VERSION = 1
 

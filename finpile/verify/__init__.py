@@ -16,18 +16,7 @@ from finpile_tokenizer import TokenizerError
 from finpile.errors import FinpileError
 from finpile.layout import Layout
 from finpile.manifest import load_manifest
-from finpile.verify import (
-    counts,
-    distinct,
-    files,
-    inputs,
-    licenses,
-    record,
-    reports,
-    texts,
-    tokenizer,
-    tokens,
-)
+from finpile.verify import counts, distinct, files, inputs, licenses, record, reports, texts, tokenizer, tokens
 from finpile.verify.check import Advance, Check
 
 _Group = Callable[[Layout, Mapping[str, Any], Advance], list[Check]]

@@ -12,11 +12,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import text_views
-from finpile.layout import (
-    Layout,
-    read_published,
-    row_of,
-)
+from finpile.layout import Layout, read_published, row_of
 from finpile.ledger import count_removed
 from finpile.split import HELDOUT
 from finpile.stages import dedup_stages

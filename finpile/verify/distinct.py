@@ -12,10 +12,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.dedup import exact
 from finpile.document import DIGEST_BYTES
-from finpile.layout import (
-    Layout,
-    row_of,
-)
+from finpile.layout import Layout, row_of
 from finpile.verify.check import Advance, Check
 
 _NAME = "kept texts are distinct within the scope"

@@ -9,11 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.layout import (
-    INPUTS_PART,
-    Layout,
-    read_published,
-)
+from finpile.layout import INPUTS_PART, Layout, read_published
 from finpile.sources.accounting import SUMS
 from finpile.sources.base import structure_of
 from finpile.verify.check import Advance, Check

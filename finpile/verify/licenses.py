@@ -10,10 +10,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.format import FORMATS
-from finpile.layout import (
-    Layout,
-    row_of,
-)
+from finpile.layout import Layout, row_of
 from finpile.verify.check import Advance, Check
 
 

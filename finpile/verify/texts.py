@@ -13,10 +13,7 @@ from finpile import stages, storage
 from finpile.clean.clean import BEFORE_FILTERS
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
-from finpile.layout import (
-    Layout,
-    read_published,
-)
+from finpile.layout import Layout, read_published
 from finpile.ledger import restore
 from finpile.split import HELDOUT, TRAIN, assign_split
 from finpile.verify.check import Advance, Check

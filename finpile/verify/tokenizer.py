@@ -18,10 +18,7 @@ from finpile_tokenizer.export import (
 )
 
 from finpile import storage
-from finpile.layout import (
-    MERGED_MODEL,
-    Layout,
-)
+from finpile.layout import MERGED_MODEL, Layout
 from finpile.tokens.tokenizer_files import TRAINING_FILE, load_tokenizer, tokenizer_checksum
 from finpile.verify.check import Advance, Check
 

@@ -22,10 +22,7 @@ from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
 from finpile.document import text_digest, text_views
-from finpile.layout import (
-    Layout,
-    read_published,
-)
+from finpile.layout import Layout, read_published
 from finpile.split import TRAIN
 from finpile.tokens.counts import count_documents
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore

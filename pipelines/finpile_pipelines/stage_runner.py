@@ -11,10 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-from finpile import (
-    stage_record,
-    storage,
-)
+from finpile import stage_record, storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.layout import Layout
 from finpile.manifest import CHECKSUM, MANIFEST_VERSION, checksum_of, write_manifest

@@ -18,23 +18,14 @@ from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
 from finpile.document import digest_bits
 from finpile.errors import RunError
-from finpile.layout import (
-    Layout,
-    read_published,
-    token_part,
-)
+from finpile.layout import Layout, read_published, token_part
 from finpile.split import TRAIN
 from finpile.stage_record import FileRecord
 from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import cut_points, join_documents, overlaps
 from finpile.tokens.store import write_token_shard
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
-from finpile_pipelines.exchange.partition import (
-    ExchangeByPartition,
-    PartitionedTables,
-    by_range,
-    split_by_partition,
-)
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine

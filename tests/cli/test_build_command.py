@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from finpile.layout import (
-    Layout,
-)
+from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.stages import names
 

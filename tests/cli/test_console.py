@@ -10,10 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from finpile_cli.console import (
-    Console,
-    quantity,
-)
+from finpile_cli.console import Console, quantity
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 Capture = pytest.CaptureFixture[str]

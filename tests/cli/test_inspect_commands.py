@@ -14,11 +14,7 @@ import pytest
 
 from finpile import storage
 from finpile.document import PUBLISHED_SCHEMA, document_id
-from finpile.layout import (
-    document_part,
-    read_published,
-    removed_part,
-)
+from finpile.layout import document_part, read_published, removed_part
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA, Removal, ledger_table
 
 Run = Callable[..., Any]

@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 
 from finpile import storage
 from finpile.errors import InputError
-from finpile.history import (
-    MIN_ID_DIGITS,
-    document_history,
-    segments,
-)
+from finpile.history import MIN_ID_DIGITS, document_history, segments
 from finpile.layout import read_published
 from finpile.ledger import Removal, ledger_table
 

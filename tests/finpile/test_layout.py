@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.layout import (
-    Layout,
-    document_part,
-    removed_part,
-    row_of,
-    token_part,
-)
+from finpile.layout import Layout, document_part, removed_part, row_of, token_part
 from finpile.stages import ledger_stages, names
 
 #: Names as users write them: signs of paths and of hive's own notation among them.

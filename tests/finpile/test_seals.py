@@ -14,15 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from finpile import (
-    seals,
-    stage_record,
-    storage,
-)
+from finpile import seals, stage_record, storage
 from finpile.errors import IntegrityError
-from finpile.layout import (
-    Layout,
-)
+from finpile.layout import Layout
 from finpile.seals import SEAL_BYTES, TRAINING, Seal
 from finpile.stages import names
 

@@ -16,12 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import stage_record, storage
-from finpile.stage_record import (
-    FileRecord,
-    StageRecord,
-    fingerprint,
-    run_once,
-)
+from finpile.stage_record import FileRecord, StageRecord, fingerprint, run_once
 
 StartCode = Callable[..., subprocess.Popen[str]]
 JSON = st.recursive(

@@ -20,15 +20,9 @@ from finpile_pipelines.dedup.connected_components import (
 )
 from finpile_pipelines.dedup.near import Comparison, NearStage
 from finpile_pipelines.dedup.remaining import RemainingDocuments
-from finpile_pipelines.exchange.partition import (
-    Transport,
-    split_by_partition,
-)
+from finpile_pipelines.exchange.partition import Transport, split_by_partition
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import (
-    ShardRef,
-    shard_url,
-)
+from finpile_pipelines.shard_refs import ShardRef, shard_url
 
 from finpile import storage
 from finpile.config import CorpusConfig, DedupConfig, NearConfig, SourceConfig

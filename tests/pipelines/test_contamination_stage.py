@@ -14,18 +14,9 @@ from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent
 
-from finpile.config import (
-    ContaminationConfig,
-    CorpusConfig,
-    DedupConfig,
-    EvalSetConfig,
-    SourceConfig,
-    load_config,
-)
+from finpile.config import ContaminationConfig, CorpusConfig, DedupConfig, EvalSetConfig, SourceConfig, load_config
 from finpile.errors import InputError
-from finpile.layout import (
-    read_published,
-)
+from finpile.layout import read_published
 from finpile.stages import names
 from finpile.verify import verify
 

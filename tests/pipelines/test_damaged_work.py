@@ -11,11 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.exchange.partition import (
-    PartitionedTables,
-    _receive_files,
-    _SendFiles,
-)
+from finpile_pipelines.exchange.partition import PartitionedTables, _receive_files, _SendFiles
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent
 

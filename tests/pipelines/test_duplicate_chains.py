@@ -7,20 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from finpile_pipelines.dedup.duplicate_chains import (
-    Removals,
-    read_copies,
-    redirect_duplicates,
-)
-from finpile_pipelines.dedup.removals import (
-    REMOVAL_SCHEMA,
-    read_removals,
-    write_removals,
-)
-from finpile_pipelines.exchange.partition import (
-    Transport,
-    split_by_partition,
-)
+from finpile_pipelines.dedup.duplicate_chains import Removals, read_copies, redirect_duplicates
+from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, read_removals, write_removals
+from finpile_pipelines.exchange.partition import Transport, split_by_partition
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
 

@@ -11,10 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.exchange import (
-    coders,
-    partition,
-)
+from finpile_pipelines.exchange import coders, partition
 from finpile_pipelines.exchange.partition import PartitionedTables
 from finpile_pipelines.runner.engine import Engine
 

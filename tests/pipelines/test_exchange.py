@@ -11,10 +11,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_pipelines.exchange.coders import (
-    RecordBatchCoder,
-    TableCoder,
-)
+from finpile_pipelines.exchange.coders import RecordBatchCoder, TableCoder
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,

@@ -17,10 +17,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig, load_config
 from finpile.errors import RunError
-from finpile.layout import (
-    INPUTS_PART,
-    Layout,
-)
+from finpile.layout import INPUTS_PART, Layout
 from finpile.ledger import LEDGER_SCHEMA
 from finpile.verify import verify
 

@@ -20,9 +20,7 @@ import pytest
 
 from finpile.build_state import BuildState, read_state
 from finpile.errors import InputError
-from finpile.layout import (
-    Layout,
-)
+from finpile.layout import Layout
 from finpile.stages import names
 from finpile.verify import verify
 

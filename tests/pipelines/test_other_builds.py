@@ -18,16 +18,11 @@ from finpile_pipelines.build import build
 from finpile_pipelines.corpus import clean
 from finpile_pipelines.dedup import exact
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.stage_runner import (
-    StageEvent,
-    StageRunner,
-)
+from finpile_pipelines.stage_runner import StageEvent, StageRunner
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError, RunError
-from finpile.layout import (
-    Layout,
-)
+from finpile.layout import Layout
 from finpile.manifest import load_manifest
 from finpile.stages import names
 from finpile.verify import verify

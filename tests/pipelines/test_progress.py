@@ -21,12 +21,7 @@ import pytest
 from finpile_pipelines import progress
 from finpile_pipelines.build import build
 from finpile_pipelines.exchange.tasks import Gather, Tasks
-from finpile_pipelines.progress import (
-    Progress,
-    counted,
-    report_part,
-    shares_of,
-)
+from finpile_pipelines.progress import Progress, counted, report_part, shares_of
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram import split_merge
 from finpile_pipelines.unigram.counting import Chunk

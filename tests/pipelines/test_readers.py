@@ -18,10 +18,7 @@ import pytest
 
 from finpile import storage
 from finpile.document import PUBLISHED_SCHEMA
-from finpile.layout import (
-    document_part,
-    read_published,
-)
+from finpile.layout import document_part, read_published
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
 
 Rows = list[dict[str, Any]]

@@ -14,15 +14,7 @@ from numba import njit
 
 from finpile.config import MAX_GRAM_WORDS
 from finpile.dedup._array_kernels import copy_to, twice
-from finpile.dedup._hash_kernels import (
-    FOLD,
-    I64,
-    RANDOM_BYTES,
-    U8,
-    U64,
-    grow,
-    mix,
-)
+from finpile.dedup._hash_kernels import FOLD, I64, RANDOM_BYTES, U8, U64, grow, mix
 from finpile.splitmix import GOLDEN
 
 I32 = npt.NDArray[np.int32]

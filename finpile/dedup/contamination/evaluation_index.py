@@ -40,16 +40,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile.config import ContaminationConfig, EvalSetConfig
-from finpile.dedup._hash_kernels import (
-    I64,
-    U8,
-    U64,
-)
+from finpile.dedup._hash_kernels import I64, U8, U64
 from finpile.dedup.contamination import _kernels
-from finpile.dedup.contamination._kernels import (
-    I32,
-    MAX_WORDS,
-)
+from finpile.dedup.contamination._kernels import I32, MAX_WORDS
 from finpile.document import text_arrays
 
 REASON = "contamination"

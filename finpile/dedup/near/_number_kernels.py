@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from finpile.dedup._hash_kernels import (
-    I64,
-    U8,
-    U64,
-    mix,
-)
+from finpile.dedup._hash_kernels import I64, U8, U64, mix
 
 #: FNV-1a, 64 bits. Source: Fowler, Noll, Vo, http://www.isthe.com/chongo/tech/comp/fnv/
 FNV_OFFSET = np.uint64(0xCBF29CE484222325)

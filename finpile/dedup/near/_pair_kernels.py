@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from finpile.dedup._hash_kernels import (
-    I64,
-    U64,
-    mix,
-)
+from finpile.dedup._hash_kernels import I64, U64, mix
 
 _ZERO, _ONE, _U32 = np.uint64(0), np.uint64(1), np.uint64(32)
 

@@ -19,11 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from finpile.dedup._hash_kernels import (
-    I64,
-    NO_KEY,
-    U64,
-)
+from finpile.dedup._hash_kernels import I64, NO_KEY, U64
 from finpile.dedup.near import _pair_kernels
 
 #: The largest bucket that gives all its pairs. A larger bucket of m documents gives 2m - 3 pairs: of each document with

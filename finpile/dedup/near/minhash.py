@@ -22,10 +22,7 @@ import pyarrow as pa
 
 from finpile.config import NearConfig
 from finpile.dedup import _hash_kernels
-from finpile.dedup._hash_kernels import (
-    U32,
-    U64,
-)
+from finpile.dedup._hash_kernels import U32, U64
 from finpile.document import text_arrays
 from finpile.splitmix import GOLDEN, MIX_1, MIX_2
 

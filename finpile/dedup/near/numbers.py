@@ -15,10 +15,7 @@ import pyarrow as pa
 
 from finpile.config import NearConfig
 from finpile.dedup._hash_kernels import U64
-from finpile.dedup.near import (
-    _number_kernels,
-    minhash,
-)
+from finpile.dedup.near import _number_kernels, minhash
 from finpile.document import text_arrays
 
 #: Decimal digits of any script, and the fractions that are one character.

@@ -30,19 +30,9 @@ from rapidfuzz.distance import Levenshtein
 
 from finpile.config import NearConfig
 from finpile.dedup import _hash_kernels
-from finpile.dedup._hash_kernels import (
-    I64,
-    U64,
-)
-from finpile.dedup.near import (
-    _pair_kernels,
-    clusters,
-    minhash,
-)
-from finpile.dedup.near.numbers import (
-    number_sequence,
-    part_by_numbers,
-)
+from finpile.dedup._hash_kernels import I64, U64
+from finpile.dedup.near import _pair_kernels, clusters, minhash
+from finpile.dedup.near.numbers import number_sequence, part_by_numbers
 
 REASON = "near_duplicate"
 

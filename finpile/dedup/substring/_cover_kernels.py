@@ -8,16 +8,8 @@ import numpy as np
 from numba import njit
 
 from finpile.dedup._array_kernels import copy_to, twice
-from finpile.dedup._hash_kernels import (
-    I64,
-    U64,
-)
-from finpile.dedup.substring._minimizer_kernels import (
-    PIECE,
-    UNIQUE,
-    piece_of,
-    scan,
-)
+from finpile.dedup._hash_kernels import I64, U64
+from finpile.dedup.substring._minimizer_kernels import PIECE, UNIQUE, piece_of, scan
 
 #: The distance to a copy if no copy is known.
 _NO_COPY = np.int64(np.iinfo(np.int64).min)

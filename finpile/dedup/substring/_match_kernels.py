@@ -8,12 +8,7 @@ import numpy as np
 from numba import njit
 
 from finpile.dedup._array_kernels import twice
-from finpile.dedup._hash_kernels import (
-    I64,
-    U8,
-    U64,
-    mix,
-)
+from finpile.dedup._hash_kernels import I64, U8, U64, mix
 from finpile.splitmix import GOLDEN
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)

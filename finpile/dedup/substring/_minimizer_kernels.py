@@ -16,11 +16,7 @@ import numpy as np
 from numba import njit
 
 from finpile.dedup._array_kernels import copy_to, twice
-from finpile.dedup._hash_kernels import (
-    I64,
-    U64,
-    mix,
-)
+from finpile.dedup._hash_kernels import I64, U64, mix
 from finpile.splitmix import GOLDEN
 
 #: Windows scanned at once. It bounds the memory of a scan for documents of any length.

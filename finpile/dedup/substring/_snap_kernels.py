@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from finpile.dedup._hash_kernels import (
-    I64,
-    U8,
-)
+from finpile.dedup._hash_kernels import I64, U8
 
 #: The units between which the edges of a cut are: characters, words or lines.
 SNAPS = {"none": 0, "word": 1, "line": 2}

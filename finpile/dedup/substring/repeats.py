@@ -28,23 +28,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.config import SubstringConfig
-from finpile.dedup._hash_kernels import (
-    I64,
-    U8,
-    U64,
-)
+from finpile.dedup._hash_kernels import I64, U8, U64
 from finpile.dedup.near import minhash
-from finpile.dedup.substring import (
-    _cover_kernels,
-    _match_kernels,
-    _snap_kernels,
-)
+from finpile.dedup.substring import _cover_kernels, _match_kernels, _snap_kernels
 from finpile.dedup.substring import _minimizer_kernels as kernels
-from finpile.dedup.substring.texts import (
-    Shard,
-    Texts,
-    dense_rank,
-)
+from finpile.dedup.substring.texts import Shard, Texts, dense_rank
 from finpile.document import text_arrays
 
 REASON = "repeated_text"

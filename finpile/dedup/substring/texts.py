@@ -9,11 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile.dedup._hash_kernels import (
-    I64,
-    U8,
-    U64,
-)
+from finpile.dedup._hash_kernels import I64, U8, U64
 from finpile.document import digest_bits, text_arrays
 
 

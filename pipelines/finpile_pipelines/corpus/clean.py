@@ -16,13 +16,7 @@ from finpile.timestamps import Order
 from finpile_pipelines.corpus.ingest import decide_orders
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import (
-    ShardRef,
-    add_counts,
-    count_reasons,
-    shard_url,
-    write_clean,
-)
+from finpile_pipelines.shard_refs import ShardRef, add_counts, count_reasons, shard_url, write_clean
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 

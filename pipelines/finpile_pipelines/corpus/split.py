@@ -21,31 +21,17 @@ from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_views
 from finpile.errors import RunError
-from finpile.layout import (
-    document_part,
-    removed_part,
-)
+from finpile.layout import document_part, removed_part
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
 from finpile.split import HELDOUT, assign_split
 from finpile.stage_record import FileRecord
 from finpile_pipelines.dedup.duplicate_chains import Removals, read_copies, redirect_duplicates
-from finpile_pipelines.dedup.removals import (
-    read_removals,
-    read_spans,
-)
-from finpile_pipelines.exchange.partition import (
-    ExchangeByPartition,
-    PartitionedTables,
-    by_range,
-    split_by_partition,
-)
+from finpile_pipelines.dedup.removals import read_removals, read_spans
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import (
-    ShardRef,
-    read_clean,
-)
+from finpile_pipelines.shard_refs import ShardRef, read_clean
 from finpile_pipelines.stage import Context, Outcome, Stage
 
 K = TypeVar("K", str, tuple[str, str])

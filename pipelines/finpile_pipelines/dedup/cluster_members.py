@@ -15,16 +15,8 @@ import pyarrow as pa
 from finpile import storage
 from finpile.dedup.near import clusters
 from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
-from finpile_pipelines.dedup.connected_components import (
-    by_number,
-    read_partition,
-    write_partition,
-)
-from finpile_pipelines.exchange.partition import (
-    ExchangeByPartition,
-    PartitionedTables,
-    split_by_partition,
-)
+from finpile_pipelines.dedup.connected_components import by_number, read_partition, write_partition
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import FEW_SHARDS

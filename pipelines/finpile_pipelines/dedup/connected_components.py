@@ -19,12 +19,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.dedup.near import clusters
-from finpile_pipelines.exchange.partition import (
-    ExchangeByPartition,
-    PartitionedTables,
-    by_range,
-    split_by_partition,
-)
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 

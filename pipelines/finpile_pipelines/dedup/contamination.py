@@ -21,11 +21,7 @@ from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.contamination.evaluation_index import EvalIndex
 from finpile.eval_sets import load_items, set_files
 from finpile_pipelines.dedup.remaining import RemainingDocuments
-from finpile_pipelines.dedup.removals import (
-    NOT_CONFIGURED,
-    REMOVAL_SCHEMA,
-    removals_url,
-)
+from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, removals_url
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,

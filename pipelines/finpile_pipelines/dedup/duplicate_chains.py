@@ -19,23 +19,11 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.dedup.redirects import redirect
-from finpile_pipelines.dedup.removals import (
-    REMOVAL_SCHEMA,
-    WriteRemovals,
-    read_removals,
-    write_removals,
-)
-from finpile_pipelines.exchange.partition import (
-    ExchangeByPartition,
-    PartitionedTables,
-    split_by_partition,
-)
+from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, WriteRemovals, read_removals, write_removals
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import (
-    FEW_SHARDS,
-    ShardRef,
-)
+from finpile_pipelines.shard_refs import FEW_SHARDS, ShardRef
 
 #: The number of documents that are removed as copies of a shard's row.
 COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])

@@ -15,11 +15,7 @@ from finpile.config import CorpusConfig
 from finpile.dedup import exact
 from finpile.document import digest_bits
 from finpile_pipelines.dedup.remaining import scope_of
-from finpile_pipelines.dedup.removals import (
-    NOT_CONFIGURED,
-    WriteRemovals,
-    removal_table,
-)
+from finpile_pipelines.dedup.removals import NOT_CONFIGURED, WriteRemovals, removal_table
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
@@ -30,10 +26,7 @@ from finpile_pipelines.exchange.partition import (
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import (
-    ShardRef,
-    read_clean,
-)
+from finpile_pipelines.shard_refs import ShardRef, read_clean
 from finpile_pipelines.stage import Context, Outcome, Stage
 
 #: Share of the stage's work; the rest is reading and hashing.

@@ -18,18 +18,10 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig, NearConfig, to_dict
-from finpile.dedup.near import (
-    clusters,
-    groups,
-    minhash,
-    verify,
-)
+from finpile.dedup.near import clusters, groups, minhash, verify
 from finpile.dedup.near.numbers import part_by_numbers
 from finpile.dedup.near.warmup import NEAR_GROUPS
-from finpile_pipelines.dedup.cluster_members import (
-    PLACE_SCHEMA,
-    ClusterMembers,
-)
+from finpile_pipelines.dedup.cluster_members import PLACE_SCHEMA, ClusterMembers
 from finpile_pipelines.dedup.connected_components import (
     EDGES_IN_MEMORY,
     ConnectedComponents,
@@ -38,11 +30,7 @@ from finpile_pipelines.dedup.connected_components import (
     write_partition,
 )
 from finpile_pipelines.dedup.remaining import RemainingDocuments
-from finpile_pipelines.dedup.removals import (
-    NOT_CONFIGURED,
-    WriteRemovals,
-    removal_table,
-)
+from finpile_pipelines.dedup.removals import NOT_CONFIGURED, WriteRemovals, removal_table
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,

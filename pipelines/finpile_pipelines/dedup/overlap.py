@@ -24,21 +24,10 @@ from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile.document import text_views
 from finpile.split import HELDOUT, assign_split
-from finpile_pipelines.dedup.near import (
-    Comparison,
-    NearStage,
-)
+from finpile_pipelines.dedup.near import Comparison, NearStage
 from finpile_pipelines.dedup.remaining import RemainingDocuments
-from finpile_pipelines.dedup.removals import (
-    NOT_CONFIGURED,
-    REMOVAL_SCHEMA,
-    removals_url,
-)
-from finpile_pipelines.dedup.request_reply import (
-    read_reply,
-    request_reply,
-    send_by_hash,
-)
+from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, removals_url
+from finpile_pipelines.dedup.request_reply import read_reply, request_reply, send_by_hash
 from finpile_pipelines.exchange.partition import PartitionedTables
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress

@@ -10,14 +10,8 @@ import pyarrow as pa
 from finpile.config import CorpusConfig
 from finpile.dedup.near import clusters
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
-from finpile_pipelines.dedup.removals import (
-    read_removals,
-    read_spans,
-)
-from finpile_pipelines.shard_refs import (
-    ShardRef,
-    read_clean,
-)
+from finpile_pipelines.dedup.removals import read_removals, read_spans
+from finpile_pipelines.shard_refs import ShardRef, read_clean
 
 
 def scope_of(config: CorpusConfig, dataset: str) -> str:

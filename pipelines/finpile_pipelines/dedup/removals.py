@@ -11,11 +11,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.dedup.substring.spans import SPAN_SCHEMA
-from finpile_pipelines.exchange.partition import (
-    ExchangeByPartition,
-    PartitionedTables,
-    split_by_partition,
-)
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.runner.engine import Engine
 
 #: A removed document (`row` of `shard`) and, for a duplicate, the document that is kept for it.

@@ -12,10 +12,7 @@ import pyarrow as pa
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
 from finpile.dedup.substring import repeats
-from finpile_pipelines.dedup.exact import (
-    digest_rows,
-    remove_equal,
-)
+from finpile_pipelines.dedup.exact import digest_rows, remove_equal
 from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine

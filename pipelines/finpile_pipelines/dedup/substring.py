@@ -21,29 +21,12 @@ from finpile import storage
 from finpile.config import CorpusConfig, SubstringConfig, to_dict
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.spans import join_spans, short_documents
-from finpile.dedup.substring.texts import (
-    Texts,
-    shard_of,
-)
+from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
-from finpile_pipelines.dedup.alphabet import (
-    Alphabet,
-    open_alphabet,
-)
+from finpile_pipelines.dedup.alphabet import Alphabet, open_alphabet
 from finpile_pipelines.dedup.remaining import RemainingDocuments
-from finpile_pipelines.dedup.removals import (
-    NOT_CONFIGURED,
-    REMOVAL_SCHEMA,
-    read_removals,
-    removals_url,
-    spans_url,
-)
-from finpile_pipelines.dedup.request_reply import (
-    exchanged_bytes,
-    read_reply,
-    request_reply,
-    send_by_hash,
-)
+from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, read_removals, removals_url, spans_url
+from finpile_pipelines.dedup.request_reply import exchanged_bytes, read_reply, request_reply, send_by_hash
 from finpile_pipelines.dedup.residue import remove_equal_remains
 from finpile_pipelines.exchange.partition import PartitionedTables
 from finpile_pipelines.exchange.tasks import Gather, Tasks

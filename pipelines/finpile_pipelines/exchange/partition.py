@@ -25,10 +25,7 @@ from fsspec.core import url_to_fs
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile_pipelines.exchange.coders import (
-    table_from_bytes,
-    table_to_bytes,
-)
+from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
 from finpile_pipelines.progress import counted
 
 Transport = Literal["files", "shuffle"]

@@ -24,10 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-from finpile_pipelines.runner import (
-    sockets,
-    worker,
-)
+from finpile_pipelines.runner import sockets, worker
 
 #: Modules to import and kernels to load before the first fork that names them: `module` or `module:function`, separated
 #: by commas.

@@ -32,21 +32,11 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from finpile.errors import RunError, WorkerDied
 from finpile_pipelines.progress import Board, Progress, Watch, open_board
 from finpile_pipelines.runner import kernels
-from finpile_pipelines.runner.fork_server import (
-    CPU_SECONDS,
-    PRELOAD_VARIABLE,
-    SECONDS,
-)
+from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.runner.interrupts import interrupts_blocked
 from finpile_pipelines.runner.option_views import parse_views_once
-from finpile_pipelines.runner.sockets import (
-    serve_privately,
-    socket_folder,
-)
-from finpile_pipelines.runner.worker import (
-    LAUNCHER_VARIABLE,
-    end_bundles_soon,
-)
+from finpile_pipelines.runner.sockets import serve_privately, socket_folder
+from finpile_pipelines.runner.worker import LAUNCHER_VARIABLE, end_bundles_soon
 
 _FORK_SERVER_MODULE = "finpile_pipelines.runner.fork_server"
 _FORK_CLIENT = Path(__file__).with_name("fork_client.py")

@@ -17,12 +17,7 @@ from finpile_tokenizer import PretokenCounts, count_pretokens
 from finpile import storage
 from finpile.dedup import exact
 from finpile.document import digest_bits
-from finpile_pipelines.exchange.partition import (
-    ExchangeByPartition,
-    PartitionedTables,
-    by_range,
-    split_by_partition,
-)
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.unigram.run import TrainingRun

@@ -12,12 +12,7 @@ from finpile_tokenizer import MAX_PRETOKEN_BYTES
 
 from finpile import storage
 from finpile.splitmix import GOLDEN
-from finpile_pipelines.exchange.partition import (
-    ExchangeByPartition,
-    PartitionedTables,
-    by_range,
-    split_by_partition,
-)
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.unigram.counting import Chunk, chunk_url, counts_table, merge_counts, read_counts, write_counts
 from finpile_pipelines.unigram.run import TrainingRun

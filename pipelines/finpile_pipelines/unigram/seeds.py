@@ -16,12 +16,7 @@ from finpile_tokenizer.training.seed import SEED_SIZE, find_seeds
 from finpile_tokenizer.training.state import TrainingState
 
 from finpile import storage
-from finpile_pipelines.exchange.partition import (
-    ExchangeByPartition,
-    PartitionedTables,
-    by_range,
-    split_by_partition,
-)
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.counting import own_array, read_counts

@@ -19,10 +19,7 @@ from fsspec.core import url_to_fs
 
 from finpile import storage
 from finpile.errors import InputError
-from finpile.layout import (
-    Layout,
-    row_of,
-)
+from finpile.layout import Layout, row_of
 from finpile.report import documents
 from finpile.split import TRAIN
 from finpile_pipelines.exchange.tasks import Tasks

@@ -20,11 +20,7 @@ from finpile_tokenizer.warmup import TRAINING_GROUPS
 from finpile import storage
 from finpile.config import CorpusConfig, TokenizerConfig, to_dict
 from finpile.errors import RunError
-from finpile.layout import (
-    MERGED_MODEL,
-    Layout,
-    row_of,
-)
+from finpile.layout import MERGED_MODEL, Layout, row_of
 from finpile.stage_record import file_record
 from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer, tokenizer_checksum
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes

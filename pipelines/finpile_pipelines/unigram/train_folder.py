@@ -17,30 +17,20 @@ from typing import Any
 
 from fsspec.core import url_to_fs
 
-from finpile import (
-    stage_record,
-    storage,
-)
+from finpile import stage_record, storage
 from finpile.config import TokenizerConfig, to_dict
 from finpile.errors import ConfigError, IntegrityError
 from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.split import HELDOUT
-from finpile.stage_record import (
-    StageRecord,
-    fingerprint,
-)
+from finpile.stage_record import StageRecord, fingerprint
 from finpile.version import __version__
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
 from finpile_pipelines.unigram import held_out
 from finpile_pipelines.unigram.run import Listener, Outcomes, StepEvent, TrainingRun
 from finpile_pipelines.unigram.texts import Label, TextFile, find_files, measure_texts, versions
-from finpile_pipelines.unigram.tokenizer import (
-    OUTPUTS,
-    train,
-    write_training,
-)
+from finpile_pipelines.unigram.tokenizer import OUTPUTS, train, write_training
 
 _STAGE = "training"
 

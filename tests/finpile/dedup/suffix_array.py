@@ -22,16 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import suffix_kernels as kernels
-from suffix_kernels import (
-    Index,
-    Text,
-)
+from suffix_kernels import Index, Text
 
-from finpile.dedup._hash_kernels import (
-    I64,
-    U8,
-    U32,
-)
+from finpile.dedup._hash_kernels import I64, U8, U32
 from finpile.errors import InputError
 
 #: More symbols than this are numbered in 64 bits.

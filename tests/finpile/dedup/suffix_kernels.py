@@ -18,10 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from finpile.dedup._hash_kernels import (
-    I64,
-    U8,
-)
+from finpile.dedup._hash_kernels import I64, U8
 
 #: uint8 or uint32; inside the recursion also uint64.
 Text: TypeAlias = npt.NDArray[Any]

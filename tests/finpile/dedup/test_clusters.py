@@ -10,19 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile.dedup import (
-    NO_KEY,
-    candidate_pairs,
-    components,
-)
+from finpile.dedup import NO_KEY, candidate_pairs, components
 from finpile.dedup.near import clusters
-from finpile.dedup.near.clusters import (
-    LARGE_BUCKETS,
-    MAX_ALL_PAIRS,
-    NEIGHBOUR_SCHEMA,
-    PAIR_SCHEMA,
-    Stars,
-)
+from finpile.dedup.near.clusters import LARGE_BUCKETS, MAX_ALL_PAIRS, NEIGHBOUR_SCHEMA, PAIR_SCHEMA, Stars
 
 Pairs = list[tuple[int, int]]
 

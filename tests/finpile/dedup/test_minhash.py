@@ -11,16 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finpile.config import NearConfig
-from finpile.dedup import (
-    FAST,
-    NO_KEY,
-    PAPER,
-    _hash_kernels,
-    band_keys,
-    keys_in_scope,
-    s_curve,
-    signatures,
-)
+from finpile.dedup import FAST, NO_KEY, PAPER, _hash_kernels, band_keys, keys_in_scope, s_curve, signatures
 from finpile.dedup.near.minhash import SEED
 from finpile.dedup.near.verify import word_hashes
 

@@ -13,11 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finpile.config import NearConfig
-from finpile.dedup import (
-    FAST,
-    find_near_duplicates,
-    resolve_group,
-)
+from finpile.dedup import FAST, find_near_duplicates, resolve_group
 from finpile.dedup.near import verify
 
 ANY = NearConfig(bands=FAST.bands, rows=FAST.rows, numbers="any")

@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from finpile.config import NearConfig
 from finpile.dedup import FAST, NO_KEY, band_keys, candidate_pairs, find_near_duplicates
 from finpile.dedup._hash_kernels import U64
-from finpile.dedup.near.numbers import (
-    number_keys,
-    number_sequence,
-    part_by_numbers,
-)
+from finpile.dedup.near.numbers import number_keys, number_sequence, part_by_numbers
 
 _MASK = (1 << 64) - 1
 #: ASCII, Arabic and full-width digits, mathematical ones, fractions; and their neighbours in Unicode.

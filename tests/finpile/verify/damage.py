@@ -12,9 +12,7 @@ import pyarrow as pa
 
 from finpile import stage_record, storage
 from finpile.document import PUBLISHED_SCHEMA
-from finpile.layout import (
-    read_published,
-)
+from finpile.layout import read_published
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.manifest import CHECKSUM, checksum_of
 from finpile.verify import distinct, inputs, texts, verify

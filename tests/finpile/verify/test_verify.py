@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 from finpile.errors import InputError, IntegrityError
-from finpile.layout import (
-    Layout,
-    read_published,
-)
+from finpile.layout import Layout, read_published
 from finpile.manifest import load_manifest
 from finpile.verify import verify
 from tests.finpile.verify.damage import (

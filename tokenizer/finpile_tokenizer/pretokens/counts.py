@@ -9,14 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from finpile_tokenizer.arrays import _hash_kernels
-from finpile_tokenizer.arrays.buffers import (
-    Int64s,
-    byte_buffers,
-    chunks_of,
-    concat,
-    lengths_of,
-    order_by_bytes,
-)
+from finpile_tokenizer.arrays.buffers import Int64s, byte_buffers, chunks_of, concat, lengths_of, order_by_bytes
 from finpile_tokenizer.arrays.groups import gather_ranges, group_items, sum_by_group
 from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.pretokens._pretoken_kernels import count_pretokens as count
