@@ -70,11 +70,12 @@ def compile_kernels() -> None:
     import pyarrow as pa
 
     from finpile.dedup.contamination import evaluation_index
-    from finpile.dedup.near import minhash, warmup
-    from finpile.dedup.substring import repeats
+    from finpile.dedup.near import minhash
+    from finpile.dedup.near import warmup as near
+    from finpile.dedup.substring import warmup as substring
 
     minhash.signatures(pa.array(["oil rose"]), minhash.FAST)
-    for compile_group in (warmup.compile_keys, warmup.compile_pairs, warmup.compile_alignment):
+    for compile_group in (near.compile_keys, near.compile_pairs, near.compile_alignment):
         compile_group()
-    repeats.compile_kernels()
+    substring.compile_kernels()
     evaluation_index.compile_kernels()

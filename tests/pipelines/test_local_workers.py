@@ -245,7 +245,7 @@ def forked() -> list[psutil.Process]:
 
 
 #: Runs two pipelines that return their workers' parent, kills it, and runs a third. Prints their results.
-NURSERY_SCRIPT = """
+FORK_SERVER_SCRIPT = """
 import json, os, sys, time
 import apache_beam as beam
 import psutil
@@ -295,7 +295,7 @@ def test_fork_server_whose_launcher_was_killed_before_it_began_ends(
 def test_pipelines_share_a_fork_server_and_a_new_one_follows_one_that_was_killed(
     start_python: StartPython, tmp_path: Path
 ) -> None:
-    process = start_python("-c", NURSERY_SCRIPT, tmp_path)
+    process = start_python("-c", FORK_SERVER_SCRIPT, tmp_path)
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert out.split() == ["True", "True"], err
 

@@ -106,9 +106,9 @@ def documents(seed: int = 3) -> pa.Table:
 def all_steps(batches: beam.PCollection, scope: Any, partitions: int) -> Outputs:
     near = NearConfig.named("fast")
     batches, exact = batches | ExactDuplicates(scope, partitions=partitions)
-    batches, alike = batches | NearDuplicates(near, scope, partitions=partitions)
+    batches, near_duplicates = batches | NearDuplicates(near, scope, partitions=partitions)
     batches, cut = batches | RepeatedSubstrings(_CUTTING, scope, partitions=partitions)
-    return Outputs(batches, (exact, alike, cut) | beam.Flatten())
+    return Outputs(batches, (exact, near_duplicates, cut) | beam.Flatten())
 
 
 @pytest.mark.parametrize(("scope", "batch_rows", "partitions"), [("corpus", 7, 5), ("dataset", 100, 1)])

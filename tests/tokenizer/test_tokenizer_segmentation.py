@@ -320,9 +320,9 @@ def test_samples_do_not_depend_on_threads_or_chunks(monkeypatch: pytest.MonkeyPa
 
 
 def test_sampling_draws_one_seed_from_a_generator() -> None:
-    generator, twin = np.random.default_rng(4), np.random.default_rng(4)
+    generator, reference = np.random.default_rng(4), np.random.default_rng(4)
     first = TOKENIZER.sample(TEXT, seed=generator, alpha=0.0)
-    assert first == TOKENIZER.sample(TEXT, seed=int(twin.integers(1 << 64, dtype=np.uint64)), alpha=0.0)
+    assert first == TOKENIZER.sample(TEXT, seed=int(reference.integers(1 << 64, dtype=np.uint64)), alpha=0.0)
     assert first != TOKENIZER.sample(TEXT, seed=generator, alpha=0.0)
 
 

@@ -35,7 +35,7 @@ _REQUESTED_KEY = b"num_requested"
 
 
 def byte_alphabet() -> dict[int, str]:
-    """The character that stands for each byte: itself if it is printable Latin-1, else U+0100 and on, in order.
+    """The character that represents each byte: itself if it is printable Latin-1, else U+0100 and on, in order.
 
     Source: GPT-2's encoder, https://github.com/openai/gpt-2/blob/master/src/encoder.py (`bytes_to_unicode`).
     """

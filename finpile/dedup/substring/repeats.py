@@ -344,14 +344,6 @@ def find_cover(texts: Texts, shard: Shard, config: SubstringConfig, scope: str, 
     return cover(texts, shard, shared, matches, config, scope)
 
 
-def compile_kernels() -> None:
-    """Compiles the kernels for symbols that are bytes, or loads them from Numba's cache on disk."""
-    texts, config = pa.array(["oil rose on monday", "gold rose on monday"]), SubstringConfig(min_length=8)
-    find_repeats(texts, config)
-    symbols = Texts.of_bytes(texts)
-    refined(symbols, shared_minimizers(minimizers(symbols, config, "", 0), crowd=2), SLICES[0], config, "", 0)
-
-
 def _distinct(
     texts: Texts, shard: Shard, shared: pa.Table, config: SubstringConfig, scope: str, finest: int
 ) -> tuple[I64, U64, I64]:

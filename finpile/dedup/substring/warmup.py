@@ -64,6 +64,19 @@ def compile_cover() -> None:
     _snap_kernels.trim(texts.data, texts.bounds, spans, _snap_kernels.SNAPS[_CONFIG.snap])
 
 
+def compile_pieces() -> None:
+    """Compiles the kernels that divide crowded keys. It is in no group: few corpora have crowded keys."""
+    texts = _texts()
+    shared = repeats.shared_minimizers(repeats.minimizers(texts, _CONFIG, "", 0), crowd=2)
+    repeats.refined(texts, shared, repeats.SLICES[0], _CONFIG, "", 0)
+
+
+def compile_kernels() -> None:
+    """Compiles all kernels of this package, for symbols that are bytes."""
+    for compile_group in (compile_contexts, compile_cover, compile_matches, compile_pieces):
+        compile_group()
+
+
 def _texts() -> Texts:
     return Texts.of_bytes(pa.array(_TEXTS))
 

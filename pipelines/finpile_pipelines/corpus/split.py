@@ -144,11 +144,11 @@ def publish(engine: Engine, context: Context, parts: Parts) -> list[dict[str, An
 
     def apply(ref: ShardRef) -> tuple[PartitionedTables, PartitionedTables]:
         kept, gone = apply_removals(ref, config, clean_folder, folder, removal_folders)
-        return _document_parcels(ref, config, kept, parts), _ledger_parcels(f"s{ref.index:06d}", gone, parts)
+        return _partitioned_documents(ref, config, kept, parts), _partitioned_ledger(f"s{ref.index:06d}", gone, parts)
 
     def forward(url: str) -> PartitionedTables:
         origin = url.rsplit("/", 3)
-        return _ledger_parcels(f"{origin[1]}-{origin[3]}", storage.read_parquet(url), parts)
+        return _partitioned_ledger(f"{origin[1]}-{origin[3]}", storage.read_parquet(url), parts)
 
     def write_documents(group: tuple[int, pa.Table]) -> dict[str, Any]:
         return _write_documents(layout.root, document_parts[group[0]], group[1])
@@ -226,7 +226,7 @@ def _cut(table: pa.Table, spans: pa.Table) -> pa.Table:
     return table.set_column(digest, table.schema.field(digest), digests)
 
 
-def _document_parcels(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> PartitionedTables:
+def _partitioned_documents(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> PartitionedTables:
     report_progress(kept.num_rows, kept["text"].nbytes)
     source = config.sources[ref.entry]
     mine = parts.documents[(source.dataset, source.name)]
@@ -234,7 +234,7 @@ def _document_parcels(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts
     return PartitionedTables(f"{ref.index:06d}", split_by_partition(kept, partition))
 
 
-def _ledger_parcels(origin: str, rows: pa.Table, parts: Parts) -> PartitionedTables:
+def _partitioned_ledger(origin: str, rows: pa.Table, parts: Parts) -> PartitionedTables:
     tables: dict[int, pa.Table] = {}
     for stage in pc.unique(rows["stage"]).to_pylist():
         mine = parts.ledger[stage]

@@ -20,7 +20,7 @@ GOOD = "Oil prices rose again on Monday."
 PAGE = "\n".join([GOOD, "Gold fell by two percent there.", "The dollar did not move much."])
 
 
-def twin(text: str) -> list[str] | None:
+def reference(text: str) -> list[str] | None:
     """The lines that stay, written straight from the table; None for a rejected page."""
     if "lorem ipsum" in text.lower() or "{" in text:
         return None
@@ -63,7 +63,7 @@ LINES = st.lists(st.sampled_from(SAMPLES), max_size=14)
 @given(LINES)
 def test_kept_lines_equal_those_of_the_reference(lines: list[str]) -> None:
     text = normalise("\n".join(lines))
-    found, expected = apply_all([(c4.FILTER, C4Parameters())], text), twin(text)
+    found, expected = apply_all([(c4.FILTER, C4Parameters())], text), reference(text)
     if isinstance(found, Rejection):
         assert expected is None
     else:

@@ -519,7 +519,7 @@ from numba import config
 from numba.core.dispatcher import Dispatcher
 from finpile.config import SubstringConfig
 from finpile.dedup.substring import _cover_kernels, _match_kernels, _minimizer_kernels, _snap_kernels
-from finpile.dedup.substring import repeats as module, texts as parts
+from finpile.dedup.substring import repeats as module, texts as parts, warmup
 
 def compiled():
     modules = (_minimizer_kernels, _match_kernels, _cover_kernels, _snap_kernels)
@@ -541,7 +541,7 @@ def run(texts, asked, widths, crowd):
     return module.cover(texts, shard, shared, matches, asked, "")
 
 assert config.BOUNDSCHECK == 1
-module.compile_kernels()
+warmup.compile_kernels()
 before = compiled()
 draw = np.random.default_rng(0)
 trials = []
