@@ -31,7 +31,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from finpile.errors import RunError, WorkerDied
 from finpile_pipelines.progress import Board, Progress, Watch, open_board
-from finpile_pipelines.runner import kernels
+from finpile_pipelines.runner import in_process, kernels
 from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.runner.interrupts import interrupts_blocked
 from finpile_pipelines.runner.option_views import parse_views_once
@@ -72,11 +72,15 @@ def run(
             options=PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]),
         )
         construct(pipeline)
+        in_process_run = in_process.prepare(pipeline) if num_workers == 1 and not beam_args else None
 
         def target() -> None:
             try:
                 with interrupts_blocked():  # also in the threads and processes that Beam starts from here
-                    pipeline.run().wait_until_finish()
+                    if in_process_run is not None:
+                        in_process_run()
+                    else:
+                        pipeline.run().wait_until_finish()
             except BaseException as error:
                 failures.append(error)
 
