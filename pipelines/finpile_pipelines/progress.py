@@ -1,8 +1,9 @@
 """Progress of a pipeline: tasks report documents, bytes and their share of the work; the launcher adds them up.
 
-Each process writes its counts to a small file in a folder that the launcher reads. `Tasks` and `ExchangeByPartition`
-give each element a share of the pipeline's work. A step that yields an element continues only when all steps fused with
-it have processed the element; then its share is done. A long task also reports which part of itself is done.
+Each worker process writes its counts to a small file in a folder that the launcher reads. `Tasks` and
+`ExchangeByPartition` give each element a share of the pipeline's work. A step that yields an element continues only
+when all steps fused with it have processed the element; then its share is done. A long task also reports which part of
+itself is done.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def report_note(note: str) -> None:
 
 
 def _post(suffix: str, content: bytes) -> None:
+    if _OPEN:  # this process is the launcher
+        _OPEN[0].own_posts[suffix] = content
+        return
     folder = os.environ.get(_BOARD_VARIABLE)
     if folder is None:
         return
@@ -90,14 +94,19 @@ class Board:
         self._memory_bytes = memory_bytes
         self._counts: dict[str, tuple[int, int, float]] = {}
         self._note = ""
+        self.own_posts: dict[str, bytes] = {}
+        """What the launcher itself posts, by the suffix that its file would have."""
 
     def progress(self) -> Progress:
         """The pipeline's progress. Its `share` is that of the stage if the stage runs one pipeline."""
         for path in self._folder.glob("*"):
             if not path.suffix and len(post := path.read_bytes()) == _COUNTS.size:
                 self._counts[path.name] = _COUNTS.unpack(post)
+        if own := self.own_posts.get(""):
+            self._counts[""] = _COUNTS.unpack(own)
         notes = sorted(self._folder.glob(f"*{_NOTE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
-        self._note = (notes[-1].read_text("utf-8", "replace") if notes else "") or self._note
+        note = notes[-1].read_bytes() if notes else self.own_posts.get(_NOTE_SUFFIX, b"")
+        self._note = note.decode("utf-8", "replace") or self._note
         counts = self._counts.values()
         share = min(1.0, sum(share for _, _, share in counts))
         return Progress(
@@ -115,14 +124,20 @@ class Board:
         return sorted(post.read_text("utf-8", "replace") for post in posts)
 
 
+#: The board of the pipeline that this process launched, while it runs.
+_OPEN: list[Board] = []
+
+
 @contextmanager
 def open_board(memory_bytes: Callable[[], int]) -> Iterator[Board]:
     with tempfile.TemporaryDirectory(prefix="finpile-progress-") as folder:
         os.environ[_BOARD_VARIABLE] = folder
         _DONE[:] = [0, 0, 0.0]
+        _OPEN[:] = [Board(folder, memory_bytes)]
         try:
-            yield Board(folder, memory_bytes)
+            yield _OPEN[0]
         finally:
+            _OPEN.clear()
             del os.environ[_BOARD_VARIABLE]
 
 

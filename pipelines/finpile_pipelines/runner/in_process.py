@@ -37,7 +37,7 @@ def prepare(pipeline: beam.Pipeline) -> Callable[[], None] | None:
 
 
 @dataclass(slots=True)
-class _Graph(PipelineVisitor):  # type: ignore[misc]  # Beam's class has type Any
+class _Graph(PipelineVisitor):
     """The primitive steps in topological order, and the consumers of each collection."""
 
     is_supported: bool = True

@@ -32,9 +32,9 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from finpile.errors import RunError, WorkerDied
 from finpile_pipelines.progress import Board, Progress, Watch, open_board
 from finpile_pipelines.runner import in_process, kernels
+from finpile_pipelines.runner.beam_caches import install_caches
 from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.runner.interrupts import interrupts_blocked
-from finpile_pipelines.runner.option_views import parse_views_once
 from finpile_pipelines.runner.sockets import serve_privately, socket_folder
 from finpile_pipelines.runner.worker import LAUNCHER_VARIABLE, end_bundles_soon
 
@@ -63,24 +63,16 @@ def run(
     """
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # the error raised here reports failures once
     end_bundles_soon()
-    parse_views_once()
+    install_caches()
     serve_privately()
     failures: list[BaseException] = []
     with open_board(memory_bytes) as board, _launcher_named(), _dead_workers() as dead, _ended_on_error(dead):
-        pipeline = beam.Pipeline(
-            runner=FnApiRunner(None if num_workers == 1 or threads else _environment()),
-            options=PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]),
-        )
-        construct(pipeline)
-        in_process_run = in_process.prepare(pipeline) if num_workers == 1 and not beam_args else None
+        run_pipeline = _constructed(construct, num_workers, threads, beam_args)
 
         def target() -> None:
             try:
                 with interrupts_blocked():  # also in the threads and processes that Beam starts from here
-                    if in_process_run is not None:
-                        in_process_run()
-                    else:
-                        pipeline.run().wait_until_finish()
+                    run_pipeline()
             except BaseException as error:
                 failures.append(error)
 
@@ -103,6 +95,23 @@ def run(
             watch(label, replace(board.progress(), share=1.0, pass_share=1.0))
     if failures:
         raise _explain(label, failures[0]) from failures[0]
+
+
+def _constructed(
+    construct: Callable[[beam.Pipeline], None], num_workers: int, threads: bool, beam_args: tuple[str, ...]
+) -> Callable[[], object]:
+    """Constructs the pipeline and returns the function that runs it to its end."""
+    if num_workers == 1 and not beam_args:
+        # Type hints choose coders, and the in-process runner encodes nothing.
+        pipeline = beam.Pipeline(options=PipelineOptions(["--no_pipeline_type_check"]))
+        construct(pipeline)
+        run_here = in_process.prepare(pipeline)
+        if run_here is not None:
+            return run_here
+    runner = FnApiRunner(None if num_workers == 1 or threads else _environment())
+    pipeline = beam.Pipeline(runner, PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]))
+    construct(pipeline)
+    return lambda: pipeline.run().wait_until_finish()
 
 
 @contextmanager
