@@ -180,6 +180,7 @@ rounds.serve(task, lambda result: None)"""
     )
 
 
+@pytest.mark.slow
 def test_a_peer_that_cannot_be_installed_is_reported_and_an_installed_one_is_used(
     tmp_path: Path, modules: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 Tables = Callable[[str], dict[str, list[list[str]]]]
 
 
+@pytest.mark.slow
 def test_the_tokenizer_is_compared_from_text_to_ids(
     data: Path, tmp_path: Path, benchmarks: Path, tables: Tables
 ) -> None:

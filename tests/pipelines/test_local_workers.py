@@ -129,7 +129,14 @@ def test_worker_killed_under_the_command_is_one_message_and_exit_code_1(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(("num_others", "moment"), [(1, "fork server"), (3, "twice"), (3, "clean")])
+@pytest.mark.parametrize(
+    ("num_others", "moment"),
+    [
+        pytest.param(1, "fork server", marks=pytest.mark.slow),
+        (3, "twice"),
+        pytest.param(3, "clean", marks=pytest.mark.slow),
+    ],
+)
 def test_interrupted_command_prints_one_line_and_leaves_no_process(
     num_others: int,
     moment: str,

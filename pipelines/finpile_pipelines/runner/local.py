@@ -46,7 +46,9 @@ _POLL_SECONDS = 0.1
 _MEASURE_SECONDS = 1.0
 #: The last line of a traceback, and what Beam appends to a message.
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Died|Exit|Interrupt)\b")
-_WHILE = re.compile(r" \[while running '.*'\]\"?$")
+_WHILE = re.compile(r" \[while running '.*'\]$")
+#: The same for a message that Python prints with quotation marks, as it does for `KeyError`.
+_QUOTED_WHILE = re.compile(r"\"(.*) \[while running '.*'\]\"$")
 
 
 def run(
@@ -263,5 +265,5 @@ def _explain(label: str, error: BaseException) -> RunError:
         cause = next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
     else:
         cause = f"{type(error).__name__}: {' '.join(lines)}"
-    cause = _WHILE.sub("", cause)
+    cause = _WHILE.sub("", _QUOTED_WHILE.sub(r"'\1'", cause))
     return RunError(f"stage {label} failed: {cause.removeprefix('finpile.errors.')}")

@@ -117,6 +117,7 @@ def test_first_occurrences_are_those_of_a_dict_of_windows(
     assert found.tolist() == slow_first_occurrences(symbols, offsets, min_length)
 
 
+@pytest.mark.slow
 @given(corpora, st.integers(1, 9))
 def test_64_bit_numbering_gives_the_same(docs: list[list[int]], min_length: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -309,5 +310,6 @@ print("within bounds")
 """
 
 
+@pytest.mark.slow  # these kernels are the reference of other tests and are not shipped
 def test_kernels_stay_within_bounds_and_are_compiled_at_once(run_with_bounds_checks: Callable[..., None]) -> None:
     run_with_bounds_checks(PROGRAM, Path(__file__).parent)
