@@ -133,6 +133,7 @@ class _ParDo:
         outputs: Iterable[Any] | None = self._fn.process(element, *self._args, **self._kwargs)
         for output in outputs or ():
             self._emit(output)
+            del output  # before the next one is computed
 
     def end(self) -> None:
         """Called when all producers have ended."""

@@ -8,6 +8,7 @@ launcher (`runner.fork_server`), so that a pipeline starts fast.
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import math
 import os
@@ -25,6 +26,7 @@ from pathlib import Path
 
 import apache_beam as beam
 import psutil
+import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
@@ -95,6 +97,7 @@ def run(
             thread.join(_POLL_SECONDS)
         if watch is not None and not failures:
             watch(label, replace(board.progress(), share=1.0, pass_share=1.0))
+    _release_memory()
     if failures:
         raise _explain(label, failures[0]) from failures[0]
 
@@ -232,6 +235,13 @@ def memory_bytes() -> int:
         _MEASURED.at = now
         _MEASURED.size_bytes = sum(map(_proportional_bytes, [psutil.Process(), *_workers()]))
     return _MEASURED.size_bytes
+
+
+def _release_memory() -> None:
+    """Returns freed memory to the system. The C library keeps most of it, in parts that the next stage cannot use."""
+    pa.default_memory_pool().release_unused()
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc
+        trim(0)
 
 
 @dataclass(slots=True)
