@@ -197,7 +197,7 @@ def test_every_stage_reports_its_progress(watched: Watched) -> None:
 
 def test_tasks_and_partitions_of_each_pipeline_are_all_of_its_work(watched: Watched) -> None:
     """By themselves, before the end is rounded up: less only by partitions that received nothing."""
-    assert len(watched.sums) > 10
+    assert len(watched.sums) > 9
     for label, sums in watched.sums.items():
         for told in sums:
             assert 0.09 < told < 1 + 1e-9, label

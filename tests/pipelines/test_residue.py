@@ -15,6 +15,7 @@ import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
 
+from finpile import storage
 from finpile.config import load_config
 from finpile.errors import RunError
 from finpile.history import document_history
@@ -188,15 +189,15 @@ def test_interrupted_build_equals_an_undisturbed_one(
     built: Path, write_corpus: WriteCorpus, snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It broke off after equal remains were found, with settings that find others."""
-    whole_run = Engine.run
+    write_json = storage.write_json
 
-    def run(engine: Engine, label: str, construct: Any) -> None:
-        whole_run(engine, label, construct)
-        if label == "substring: left":
+    def write(url: str, value: Any) -> None:
+        write_json(url, value)
+        if url.endswith("left/tasks.json"):
             raise RunError("broken off")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Engine, "run", run)
+        patch.setattr(storage, "write_json", write)
         with pytest.raises(RunError, match="broken off"):
             build_texts(tmp_path, write_corpus, min_chars=0, snap="line")
     assert snapshot(build_texts(tmp_path, write_corpus)) == snapshot(built)

@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from finpile_pipelines.dedup.request_reply import send_by_hash
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
 
+from finpile import storage
 from finpile.config import SubstringConfig, load_config
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts
@@ -341,15 +343,11 @@ def test_output_does_not_depend_on_shards_workers_or_transports(
 
 
 @pytest.mark.parametrize(
-    "label",
-    [
-        pytest.param("substring: minimizers", marks=pytest.mark.slow),
-        "substring: contexts",
-        pytest.param("substring: cut", marks=pytest.mark.slow),
-    ],
+    "step",
+    [pytest.param("shared", marks=pytest.mark.slow), "matches", pytest.param("cut", marks=pytest.mark.slow)],
 )
 def test_interrupted_build_equals_an_undisturbed_one(
-    label: str,
+    step: str,
     corpus: Corpus,
     two_rounds: Path,
     snapshot: Snapshot,
@@ -357,24 +355,74 @@ def test_interrupted_build_equals_an_undisturbed_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It broke in the second round, with other settings too; nothing of it is taken for its own by the next one."""
-    here, whole_run = replace(corpus, folder=tmp_path), Engine.run
-    num_runs = 0
+    here, write_json = replace(corpus, folder=tmp_path), storage.write_json
 
-    def run(engine: Engine, name: str, construct: Any) -> None:
-        nonlocal num_runs
-        whole_run(engine, name, construct)
-        num_runs += name == label
-        if num_runs == 2:
+    def write(url: str, value: Any) -> None:
+        write_json(url, value)
+        if url.endswith(f"round-02/{step}.json"):
             raise RunError("broken off")
 
-    monkeypatch.setattr(Engine, "run", run)
-    with pytest.raises(RunError, match="broken off"):
-        here.build("out", min_length=12, rounds=2)
-    num_runs = 0
-    with pytest.raises(RunError, match="broken off"):
-        here.build("out", rounds=2)
-    monkeypatch.setattr(Engine, "run", whole_run)
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "write_json", write)
+        for settings in ({"min_length": 12}, {}):
+            with pytest.raises(RunError, match="broken off"):
+                here.build("out", rounds=2, **settings)
     assert_same(snapshot(here.build("out", rounds=2)), snapshot(two_rounds))
+
+
+# --- pipelines
+
+
+def names_of_pipelines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The labels of the pipelines of the stage that run from now on."""
+    labels: list[str] = []
+    run = Engine.run
+
+    def note(engine: Engine, label: str, construct: Any) -> None:
+        labels.extend([label] if label.startswith("substring") else [])
+        run(engine, label, construct)
+
+    monkeypatch.setattr(Engine, "run", note)
+    return labels
+
+
+@pytest.mark.parametrize(
+    ("rounds", "labels"),
+    [(1, ["substring"]), (2, ["substring"] * 3 + ["substring: left"])],
+)
+def test_one_round_is_one_pipeline(
+    rounds: int, labels: list[str], corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = names_of_pipelines(monkeypatch)
+    replace(corpus, folder=tmp_path).build("out", rounds=rounds)
+    assert found == labels
+
+
+@pytest.mark.parametrize("text", ["", "Nothing is repeated here at all, in this short text."])
+def test_stage_that_cuts_nothing_is_one_pipeline(
+    text: str, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = names_of_pipelines(monkeypatch)
+    out = replace(corpus, folder=tmp_path, texts=["Gold fell for the third day in a week.", text]).build(
+        "out", rounds=1
+    )
+    assert found == ["substring"]
+    assert (counts_of(out)["rounds"], counts_of(out)["cut_bytes"], counts_of(out)["duplicates"]) == (0, [], 0)
+    assert_lawful(out)
+
+
+def test_crowded_keys_are_divided_in_pipelines_of_their_own(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys are crowded in both rounds if two contexts are a crowd; the cuts are the same."""
+    expected = left_by(replace(corpus, folder=tmp_path).build("plain", rounds=1))
+    found = names_of_pipelines(monkeypatch)
+    monkeypatch.setattr(repeats, "shared_minimizers", partial(repeats.shared_minimizers, crowd=2))
+    out = replace(corpus, folder=tmp_path).build("crowded", rounds=1)
+    assert found[0] == "substring"
+    assert found[1].startswith("substring: pieces")
+    assert found.count("substring") == 3, "each round ends early once; the rest of the first is with the second"
+    assert left_by(out) == expected
 
 
 # --- other settings

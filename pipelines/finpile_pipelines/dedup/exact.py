@@ -23,7 +23,7 @@ from finpile_pipelines.exchange.partition import (
     num_partitions,
     split_by_partition,
 )
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef, read_clean
@@ -57,44 +57,76 @@ def run(context: Context) -> Outcome:
             first += batch.num_rows
         return pa.concat_tables(tables)
 
-    removed = remove_equal(context.engine, context.refs, "exact", rows, exact.REASON, context.folder)
-    return Outcome(counts={"removed": removed})
+    remove = RemoveEqual(context.engine, context.refs, "exact", rows, exact.REASON, context.folder)
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | remove
+
+    context.engine.run("exact", construct)
+    return Outcome(counts={"removed": num_removed(context.folder)})
 
 
 STAGE = Stage(name="exact", settings=settings, run=run)
 
 
-def remove_equal(
-    engine: Engine,
-    refs: Sequence[ShardRef],
-    label: str,
-    rows: Callable[[ShardRef], pa.Table],
-    reason: str,
-    folder: str,
-) -> int:
-    """Writes the removals, for `reason`, of the stage that `label` begins with; returns their number.
+class RemoveEqual(beam.PTransform):
+    """Writes the removals of `stage`, for `reason`: of equal digests in a scope one document is kept.
 
-    `rows` returns `finpile.dedup.exact.ROW_SCHEMA` for a shard. Of equal digests in a scope one document is kept.
+    `rows` returns `finpile.dedup.exact.ROW_SCHEMA` for a shard. The output is the number of removals, once all are
+    written; `num_removed` reads it. The steps are `work` of the pipeline.
     """
-    partitions, stage = num_partitions(len(refs)), label.partition(":")[0]
-    transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
 
-    def send(ref: ShardRef) -> PartitionedTables:
-        table = rows(ref)
-        partition = by_range(digest_bits(table["digest"]), partitions)
-        return PartitionedTables(f"{ref.index:06d}", split_by_partition(table, partition))
+    def __init__(
+        self,
+        engine: Engine,
+        refs: Sequence[ShardRef],
+        stage: str,
+        rows: Callable[[ShardRef], pa.Table],
+        reason: str,
+        folder: str,
+        *,
+        work: float = 1.0,
+        after: After | None = None,
+    ) -> None:
+        super().__init__()
+        self._engine = engine
+        self._refs = refs
+        self._stage = stage
+        self._rows = rows
+        self._reason = reason
+        self._folder = folder
+        self._work = work
+        self._after = after
 
-    def decide(group: tuple[int, pa.Table]) -> pa.Table:
-        return removal_table(exact.find_duplicates(group[1], reason), stage)
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
+        refs, stage, rows, reason, folder = self._refs, self._stage, self._rows, self._reason, self._folder
+        partitions = num_partitions(len(refs))
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        exchange = ExchangeByPartition(transport, scratch, "ByDigest", _DECIDING / partitions)
-        sent = pipeline | Tasks(refs, 1 - _DECIDING) | "Digest" >> beam.Map(send)
-        decided = sent | exchange | "Decide" >> beam.Map(decide)
-        _ = decided | WriteRemovals(engine, folder) | Gather(storage.join(folder, "tasks.json"))
+        def send(ref: ShardRef) -> PartitionedTables:
+            table = rows(ref)
+            partition = by_range(digest_bits(table["digest"]), partitions)
+            return PartitionedTables(f"{ref.index:06d}", split_by_partition(table, partition))
 
-    engine.run(label, construct)
-    return sum(outcome["removed"] for outcome in storage.read_json(storage.join(folder, "tasks.json")))
+        def decide(group: tuple[int, pa.Table]) -> pa.Table:
+            return removal_table(exact.find_duplicates(group[1], reason), stage)
+
+        transport, scratch = self._engine.exchange_transport, storage.join(folder, "scratch")
+        exchange = ExchangeByPartition(transport, scratch, "ByDigest", _DECIDING * self._work / partitions)
+        tasks = Tasks(refs, (1 - _DECIDING) * self._work, after=self._after)
+        decided = pipeline | tasks | "Digest" >> beam.Map(send) | exchange | "Decide" >> beam.Map(decide)
+        gather = Gather(_removed_url(folder), sum_of("removed"), after=self._after)
+        removed = decided | WriteRemovals(self._engine, folder) | gather
+        _ = removed | RemoveFolder(scratch)
+        return removed
+
+
+def num_removed(folder: str) -> int:
+    """The number of removals that `RemoveEqual` wrote."""
+    return sum_of("removed")(storage.read_json(_removed_url(folder)))
+
+
+def _removed_url(folder: str) -> str:
+    return storage.join(folder, "tasks.json")
 
 
 def digest_rows(

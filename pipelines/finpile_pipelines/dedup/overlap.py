@@ -27,9 +27,9 @@ from finpile.split import HELDOUT, assign_split
 from finpile_pipelines.dedup.near import Comparison, NearStage
 from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, removals_url
-from finpile_pipelines.dedup.request_reply import read_reply, request_reply, send_by_hash
+from finpile_pipelines.dedup.request_reply import RequestReply, read_reply, send_by_hash
 from finpile_pipelines.exchange.partition import PartitionedTables
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
@@ -97,18 +97,19 @@ class _Windows:
 
     def run(self, engine: Engine) -> int:
         """Writes the removals; returns their number."""
-        sharing, matching, deciding = engine.parts(4, 4, 2)
-        steps = ("minimizers", self._send_minimizers), ("shared", _on_both_sides)
-        request_reply(sharing, self.refs, self.folder, "overlap: minimizers", *steps)
-        steps = ("contexts", self._send_contexts), ("matches", self._match)
-        request_reply(matching, self.refs, self.folder, "overlap: contexts", *steps)
+        transport, url = engine.exchange_transport, storage.join(self.folder, "decided.json")
+        minimizers = ("minimizers", self._send_minimizers), ("shared", _on_both_sides)
+        contexts = ("contexts", self._send_contexts), ("matches", self._match)
 
         def construct(pipeline: beam.Pipeline) -> None:
-            outcomes = pipeline | Tasks(self.refs) | "Decide" >> beam.Map(self._decide)
-            _ = outcomes | Gather(storage.join(self.folder, "decided.json"))
+            shared = pipeline | RequestReply(transport, self.refs, self.folder, *minimizers, work=0.4)
+            after = After(shared)
+            matched = pipeline | RequestReply(transport, self.refs, self.folder, *contexts, work=0.4, after=after)
+            tasks = Tasks(self.refs, 0.2, after=After(matched), note="decide")
+            _ = pipeline | tasks | "Decide" >> beam.Map(self._decide) | Gather(url)
 
-        deciding.run("overlap: decide", construct)
-        return sum(outcome["removed"] for outcome in storage.read_json(storage.join(self.folder, "decided.json")))
+        engine.run("overlap: windows", construct)
+        return sum_of("removed")(storage.read_json(url))
 
     def _send_minimizers(self, ref: ShardRef) -> PartitionedTables:
         tables = [_MINIMIZER_SCHEMA.empty_table()]

@@ -15,52 +15,72 @@ from finpile.splitmix import GOLDEN
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
+    Transport,
     by_range,
     num_partitions,
     split_by_partition,
 )
-from finpile_pipelines.exchange.tasks import Gather, Tasks
-from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks, sum_of
 from finpile_pipelines.shard_refs import ShardRef
 
 
-def request_reply(
-    engine: Engine,
-    refs: Sequence[ShardRef],
-    folder: str,
-    label: str,
-    request: tuple[str, Callable[[ShardRef], PartitionedTables]],
-    reply: tuple[str, Callable[[pa.Table], pa.Table]],
-    tally: str | None = None,
-) -> int:
-    """Runs two named steps: `request` partitions the rows of a shard, `reply` maps all rows of a partition to a table.
+class RequestReply(beam.PTransform):
+    """Two named steps: `request` partitions the rows of a shard, `reply` maps all rows of a partition to a table.
 
     The replied table has a column `shard`, and its rows are written to `folder/NAME`, by shard. The sizes of each step
-    in bytes are in `folder/NAME.json`. Returns the number of replied rows whose column `tally` is true.
+    in bytes are in `folder/NAME.json`. The output is the number of replied rows whose column `tally` is true, once all
+    replies are written; None if the steps are skipped by `after`. The steps are `work` of the pipeline.
     """
-    (requested, send), (replied, decide) = request, reply
-    transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
 
-    def send_back(group: tuple[int, pa.Table]) -> PartitionedTables:
-        table = decide(group[1])
-        return PartitionedTables(f"{group[0]:06d}", split_by_partition(table, table["shard"].to_numpy()))
+    def __init__(
+        self,
+        transport: Transport,
+        refs: Sequence[ShardRef],
+        folder: str,
+        request: tuple[str, Callable[[ShardRef], PartitionedTables]],
+        reply: tuple[str, Callable[[pa.Table], pa.Table]],
+        *,
+        tally: str | None = None,
+        work: float = 1.0,
+        after: After | None = None,
+    ) -> None:
+        super().__init__(f"RequestReply{request[0].title()}")
+        self._transport = transport
+        self._refs = refs
+        self._folder = folder
+        self._request = request
+        self._reply = reply
+        self._tally = tally
+        self._work = work
+        self._after = after
 
-    def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
-        storage.write_parquet(_url(folder, replied, group[0]), group[1])
-        tallied = pc.sum(group[1][tally]).as_py() if tally else 0
-        return {"origin": str(group[0]), "size_bytes": group[1].nbytes, "tallied": tallied}
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
+        (requested, send), (replied, decide) = self._request, self._reply
+        transport, refs, folder, tally, work = self._transport, self._refs, self._folder, self._tally, self._work
+        after = self._after
+        exchanged = storage.join(folder, f"exchange-{requested}")
+        scratch = storage.join(exchanged, "scratch")
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        sent = pipeline | Tasks(refs, 0.6) | "Send" >> beam.Map(send)
-        _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(storage.join(folder, f"{requested}.json"))
-        by_hash = ExchangeByPartition(transport, scratch, f"{requested.title()}ByHash", 0.3 / num_partitions(len(refs)))
-        by_shard = ExchangeByPartition(transport, scratch, f"{replied.title()}ByShard", 0.1 / max(1, len(refs)))
+        def send_back(group: tuple[int, pa.Table]) -> PartitionedTables:
+            table = decide(group[1])
+            return PartitionedTables(f"{group[0]:06d}", split_by_partition(table, table["shard"].to_numpy()))
+
+        def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+            storage.write_parquet(_url(folder, replied, group[0]), group[1])
+            tallied = pc.sum(group[1][tally]).as_py() if tally else 0
+            return {"origin": str(group[0]), "size_bytes": group[1].nbytes, "tallied": tallied}
+
+        sent = pipeline | Tasks(refs, 0.6 * work, after=after, note=requested) | "Send" >> beam.Map(send)
+        sizes = Gather(storage.join(folder, f"{requested}.json"), after=after)
+        _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> sizes
+        share_by_hash, share_by_shard = 0.3 * work / num_partitions(len(refs)), 0.1 * work / max(1, len(refs))
+        by_hash = ExchangeByPartition(transport, scratch, f"{requested.title()}ByHash", share_by_hash)
+        by_shard = ExchangeByPartition(transport, scratch, f"{replied.title()}ByShard", share_by_shard)
         replies = sent | by_hash | "Reply" >> beam.Map(send_back) | by_shard
-        _ = replies | "Write" >> beam.Map(write) | Gather(storage.join(folder, f"{replied}.json"))
-
-    engine.run(label, construct)
-    storage.remove_tree(scratch)
-    return sum(row["tallied"] for row in storage.read_json(storage.join(folder, f"{replied}.json")))
+        gather = Gather(storage.join(folder, f"{replied}.json"), sum_of("tallied"), after=after)
+        num_tallied = replies | "Write" >> beam.Map(write) | gather
+        _ = num_tallied | RemoveFolder(exchanged)
+        return num_tallied
 
 
 def send_by_hash(ref: ShardRef, rows: pa.Table, num_shards: int) -> PartitionedTables:
@@ -77,6 +97,11 @@ def read_reply(folder: str, name: str, shard: int, schema: pa.Schema) -> pa.Tabl
     """The replies of a step to a shard; empty if there are none."""
     url = _url(folder, name, shard)
     return storage.read_parquet(url) if storage.exists(url) else schema.empty_table()
+
+
+def num_tallied(folder: str, name: str) -> int:
+    """The number of rows that the reply of this name tallied."""
+    return sum_of("tallied")(storage.read_json(storage.join(folder, f"{name}.json")))
 
 
 def exchanged_bytes(folder: str, *names: str) -> int:

@@ -10,8 +10,10 @@ Every step re-reads the shard. The spans of a round are all spans so far, in byt
 reads the shards without them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, count, repeat
 from typing import Any
 
 import apache_beam as beam
@@ -24,12 +26,19 @@ from finpile.dedup.substring.spans import join_spans, short_documents
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile_pipelines.dedup.alphabet import Alphabet, open_alphabet
+from finpile_pipelines.dedup.exact import num_removed
 from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, read_removals, removals_url, spans_url
-from finpile_pipelines.dedup.request_reply import exchanged_bytes, read_reply, request_reply, send_by_hash
-from finpile_pipelines.dedup.residue import remove_equal_remains
-from finpile_pipelines.exchange.partition import PartitionedTables
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.dedup.request_reply import (
+    RequestReply,
+    exchanged_bytes,
+    num_tallied,
+    read_reply,
+    send_by_hash,
+)
+from finpile_pipelines.dedup.residue import RemoveEqualRemains
+from finpile_pipelines.exchange.partition import PartitionedTables, Transport
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
@@ -64,37 +73,20 @@ def run(context: Context) -> Outcome:
     if substring is None:
         return Outcome(counts={**NOT_CONFIGURED, "rounds": 0})
     alphabet = open_alphabet(substring, config.root)
-    cutting, comparing = context.engine.parts(19, 1)
-    text_bytes = exchanged = 0
-    rounds: list[Mapping[str, int]] = []
-    while True:
-        previous = _round_folder(folder, len(rounds)) if rounds else None
-        found = (*earlier_removals, previous) if previous else earlier_removals
-        reader = RemainingDocuments(config, clean_folder, found)
-        current = _round_folder(folder, len(rounds) + 1)
-        part = cutting.part(*_work_of_round(len(rounds), substring.rounds))
-        counts = _Round(substring, alphabet, tuple(refs), reader, previous, current, len(rounds) + 1).run(part)
-        text_bytes = text_bytes or counts["text_bytes"]
-        exchanged += counts["exchanged_bytes"]
-        if counts["cut_bytes"] == 0 or len(rounds) == substring.rounds:
-            storage.remove_tree(current)  # this round only measured the remaining repeats
-            break
-        rounds.append(counts)
-    emptied, too_short = (sum(counts[name] for counts in rounds) for name in ("emptied", "too_short"))
-    duplicates = 0
-    if rounds:
-        left = RemainingDocuments(config, clean_folder, (*earlier_removals, _round_folder(folder, len(rounds))))
-        duplicates = remove_equal_remains(comparing, config, refs, left, _left_folder(folder))
+    rounds = _Rounds(config, substring, alphabet, tuple(refs), clean_folder, earlier_removals, folder)
+    *cutting, last = rounds.run(context.engine)
+    emptied, too_short = (sum(counts[name] for counts in cutting) for name in ("emptied", "too_short"))
+    duplicates = num_removed(rounds.left_folder) if cutting else 0
     counted = {
-        "rounds": len(rounds),
+        "rounds": len(cutting),
         "removed": emptied + too_short + duplicates,
         "too_short": too_short,
         "duplicates": duplicates,
-        "cut_bytes": [counts["cut_bytes"] for counts in rounds],
-        "text_bytes": text_bytes,
-        "exchanged_bytes": exchanged,
-        "residual_windows": counts["windows"],
-        "residual_bytes": counts["cut_bytes"],
+        "cut_bytes": [counts["cut_bytes"] for counts in cutting],
+        "text_bytes": (*cutting, last)[0]["text_bytes"],
+        "exchanged_bytes": sum(counts["exchanged_bytes"] for counts in (*cutting, last)),
+        "residual_windows": last["windows"],
+        "residual_bytes": last["cut_bytes"],
     }
     return Outcome(counts=counted)
 
@@ -125,22 +117,116 @@ STAGE = Stage(
 )
 
 
-def _work_of_round(number: int, num_rounds: int | str) -> tuple[float, float]:
-    """The begin and end of a round's work (numbered from 0), as shares of the stage's; the last round only measures.
-
-    The number of rounds to a fixpoint is unknown, so each is assigned half of the remaining work.
-    """
-    if isinstance(num_rounds, int):
-        return number / (num_rounds + 1), (number + 1) / (num_rounds + 1)
-    return 1 - 0.5**number, 1 - 0.5 ** (number + 1)
-
-
 def _round_folder(folder: str, number: int) -> str:
     return storage.join(folder, f"round-{number:02d}")
 
 
 def _left_folder(folder: str) -> str:
     return storage.join(folder, "left")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """All rounds, numbered from 1. The round after the last one that is asked for only measures repeats.
+
+    With one round, the stage is one pipeline: the round, the comparison of what is left, and the measuring round, if
+    the first one cut text. With more rounds, each is a pipeline, and so is the comparison. Pipelines are added where
+    very many documents share a key: the rest of the round waits until such keys are divided.
+    """
+
+    config: CorpusConfig
+    substring: SubstringConfig
+    alphabet: Alphabet
+    refs: tuple[ShardRef, ...]
+    clean_folder: str
+    earlier_removals: tuple[str, ...]
+    folder: str
+
+    @property
+    def left_folder(self) -> str:
+        return _left_folder(self.folder)
+
+    def run(self, engine: Engine) -> list[dict[str, int]]:
+        """The counts of the rounds that cut text, and of the one after them."""
+        found: list[dict[str, int]] = []
+        pipelines, comparing = _parts(engine, self.substring.rounds)
+        known = _WHOLE
+        while not self._is_last(found):
+            first, part = self._round(len(found) + 1), next(pipelines)
+            if self.substring.rounds == 1 and not found:
+                rounds = [first, self._round(2)]
+                part.run("substring", partial(self._construct_all, part, first, self._round(2), known))
+            else:
+                rounds = [first]
+                part.run("substring", partial(self._construct_one, part, first, known))
+            for each in rounds:
+                if known == _WHOLE and each.num_crowded() > 0:
+                    known = each.divide(part.part(1, 1))
+                    break
+                found.append(each.counts(known))
+                known = _WHOLE
+                if self._is_last(found):
+                    break
+        storage.remove_tree(self._round(len(found)).folder)  # this round only measured the remaining repeats
+        if len(found) > 1 and self.substring.rounds != 1:
+            _run(comparing, "substring: left", self._comparison(comparing, len(found) - 1))
+        return found
+
+    def _is_last(self, found: Sequence[Mapping[str, int]]) -> bool:
+        return bool(found) and (found[-1]["cut_bytes"] == 0 or len(found) - 1 == self.substring.rounds)
+
+    def _construct_one(self, engine: Engine, only: "_Round", known: tuple[int, ...], pipeline: beam.Pipeline) -> None:
+        only.construct(pipeline, transport=engine.exchange_transport, known=known)
+
+    def _construct_all(
+        self, engine: Engine, first: "_Round", second: "_Round", known: tuple[int, ...], pipeline: beam.Pipeline
+    ) -> None:
+        transport = engine.exchange_transport
+        cut_bytes = first.construct(pipeline, transport=transport, known=known, work=0.5)
+        after = After(cut_bytes, _is_positive)
+        _ = pipeline | self._comparison(engine, first.number, work=0.05, after=after)
+        second.construct(pipeline, transport=transport, work=0.45, after=after)
+
+    def _comparison(
+        self, engine: Engine, number: int, *, work: float = 1.0, after: After | None = None
+    ) -> RemoveEqualRemains:
+        """Removes documents that the rounds up to `number` made equal."""
+        removals = (*self.earlier_removals, _round_folder(self.folder, number))
+        left = RemainingDocuments(self.config, self.clean_folder, removals)
+        return RemoveEqualRemains(engine, self.config, self.refs, left, self.left_folder, work=work, after=after)
+
+    def _round(self, number: int) -> "_Round":
+        previous = _round_folder(self.folder, number - 1) if number > 1 else None
+        removals = (*self.earlier_removals, previous) if previous else self.earlier_removals
+        reader = RemainingDocuments(self.config, self.clean_folder, removals)
+        folder = _round_folder(self.folder, number)
+        return _Round(self.substring, self.alphabet, self.refs, reader, previous, folder, number)
+
+
+#: The known keys if no key is crowded.
+_WHOLE: tuple[int, ...] = (repeats.WHOLE,)
+
+
+def _parts(engine: Engine, num_rounds: int | str) -> tuple[Iterator[Engine], Engine]:
+    """The engines of the rounds' pipelines, and that of the comparison of what is left.
+
+    The number of pipelines is unknown, so each is assigned half of the remaining work, or the share of a round.
+    """
+    if num_rounds == 1:
+        return chain([engine], repeat(engine.part(1, 1))), engine.part(1, 1)
+    cutting, comparing = engine.parts(19, 1)
+    if isinstance(num_rounds, int):
+        even = cutting.parts(*[1] * (num_rounds + 1))
+        return chain(even, repeat(cutting.part(1, 1))), comparing
+    return (cutting.part(1 - 0.5**number, 1 - 0.5 ** (number + 1)) for number in count()), comparing
+
+
+def _is_positive(number: int) -> bool:
+    return number > 0
+
+
+def _is_zero(number: int) -> bool:
+    return number == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,31 +242,57 @@ class _Round:
     folder: str
     number: int
 
-    def run(self, engine: Engine) -> dict[str, int]:
-        sharing, matching, cutting = engine.parts(4, 4, 2)
-        known = self._share(sharing)
-        self._match(matching, known)
-        outcomes = self._cut(cutting, known)
+    def construct(
+        self,
+        pipeline: beam.Pipeline,
+        *,
+        transport: Transport,
+        known: tuple[int, ...] = _WHOLE,
+        work: float = 1.0,
+        after: After | None = None,
+    ) -> beam.PCollection[int]:
+        """Adds the round to a pipeline; the output is the number of bytes that it cuts, once all spans are written.
+
+        If keys are crowded and `known` does not have their pieces, it ends after the minimizers, and cuts nothing.
+        """
+        name = f"Round{self.number}"
+        if known == _WHOLE:
+            crowded = pipeline | f"{name}Minimizers" >> self._request_keys(known, transport, 0.4 * work, after)
+            after = After(crowded, _is_zero)
+        matched = pipeline | f"{name}Contexts" >> self._request_matches(known, transport, 0.4 * work, after)
+        after = After(matched)
+        gather = Gather(storage.join(self.folder, "cut.json"), sum_of("cut_bytes"), after=after)
+        tasks = Tasks(self.refs, 0.2 * work, after=after, note="cut")
+        outcomes = pipeline | f"{name}Cut" >> tasks | f"{name}CutShard" >> beam.Map(self._cut, known)
+        return outcomes | f"{name}Outcomes" >> gather
+
+    def num_crowded(self) -> int:
+        """The number of crowded keys of the round, summed over the shards."""
+        return num_tallied(self.folder, "shared")
+
+    def divide(self, engine: Engine) -> tuple[int, ...]:
+        """Writes, for each shard, the pieces of crowded keys; returns the sizes of known keys, largest first."""
+        known = _WHOLE
+        while known[-1] > repeats.SLICES[-1]:
+            known = (*known, known[-1] // 2)
+            _run(engine, f"substring: {_names(known[-1])[0]}", self._request_keys(known, engine.exchange_transport))
+            if num_tallied(self.folder, _names(known[-1])[1]) == 0:
+                break
+        return known
+
+    def counts(self, known: tuple[int, ...]) -> dict[str, int]:
+        """The sums over the shards, once the round is complete."""
+        outcomes = storage.read_json(storage.join(self.folder, "cut.json"))
         steps = ["contexts", "matches", *(step for names in zip(*map(_names, known), strict=True) for step in names)]
         return {
             **{name: sum(outcome[name] for outcome in outcomes) for name in _COUNTED},
             "exchanged_bytes": exchanged_bytes(self.folder, *steps),
         }
 
-    def _share(self, engine: Engine) -> tuple[int, ...]:
-        """Writes, for each shard, its minimizers' hashes that occur elsewhere too, and the pieces of crowded ones.
-
-        Returns the sizes of the pieces whose keys are written, largest first.
-        """
-        known: tuple[int, ...] = (repeats.WHOLE,)
-        while self._share_next(engine.part(1 - 0.2 ** (len(known) - 1), 1 - 0.2 ** len(known)), known):
-            if known[-1] <= repeats.SLICES[-1]:
-                break
-            known = (*known, known[-1] // 2)
-        return known
-
-    def _share_next(self, engine: Engine, known: tuple[int, ...]) -> int:
-        """Writes the shared keys of the last size; returns the number of crowded keys, summed over the shards."""
+    def _request_keys(
+        self, known: tuple[int, ...], transport: Transport, work: float = 1.0, after: After | None = None
+    ) -> RequestReply:
+        """Writes, for each shard, its keys of the last size that occur elsewhere too; counts the crowded ones."""
         *larger, size = known
 
         def send(ref: ShardRef) -> PartitionedTables:
@@ -192,9 +304,11 @@ class _Round:
 
         request, reply = _names(size)
         steps = (request, send), (reply, repeats.shared_minimizers)
-        return request_reply(engine, self.refs, self.folder, f"substring: {request}", *steps, tally="crowded")
+        return RequestReply(transport, self.refs, self.folder, *steps, tally="crowded", work=work, after=after)
 
-    def _match(self, engine: Engine, known: tuple[int, ...]) -> None:
+    def _request_matches(
+        self, known: tuple[int, ...], transport: Transport, work: float, after: After | None
+    ) -> RequestReply:
         """Writes, for each shard, the repeated windows of its contexts."""
 
         def send(ref: ShardRef) -> PartitionedTables:
@@ -207,32 +321,22 @@ class _Round:
             return repeats.match_contexts(received, self.config, self.alphabet.widths)
 
         steps = ("contexts", send), ("matches", match)
-        request_reply(engine, self.refs, self.folder, "substring: contexts", *steps)
+        return RequestReply(transport, self.refs, self.folder, *steps, work=work, after=after)
 
-    def _cut(self, engine: Engine, known: tuple[int, ...]) -> list[dict[str, int]]:
-        """Writes, for each shard, all spans so far and the documents of which too little is left."""
-
-        def cut(ref: ShardRef) -> dict[str, int]:
-            table = self._read(ref)
-            texts, shard, shared = self._symbols(table), shard_of(ref.index, table), self._shared(ref, known)
-            matches = read_reply(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
-            scope = self.reader.scope(ref)
-            covered = repeats.cover(texts, shard, shared, matches, self.config, scope, known[-1])
-            report_progress(table.num_rows, table["text"].nbytes)
-            return {
-                **self._write(ref, table, covered.spans),
-                "shard": ref.index,
-                "windows": covered.num_windows,
-                "text_bytes": int(texts.bounds[-1] - texts.bounds[0]),
-            }
-
-        def construct(pipeline: beam.Pipeline) -> None:
-            outcomes = pipeline | Tasks(self.refs) | "Cut" >> beam.Map(cut)
-            _ = outcomes | Gather(storage.join(self.folder, "cut.json"))
-
-        engine.run("substring: cut", construct)
-        found: list[dict[str, int]] = storage.read_json(storage.join(self.folder, "cut.json"))
-        return found
+    def _cut(self, ref: ShardRef, known: tuple[int, ...]) -> dict[str, int]:
+        """Writes, for a shard, all spans so far and the documents of which too little is left."""
+        table = self._read(ref)
+        texts, shard, shared = self._symbols(table), shard_of(ref.index, table), self._shared(ref, known)
+        matches = read_reply(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
+        scope = self.reader.scope(ref)
+        covered = repeats.cover(texts, shard, shared, matches, self.config, scope, known[-1])
+        report_progress(table.num_rows, table["text"].nbytes)
+        return {
+            **self._write(ref, table, covered.spans),
+            "shard": ref.index,
+            "windows": covered.num_windows,
+            "text_bytes": int(texts.bounds[-1] - texts.bounds[0]),
+        }
 
     def _by_hash(self, ref: ShardRef, rows: pa.Table) -> PartitionedTables:
         return send_by_hash(ref, rows, len(self.refs))
@@ -266,6 +370,13 @@ class _Round:
 def _names(size: int) -> tuple[str, str]:
     """The names of the request and of the reply for keys of one size."""
     return ("minimizers", "shared") if size == repeats.WHOLE else (f"pieces{size}", f"shared{size}")
+
+
+def _run(engine: Engine, label: str, transform: beam.PTransform) -> None:
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | transform
+
+    engine.run(label, construct)
 
 
 def _removals(ref: ShardRef, short: pa.Table) -> pa.Table:

@@ -1,65 +1,143 @@
-"""The first and the last step of every pipeline: a list of tasks as elements, and their outcomes in one sorted file.
+"""The first and the last step of a pass over tasks: a list of tasks as elements, and their outcomes in one sorted file.
+
+A pipeline may have several passes: the tasks of a pass begin when the outcomes of an earlier pass are complete, and may
+depend on a summary of these outcomes (`After`). So passes need no pipeline of their own.
 
 Each task's outcome is a small JSON object. A file works with every runner; workers cannot return results to the
 driver's memory.
+
+Decision: docs/decisions/0033-few-jobs.md.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
 
 from finpile import storage
-from finpile_pipelines.progress import counted, shares_of
+from finpile_pipelines.progress import counted, report_note, shares_of
+
+Outcomes = list[dict[str, Any]]
+
+
+def _always(summary: Any) -> bool:
+    del summary
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """A condition for a pass: it begins when an earlier pass is complete, or is skipped."""
+
+    gathered: beam.PCollection[Any]
+    """The output of the earlier pass's `Gather`."""
+    when: Callable[[Any], bool] = _always
+    """Whether the pass runs, given the summary in `gathered`. If the earlier pass is skipped, so is this one."""
+
+    def is_met(self) -> Callable[[Any], bool]:
+        """The function from the element of `gathered`; unlike this object it can be pickled."""
+        when = self.when
+        return lambda summary: summary is not None and when(summary)
 
 
 class Tasks(beam.PTransform):
     """A list of tasks as elements, distributed over the workers. Together they are `share` of the pipeline's work.
 
     Unlike `beam.Create(tasks, reshuffle=True)` it reports the share of each task as progress when the task and all
-    steps fused with it are done.
+    steps fused with it are done. `note` is shown as the current step while the tasks run. `after` delays the tasks.
     """
 
-    def __init__(self, tasks: Iterable[Any], share: float = 1.0, sizes: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        tasks: Iterable[Any],
+        share: float = 1.0,
+        sizes: Sequence[int] = (),
+        *,
+        after: After | None = None,
+        note: str = "",
+    ) -> None:
         super().__init__()
         listed = list(tasks)
         shares = shares_of(sizes or [1] * len(listed), share)
         self._tasks = list(enumerate(zip(shares, listed, strict=True)))
+        self._after = after
+        self._note = note
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
-        tasks = self._tasks
-
-        def numbered(_: bytes) -> Iterable[tuple[int, tuple[float, Any]]]:
-            return tasks
-
+        tasks, after = self._tasks, self._after
+        impulse = pipeline | beam.Impulse()
+        if after is None:
+            numbered = impulse | beam.FlatMap(lambda _: tasks)
+        else:
+            is_met = after.is_met()
+            numbered = impulse | beam.FlatMap(
+                lambda _, summary: tasks if is_met(summary) else [], beam.pvalue.AsSingleton(after.gathered)
+            )
         # A runner assigns each group to any worker.
-        grouped = pipeline | beam.Impulse() | beam.FlatMap(numbered) | beam.GroupByKey()
-        return grouped | "Task" >> beam.FlatMap(_counted)
+        return numbered | beam.GroupByKey() | "Task" >> beam.FlatMap(_counted, self._note)
 
 
 class Gather(beam.PTransform):
-    """Writes task outcomes (JSON objects) to one file, sorted by their text: the order of work has no effect."""
+    """Writes task outcomes (JSON objects) to one file, sorted by their text: the order of work has no effect.
+
+    Its output is one element, `summary(outcomes)`, by default their number; the file exists when it is there. If the
+    pass is skipped by `after`, which is that of its tasks, no file is written and the element is None.
+    """
+
+    def __init__(self, url: str, summary: Callable[[Outcomes], Any] = len, *, after: After | None = None) -> None:
+        super().__init__()
+        self._url = url
+        self._summary = summary
+        self._after = after
+
+    def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[Any]:
+        url, summary, after = self._url, self._summary, self._after
+
+        def write(group: tuple[None, Iterable[str]]) -> Any:
+            lines = sorted(line for line in group[1] if line)
+            gathered = [json.loads(line) for line in lines]
+            storage.write_json(url, gathered)
+            return summary(gathered)
+
+        nothing = outcomes.pipeline | beam.Impulse() | "Nothing" >> beam.Map(_nothing)
+        texts = outcomes | "ToText" >> beam.Map(_to_text)
+        grouped = (texts, nothing) | beam.Flatten() | beam.GroupByKey()
+        if after is None:
+            return grouped | "Write" >> beam.Map(write)
+        is_met = after.is_met()
+        return grouped | "Write" >> beam.Map(
+            lambda group, earlier: write(group) if is_met(earlier) else None, beam.pvalue.AsSingleton(after.gathered)
+        )
+
+
+class RemoveFolder(beam.PTransform):
+    """Removes a folder when a pass is complete; its input is the output of the pass's `Gather`."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
         self._url = url
 
-    def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[None]:
+    def expand(self, gathered: beam.PCollection[Any]) -> beam.PCollection[None]:
         url = self._url
-
-        def write(group: tuple[None, Iterable[str]]) -> None:
-            lines = sorted(line for line in group[1] if line)
-            storage.write_json(url, [json.loads(line) for line in lines])
-
-        nothing = outcomes.pipeline | beam.Impulse() | "Nothing" >> beam.Map(_nothing)
-        texts = outcomes | "ToText" >> beam.Map(_to_text)
-        return (texts, nothing) | beam.Flatten() | beam.GroupByKey() | "Write" >> beam.Map(write)
+        return gathered | beam.Map(lambda _: storage.remove_tree(url))
 
 
-def _counted(group: tuple[int, Iterable[tuple[float, Any]]]) -> Iterator[Any]:
+def sum_of(name: str) -> Callable[[Outcomes], int]:
+    """A summary: the sum of the outcomes' counts of that name."""
+
+    def summary(outcomes: Outcomes) -> int:
+        return sum(outcome.get(name, 0) for outcome in outcomes)
+
+    return summary
+
+
+def _counted(group: tuple[int, Iterable[tuple[float, Any]]], note: str) -> Iterator[Any]:
+    if note:
+        report_note(note)
     for share, task in group[1]:
         yield from counted(share, [task])
 
