@@ -8,7 +8,7 @@ folders, with one new and empty NUMBA_CACHE_DIR: the first build is cold, the se
 a busy machine slows all of them.
 
 CPU seconds are user and system time of the command and of all processes that it started, ended ones included. Memory
-is sampled every 50 ms over all of these processes and the peak is given twice: PSS, in which a page that several
+is sampled every 0.2 s over all of these processes and the peak is given twice: PSS, in which a page that several
 processes share counts once in all, and the sum of RSS, in which it counts once per process. Linux only.
 """
 
@@ -32,7 +32,7 @@ import psutil
 from benchmarks.common.report import RESULTS, ROOT, Report, table
 
 _CONFIG = "pipelines/configs/sample.yaml"
-_SAMPLE_SECONDS = 0.05
+_SAMPLE_SECONDS = 0.2
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -139,7 +139,7 @@ def _report(folder: Path, costs: dict[tuple[str, str, int], list[Cost]], rounds:
     )
     report.add(
         f"{rounds} rounds; each cell lists the rounds. Cold: from an empty kernel cache. Warm: a second output folder "
-        "with the same cache. Memory: peak over all processes together, sampled every 50 ms."
+        "with the same cache. Memory: peak over all processes together, sampled every 0.2 s."
     )
     head = ("checkout", "state", "workers", "wall s", "CPU s", "peak PSS MB", "peak RSS sum MB")
     rows = [
