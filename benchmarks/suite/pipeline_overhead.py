@@ -1,0 +1,118 @@
+"""CPU time of a pipeline apart from its work: in-process runner and Beam's `FnApiRunner`, with and without caches.
+
+    python -m benchmarks.suite.pipeline_overhead [--rounds 20] [--results FOLDER]
+
+The pipeline has the shape of a request/reply shuffle: nine tasks, two exchanges by partition, and two lists of
+outcomes. Its steps do no work. Variants take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms import core
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.runner import in_process
+from finpile_pipelines.runner.beam_caches import install_caches
+from finpile_pipelines.runner.worker import end_bundles_soon
+
+from benchmarks.common.report import RESULTS, Report, table
+
+_NUM_TASKS = 9
+_ROWS = pa.table({"row": [1, 2, 3]})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    end_bundles_soon()
+    plain = PipelineOptions.view_as, core.get_function_args_defaults
+    install_caches()
+    cached = PipelineOptions.view_as, core.get_function_args_defaults
+    variants: dict[str, tuple[tuple[object, object], Callable[[str], tuple[float, float]]]] = {
+        "FnApiRunner": (plain, _with_beam),
+        "FnApiRunner, caches": (cached, _with_beam),
+        "in process, caches": (cached, _in_process),
+    }
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in variants}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(options.rounds + 1):
+            for name, (functions, run) in variants.items():
+                PipelineOptions.view_as, core.get_function_args_defaults = functions
+                times[name].append(run(folder))
+    _report(options.results, {name: found[1:] for name, found in times.items()})
+
+
+def _construct(pipeline: beam.Pipeline, folder: str) -> None:
+    sent = pipeline | Tasks(range(_NUM_TASKS)) | "Send" >> beam.Map(_send)
+    _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> Gather(f"{folder}/sizes.json")
+    replies = sent | ExchangeByPartition("files", folder, "ByHash") | "Reply" >> beam.Map(_reply)
+    received = replies | ExchangeByPartition("files", folder, "ByShard")
+    _ = received | "Write" >> beam.Map(_outcome) | Gather(f"{folder}/outcomes.json")
+
+
+def _send(task: int) -> PartitionedTables:
+    return PartitionedTables(f"s{task}", {task: _ROWS})
+
+
+def _reply(group: tuple[int, pa.Table]) -> PartitionedTables:
+    return PartitionedTables(f"p{group[0]}", {group[0]: group[1]})
+
+
+def _size(sent: PartitionedTables) -> dict[str, str]:
+    return {"origin": sent.origin}
+
+
+def _outcome(group: tuple[int, pa.Table]) -> dict[str, int]:
+    return {"partition": group[0], "rows": group[1].num_rows}
+
+
+def _with_beam(folder: str) -> tuple[float, float]:
+    """CPU seconds of construction and of execution."""
+    began = time.process_time()
+    pipeline = beam.Pipeline(FnApiRunner(), PipelineOptions(["--direct_num_workers=1"]))
+    _construct(pipeline, folder)
+    constructed = time.process_time()
+    pipeline.run().wait_until_finish()
+    return constructed - began, time.process_time() - constructed
+
+
+def _in_process(folder: str) -> tuple[float, float]:
+    began = time.process_time()
+    pipeline = beam.Pipeline(options=PipelineOptions(["--no_pipeline_type_check"]))
+    _construct(pipeline, folder)
+    run = in_process.prepare(pipeline)
+    if run is None:
+        raise RuntimeError("the in-process runner does not support this pipeline")
+    constructed = time.process_time()
+    run()
+    return constructed - began, time.process_time() - constructed
+
+
+def _report(folder: Path, times: dict[str, list[tuple[float, float]]]) -> None:
+    report = Report(
+        folder, "pipeline_overhead", "CPU time of a pipeline apart from its work", ("apache-beam", "pyarrow")
+    )
+    head = ("runner", "construction, CPU ms (median)", "execution, CPU ms (median)", "smallest and largest sum, ms")
+    rows = []
+    for name, found in times.items():
+        sums = [1000 * sum(pair) for pair in found]
+        medians = [1000 * statistics.median(values) for values in zip(*found, strict=True)]
+        rows.append((name, *(f"{value:.0f}" for value in medians), f"{min(sums):.0f} {max(sums):.0f}"))
+    report.add(table(head, rows))
+
+
+if __name__ == "__main__":
+    main()
