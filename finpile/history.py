@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from fsspec.core import url_to_fs
 
 from finpile import stages, storage
 from finpile.document import DOCUMENT_FOLDERS
 from finpile.errors import InputError, IntegrityError
+from finpile.file_systems import file_system_of
 from finpile.layout import Layout
 from finpile.ledger import LEDGER_FOLDERS
 from finpile.manifest import find_damage, load_manifest, remedy
@@ -114,7 +114,7 @@ def _find(layout: Layout, name: str, named: Sequence[str], condition: Any, files
     folder = storage.join(layout.root, name)
     if not storage.list_files(folder):
         return []
-    fs, path = url_to_fs(folder)
+    fs, path = file_system_of(folder)
     folders = ds.partitioning(pa.schema([(column, pa.string()) for column in named]), flavor="hive")
     try:
         dataset = ds.dataset(path, filesystem=fs, format="parquet", partitioning=folders)

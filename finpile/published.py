@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from fsspec.core import url_to_fs
 
 from finpile import storage
 from finpile.document import DOCUMENT_FOLDERS, DOCUMENT_SCHEMA, PUBLISHED_SCHEMA
 from finpile.errors import InputError
+from finpile.file_systems import file_system_of
 from finpile.ledger import LEDGER_FOLDERS, LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 
 
@@ -34,7 +34,7 @@ def open_ledger(out: str) -> ds.Dataset:
 
 
 def _open(folder: str, schema: pa.Schema, folders: pa.Schema) -> ds.Dataset:
-    fs, path = url_to_fs(folder)
+    fs, path = file_system_of(folder)
     if not fs.isdir(path):
         raise InputError(f"{folder}: no such folder; expected the output of `finpile build` or `finpile dedup`")
     partitioning = ds.partitioning(folders, flavor="hive")

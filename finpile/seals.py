@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, Any
 
-import fsspec
 import pyarrow as pa
-from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from finpile import stages
 from finpile.errors import IntegrityError
+from finpile.file_systems import file_system_of, open_in, read_all
 
 #: The folder below `.work` of `finpile tokenizer train`. Files in `training/out`, which it is about to publish, have no
 #: seal.
@@ -77,8 +76,8 @@ def read_sealed(url: str) -> pa.Buffer:
 
     Raises: IntegrityError if they are not those that were written; FileNotFoundError.
     """
-    fs, path = url_to_fs(url)
-    data = _mapped(path) if isinstance(fs, LocalFileSystem) else pa.py_buffer(fs.cat_file(path))
+    fs, path = file_system_of(url)
+    data = _mapped(path) if isinstance(fs, LocalFileSystem) else pa.py_buffer(read_all(fs, path))
     size = data.size - SEAL_BYTES
     if size < 0 or data.slice(size).to_pybytes() != _seal(zlib.crc32(data.slice(0, size))):
         raise IntegrityError(
@@ -100,11 +99,11 @@ def seals_of(folder: str, names: Iterable[str]) -> tuple[Seal, ...]:
 
     Raises: IntegrityError if one has none.
     """
-    fs, root = url_to_fs(folder)
+    fs, root = file_system_of(folder)
 
     def read(name: str) -> Seal:
         path = f"{root.rstrip('/')}/{name}"
-        found = bytes(fs.cat_file(path, start=-SEAL_BYTES, end=None))
+        found = read_all(fs, path, start=-SEAL_BYTES)
         crc32 = _crc32_in(found)
         if crc32 is None:
             raise IntegrityError(f"{folder}/{name} is damaged: it has no checksum; run the same command again")
@@ -126,16 +125,17 @@ def find_damage(folder: str, names: Sequence[str], seals: Sequence[Seal] | None 
         if more := sorted(set(names) - {seal.path for seal in seals}):
             return f"{more[0]} is not of this stage"
     expected = {seal.path: seal for seal in seals or ()}
+    fs, root = file_system_of(folder)  # once: a thread of its own would open connections of its own
     with ThreadPoolExecutor(_num_threads()) as pool:
-        found = pool.map(lambda name: _is_whole(f"{folder.rstrip('/')}/{name}", expected.get(name)), names)
+        found = pool.map(lambda name: _is_whole(fs, f"{root.rstrip('/')}/{name}", expected.get(name)), names)
         wrong = [name for name, is_whole in zip(names, found, strict=True) if not is_whole]
     return f"{min(wrong)} is damaged" if wrong else None
 
 
-def _is_whole(url: str, expected: Seal | None) -> bool:
+def _is_whole(fs: Any, path: str, expected: Seal | None) -> bool:
     """Whether a file has its own seal, and is the expected one if there is one."""
     crc32, tail, size = 0, b"", 0
-    with fsspec.open(url, "rb") as stream:
+    with open_in(fs, path) as stream:
         while block := stream.read(_BLOCK_BYTES):
             size += len(block)
             tail += block

@@ -14,10 +14,9 @@ from datetime import date
 from pathlib import PurePath
 from typing import Any
 
-from fsspec.core import url_to_fs
-
 from finpile import storage
 from finpile.errors import IntegrityError
+from finpile.file_systems import file_system_of
 from finpile.seals import Seal, find_damage, is_sealed, seals_of
 
 _DOMAIN = "finpile-stage-1"
@@ -120,7 +119,7 @@ def find_stage_damage(root: str, folder: str, record: StageRecord) -> str | None
 def find_missing(root: str, record: StageRecord) -> str | None:
     """A message about a published file of a finished stage that is missing or has another size; None if none does."""
     for expected in record.files:
-        fs, path = url_to_fs(storage.join(root, expected.path))
+        fs, path = file_system_of(storage.join(root, expected.path))
         if not fs.exists(path):
             return f"{storage.join(root, expected.path)} is missing"
         if fs.size(path) != expected.size_bytes:

@@ -1,7 +1,8 @@
 """Reads and writes files at fsspec URLs: Parquet, Arrow IPC, JSON.
 
-Each file is written under a temporary name and renamed when it is complete. Row order, row groups and compression are
-functions of the content alone, so the same content gives the same bytes.
+Each file appears when it is complete: it is written under a temporary name and renamed, or, on an object store, sent
+with one upload. Row order, row groups and compression are functions of the content alone, so the same content gives the
+same bytes.
 
 Files below `.work/STAGE/` end with a checksum, which every function here writes and checks (`finpile.seals`).
 
@@ -13,17 +14,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from typing import IO, Any, cast
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fsspec.core import url_to_fs
 
+from finpile.file_systems import file_system_of, is_object_store, open_file, read_all, repeated, upload
 from finpile.seals import SealingStream, is_sealed, read_sealed
 
 #: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
@@ -39,28 +40,26 @@ def join(base: str, *names: str) -> str:
 
 
 def exists(url: str) -> bool:
-    fs, path = url_to_fs(url)
+    fs, path = file_system_of(url)
     return bool(fs.exists(path))
 
 
 def size_of(url: str) -> int:
     """The bytes of a file."""
-    fs, path = url_to_fs(url)
+    fs, path = file_system_of(url)
     return int(fs.size(path))
 
 
 def list_files(url: str) -> list[str]:
     """All files under a folder, as sorted paths relative to it, without temporary files."""
-    fs, root = url_to_fs(url)
-    if not fs.exists(root):
-        return []
-    found = (os.path.relpath(path, root).replace(os.sep, "/") for path in fs.find(root))
+    fs, root = file_system_of(url)
+    found = (os.path.relpath(path, root).replace(os.sep, "/") for path in _found(fs, root))
     return sorted(path for path in found if not path.endswith(_TEMPORARY))
 
 
 def list_folder(url: str) -> list[str]:
     """The names of the files and folders in a folder, sorted, without temporary files."""
-    fs, root = url_to_fs(url)
+    fs, root = file_system_of(url)
     names = (path.rstrip("/").rsplit("/", 1)[-1] for path in fs.ls(root, detail=False))
     return sorted(name for name in names if not name.endswith(_TEMPORARY))
 
@@ -68,7 +67,7 @@ def list_folder(url: str) -> list[str]:
 def digest_of(url: str) -> tuple[str, int]:
     """BLAKE2b-128 of a file's bytes, as 32 hex digits, and their number."""
     digest, size = hashlib.blake2b(digest_size=16), 0
-    with fsspec.open(url, "rb") as stream:
+    with open_file(url) as stream:
         while block := stream.read(_BLOCK_BYTES):
             digest.update(block)
             size += len(block)
@@ -77,9 +76,31 @@ def digest_of(url: str) -> tuple[str, int]:
 
 def remove_tree(url: str) -> None:
     """Removes a folder and its content; no error if it does not exist."""
-    fs, path = url_to_fs(url)
-    if fs.exists(path):
+    fs, path = file_system_of(url)
+    if is_object_store(fs):
+        _remove(fs, _found(fs, path))
+    elif fs.exists(path):
         fs.rm(path, recursive=True)
+
+
+def _found(fs: Any, root: str) -> list[str]:
+    """The paths of all files under a folder; none if it does not exist."""
+    try:
+        return [str(path) for path in repeated(root, lambda: fs.find(root))]
+    except FileNotFoundError:
+        return []
+
+
+def _remove(fs: Any, paths: list[str]) -> None:
+    if paths:
+        with suppress(FileNotFoundError):  # removed by a request whose answer was lost
+            repeated(paths[0], lambda: fs.rm(paths))
+
+
+def move(source: str, target: str) -> None:
+    """Moves a file within its file system; on an object store it is copied and then removed."""
+    (fs, path), (_, target_path) = file_system_of(source), file_system_of(target)
+    fs.mv(path, target_path)
 
 
 @contextmanager
@@ -88,17 +109,17 @@ def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
 
     A `durable` file survives a power failure once it exists; a file that only the running stage reads need not.
     """
-    fs, path = url_to_fs(url)
+    fs, path = file_system_of(url)
+    if is_object_store(fs):
+        with _uploaded(fs, path) as stream, _sealed(stream, url) as target:
+            yield target
+        return
     fs.makedirs(fs._parent(path), exist_ok=True)
     beside = f"{path}.{uuid.uuid4().hex[:8]}{_TEMPORARY}"
     try:
         with fs.open(beside, "wb") as stream:
-            if is_sealed(url):
-                sealing = SealingStream(stream)
-                yield cast(IO[bytes], sealing)
-                sealing.seal()
-            else:
-                yield stream
+            with _sealed(stream, url) as target:
+                yield target
             stream.flush()
             if durable:
                 _sync(stream)
@@ -110,6 +131,26 @@ def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.errno and not error.filename:  # errors of a full disk have no path
             raise OSError(error.errno, error.strerror, path) from error
         raise
+
+
+@contextmanager
+def _sealed(stream: IO[bytes], url: str) -> Iterator[IO[bytes]]:
+    """The stream, with a seal at its end if the file at `url` has one."""
+    if not is_sealed(url):
+        yield stream
+        return
+    sealing = SealingStream(stream)
+    yield cast(IO[bytes], sealing)
+    sealing.seal()
+
+
+@contextmanager
+def _uploaded(fs: Any, path: str) -> Iterator[IO[bytes]]:
+    """A temporary local file that is uploaded unless an error occurs."""
+    with tempfile.NamedTemporaryFile(suffix=_TEMPORARY) as local:
+        yield cast(IO[bytes], local)
+        local.flush()
+        upload(fs, local.name, path)
 
 
 def _sync(stream: IO[bytes]) -> None:
@@ -131,8 +172,8 @@ def read_bytes(url: str) -> bytes:
     """Raises: IntegrityError if a file of `.work` is damaged; so do all functions that read."""
     if is_sealed(url):
         return bytes(read_sealed(url).to_pybytes())
-    with fsspec.open(url, "rb") as stream:
-        return bytes(stream.read())
+    fs, path = file_system_of(url)
+    return read_all(fs, path)
 
 
 def read_json(url: str) -> Any:
@@ -175,7 +216,7 @@ def write_parquet_rows(url: str, schema: pa.Schema, tables: Iterable[pa.Table]) 
 
 
 def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
-    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else fsspec.open(url, "rb") as stream:
+    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else open_file(url) as stream:
         # On this thread: a thread of Arrow could still release buffers of the stream while Python shuts down.
         return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
 
@@ -195,7 +236,7 @@ def write_ipc(
 
 def read_ipc(url: str) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow IPC file, one at a time."""
-    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else fsspec.open(url, "rb") as stream:
+    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else open_file(url) as stream:
         reader = pa.ipc.open_file(stream)
         for index in range(reader.num_record_batches):
             yield reader.get_batch(index)
@@ -203,8 +244,8 @@ def read_ipc(url: str) -> Iterator[pa.RecordBatch]:
 
 def remove_temporaries(url: str) -> None:
     """Removes the temporary files of killed runs from a folder."""
-    fs, root = url_to_fs(url)
-    if fs.exists(root):
-        for path in fs.find(root):
+    fs, root = file_system_of(url)
+    if not is_object_store(fs):  # uploads have no temporary files
+        for path in _found(fs, root):
             if path.endswith(_TEMPORARY):
                 fs.rm(path)

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import fsspec
 import torch
 
 from finpile import storage
 from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError
+from finpile.file_systems import open_file
 from finpile.lm.model import Decoder, ModelConfig
 
 FILE_NAME = "checkpoint.pt"
@@ -73,7 +73,7 @@ def load_checkpoint(folder: str) -> Checkpoint | None:
     if not storage.exists(url):
         return None
     try:
-        with fsspec.open(url, "rb") as stream:
+        with open_file(url) as stream:
             if not zipfile.is_zipfile(
                 stream
             ):  # torch would take it for an ancient pickle, and fail in any of many ways

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import fsspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -35,6 +34,7 @@ from torch.nn import functional as F
 
 from finpile import storage
 from finpile.errors import ConfigError, InputError
+from finpile.file_systems import open_file
 from finpile.layout import Layout, row_of
 from finpile.lm.model import Decoder
 
@@ -272,6 +272,6 @@ def heldout_texts(root: str, paths: Sequence[str], max_documents: int | None) ->
 
 def _heldout(root: str, paths: Sequence[str], columns: list[str]) -> Iterator[pa.RecordBatch]:
     for path in paths:
-        with fsspec.open(storage.join(root, path), "rb") as stream:
+        with open_file(storage.join(root, path)) as stream:
             for batch in pq.ParquetFile(stream).iter_batches(_DOCUMENTS_AT_ONCE, columns=[*columns, "split"]):
                 yield batch.filter(pc.equal(batch.column("split"), HELDOUT))

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.errors import ConfigError, InputError
+from finpile.file_systems import file_system_of, is_object_store, repeated
 from finpile.sources.archives import readable_name
 from finpile.sources.compression import split_codecs
 from finpile.strict_yaml import Place, nearest
@@ -51,8 +51,10 @@ def locate(url: str, place: str = "") -> tuple[Any, str]:
         fs = LocalFileSystem()
         return fs, _normal(fs, os.path.abspath(url))
     try:
-        fs, path = url_to_fs(url)
-    except (ImportError, ValueError) as error:  # no such file system, or its package is not installed
+        fs, path = file_system_of(url)
+    except ConfigError as error:  # no such file system, or its package is not installed
+        raise InputError(f"{place}{error}") from error
+    except (ImportError, ValueError) as error:
         raise InputError(f"{place}{url}: {error}") from error
     return fs, _normal(fs, path)
 
@@ -91,11 +93,14 @@ def _expand(entry: str, root: str, owner: str, where: Place) -> Iterator[InputFi
     is_relative = "://" not in entry and not posixpath.isabs(entry)
     fs, path = (root_fs, _normal(root_fs, f"{root_path}/{entry}")) if is_relative else locate(entry, place)
     named = f"{place}{owner}: {entry!r} (in {root})"
-    matches = {path: fs.info(path)} if fs.isfile(path) else {}
-    if not matches and fs.isdir(path):
+    info = _info(fs, path)
+    matches = {path: info} if info is not None and _is_file(fs, path, info) else {}
+    if info is not None and not matches and fs.isdir(path):
         raise InputError(f"{named} is a folder, and a path must name files: write {entry.rstrip('/')}/*")
     if not matches and _is_pattern(path):
-        matches = fs.glob(path, detail=True)
+        matches = (
+            repeated(path, lambda: fs.glob(path, detail=True)) if is_object_store(fs) else fs.glob(path, detail=True)
+        )
     files = {match: info for match, info in matches.items() if _is_file(fs, match, info)}
     if matches and not files:
         raise InputError(f"{named} matches only folders: write {entry.rstrip('/')}/*")
@@ -195,6 +200,16 @@ def _normal(fs: Any, path: str) -> str:
 
 def _is_pattern(path: str) -> bool:
     return any(sign in path for sign in _PATTERN_SIGNS)
+
+
+def _info(fs: Any, path: str) -> dict[str, Any] | None:
+    """The description of a file or folder; None if it does not exist. A store that does not answer is an error."""
+    if not is_object_store(fs):
+        return dict(fs.info(path)) if fs.exists(path) else None
+    try:
+        return dict(repeated(path, lambda: fs.info(path)))
+    except FileNotFoundError:
+        return None
 
 
 def _is_file(fs: Any, path: str, info: dict[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
 from finpile.errors import FinpileError, InputError
+from finpile.file_systems import open_in
 from finpile.format import FORMATS
 from finpile.ledger import Removal
 from finpile.limits import HEAD_BYTES
@@ -118,20 +119,20 @@ def field_names(file: InputFile, source: SourceConfig, row: Removal) -> list[str
     if names_of is None:
         return []
     fs, path = locate(file.url)
-    with fs.open(path, "rb") as stream:
+    with open_in(fs, path) as stream:
         return names_of(stream, row.removed_text)
 
 
 def _head(file: InputFile) -> bytes:
     """The first bytes of a file, decompressed if possible."""
     fs, path = locate(file.url)
-    with fs.open(path, "rb") as stream:
+    with open_in(fs, path) as stream:
         head = bytes(stream.read(HEAD_BYTES))
     codecs = split_codecs(path)[1] or codec_of(head)
     if not codecs:
         return head
     try:
-        with fs.open(path, "rb") as stream:
+        with open_in(fs, path) as stream:
             blocks = decompress(blocks_of(stream, file.locator), codecs[0], file.locator)
             return next((bytes(block) for block in blocks if isinstance(block, (bytes, memoryview))), head)
     except (BrokenStream, OSError, FinpileError):

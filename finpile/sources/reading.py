@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from finpile.config import SourceConfig
 from finpile.document import RawDocument, check_storable
 from finpile.errors import RunError
+from finpile.file_systems import StoreFile, open_in
 from finpile.format import FORMATS, Format
 from finpile.ledger import Removal
 from finpile.sources import archives
@@ -45,17 +46,19 @@ def read_file(
 
     Files are decompressed and archives walked by their suffixes.
 
-    Raises: RunError if memory does not suffice.
+    Raises: RunError if memory does not suffice; StoreError if an object store does not answer.
     """
     fs, path = locate(file.url)
     kinds = structure_of(source.format)
     books = Books(source.dataset, source.name, file.locator, stored_bytes=file.size_bytes, kinds=kinds)
     try:
-        with fs.open(path, "rb") as stream:
+        with open_in(fs, path, file.size_bytes) as stream:
             for number, item in enumerate(_Input(path, books, source, keep).read(stream)):
+                _raise_failure(stream)
                 yield item
                 if number % _REPORT_EVERY == 0 and not stream.closed:
                     reached(stream.tell())
+            _raise_failure(stream)
     except OSError as error:
         row = removal(source, file.locator, "unreadable_file", f"cannot be opened: {error.strerror or error}")
         books.count(row)
@@ -63,6 +66,12 @@ def read_file(
     except MemoryError as error:
         raise RunError(f"memory ran out while {file.locator} was read (source {source.name!r}): {error}") from error
     keep(books.close())
+
+
+def _raise_failure(stream: Any) -> None:
+    """Raises the error of an object store, which a reader may have taken for damage of the file."""
+    if isinstance(stream, StoreFile) and stream.failure is not None:
+        raise stream.failure
 
 
 def read_stream(

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from finpile.errors import InputError
+from finpile.file_systems import open_in
 from finpile.limits import LimitsConfig
 from finpile.sources.compression import decompress, split_codecs
 from finpile.sources.finding import locate
@@ -33,7 +34,7 @@ def open_stream(url: str, where: str) -> Iterator[ByteStream]:
     """
     try:
         fs, path = locate(url)
-        with fs.open(path, "rb") as raw:
+        with open_in(fs, path) as raw:
             blocks = blocks_of(raw, where)
             for codec in split_codecs(path)[1]:
                 blocks = decompress(blocks, codec, where, _LIMITS)
@@ -76,7 +77,7 @@ def parquet_rows(
     fs, path = locate(url)
     is_compressed = bool(split_codecs(path)[1])
     try:
-        with BytesIO(read_bytes(url, where)) if is_compressed else fs.open(path, "rb") as stream:
+        with BytesIO(read_bytes(url, where)) if is_compressed else open_in(fs, path) as stream:
             file = pq.ParquetFile(stream)
             wanted = columns(file.schema_arrow.names)
             for batch in file.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False):

@@ -13,15 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
-import fsspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from finpile import storage
 from finpile.errors import ConfigError, InputError
+from finpile.file_systems import file_system_of, open_file, read_all
 
 SHARD_SUFFIX = ".arrow"
 #: Ids below this fit in two bytes.
@@ -177,7 +176,7 @@ class TokenStore:
 def _read_header(url: str) -> tuple[TokenMeta, int]:
     """The metadata of a shard and its number of sequences."""
     try:
-        with fsspec.open(url, "rb") as stream, pa.ipc.open_file(stream) as reader:
+        with open_file(url) as stream, pa.ipc.open_file(stream) as reader:
             meta = _parse_meta(url, reader.schema)
             count = (reader.schema.metadata or {}).get(_NUM_SEQUENCES.encode())
             if count is not None:
@@ -205,8 +204,8 @@ def _parse_meta(url: str, schema: pa.Schema) -> TokenMeta:
 
 def _read_ids(url: str) -> Ids:
     """The column as one array: a view of the mapped file if it is local, else of its bytes."""
-    fs, path = url_to_fs(url)
-    source = pa.memory_map(path) if isinstance(fs, LocalFileSystem) else pa.BufferReader(fs.cat_file(path))
+    fs, path = file_system_of(url)
+    source = pa.memory_map(path) if isinstance(fs, LocalFileSystem) else pa.BufferReader(read_all(fs, path))
     with pa.ipc.open_file(source) as reader:
         chunks = reader.read_all().column("ids")
     column = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()  # the latter always copies

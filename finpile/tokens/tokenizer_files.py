@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import fsspec
 from finpile_tokenizer import UnigramTokenizer
 from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE
 
 from finpile import storage
+from finpile.file_systems import open_file
 from finpile.layout import Layout
 
 #: The files of a tokenizer; the folder has other, larger files that loading does not need.
@@ -32,7 +32,7 @@ def load_tokenizer(url: str) -> UnigramTokenizer:
         return UnigramTokenizer.load(url)
     with tempfile.TemporaryDirectory() as folder:
         for name in FILES:
-            with fsspec.open(storage.join(url, name), "rb") as stream:
+            with open_file(storage.join(url, name)) as stream:
                 Path(folder, name).write_bytes(stream.read())
         return UnigramTokenizer.load(folder)
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import fsspec
-
 from finpile import storage
+from finpile.file_systems import open_file
 from finpile.layout import Layout
 from finpile.report.records import write_from_manifest
 from finpile.verify.check import Advance, Check
@@ -32,7 +31,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     for name in there:
         if compared and name.startswith(_COMPARISON):
             continue
-        with fsspec.open(storage.join(layout.reports, name), "rb") as stream:
+        with open_file(storage.join(layout.reports, name)) as stream:
             content = stream.read()
         advance(len(content))
         if expected.get(name) != content:

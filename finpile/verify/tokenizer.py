@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 from finpile_tokenizer import UnigramModel, Vocabulary, prune_to
 from finpile_tokenizer.export import (
@@ -18,6 +17,7 @@ from finpile_tokenizer.export import (
 )
 
 from finpile import storage
+from finpile.file_systems import open_file
 from finpile.layout import MERGED_MODEL, Layout
 from finpile.tokens.tokenizer_files import TRAINING_FILE, load_tokenizer, tokenizer_checksum
 from finpile.verify.check import Advance, Check
@@ -89,6 +89,6 @@ def _counts(
 
 
 def _read(layout: Layout, name: str) -> bytes:
-    with fsspec.open(storage.join(layout.tokenizer, name), "rb") as stream:
+    with open_file(storage.join(layout.tokenizer, name)) as stream:
         content: bytes = stream.read()
     return content

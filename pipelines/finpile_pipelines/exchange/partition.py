@@ -21,10 +21,10 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from apache_beam.coders import Coder
-from fsspec.core import url_to_fs
 
 from finpile import storage
 from finpile.errors import IntegrityError
+from finpile.file_systems import file_system_of, read_all
 from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
 from finpile_pipelines.progress import counted
 
@@ -130,8 +130,8 @@ class _FilePart:
 
     def read(self) -> pa.Table:
         """Raises: IntegrityError if the bytes are not those that were written."""
-        fs, path = url_to_fs(self.url)
-        data = fs.cat_file(path, start=self.start, end=self.start + self.size_bytes)
+        fs, path = file_system_of(self.url)
+        data = read_all(fs, path, self.start, self.start + self.size_bytes)
         if len(data) != self.size_bytes or zlib.crc32(data) != self.crc32:
             raise IntegrityError(f"{self.url} is damaged: run the same command again")
         return table_from_bytes(data)

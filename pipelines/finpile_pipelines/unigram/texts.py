@@ -15,10 +15,10 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from fsspec.core import url_to_fs
 
 from finpile import storage
 from finpile.errors import InputError
+from finpile.file_systems import file_system_of
 from finpile.layout import Layout, row_of
 from finpile.report import documents
 from finpile.split import TRAIN
@@ -120,7 +120,7 @@ def versions(files: Iterable[TextFile]) -> list[list[Any]]:
     """The domain, name, size and modification mark of each file, sorted; equal if no file has changed."""
     rows = []
     for file in files:
-        fs, path = url_to_fs(file.url)
+        fs, path = file_system_of(file.url)
         info = fs.info(path)
         changed = os.stat(path).st_mtime_ns if "file" in _protocols(fs) else fs.ukey(path)
         domain = row_of(file.url) if isinstance(file, PublishedFile) else file.label

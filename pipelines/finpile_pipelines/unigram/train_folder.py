@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fsspec.core import url_to_fs
-
 from finpile import stage_record, storage
 from finpile.config import TokenizerConfig, to_dict
 from finpile.errors import ConfigError, IntegrityError
@@ -117,8 +115,7 @@ class _FolderTraining:
         unpublished = storage.join(self._work, "out")
         write_training(train(self._run, texts), unpublished)
         for name in OUTPUTS:
-            fs, path = url_to_fs(storage.join(unpublished, name))
-            fs.mv(path, url_to_fs(storage.join(self._out, name))[1])
+            storage.move(storage.join(unpublished, name), storage.join(self._out, name))
         return StageRecord(
             stage=_STAGE,
             fingerprint=self._mark,

@@ -1,0 +1,1 @@
+"""Object stores on this machine: servers, and a proxy that counts requests and injects faults."""

@@ -1,0 +1,225 @@
+"""File systems of fsspec URLs, opened so that every process sees the files that another one has just written.
+
+Files on object stores (S3, Google Cloud Storage) are read in ranges without asking for their size first, and written
+with one upload, after which the whole file is visible. A request that fails for a passing reason is repeated.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import IO, Any, TypeVar, cast
+
+from fsspec.core import url_to_fs
+from fsspec.registry import get_filesystem_class
+
+from finpile.errors import ConfigError, RunError
+
+#: Schemes of stores on which an object appears whole at the end of its upload.
+OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs"})
+#: The optional dependencies that a scheme needs.
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
+#: File systems that keep listings for ever, or for minutes, unless they are told not to.
+_CACHING = (*sorted(OBJECT_STORES), "abfs", "abfss", "az")
+#: Bytes of one request for a part of a file.
+BLOCK_BYTES = 8 << 20
+_NUM_BLOCKS = 3
+#: Pauses before a failed request is repeated; the packages of the stores repeat it several times themselves.
+PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
+#: Errors that repeating a request does not remove.
+_FINAL = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError, ConfigError)
+_FINAL_NAMES = ("NoCredentials", "PartialCredentials", "DefaultCredentials", "ParamValidation", "ProfileNotFound")
+_FINAL_CODES = frozenset({400, 401, 403, 404, "400", "401", "403", "404"})
+
+T = TypeVar("T")
+
+
+class StoreError(RunError):
+    """A request to an object store failed, also when it was repeated."""
+
+
+def file_system_of(url: str) -> tuple[Any, str]:
+    """The file system of a URL or local path, without caches of listings, and the path in it.
+
+    Raises: ConfigError if a package is missing that the file system needs, or the scheme is unknown.
+    """
+    schemes = [part.split("://")[0] for part in url.split("::") if "://" in part]
+    options = {scheme: {"use_listings_cache": False} for scheme in schemes if scheme in _CACHING}
+    for scheme in schemes:
+        _check_scheme(scheme, url)
+    fs, path = url_to_fs(url, **options)
+    return fs, path
+
+
+def _check_scheme(scheme: str, url: str) -> None:
+    try:
+        get_filesystem_class(scheme)
+    except ImportError as error:
+        extra = EXTRAS.get(scheme)
+        remedy = f'pip install "finpile[{extra}]"' if extra else str(error)
+        raise ConfigError(f"{url}: the file system {scheme}:// needs a package that is missing: {remedy}") from None
+    except ValueError:
+        raise ConfigError(
+            f"{url}: unknown file system {scheme}://; expected a local path, or a URL such as gs://, s3:// or https://"
+        ) from None
+
+
+def is_object_store(fs: Any) -> bool:
+    """Whether files appear whole at the end of their upload, and a rename copies."""
+    schemes = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
+    return not OBJECT_STORES.isdisjoint(schemes)
+
+
+def open_file(url: str) -> IO[bytes]:
+    """A file, opened for reading. On an object store it is read in blocks; its first block is one request.
+
+    Raises: FileNotFoundError, on an object store at the first read.
+    """
+    fs, path = file_system_of(url)
+    return open_in(fs, path)
+
+
+def open_in(fs: Any, path: str, size: int | None = None) -> IO[bytes]:
+    """The same for a path in a file system; `size` is the file's size in bytes, if it is known."""
+    if is_object_store(fs):
+        return cast(IO[bytes], StoreFile(fs, path, size))
+    return cast(IO[bytes], fs.open(path, "rb"))
+
+
+def read_all(fs: Any, path: str, start: int | None = None, end: int | None = None) -> bytes:
+    """The bytes of a file, or a range of them as in a slice, with one request if it is on an object store."""
+    if not is_object_store(fs):
+        return bytes(fs.cat_file(path, start=start, end=end))
+    whole = {"max_concurrency": 1} if start is None and end is None and "s3" in fs.protocol else {}  # s3fs: no HEAD
+    return repeated(path, lambda: bytes(fs.cat_file(path, start=start, end=end, **whole)))
+
+
+def upload(fs: Any, local_path: str, path: str) -> None:
+    """Writes a local file to an object store. It becomes visible when all of it has arrived."""
+    repeated(path, lambda: fs.put_file(local_path, path))
+
+
+def repeated(path: str, request: Callable[[], T]) -> T:
+    """The result of a request that can be repeated without harm.
+
+    Raises: StoreError if it fails to the end; the errors of files that do not exist or may not be accessed.
+    """
+    for pause in (*PAUSES_SECONDS, None):
+        try:
+            return request()
+        except Exception as error:
+            if _is_final(error):
+                raise
+            if pause is None:
+                raise StoreError(_failed(path, error)) from error
+        time.sleep(pause)
+    raise AssertionError
+
+
+def _is_final(error: Exception) -> bool:
+    name = type(error).__name__
+    if isinstance(error, _FINAL) or any(part in name for part in _FINAL_NAMES):
+        return True
+    return (name == "HttpError" and getattr(error, "code", None) in _FINAL_CODES) or str(error).startswith("Forbidden")
+
+
+def _failed(path: str, error: Exception) -> str:
+    message = " ".join(str(error).split()) or type(error).__name__
+    return f"{path}: the store did not answer ({message}): run the same command again when it does; it resumes"
+
+
+class StoreFile(io.RawIOBase):
+    """A file of an object store, read in aligned blocks of `BLOCK_BYTES`, a few of which are kept.
+
+    The size is learned from a block that is shorter; only a seek from the end of a larger file asks for it.
+    """
+
+    def __init__(self, fs: Any, path: str, size: int | None = None) -> None:
+        super().__init__()
+        self._fs = fs
+        self._path = path
+        self._size = size
+        self._at = 0
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self.failure: StoreError | None = None
+        """The error that a read raised; callers that pass over errors of readers look here."""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence)
+        position = (self._length() if base is None else base) + offset
+        if position < 0:
+            raise ValueError(f"negative position {position}")
+        self._at = position
+        return position
+
+    def read(self, size: int | None = -1) -> bytes:
+        """At most `size` bytes; all that are left if it is negative or None. Fewer than `size` only at the end."""
+        pieces: list[bytes] = []
+        left = -1 if size is None else size
+        while left:
+            number, start = divmod(self._at, BLOCK_BYTES)
+            piece = self._block(number)[start : start + left if left > 0 else None]
+            if not piece:
+                break
+            pieces.append(piece)
+            self._at += len(piece)
+            left -= len(piece) if left > 0 else 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def _length(self) -> int:
+        if self._size is None:
+            self._block(0)
+        if self._size is None:
+            self._size = self._request(lambda: int(self._fs.size(self._path)))
+        return self._size
+
+    def _block(self, number: int) -> bytes:
+        start = number * BLOCK_BYTES
+        if self._size is not None and start >= self._size:
+            return b""
+        if number not in self._blocks:
+            data = self._request(lambda: self._fetch(start))
+            if len(data) < BLOCK_BYTES and self._size is None:
+                self._size = start + len(data)
+            self._blocks[number] = data
+            while len(self._blocks) > _NUM_BLOCKS:
+                self._blocks.popitem(last=False)
+        self._blocks.move_to_end(number)
+        return self._blocks[number]
+
+    def _fetch(self, start: int) -> bytes:
+        try:
+            return bytes(self._fs.cat_file(self._path, start=start, end=start + BLOCK_BYTES))
+        except FileNotFoundError:
+            raise
+        except Exception:
+            if self._fs.size(self._path) <= start:  # a range behind the end is an error of the store
+                return b""
+            raise
+
+    def _request(self, request: Callable[[], T]) -> T:
+        try:
+            return repeated(self._path, request)
+        except StoreError as error:
+            self.failure = error
+            raise
