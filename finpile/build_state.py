@@ -38,12 +38,12 @@ class BuildState:
 
 def read_state(layout: Layout) -> BuildState | None:
     """The recorded state; None if there is none. An unreadable record counts as running."""
-    if not storage.exists(layout.state):
-        return None
     try:
         raw = storage.read_json(layout.state)
         name, paths = str(raw["name"]), tuple(map(str, raw["paths"]))
         return BuildState(name=name, paths=paths, is_whole=raw["state"] == _WHOLE)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (ValueError, KeyError, TypeError):
         return BuildState(name="", paths=(), is_whole=False)
 

@@ -4,7 +4,8 @@
     ├── ConfigError   (ValueError)    the corpus file or a flag is wrong            exit 2
     ├── InputError    (ValueError)    an input is missing or is not what it claims  exit 2
     ├── RunError      (RuntimeError)  the run itself failed                         exit 1
-    │   └── WorkerDied                a worker process ended (killed, out of memory)
+    │   ├── WorkerDied                a worker process ended (killed, out of memory)
+    │   └── StoreError                an object store does not answer, or does not let this user in
     └── IntegrityError (RuntimeError) an output file is damaged or inconsistent     exit 1
 
 A message has the defect, its place, the expectation and the remedy. Invalid *documents* are not errors: they become
@@ -38,6 +39,10 @@ class RunError(FinpileError, RuntimeError):
 
 class WorkerDied(RunError):
     """A worker process ended before its work was complete."""
+
+
+class StoreError(RunError):
+    """A request to an object store failed, also when it was repeated."""
 
 
 class IntegrityError(FinpileError, RuntimeError):

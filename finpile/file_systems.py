@@ -6,7 +6,9 @@ with one upload, after which the whole file is visible. A request that fails for
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from typing import IO, Any, TypeVar, cast
 from fsspec.core import url_to_fs
 from fsspec.registry import get_filesystem_class
 
-from finpile.errors import ConfigError, RunError
+from finpile.errors import ConfigError, StoreError
 
 #: Schemes of stores on which an object appears whole at the end of its upload.
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs"})
@@ -28,16 +30,10 @@ BLOCK_BYTES = 8 << 20
 _NUM_BLOCKS = 3
 #: Pauses before a failed request is repeated; the packages of the stores repeat it several times themselves.
 PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
-#: Errors that repeating a request does not remove.
-_FINAL = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError, ConfigError)
-_FINAL_NAMES = ("NoCredentials", "PartialCredentials", "DefaultCredentials", "ParamValidation", "ProfileNotFound")
-_FINAL_CODES = frozenset({400, 401, 403, 404, "400", "401", "403", "404"})
+#: Parts of the names of errors about credentials.
+_CREDENTIALS = ("NoCredentials", "PartialCredentials", "DefaultCredentials", "ProfileNotFound", "CredentialRetrieval")
 
 T = TypeVar("T")
-
-
-class StoreError(RunError):
-    """A request to an object store failed, also when it was repeated."""
 
 
 def file_system_of(url: str) -> tuple[Any, str]:
@@ -45,12 +41,20 @@ def file_system_of(url: str) -> tuple[Any, str]:
 
     Raises: ConfigError if a package is missing that the file system needs, or the scheme is unknown.
     """
-    schemes = [part.split("://")[0] for part in url.split("::") if "://" in part]
-    options = {scheme: {"use_listings_cache": False} for scheme in schemes if scheme in _CACHING}
-    for scheme in schemes:
-        _check_scheme(scheme, url)
+    check_schemes(url)
+    options = {scheme: {"use_listings_cache": False} for scheme in _schemes(url) if scheme in _CACHING}
     fs, path = url_to_fs(url, **options)
     return fs, path
+
+
+def check_schemes(url: str) -> None:
+    """Raises: ConfigError if a package is missing that a file system of the URL needs, or a scheme is unknown."""
+    for scheme in _schemes(url):
+        _check_scheme(scheme, url)
+
+
+def _schemes(url: str) -> list[str]:
+    return [part.split("://")[0] for part in url.split("::") if "://" in part]
 
 
 def _check_scheme(scheme: str, url: str) -> None:
@@ -97,37 +101,70 @@ def read_all(fs: Any, path: str, start: int | None = None, end: int | None = Non
 
 
 def upload(fs: Any, local_path: str, path: str) -> None:
-    """Writes a local file to an object store. It becomes visible when all of it has arrived."""
-    repeated(path, lambda: fs.put_file(local_path, path))
+    """Writes a local file to an object store. It becomes visible when all of it has arrived.
+
+    Raises: StoreError if the bucket does not exist.
+    """
+    try:
+        repeated(path, lambda: fs.put_file(local_path, path))
+    except FileNotFoundError as error:
+        raise StoreError(f"{path}: the bucket does not exist: create it, or name another") from error
+
+
+def list_below(fs: Any, root: str) -> dict[str, int]:
+    """The bytes of all files under a folder, by path relative to it; none if it does not exist."""
+    try:
+        found = _find_in_store(fs, root) if is_object_store(fs) else fs.find(root, detail=True)
+    except FileNotFoundError:
+        return {}
+    return {os.path.relpath(path, root).replace(os.sep, "/"): int(info["size"] or 0) for path, info in found.items()}
+
+
+def _find_in_store(fs: Any, root: str) -> dict[str, Any]:
+    """The description of each object under a folder. A prefix of the parent spares the question whether it exists."""
+    parent, _, name = root.rstrip("/").rpartition("/")
+    if parent:
+        return dict(repeated(root, lambda: fs.find(parent, prefix=f"{name}/", detail=True)))
+    return dict(repeated(root, lambda: fs.find(root, detail=True)))
 
 
 def repeated(path: str, request: Callable[[], T]) -> T:
     """The result of a request that can be repeated without harm.
 
-    Raises: StoreError if it fails to the end; the errors of files that do not exist or may not be accessed.
+    Raises: StoreError if it fails to the end, or credentials are missing; FileNotFoundError; PermissionError.
     """
     for pause in (*PAUSES_SECONDS, None):
         try:
             return request()
         except Exception as error:
-            if _is_final(error):
-                raise
+            if (final := _final(path, error)) is not None:
+                raise final from error
             if pause is None:
-                raise StoreError(_failed(path, error)) from error
+                raise StoreError(
+                    f"{path}: the store does not answer ({_shown(error)}): run the same command again later; it resumes"
+                ) from error
         time.sleep(pause)
     raise AssertionError
 
 
-def _is_final(error: Exception) -> bool:
-    name = type(error).__name__
-    if isinstance(error, _FINAL) or any(part in name for part in _FINAL_NAMES):
-        return True
-    return (name == "HttpError" and getattr(error, "code", None) in _FINAL_CODES) or str(error).startswith("Forbidden")
+def _final(path: str, error: Exception) -> Exception | None:
+    """The error to raise at once, with a path and a remedy; None if the request may succeed later."""
+    code, message = str(getattr(error, "code", "")), str(error)
+    if any(part in type(error).__name__ for part in _CREDENTIALS) or code == "401":
+        return StoreError(
+            f"{path}: no credentials for the store ({_shown(error)}): for S3 set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY or run `aws configure`; for Google Cloud Storage run "
+            "`gcloud auth application-default login`"
+        )
+    if isinstance(error, PermissionError) or code == "403" or message.startswith("Forbidden"):
+        return PermissionError(errno.EACCES, "the store denies access", path)
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(errno.ENOENT, "no such object or bucket", path)
+    return error if isinstance(error, (ConfigError, ValueError, FileExistsError)) or code in ("400", "404") else None
 
 
-def _failed(path: str, error: Exception) -> str:
-    message = " ".join(str(error).split()) or type(error).__name__
-    return f"{path}: the store did not answer ({message}): run the same command again when it does; it resumes"
+def _shown(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 class StoreFile(io.RawIOBase):

@@ -101,7 +101,7 @@ def document_history(out: str, prefix: str) -> DocumentHistory:
 
 
 def _warnings(layout: Layout, files: Iterable[str]) -> list[str]:
-    if not storage.exists(layout.manifest):
+    if not storage.is_file(layout.manifest):
         return ["manifest.json is missing: the build is not finished, or damaged"]
     return find_damage(layout, load_manifest(layout), ("documents", "removed"), files)
 

@@ -41,7 +41,7 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
             f"{layout.root} holds no finished build: {name} is running, or was interrupted; the command that began it "
             f"ends it: finpile build CONFIG.yaml -o {layout.root}"
         )
-    if not storage.exists(layout.manifest):
+    if not storage.is_file(layout.manifest):
         raise InputError(
             f"{layout.root} holds no finished build (no manifest.json): "
             f"run `finpile build CONFIG.yaml -o {layout.root}`"
@@ -74,14 +74,14 @@ def find_damage(
     """
     folders, read = set(folders), set(read)
     wrong = []
-    for file in (file for stage in manifest["stages"] for file in stage["files"]):
-        url, path = storage.join(layout.root, file["path"]), file["path"]
-        if path.split("/")[0] not in folders:
-            continue
-        if not storage.exists(url):
+    files = [file for stage in manifest["stages"] for file in stage["files"] if file["path"].split("/")[0] in folders]
+    sizes = storage.sizes_of(layout.root, [file["path"] for file in files])
+    for file in files:
+        path = file["path"]
+        if path not in sizes:
             wrong.append(f"{path} is missing")
-        elif storage.size_of(url) != file["size_bytes"]:
-            wrong.append(f"{path} has {storage.size_of(url):,} bytes, expected {file['size_bytes']:,}")
+        elif sizes[path] != file["size_bytes"]:
+            wrong.append(f"{path} has {sizes[path]:,} bytes, expected {file['size_bytes']:,}")
         elif path in read and stage_record.file_record(layout.root, path).checksum != file["checksum"]:
             wrong.append(f"{path} is altered")
     if manifest.get(CHECKSUM) != checksum_of(manifest):

@@ -23,7 +23,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from finpile import stages
 from finpile.errors import IntegrityError
-from finpile.file_systems import file_system_of, open_in, read_all
+from finpile.file_systems import file_system_of, is_object_store, list_below, open_in, read_all
 
 #: The folder below `.work` of `finpile tokenizer train`. Files in `training/out`, which it is about to publish, have no
 #: seal.
@@ -100,6 +100,7 @@ def seals_of(folder: str, names: Iterable[str]) -> tuple[Seal, ...]:
     Raises: IntegrityError if one has none.
     """
     fs, root = file_system_of(folder)
+    sizes = list_below(fs, root) if is_object_store(fs) else {}
 
     def read(name: str) -> Seal:
         path = f"{root.rstrip('/')}/{name}"
@@ -107,7 +108,7 @@ def seals_of(folder: str, names: Iterable[str]) -> tuple[Seal, ...]:
         crc32 = _crc32_in(found)
         if crc32 is None:
             raise IntegrityError(f"{folder}/{name} is damaged: it has no checksum; run the same command again")
-        return Seal(path=name, size_bytes=int(fs.size(path)), crc32=crc32)
+        return Seal(path=name, size_bytes=sizes[name] if name in sizes else int(fs.size(path)), crc32=crc32)
 
     with ThreadPoolExecutor(_num_threads()) as pool:
         return tuple(pool.map(read, sorted(names)))

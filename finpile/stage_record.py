@@ -16,7 +16,6 @@ from typing import Any
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.file_systems import file_system_of
 from finpile.seals import Seal, find_damage, is_sealed, seals_of
 
 _DOMAIN = "finpile-stage-1"
@@ -80,11 +79,9 @@ def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord
 def load_stage(folder: str) -> StageRecord | None:
     """The record of a finished stage, or None if it never finished, or its record is damaged."""
     url = storage.join(folder, _RECORD)
-    if not storage.exists(url):
-        return None
     try:
         return StageRecord.from_json(storage.read_json(url))
-    except (IntegrityError, ValueError, KeyError, TypeError, AttributeError):
+    except (FileNotFoundError, NotADirectoryError, IntegrityError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -109,20 +106,22 @@ def find_stage_damage(root: str, folder: str, record: StageRecord) -> str | None
     if wrong is not None:
         return storage.join(folder, wrong)
     for expected in record.files:
-        if not storage.exists(storage.join(root, expected.path)):
+        try:
+            found = file_record(root, expected.path)
+        except FileNotFoundError:
             return f"{storage.join(root, expected.path)} is missing"
-        if file_record(root, expected.path).checksum != expected.checksum:
+        if found.checksum != expected.checksum:
             return f"{storage.join(root, expected.path)} is damaged"
     return None
 
 
 def find_missing(root: str, record: StageRecord) -> str | None:
     """A message about a published file of a finished stage that is missing or has another size; None if none does."""
+    sizes = storage.sizes_of(root, [file.path for file in record.files])
     for expected in record.files:
-        fs, path = file_system_of(storage.join(root, expected.path))
-        if not fs.exists(path):
+        if expected.path not in sizes:
             return f"{storage.join(root, expected.path)} is missing"
-        if fs.size(path) != expected.size_bytes:
+        if sizes[expected.path] != expected.size_bytes:
             return f"{storage.join(root, expected.path)} is damaged"
     return None
 
@@ -140,10 +139,8 @@ def _began(folder: str, mark: str) -> bool:
     """Whether a run with this fingerprint was interrupted here, and nothing of what it left is damaged."""
     url = storage.join(folder, _STARTED)
     try:
-        return (
-            storage.exists(url) and storage.read_json(url) == mark and find_damage(folder, _own_files(folder)) is None
-        )
-    except (IntegrityError, ValueError):
+        return bool(storage.read_json(url) == mark) and find_damage(folder, _own_files(folder)) is None
+    except (FileNotFoundError, NotADirectoryError, IntegrityError, ValueError):
         return False
 
 

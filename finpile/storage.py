@@ -24,7 +24,7 @@ from typing import IO, Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from finpile.file_systems import file_system_of, is_object_store, open_file, read_all, repeated, upload
+from finpile.file_systems import file_system_of, is_object_store, list_below, open_file, read_all, repeated, upload
 from finpile.seals import SealingStream, is_sealed, read_sealed
 
 #: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
@@ -41,26 +41,54 @@ def join(base: str, *names: str) -> str:
 
 def exists(url: str) -> bool:
     fs, path = file_system_of(url)
-    return bool(fs.exists(path))
+    if not is_object_store(fs):
+        return bool(fs.exists(path))
+    try:
+        repeated(path, lambda: fs.info(path))
+    except FileNotFoundError:
+        return False
+    return True
 
 
-def size_of(url: str) -> int:
-    """The bytes of a file."""
+def is_file(url: str) -> bool:
+    """Whether there is a file; one request on an object store, where `exists` takes two for what does not exist."""
     fs, path = file_system_of(url)
-    return int(fs.size(path))
+    if not is_object_store(fs):
+        return bool(fs.isfile(path))
+    try:
+        read_all(fs, path, 0, 1)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def sizes_of(root: str, paths: Iterable[str]) -> dict[str, int]:
+    """The bytes of those of the files `root/path` that exist, by path; of an object store, folders are listed."""
+    fs, folder = file_system_of(root)
+    paths = set(paths)
+    if is_object_store(fs):
+        found = {
+            f"{top}/{name}": size
+            for top in sorted({path.split("/")[0] for path in paths if "/" in path})
+            for name, size in list_below(fs, f"{folder.rstrip('/')}/{top}").items()
+        }
+        found |= {path: int(fs.size(f"{folder.rstrip('/')}/{path}")) for path in paths if "/" not in path}
+        return {path: found[path] for path in sorted(paths & found.keys())}
+    there = [path for path in sorted(paths) if fs.exists(f"{folder.rstrip('/')}/{path}")]
+    return {path: int(fs.size(f"{folder.rstrip('/')}/{path}")) for path in there}
 
 
 def list_files(url: str) -> list[str]:
     """All files under a folder, as sorted paths relative to it, without temporary files."""
     fs, root = file_system_of(url)
-    found = (os.path.relpath(path, root).replace(os.sep, "/") for path in _found(fs, root))
-    return sorted(path for path in found if not path.endswith(_TEMPORARY))
+    return sorted(path for path in list_below(fs, root) if not path.endswith(_TEMPORARY))
 
 
 def list_folder(url: str) -> list[str]:
     """The names of the files and folders in a folder, sorted, without temporary files."""
     fs, root = file_system_of(url)
-    names = (path.rstrip("/").rsplit("/", 1)[-1] for path in fs.ls(root, detail=False))
+    found = repeated(root, lambda: fs.ls(root, detail=False)) if is_object_store(fs) else fs.ls(root, detail=False)
+    names = (path.rstrip("/").rsplit("/", 1)[-1] for path in found)
     return sorted(name for name in names if not name.endswith(_TEMPORARY))
 
 
@@ -78,17 +106,9 @@ def remove_tree(url: str) -> None:
     """Removes a folder and its content; no error if it does not exist."""
     fs, path = file_system_of(url)
     if is_object_store(fs):
-        _remove(fs, _found(fs, path))
+        _remove(fs, [f"{path.rstrip('/')}/{name}" for name in list_below(fs, path)])
     elif fs.exists(path):
         fs.rm(path, recursive=True)
-
-
-def _found(fs: Any, root: str) -> list[str]:
-    """The paths of all files under a folder; none if it does not exist."""
-    try:
-        return [str(path) for path in repeated(root, lambda: fs.find(root))]
-    except FileNotFoundError:
-        return []
 
 
 def _remove(fs: Any, paths: list[str]) -> None:
@@ -221,6 +241,14 @@ def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
         return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
 
 
+def read_parquet_if_exists(url: str, schema: pa.Schema) -> pa.Table:
+    """The table in a file; one without rows if there is no such file."""
+    try:
+        return read_parquet(url)
+    except FileNotFoundError:
+        return schema.empty_table()
+
+
 def write_ipc(
     url: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, compress: bool = True, durable: bool = True
 ) -> int:
@@ -246,6 +274,6 @@ def remove_temporaries(url: str) -> None:
     """Removes the temporary files of killed runs from a folder."""
     fs, root = file_system_of(url)
     if not is_object_store(fs):  # uploads have no temporary files
-        for path in _found(fs, root):
-            if path.endswith(_TEMPORARY):
-                fs.rm(path)
+        for name in list_below(fs, root):
+            if name.endswith(_TEMPORARY):
+                fs.rm(f"{root.rstrip('/')}/{name}")

@@ -137,7 +137,7 @@ def _kind_of_google(method: str, path: str, query: Mapping[str, Sequence[str]]) 
     if path.startswith("/batch/"):
         return "remove"
     if method == "GET":
-        if "alt" in query and query["alt"] == ["media"] or path.startswith("/download/"):
+        if ("alt" in query and query["alt"] == ["media"]) or path.startswith("/download/"):
             return "read"
         return "list" if path.rstrip("/").endswith("/o") else "describe"
     if path.startswith("/upload/"):

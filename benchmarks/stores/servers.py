@@ -1,4 +1,4 @@
-"""Servers of object stores on loopback, for tests and benchmarks: MinIO (S3) and fake-gcs-server (Google Cloud Storage).
+"""Servers of object stores on loopback, for tests and benchmarks: MinIO (S3), fake-gcs-server (Google Cloud Storage).
 
 The programs are looked for on PATH and in the folder that `pipelines/runners/stores/up` installs them into. Data is in
 a temporary folder, which is removed with the server.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUCKET = "finpile"
-KEY, SECRET = "finpile-test", "finpile-test-secret"  # noqa: S105  (of a server on loopback)
+KEY, SECRET = "finpile-test", "finpile-test-secret"
 _START_SECONDS = 30.0
 #: Names of the programs, by kind of store.
 PROGRAMS = {"s3": "minio", "gs": "fake-gcs-server"}
@@ -44,7 +44,12 @@ class Store:
         """The environment variables with which clients find the server, or a proxy of it at `url`."""
         address = url or f"http://127.0.0.1:{self.port}"
         if self.scheme == "gs":
-            return {"STORAGE_EMULATOR_HOST": address, "GOOGLE_CLOUD_PROJECT": "finpile", "FSSPEC_GS_TOKEN": "anon"}
+            return {
+                "STORAGE_EMULATOR_HOST": address,
+                "GOOGLE_CLOUD_PROJECT": "finpile",
+                "FSSPEC_GS_TOKEN": "anon",
+                "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # asks over gRPC, which the emulator does not have
+            }
         return {
             "AWS_ENDPOINT_URL": address,
             "AWS_ACCESS_KEY_ID": KEY,

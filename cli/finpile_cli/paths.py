@@ -11,8 +11,6 @@ import click
 from finpile.errors import ConfigError
 
 _SHOWN = 120
-#: What to install for file systems that need a package of their own.
-_EXTRAS = {"gs": "gcp", "gcs": "gcp", "s3": "aws", "s3a": "aws"}
 
 
 class PathOrUrl(click.Path):
@@ -25,7 +23,9 @@ class PathOrUrl(click.Path):
         """Raises: ConfigError for a path that no file can have, and for a URL of an unknown scheme."""
         text = os.fspath(value)
         if "://" in text:
-            _check_schemes(text)
+            from finpile.file_systems import check_schemes  # fsspec: not for commands without a URL
+
+            check_schemes(text)
             return text
         text = os.path.expanduser(text)
         _check_path(text)
@@ -41,21 +41,3 @@ def _check_path(path: str) -> None:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise ConfigError(f"{shown}: File name too long ({len(path):,} characters): name a shorter path") from None
-
-
-def _check_schemes(url: str) -> None:
-    from fsspec.registry import get_filesystem_class
-
-    for part in url.split("::"):
-        scheme = part.split("://")[0]
-        try:
-            get_filesystem_class(scheme)
-        except ImportError as error:
-            extra = _EXTRAS.get(scheme)
-            remedy = f'pip install "finpile[{extra}]"' if extra else str(error)
-            raise ConfigError(f"{url}: the file system {scheme}:// needs a package that is missing: {remedy}") from None
-        except ValueError:
-            raise ConfigError(
-                f"{url}: unknown file system {scheme}://; expected a local path, or a URL such as gs://, s3:// "
-                "or https://"
-            ) from None

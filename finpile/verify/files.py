@@ -18,10 +18,11 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     recorded = {file["path"]: file for stage in manifest["stages"] for file in stage["files"]}
     wrong = []
     for path, expected in sorted(recorded.items()):
-        if not storage.exists(storage.join(layout.root, path)):
+        try:
+            found = stage_record.file_record(layout.root, path)
+        except FileNotFoundError:
             wrong.append(f"{path} is missing")
             continue
-        found = stage_record.file_record(layout.root, path)
         advance(found.size_bytes)
         if found.checksum != expected["checksum"]:
             wrong.append(f"{path} is altered")

@@ -81,7 +81,7 @@ class OutFolder:
     def begin(self, stage: str) -> None:
         """Called before a stage runs."""
         self.claim(f"stage {stage} has to run")
-        if self._layout.published(stage) or not storage.exists(self._layout.manifest):
+        if self._layout.published(stage) or not storage.is_file(self._layout.manifest):
             self._write(is_whole=False)
         if stage == self._until:
             for later in stages.after(self._until):
@@ -109,7 +109,7 @@ class OutFolder:
 
     def _before(self) -> BuildState | None:
         """The build that OUT holds; None if there is none, or it cannot be determined."""
-        if self._found is not None and (self.is_open or not storage.exists(self._layout.manifest)):
+        if self._found is not None and (self.is_open or not storage.is_file(self._layout.manifest)):
             return self._found
         return self._of_manifest() or self._found
 

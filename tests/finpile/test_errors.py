@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from finpile import errors
-from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError, WorkerDied
+from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError, StoreError, WorkerDied
 
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
 
@@ -17,6 +17,7 @@ TREE = [
     (InputError, ValueError, 2),
     (RunError, RuntimeError, 1),
     (WorkerDied, RunError, 1),
+    (StoreError, RunError, 1),
     (IntegrityError, RuntimeError, 1),
 ]
 

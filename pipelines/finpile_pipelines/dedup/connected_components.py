@@ -42,7 +42,7 @@ def write_partition(folder: str, partition: int, table: pa.Table) -> None:
 def read_partition(folder: str, partition: int, schema: pa.Schema) -> pa.Table:
     """The table that a step wrote for the partition; empty if it wrote none."""
     url = _url(folder, partition)
-    return storage.read_parquet(url) if storage.exists(url) else schema.empty_table()
+    return storage.read_parquet_if_exists(url, schema)
 
 
 def sum_outcomes(url: str, name: str) -> int:

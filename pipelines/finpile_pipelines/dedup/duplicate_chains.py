@@ -72,7 +72,7 @@ def redirect_duplicates(
 def read_copies(folder: str, shard: int) -> pa.Table:
     """The number of copies that were removed for each of a shard's rows, without rows that have none."""
     url = _copies_url(folder, shard)
-    return storage.read_parquet(url) if storage.exists(url) else COPIES_SCHEMA.empty_table()
+    return storage.read_parquet_if_exists(url, COPIES_SCHEMA)
 
 
 def _redirect_here(indices: Sequence[int], removals: Removals, folder: str) -> None:

@@ -97,4 +97,4 @@ class WriteRemovals(beam.PTransform):
 
 
 def _read(url: str, schema: pa.Schema) -> pa.Table:
-    return storage.read_parquet(url) if storage.exists(url) else schema.empty_table()
+    return storage.read_parquet_if_exists(url, schema)

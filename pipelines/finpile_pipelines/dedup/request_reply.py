@@ -96,7 +96,7 @@ def send_by_hash(ref: ShardRef, rows: pa.Table, num_shards: int) -> PartitionedT
 def read_reply(folder: str, name: str, shard: int, schema: pa.Schema) -> pa.Table:
     """The replies of a step to a shard; empty if there are none."""
     url = _url(folder, name, shard)
-    return storage.read_parquet(url) if storage.exists(url) else schema.empty_table()
+    return storage.read_parquet_if_exists(url, schema)
 
 
 def num_tallied(folder: str, name: str) -> int:

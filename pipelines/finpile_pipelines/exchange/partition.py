@@ -1,11 +1,12 @@
 """Shuffle by partition: tables are split by key hash, and each partition is received as one table.
 
-Two transports with equal results:
+Three transports with equal results:
 
     files     each origin writes one scratch file with a table per partition; the runner shuffles references
+    local     the same; on an object store, the files are in a temporary folder of this machine instead
     shuffle   the runner's GroupByKey shuffles the tables themselves, as Arrow IPC
 
-`files` suits the local runner, which keeps every shuffled byte several times in memory; `shuffle` suits engines whose
+`local` suits the local runner, which keeps every shuffled byte several times in memory; `shuffle` suits engines whose
 workers share no disk.
 """
 
@@ -24,11 +25,12 @@ from apache_beam.coders import Coder
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.file_systems import file_system_of, read_all
+from finpile.file_systems import file_system_of, is_object_store, read_all
 from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
+from finpile_pipelines.exchange.local_scratch import local_scratch
 from finpile_pipelines.progress import counted
 
-Transport = Literal["files", "shuffle"]
+Transport = Literal["files", "local", "shuffle"]
 
 _MIN_PARTITIONS = 2
 _MAX_PARTITIONS = 4096
@@ -98,13 +100,14 @@ class ExchangeByPartition(beam.PTransform):
         super().__init__(label)
         self._transport = transport
         self._share = share
-        self._scratch = storage.join(scratch, label)
+        is_elsewhere = transport == "local" and is_object_store(file_system_of(scratch)[0])
+        self._scratch = storage.join(local_scratch() if is_elsewhere else scratch, label)
 
     def expand(
         self, partitioned: beam.PCollection[PartitionedTables] | tuple[beam.PCollection[PartitionedTables], ...]
     ) -> beam.PCollection[tuple[int, pa.Table]]:
-        send: beam.DoFn = _SendFiles(self._scratch) if self._transport == "files" else _SendBytes()
-        receive: Receive = _receive_files if self._transport == "files" else _receive_bytes
+        send: beam.DoFn = _SendBytes() if self._transport == "shuffle" else _SendFiles(self._scratch)
+        receive: Receive = _receive_bytes if self._transport == "shuffle" else _receive_files
         senders = partitioned if isinstance(partitioned, tuple) else (partitioned,)
         sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
         joined = sent[0] if len(sent) == 1 else sent | beam.Flatten()

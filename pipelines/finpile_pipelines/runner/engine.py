@@ -11,6 +11,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from finpile.errors import ConfigError
+from finpile_pipelines.exchange.local_scratch import remove_local_scratch
 from finpile_pipelines.exchange.partition import Transport
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner import local
@@ -43,7 +44,9 @@ class Engine:
 
     @property
     def exchange_transport(self) -> Transport:
-        return self.transport or ("files" if self.runner == "local" else "shuffle")
+        if self.runner == "local" and self.transport != "shuffle":
+            return "local"
+        return self.transport or "shuffle"
 
     def part(self, begin: float, end: float) -> Engine:
         """An engine whose pipelines do the part from `begin` to `end` (0 to 1) of this engine's part of the stage.
@@ -65,7 +68,10 @@ class Engine:
         """
         if self.runner == "local":
             watch = self._watch_stage if self.watch is not None else None
-            local.run(label, construct, self.num_workers, self.threads, self.beam_args, watch)
+            try:
+                local.run(label, construct, self.num_workers, self.threads, self.beam_args, watch)
+            finally:
+                remove_local_scratch()
             return
         options = PipelineOptions(list(self.beam_args), runner=RUNNERS[self.runner], job_name=_job_name(label))
         with beam.Pipeline(options=options) as pipeline:

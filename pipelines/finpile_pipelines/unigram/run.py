@@ -62,7 +62,7 @@ class TrainingRun:
         The file is written after all output of the tasks, so its existence implies that their output is complete.
         """
         url = self.url(f"{name}.json")
-        is_done = storage.exists(url)
+        is_done = storage.is_file(url)
         began = time.monotonic()
         if not is_done:
             self.listen(StepEvent(name, "running"))

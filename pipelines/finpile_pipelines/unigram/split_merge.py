@@ -49,7 +49,7 @@ def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
     def train(chunk: Chunk) -> dict[str, Any]:
         url = _model_url(folder, chunk.number)
         progress = _ChunkProgress(trainer, chunk)
-        if not storage.exists(url):
+        if not storage.is_file(url):
             write_model(url, trainer.train(read_counts(chunk_url(folder, chunk.number)), listen=progress.passed))
         progress.reach(1.0)
         model = read_model(url)

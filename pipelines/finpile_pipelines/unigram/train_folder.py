@@ -69,7 +69,7 @@ def train_folder(
     with hold(layout, "training") as is_writable:
         work = layout.work(_STAGE)
         mark = f"{fingerprint(__version__, versions(files))} {fingerprint(__version__, to_dict(config))}"
-        is_whole = all(storage.exists(storage.join(out, name)) for name in OUTPUTS)
+        is_whole = all(storage.is_file(storage.join(out, name)) for name in OUTPUTS)
         is_done = is_whole and not fresh and stage_record.is_done(work, mark)
         if not is_done:
             _check_change(out, work, mark, is_whole, replace, is_writable)
@@ -146,7 +146,7 @@ def _mark_before(work: str) -> str | None:
     """The fingerprints of the last training started in this folder; None if there is none or it cannot be read."""
     url = storage.join(work, "started.json")
     try:
-        found = storage.read_json(url) if storage.exists(url) else None
+        found = storage.read_json(url) if storage.is_file(url) else None
     except (IntegrityError, ValueError):
         return None
     return found if isinstance(found, str) and len(found.split()) == 2 else None

@@ -95,7 +95,7 @@ class _Steps:
     def resume(self, first: TrainingState) -> TrainingState:
         """The state of an interrupted run if there is one, else `first`."""
         self._began = time.monotonic()
-        if not storage.exists(self._url):
+        if not storage.is_file(self._url):
             return first
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "state")
