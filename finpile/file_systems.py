@@ -12,7 +12,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import IO, Any, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from fsspec.core import url_to_fs
 from fsspec.registry import get_filesystem_class
@@ -76,7 +76,7 @@ def is_object_store(fs: Any) -> bool:
     return not OBJECT_STORES.isdisjoint(schemes)
 
 
-def open_file(url: str) -> IO[bytes]:
+def open_file(url: str) -> BinaryIO:
     """A file, opened for reading. On an object store it is read in blocks; its first block is one request.
 
     Raises: FileNotFoundError, on an object store at the first read.
@@ -85,11 +85,11 @@ def open_file(url: str) -> IO[bytes]:
     return open_in(fs, path)
 
 
-def open_in(fs: Any, path: str, size: int | None = None) -> IO[bytes]:
+def open_in(fs: Any, path: str, size: int | None = None) -> BinaryIO:
     """The same for a path in a file system; `size` is the file's size in bytes, if it is known."""
     if is_object_store(fs):
-        return cast(IO[bytes], StoreFile(fs, path, size))
-    return cast(IO[bytes], fs.open(path, "rb"))
+        return cast(BinaryIO, StoreFile(fs, path, size))
+    return cast(BinaryIO, fs.open(path, "rb"))
 
 
 def read_all(fs: Any, path: str, start: int | None = None, end: int | None = None) -> bytes:
@@ -123,9 +123,10 @@ def list_below(fs: Any, root: str) -> dict[str, int]:
 def _find_in_store(fs: Any, root: str) -> dict[str, Any]:
     """The description of each object under a folder. A prefix of the parent spares the question whether it exists."""
     parent, _, name = root.rstrip("/").rpartition("/")
-    if parent:
-        return dict(repeated(root, lambda: fs.find(parent, prefix=f"{name}/", detail=True)))
-    return dict(repeated(root, lambda: fs.find(root, detail=True)))
+    if not parent:
+        return dict(repeated(root, lambda: fs.find(root, detail=True)))
+    found = repeated(root, lambda: fs.find(parent, prefix=f"{name}/", detail=True))
+    return {path: info for path, info in found.items() if path.startswith(f"{root.rstrip('/')}/")}
 
 
 def repeated(path: str, request: Callable[[], T]) -> T:
@@ -170,7 +171,7 @@ def _shown(error: Exception) -> str:
 class StoreFile(io.RawIOBase):
     """A file of an object store, read in aligned blocks of `BLOCK_BYTES`, a few of which are kept.
 
-    The size is learned from a block that is shorter; only a seek from the end of a larger file asks for it.
+    The size is learned from a block that is shorter; only a seek from the end of a larger file requests it.
     """
 
     def __init__(self, fs: Any, path: str, size: int | None = None) -> None:
@@ -236,7 +237,7 @@ class StoreFile(io.RawIOBase):
             return b""
         if number not in self._blocks:
             data = self._request(lambda: self._fetch(start))
-            if len(data) < BLOCK_BYTES and self._size is None:
+            if len(data) < BLOCK_BYTES and self._size is None and (data or not start):
                 self._size = start + len(data)
             self._blocks[number] = data
             while len(self._blocks) > _NUM_BLOCKS:
