@@ -215,7 +215,9 @@ def test_growth_and_outcomes_of_finpile_dedup_are_read(
     cost = measure.run_tree(command, tmp_path / "log.txt", watched=tmp_path / "out")
     assert cost.cpu_seconds > 0
     found = tools.finpile_outcome(tmp_path / "out", mix)
-    sets = [{kept, *(gone for gone, copy in found.copy_of.items() if copy == kept)} for kept in found.copy_of.values()]
+    sets = [
+        {kept, *(dropped for dropped, copy in found.copy_of.items() if copy == kept)} for kept in found.copy_of.values()
+    ]
     assert sorted(map(sorted, {frozenset(each) for each in sets})) == [[3, 30, 31], [7, 32]]
     assert found.num_kept == 30
     rows = tables(growth.measure_growth(mix, [0.01, 1.0], tmp_path / "growth"))["what"]

@@ -91,16 +91,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_older_copy_stays_and_numbers_make_texts_different(made: Path) -> None:
     assert kept_ids(made / "out") == ["a-1", "a-3", "a-4", "a-5", "a-7"]
-    gone = {(row["stage"], row["reason"]) for row in rows_of(made / "out", "removed")}
-    assert gone == {("exact", "exact_duplicate"), ("near", "near_duplicate"), ("ingest", "broken_json")}
+    dropped = {(row["stage"], row["reason"]) for row in rows_of(made / "out", "removed")}
+    assert dropped == {("exact", "exact_duplicate"), ("near", "near_duplicate"), ("ingest", "broken_json")}
 
 
 def test_texts_stay_byte_for_byte(made: Path) -> None:
     before = Counter(json.loads(entry)["text"] for entry in RECORDS if entry != BROKEN)
     kept = Counter(row["text"] for row in rows_of(made / "out", "documents"))
     removed = rows_of(made / "out", "removed")
-    gone = Counter(row["removed_text"].decode() for row in removed if row["stage"] != "ingest")
-    assert kept + gone == before
+    dropped = Counter(row["removed_text"].decode() for row in removed if row["stage"] != "ingest")
+    assert kept + dropped == before
     assert [row["removed_text"] for row in removed if row["stage"] == "ingest"] == [f"{BROKEN}\n".encode()]
 
 

@@ -134,12 +134,12 @@ def test_yaml_nested_very_deep_is_one_message(run: Run, corpus: Path, text: str)
 
 @pytest.mark.parametrize("command", [["train", "train.yaml"], ["evaluate", "run", "--on", "out"]], ids=" ".join)
 @pytest.mark.parametrize(
-    "deed",
+    "action",
     ["raise OSError('libcudart.so.12: cannot open shared object file')", "raise RuntimeError('two\\nlines')", "1 / 0"],
 )
-def test_torch_that_cannot_be_imported_is_one_message(tmp_path: Path, deed: str, command: list[str]) -> None:
+def test_torch_that_cannot_be_imported_is_one_message(tmp_path: Path, action: str, command: list[str]) -> None:
     (tmp_path / "torch").mkdir()
-    (tmp_path / "torch" / "__init__.py").write_text(deed)
+    (tmp_path / "torch" / "__init__.py").write_text(action)
     paths = [str(tmp_path), str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
     done = subprocess.run(
         [sys.executable, "-m", "finpile_cli", *command],

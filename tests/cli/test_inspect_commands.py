@@ -29,7 +29,7 @@ def rows_of(out: Path, folder: str) -> Iterator[Row]:
 
 
 @pytest.fixture(scope="module")
-def gone(sample_build: Path) -> Row:
+def dropped(sample_build: Path) -> Row:
     """A ledger row of an exact duplicate."""
     return next(row for row in rows_of(sample_build, "removed/stage=exact") if row["source"] == "News")
 
@@ -124,25 +124,25 @@ def test_damaged_manifest_is_one_message(run: Run, copy_of_sample: Path, command
 # --- show ------------------------------------------------------------------------------------------------------------
 
 
-def test_show_prints_a_removed_document_and_its_kept_duplicate(run: Run, sample_build: Path, gone: Row) -> None:
-    found = run("show", sample_build, gone["id"])
+def test_show_prints_a_removed_document_and_its_kept_duplicate(run: Run, sample_build: Path, dropped: Row) -> None:
+    found = run("show", sample_build, dropped["id"])
     assert (found.code, found.err) == (0, "")
     lines = found.out.splitlines()
-    assert lines[0] == gone["id"]
+    assert lines[0] == dropped["id"]
     assert lines[1].startswith("removed by exact: the whole document: exact_duplicate")
-    assert f"duplicate of: {gone['duplicate_of']}" in lines[2]
-    assert gone["locator"] in found.out
-    assert gone["removed_text"].decode()[:100] in found.out
+    assert f"duplicate of: {dropped['duplicate_of']}" in lines[2]
+    assert dropped["locator"] in found.out
+    assert dropped["removed_text"].decode()[:100] in found.out
 
 
-def test_show_prints_a_kept_document_and_its_removed_duplicates(run: Run, sample_build: Path, gone: Row) -> None:
-    found = run("show", sample_build, gone["duplicate_of"], "--full")
-    kept = next(row for row in rows_of(sample_build, "documents") if row["id"] == gone["duplicate_of"])
+def test_show_prints_a_kept_document_and_its_removed_duplicates(run: Run, sample_build: Path, dropped: Row) -> None:
+    found = run("show", sample_build, dropped["duplicate_of"], "--full")
+    kept = next(row for row in rows_of(sample_build, "documents") if row["id"] == dropped["duplicate_of"])
     assert found.code == 0
     assert f"FinPile / News, {kept['split']}" in found.out
     assert kept["text"] in found.out
     assert kept["locator"] in found.out
-    assert f"removed duplicate: {gone['id']}: exact_duplicate" in found.out
+    assert f"removed duplicate: {dropped['id']}: exact_duplicate" in found.out
     assert f"(from: {kept['timestamp_origin']})" in found.out
 
 
@@ -181,14 +181,14 @@ def test_show_marks_bytes_that_are_no_text(run: Run, small_tree: tuple[Path, str
     assert run("show", out, lost, "--json").json()["removals"][0]["removed_text"] == "\\xff\x00 raw"
 
 
-def test_show_prints_json(run: Run, sample_build: Path, gone: Row) -> None:
-    removed = run("show", sample_build, gone["id"][:12], "--json").json()
-    assert removed["id"] == gone["id"]
+def test_show_prints_json(run: Run, sample_build: Path, dropped: Row) -> None:
+    removed = run("show", sample_build, dropped["id"][:12], "--json").json()
+    assert removed["id"] == dropped["id"]
     assert removed["document"] is None
-    assert removed["removals"] == [{**gone, "removed_text": gone["removed_text"].decode()}]
-    kept = run("show", sample_build, gone["duplicate_of"], "--json").json()
-    assert kept["document"]["text"].encode() == gone["removed_text"]
-    assert gone["id"] in [copy["id"] for copy in kept["copies"]]
+    assert removed["removals"] == [{**dropped, "removed_text": dropped["removed_text"].decode()}]
+    kept = run("show", sample_build, dropped["duplicate_of"], "--json").json()
+    assert kept["document"]["text"].encode() == dropped["removed_text"]
+    assert dropped["id"] in [copy["id"] for copy in kept["copies"]]
 
 
 @pytest.mark.parametrize(("prefix", "says"), [("abc", "too short"), ("zzzz", "no document of")])
@@ -226,35 +226,35 @@ def test_tables_are_written_in_every_format(copy_of_sample: Path) -> None:
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 
-def test_show_warns_of_a_missing_file(run: Run, copy_of_sample: Path, gone: Row) -> None:
+def test_show_warns_of_a_missing_file(run: Run, copy_of_sample: Path, dropped: Row) -> None:
     (path,) = (copy_of_sample / "documents").glob("*/source=Web/*.parquet")
     path.unlink()
-    found = run("show", copy_of_sample, gone["id"])
-    assert (found.code, found.out.splitlines()[0]) == (1, gone["id"])
+    found = run("show", copy_of_sample, dropped["id"])
+    assert (found.code, found.out.splitlines()[0]) == (1, dropped["id"])
     assert f"warning: {path.relative_to(copy_of_sample)} is missing" in found.err
     assert f"finpile verify {copy_of_sample}" in found.err
-    said = run("show", copy_of_sample, gone["id"], "--json")
+    said = run("show", copy_of_sample, dropped["id"], "--json")
     assert (said.code, said.json()["warnings"]) == (1, [f"{path.relative_to(copy_of_sample)} is missing"])
 
 
-def test_show_warns_of_an_altered_file_that_it_reads(run: Run, copy_of_sample: Path, gone: Row) -> None:
+def test_show_warns_of_an_altered_file_that_it_reads(run: Run, copy_of_sample: Path, dropped: Row) -> None:
     """Same size, other bytes after the last row group: only the checksum differs."""
     (path,) = (copy_of_sample / "documents").glob("*/source=News/*.parquet")
     data, place = bytearray(path.read_bytes()), pq.read_metadata(path).row_group(0).column(5).dictionary_page_offset
     data[place + 40] ^= 1  # in a column chunk; the pages before it are read
     path.write_bytes(data)
-    found = run("show", copy_of_sample, gone["duplicate_of"])
+    found = run("show", copy_of_sample, dropped["duplicate_of"])
     assert found.code == 1
     assert "is damaged" in found.err or "is altered" in found.err
     assert "Traceback" not in found.err
 
 
-def test_show_warns_if_the_manifest_is_missing_or_altered(run: Run, copy_of_sample: Path, gone: Row) -> None:
+def test_show_warns_if_the_manifest_is_missing_or_altered(run: Run, copy_of_sample: Path, dropped: Row) -> None:
     manifest = copy_of_sample / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"name": "sample"', '"name": "simple"'))
-    assert "manifest.json is altered" in run("show", copy_of_sample, gone["id"]).err
+    assert "manifest.json is altered" in run("show", copy_of_sample, dropped["id"]).err
     manifest.unlink()
-    found = run("show", copy_of_sample, gone["id"])
+    found = run("show", copy_of_sample, dropped["id"])
     assert found.code == 1
     assert "manifest.json is missing" in found.err
 

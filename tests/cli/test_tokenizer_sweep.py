@@ -46,15 +46,15 @@ def folder(tmp_path: Path) -> Path:
 
 def test_each_row_equals_encoding_with_that_vocabulary(folder: Path, run: Run) -> None:
     result = run("tokenizer", "sweep", folder, "--on", folder / "other.txt", "--sizes", "270:450:60", "--json")
-    told = result.json()
+    reported = result.json()
     merged = UnigramTrainer(vocab_size=500).train(count_pretokens(pa.array(LINES)))
     text = (folder / "other.txt").read_text()
-    for row in told["sizes"]:
+    for row in reported["sizes"]:
         tokenizer = UnigramTokenizer(prune_to(merge([merged]), row["vocab_size"]))
         assert row["tokens"] == len(tokenizer.encode(text))
-    assert [row["vocab_size"] for row in told["sizes"]] == [270, 330, 390, 450]
-    assert told["text_bytes"] == len(text)
-    assert told["power_of_two"] in (512, 1024)
+    assert [row["vocab_size"] for row in reported["sizes"]] == [270, 330, 390, 450]
+    assert reported["text_bytes"] == len(text)
+    assert reported["power_of_two"] in (512, 1024)
 
 
 def test_files_hold_the_table_and_the_plot_and_are_the_same_again(folder: Path, run: Run) -> None:
@@ -82,7 +82,7 @@ def test_sizes_that_the_training_text_does_not_support_are_named(folder: Path, r
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["--sizes", "300"], "expected either DIR"),
         (["DIR", "--train", "DIR/train.txt", "--sizes", "300"], "expected either DIR"),
@@ -92,11 +92,11 @@ def test_sizes_that_the_training_text_does_not_support_are_named(folder: Path, r
         (["--train", "DIR/empty.txt", "--sizes", "300"], "no text"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(arguments: list[str], told: str, folder: Path, run: Run) -> None:
+def test_what_cannot_be_meant_is_refused(arguments: list[str], reported: str, folder: Path, run: Run) -> None:
     (folder / "empty.txt").write_text("")
     named = [argument.replace("DIR", str(folder)) for argument in arguments]
     result = run("tokenizer", "sweep", *named, "--on", folder / "other.txt")
-    assert told in result.refusal()
+    assert reported in result.refusal()
 
 
 def test_a_longest_piece_out_of_range_is_refused(folder: Path, run: Run) -> None:

@@ -108,11 +108,11 @@ def test_vocabulary_is_pruned_from_the_merged_model(trained: Path) -> None:
 def test_modes_report_the_objective_of_each_pass(run: Run, docs: Path, tmp_path: Path, mode: str) -> None:
     found = run("tokenizer", "train", docs, "-o", tmp_path / "out", "--mode", mode, *SMALL)
     assert (found.code, found.err) == (0, "")
-    told = json.loads((tmp_path / "out" / "training.json").read_text())
+    reported = json.loads((tmp_path / "out" / "training.json").read_text())
     shown = [line.split(": ")[1].split()[0] for line in found.out.splitlines() if line.startswith("update")]
-    assert shown == [f"{bits:.4f}" for bits in told["objective"]]
-    assert told["mode"] == mode
-    assert ("pieces" in told["chunks"][0]) == (mode == "refit")
+    assert shown == [f"{bits:.4f}" for bits in reported["objective"]]
+    assert reported["mode"] == mode
+    assert ("pieces" in reported["chunks"][0]) == (mode == "refit")
 
 
 def test_json_is_one_object(run: Run, docs: Path, tmp_path: Path) -> None:

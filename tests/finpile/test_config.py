@@ -168,11 +168,13 @@ EVALUATION_ERRORS = {
 }
 
 
-@pytest.mark.parametrize(("text", "line", "told"), EVALUATION_ERRORS.values(), ids=EVALUATION_ERRORS.keys())
-def test_evaluation_sets_that_cannot_be_meant_are_refused(text: str, line: int, told: str, refusal: Refusal) -> None:
+@pytest.mark.parametrize(("text", "line", "reported"), EVALUATION_ERRORS.values(), ids=EVALUATION_ERRORS.keys())
+def test_evaluation_sets_that_cannot_be_meant_are_refused(
+    text: str, line: int, reported: str, refusal: Refusal
+) -> None:
     message = refusal(text)
     assert message.startswith(f"corpus.yaml:{line}: ")
-    assert told in message
+    assert reported in message
 
 
 UNKNOWN = [

@@ -42,14 +42,14 @@ def test_history_has_every_row_of_an_id(sample_build: Path) -> None:
 
 
 def test_removed_document_has_no_text_but_a_reason(sample_build: Path) -> None:
-    gone = next(row for row in rows_of(sample_build, "removed") if row["stage"] == "exact")
-    history = document_history(str(sample_build), gone["id"])
+    dropped = next(row for row in rows_of(sample_build, "removed") if row["stage"] == "exact")
+    history = document_history(str(sample_build), dropped["id"])
     assert history.document is None
     assert [row["reason"] for row in history.removals] == ["exact_duplicate"]
-    kept = document_history(str(sample_build), gone["duplicate_of"])
+    kept = document_history(str(sample_build), dropped["duplicate_of"])
     assert kept.document is not None
-    assert kept.document["text"].encode() == gone["removed_text"]
-    assert gone["id"] in {row["id"] for row in kept.copies}
+    assert kept.document["text"].encode() == dropped["removed_text"]
+    assert dropped["id"] in {row["id"] for row in kept.copies}
 
 
 def test_cuts_are_in_the_order_of_the_text(sample_build: Path) -> None:
@@ -108,16 +108,16 @@ def test_segments_reconstruct_the_original_text(text: bytes, data: st.DataObject
     for stage in ("clean", "substring"):
         marks = data.draw(st.lists(st.booleans(), min_size=len(left), max_size=len(left)))
         start = 0
-        for gone, run in itertools.groupby(marks):
+        for dropped, run in itertools.groupby(marks):
             end = start + len(list(run))
-            if gone:
+            if dropped:
                 rows.append({"stage": stage, "start": start, "end": end, "removed_text": left[start:end]})
                 for at in range(start, end):
                     owner[places[at]] = stage
             start = end
-        kept = [at for at, gone in enumerate(marks) if not gone]
+        kept = [at for at, dropped in enumerate(marks) if not dropped]
         left, places = bytes(left[at] for at in kept), [places[at] for at in kept]
     found = segments(left, rows[::-1])
     assert b"".join(segment.text for segment in found) == text
-    told = [row["stage"] if row else "kept" for piece, row in found for _ in piece]
-    assert told == owner
+    reported = [row["stage"] if row else "kept" for piece, row in found for _ in piece]
+    assert reported == owner

@@ -32,8 +32,8 @@ def cut_texts(draw: st.DrawFn) -> tuple[bytes, bytes, list[Span]]:
     edges = sorted(draw(st.lists(st.integers(0, len(text)), max_size=10)))
     cuts = list(zip(edges[::2], edges[1::2], strict=False))
     spans = [(start, end, text[start:end]) for start, end in cuts]
-    gone = {index for start, end in cuts for index in range(start, end)}
-    kept = bytes(value for index, value in enumerate(text) if index not in gone)
+    dropped = {index for start, end in cuts for index in range(start, end)}
+    kept = bytes(value for index, value in enumerate(text) if index not in dropped)
     return text, kept, draw(st.permutations(spans))
 
 

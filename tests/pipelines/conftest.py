@@ -153,7 +153,7 @@ def start_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subp
 
 @pytest.fixture(scope="session")
 def eventually() -> Callable[[Callable[[], Any]], Any]:
-    """Asks until the answer is true, and returns it; the last answer where patience ends."""
+    """Calls a function until its result is true or the time is over; returns the last result."""
 
     def ask(question: Callable[[], Any]) -> Any:
         end = time.monotonic() + PATIENCE_SECONDS

@@ -143,8 +143,8 @@ def test_counts_and_details_report_large_buckets(in_memory: tuple[Path, dict[str
     assert counts["large_buckets"] > 0
     assert counts["candidate_pairs"] > counts["compared_pairs"] >= counts["verified_pairs"] >= len(decisions)
     assert counts["grouped_documents"] < len(texts)
-    told = {removed for removed, (_, detail) in decisions.items() if _LARGE in detail}
-    assert 32 < len(told) < 90  # the ninety copies of one text; no document of the groups of eight
+    reported = {removed for removed, (_, detail) in decisions.items() if _LARGE in detail}
+    assert 32 < len(reported) < 90  # the ninety copies of one text; no document of the groups of eight
 
 
 @pytest.mark.parametrize("edges_in_memory", [0, EDGES_IN_MEMORY])

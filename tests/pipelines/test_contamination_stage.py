@@ -206,7 +206,7 @@ def test_changed_set_or_setting_runs_from_decontamination_on(write: WriteCorpus,
 
 
 @pytest.mark.parametrize(
-    ("eval_set", "told"),
+    ("eval_set", "reported"),
     [
         ({**QUIZ, "paths": ["quizz.jsonl"]}, "there is: quiz.jsonl"),
         ({**QUIZ, "fields": ["passag"]}, "its fields are: uid, passage"),
@@ -214,11 +214,11 @@ def test_changed_set_or_setting_runs_from_decontamination_on(write: WriteCorpus,
     ],
 )
 def test_set_that_cannot_be_read_stops_the_build_before_it_begins(
-    write: WriteCorpus, tmp_path: Path, eval_set: dict[str, Any], told: str
+    write: WriteCorpus, tmp_path: Path, eval_set: dict[str, Any], reported: str
 ) -> None:
     config = write(contamination={"sets": [eval_set]})
     (tmp_path / "broken.json").write_text("[{]")
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=reported):
         run(config, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -77,17 +77,17 @@ def submissions(shared_data: Find, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_a_submission_in_both_dialects_is_kept_once(submissions: tuple[list[Row], list[Row]]) -> None:
     kept, ledger = submissions
-    gone = {row["duplicate_of"]: row for row in ledger if row["stage"] != "ingest"}
+    dropped = {row["duplicate_of"]: row for row in ledger if row["stage"] != "ingest"}
     types: Counter[tuple[str, str]] = Counter()
     for row in kept:
         meta = json.loads(row["meta"])
         types[meta["accession"], meta["document_type"]] += 1
         assert row["num_copies"] == (1 if meta["document_type"] == "COVER" else 2)
         if row["num_copies"] == 2:
-            copy = gone.pop(row["id"])
+            copy = dropped.pop(row["id"])
             assert meta["accession"] in copy["locator"]
             assert dialects([row, copy]) == {"txt", "nc"}
-    assert gone == {}
+    assert dropped == {}
     assert types == {(accession, name): 1 for accession, names in IN_TWO_DIALECTS.items() for name in names}
 
 

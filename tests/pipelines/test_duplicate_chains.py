@@ -54,9 +54,9 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Pla
     left = [(shard, row) for shard in range(_NUM_SHARDS) for row in range(_ROWS)]
     found: dict[str, dict[Place, Place | None]] = {}
     for stage in ("exact", "near", "substring", "overlap", "contamination"):
-        gone = set(draw.sample(left[:60], 30))
-        left = [place for place in left if place not in gone]
-        copies = {place: draw.choice(left[:60]) for place in sorted(gone)}
+        dropped = set(draw.sample(left[:60], 30))
+        left = [place for place in left if place not in dropped]
+        copies = {place: draw.choice(left[:60]) for place in sorted(dropped)}
         # Of what cuts leave little of, and of what holds evaluation items, no other document is kept.
         alone = {"substring": 0.5, "contamination": 1}.get(stage, 0)
         found[stage] = {place: None if draw.random() < alone else kept for place, kept in copies.items()}
@@ -107,9 +107,9 @@ def test_copies_are_passed_on_and_counted(
         name(place): name(kept) if kept else None for place, kept in expected.items()
     }
     assert sum(first != expected[place] for place, first in removed["exact"].items()) > 5
-    told = {
+    reported = {
         (shard, row["row"]): row["num_copies"]
         for shard in range(_NUM_SHARDS)
         for row in read_copies(str(tmp_path), shard).to_pylist()
     }
-    assert told == counts
+    assert reported == counts

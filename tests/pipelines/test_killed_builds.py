@@ -1,7 +1,7 @@
-"""A build that is killed at any moment and run again gives the bytes of one that was left in peace.
+"""A build that is killed at any moment and run again gives the bytes of an undisturbed one.
 
-Two ways to kill: the launcher of a build with two workers at a random moment of a stage, as a machine would; and the
-process of a one-worker build at a chosen one of its file operations, which no clock could hit.
+There are two ways to kill: the launcher of a build with two workers at a random moment of a stage, and the process of a
+one-worker build at a chosen file operation, which a timer could not hit.
 """
 
 from __future__ import annotations

@@ -126,9 +126,9 @@ def test_killed_in_a_chunk_and_between_passes_equals_an_undisturbed_training(
     assert fork("refit", out, "training_state.parquet", 3) == -signal.SIGKILL
     assert first.stat().st_mtime_ns == written  # the other chunk was trained, not this one
     events = train(docs, out, "refit")
-    told = {event.step: event.state for event in events}
-    assert [told[name] for name in ("count", "train", "merge", "partition", "lattices")] == ["found"] * 5
-    assert {name: state for name, state in told.items() if name.startswith("update")} == {
+    reported = {event.step: event.state for event in events}
+    assert [reported[name] for name in ("count", "train", "merge", "partition", "lattices")] == ["found"] * 5
+    assert {name: state for name, state in reported.items() if name.startswith("update")} == {
         "update 2": "found",
         "update 3": "done",
         "update 4": "done",
@@ -194,7 +194,7 @@ def test_killed_launcher_of_two_workers_leaves_a_training_that_resumes(
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=PATIENCE_SECONDS)
     process = start_python(*command)
-    told, err = process.communicate(timeout=PATIENCE_SECONDS)
+    reported, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, err
-    assert "done before" in told
+    assert "done before" in reported
     assert outputs_of(out) == undisturbed(mode)

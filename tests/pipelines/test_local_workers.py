@@ -43,29 +43,29 @@ from finpile_pipelines.build import build
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 
-launcher, deed, folder = os.getpid(), sys.argv[1], sys.argv[2]
+launcher, action, folder = os.getpid(), sys.argv[1], sys.argv[2]
 
 def work(task):
     if task == 2:
         assert os.getpid() != launcher
         open(os.path.join(folder, "reached"), "w").close()
-        exec(deed)
+        exec(action)
     return {"task": task}
 
 def construct(pipeline):
     pipeline | Tasks(range(4)) | beam.Map(work) | Gather(os.path.join(folder, "out.json"))
 
 try:
-    Engine(num_workers=2).run("deed", construct)
+    Engine(num_workers=2).run("action", construct)
     print("done")
 except FinpileError as error:
     print(type(error).__name__, error)
 """
 
 
-def run_deed(start_python: StartPython, deed: str, folder: Path) -> tuple[subprocess.Popen[str], str, str]:
-    """What the script printed; it ends by itself, or is killed when patience ends and fails the test."""
-    process = start_python("-c", SCRIPT, deed, folder)
+def run_action(start_python: StartPython, action: str, folder: Path) -> tuple[subprocess.Popen[str], str, str]:
+    """Runs the script; returns its process, standard output and standard error. Fails the test after a time limit."""
+    process = start_python("-c", SCRIPT, action, folder)
     try:
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
@@ -76,7 +76,7 @@ def run_deed(start_python: StartPython, deed: str, folder: Path) -> tuple[subpro
 
 
 @pytest.mark.parametrize(
-    ("deed", "error"),
+    ("action", "error"),
     [
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "WorkerDied"),
         pytest.param("import os; os._exit(3)", "WorkerDied", marks=pytest.mark.slow),
@@ -85,29 +85,29 @@ def run_deed(start_python: StartPython, deed: str, folder: Path) -> tuple[subpro
     ids=["killed", "exit 3", "exit 0"],
 )
 def test_lost_worker_ends_the_run_and_leaves_no_process(
-    deed: str,
+    action: str,
     error: str | tuple[str, ...],
     start_python: StartPython,
     members: ClusterMembers,
     eventually: Eventually,
     tmp_path: Path,
 ) -> None:
-    process, out, err = run_deed(start_python, deed, tmp_path)
+    process, out, err = run_action(start_python, action, tmp_path)
     assert out.startswith(error), err
-    assert "deed" in out
+    assert "action" in out
     assert not (tmp_path / "out.json").exists()
     assert eventually(lambda: not members(process.pid))
 
 
 def test_the_input_that_a_dead_worker_was_reading_is_named(start_python: StartPython, tmp_path: Path) -> None:
-    deed = """
+    action = """
 from types import SimpleNamespace as Made
 from finpile_pipelines.corpus import ingest
 ingest.read_file = lambda *arguments: __import__('os').abort()
 task = Made(source=None, size_bytes=2, files=[Made(locator="news/2.jsonl.gz"), Made(locator="news/3.jsonl.gz")])
 list(ingest._read_all(task, Made(add=None)))
 """
-    _, out, _ = run_deed(start_python, deed, tmp_path)
+    _, out, _ = run_action(start_python, action, tmp_path)
     assert out.startswith("WorkerDied") and " while it read news/2.jsonl.gz: " in out
 
 
@@ -192,7 +192,7 @@ def test_killed_launcher_ends_its_workers_even_if_nobody_reaps_it(
 
 
 def test_threads_of_one_process_work_at_once(eventually: Eventually, tmp_path: Path) -> None:
-    """Each task waits for the others' sign of life; one after the other, none would see the last."""
+    """Each task waits until all three have started, which never happens if they run one after the other."""
 
     def work(task: int) -> dict[str, int]:
         (tmp_path / f"{task}.here").touch()
@@ -241,7 +241,7 @@ def test_failing_task_is_reported_in_one_line_for_any_number_of_workers(
         assert "shelf 17 is bare" in str(error)
         assert "\n" not in str(error)
         if kind is KeyError:
-            assert "KeyError" in str(error)  # whose own text is but the key
+            assert "KeyError" in str(error)  # its own text is only the key
     assert eventually(lambda: len(forked()) == 1)  # the fork_server, which waits for the next pipeline
 
 
@@ -262,8 +262,8 @@ from finpile_pipelines.runner.engine import Engine
 out = sys.argv[1] + "/out.json"
 
 def construct(pipeline):
-    told = pipeline | Tasks(range(4)) | beam.Map(lambda task: {"task": task, "parent": os.getppid()})
-    _ = told | Gather(out)
+    reported = pipeline | Tasks(range(4)) | beam.Map(lambda task: {"task": task, "parent": os.getppid()})
+    _ = reported | Gather(out)
 
 def parent():
     Engine(num_workers=2).run("asking", construct)
@@ -284,14 +284,14 @@ def test_fork_server_whose_launcher_was_killed_before_it_began_ends(
     start_python: StartPython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its parent is another process by then; it held the output of the command open for ever."""
-    gone = start_python("-c", "")
-    gone.communicate(timeout=PATIENCE_SECONDS)
+    dropped = start_python("-c", "")
+    dropped.communicate(timeout=PATIENCE_SECONDS)
     monkeypatch.chdir(tmp_path)  # a socket's path has 108 bytes at most
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("fork-server")
         listener.listen()
         number = listener.fileno()
-        command = [sys.executable, "-m", "finpile_pipelines.runner.fork_server", str(number), str(gone.pid)]
+        command = [sys.executable, "-m", "finpile_pipelines.runner.fork_server", str(number), str(dropped.pid)]
         with subprocess.Popen(command, pass_fds=(number,)) as fork_server:
             try:
                 assert fork_server.wait(PATIENCE_SECONDS) == 0

@@ -79,11 +79,11 @@ def test_every_check_passes(out: Path) -> None:
 
 
 def test_no_reuters_story_is_lost(out: Path, documents: list[dict[str, Any]]) -> None:
-    gone = removed(out, "News")
-    assert gone["ingest", "empty_text"] == REUTERS_STORIES - REUTERS_WITH_BODY
-    assert gone["exact", "exact_duplicate"] == REUTERS_DUPLICATES
+    dropped = removed(out, "News")
+    assert dropped["ingest", "empty_text"] == REUTERS_STORIES - REUTERS_WITH_BODY
+    assert dropped["exact", "exact_duplicate"] == REUTERS_DUPLICATES
     kept = sum(row["source"] == "News" for row in documents)
-    assert kept + gone.total() == REUTERS_STORIES
+    assert kept + dropped.total() == REUTERS_STORIES
 
 
 def test_reuters_years_agree_with_the_story_headers(documents: list[dict[str, Any]]) -> None:

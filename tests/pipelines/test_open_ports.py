@@ -58,9 +58,9 @@ def test_two_workers_listen_on_no_network_interface(tmp_path: Path) -> None:
         _ = pipeline | Tasks(range(4)) | beam.Map(work) | Gather(str(tmp_path / "out.json"))
 
     Engine(num_workers=2, watch=watch).run("looking", construct)
-    told = storage.read_json(str(tmp_path / "out.json"))
-    assert len({row["process"] for row in told} - {os.getpid()}) == 2
-    assert [row["sockets"] for row in told] == [[]] * 4
+    reported = storage.read_json(str(tmp_path / "out.json"))
+    assert len({row["process"] for row in reported} - {os.getpid()}) == 2
+    assert [row["sockets"] for row in reported] == [[]] * 4
     assert set().union(*seen) == set()
     assert folders
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders if folder.exists()} == {0o700}

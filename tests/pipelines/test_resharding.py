@@ -114,8 +114,8 @@ def test_plain_build_removed_exact_and_near_copies(plain: Path) -> None:
 def test_duplicate_whose_kept_copy_is_removed_later_is_redirected(plain: Path, records: list[Record]) -> None:
     """Two equal texts, the kept one of which is later removed as a near duplicate of an older document."""
     (stays,) = (row for row in rows_of(plain / "documents") if row["text"] == records[-1]["text"])
-    gone = {row["stage"]: row for row in rows_of(plain / "removed") if row["duplicate_of"] == stays["id"]}
-    assert set(gone) == {"exact", "near"}
-    assert {row["removed_text"].decode() for row in gone.values()} == {records[1]["text"]}
-    assert gone["near"]["id"] in gone["exact"]["detail"]
+    dropped = {row["stage"]: row for row in rows_of(plain / "removed") if row["duplicate_of"] == stays["id"]}
+    assert set(dropped) == {"exact", "near"}
+    assert {row["removed_text"].decode() for row in dropped.values()} == {records[1]["text"]}
+    assert dropped["near"]["id"] in dropped["exact"]["detail"]
     assert stays["num_copies"] == 3

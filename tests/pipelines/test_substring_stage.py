@@ -139,13 +139,13 @@ def cut_by_hand(doc: bytes, firsts: Sequence[int], length: int, symbolize: Symbo
     """What is left of a text; characters that windows do not cover whole stay."""
     sizes = symbolize(doc)[1]
     edges = np.r_[0, np.cumsum(sizes)]
-    gone = np.zeros(len(doc), bool)
+    dropped = np.zeros(len(doc), bool)
     for first in firsts:
-        gone[edges[first] : edges[first + length]] = True
+        dropped[edges[first] : edges[first + length]] = True
     left, at = [], 0
     for character in doc.decode():
         size = len(character.encode())
-        if not gone[at : at + size].all():
+        if not dropped[at : at + size].all():
             left.append(character)
         at += size
     return "".join(left).encode()
@@ -265,11 +265,11 @@ def test_corpus_has_the_cases_of_these_tests(corpus: Corpus) -> None:
 
 def test_text_of_which_nothing_is_left_is_removed_whole(two_rounds: Path, corpus: Corpus) -> None:
     """The first round emptied it, the second cut others."""
-    (gone,) = (
+    (dropped,) = (
         row for row in rows_of(two_rounds / "removed") if row["reason"] == "nothing_left" and row["removed_text"]
     )
-    assert gone["removed_text"] == b"\n\n"
-    spans = [row for row in rows_of(two_rounds / "removed") if row["id"] == gone["id"] and row["start"] is not None]
+    assert dropped["removed_text"] == b"\n\n"
+    spans = [row for row in rows_of(two_rounds / "removed") if row["id"] == dropped["id"] and row["start"] is not None]
     assert [row["reason"] for row in spans] == ["repeated_text"] * 2
     assert {row["detail"] for row in spans} == {"round 1"}
     assert counts_of(two_rounds)["rounds"] == 2

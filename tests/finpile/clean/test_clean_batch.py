@@ -86,8 +86,8 @@ def test_kept_text_and_ledger_rebuild_the_normal_form(texts: list[str], filters:
 def test_every_document_is_kept_or_removed_once(texts: list[str]) -> None:
     documents = [RawDocument(locator=str(index), text=text) for index, text in enumerate(texts)]
     found = clean(*documents, filters=("c4",))
-    gone = [entry.id for entry in found.removals if entry.start is None]
-    assert sorted(gone + found.batch.column("id").to_pylist()) == sorted(
+    dropped = [entry.id for entry in found.removals if entry.start is None]
+    assert sorted(dropped + found.batch.column("id").to_pylist()) == sorted(
         document_id("News", document.locator) for document in documents
     )
     assert {entry.reason for entry in found.removals} <= reasons_of(source(filters=("c4",))).keys()

@@ -55,18 +55,18 @@ def slow_resolve(texts: list[str], pairs: list[tuple[int, int]], threshold: Frac
         longest = max(len(left), len(right))
         return longest > 0 and 1 - Fraction(slow_distance(left, right), longest) > threshold
 
-    left, gone = set(range(len(texts))), dict[int, int]()
+    left, dropped = set(range(len(texts))), dict[int, int]()
     while True:
         edges = [(min(p), max(p)) for p in pairs if p[0] in left and p[1] in left and near(*p)]
         if not edges:
-            return gone
+            return dropped
         label = {doc: doc for doc in left}
         for _ in label:
             for a, b in edges:
                 label[a] = label[b] = min(label[a], label[b])
         joined = {doc for edge in edges for doc in edge}
         removed = {doc: label[doc] for doc in joined if doc != label[doc] and near(label[doc], doc)}
-        gone |= removed
+        dropped |= removed
         left = joined - set(removed) - {label[doc] for doc in joined}
 
 
@@ -239,11 +239,11 @@ def test_after_the_last_round_kept_documents_stay_and_removed_ones_are_verified(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verify, "MOST_ROUNDS", 0)
         found = resolve_group(texts, pairs, config).removed
-    gone = {row.removed for row in found}
-    assert len(gone) == len(found)
-    assert all(row.kept < row.removed and row.kept not in gone for row in found)
+    dropped = {row.removed for row in found}
+    assert len(dropped) == len(found)
+    assert all(row.kept < row.removed and row.kept not in dropped for row in found)
     # All pairs being candidates, those that stay are near duplicates of none of them.
-    left = [texts[doc] for doc in range(len(texts)) if doc not in gone]
+    left = [texts[doc] for doc in range(len(texts)) if doc not in dropped]
     assert removals(left, all_pairs(left), config) == {}
     assert all(removals([texts[row.kept], texts[row.removed]], [(0, 1)], config) for row in found)
 

@@ -125,9 +125,9 @@ def assert_copies_stand(texts: parts.Texts, spans: pa.Table) -> None:
         if span["kept_id"] is not None:
             kept, offset = int(span["kept_id"]), span["kept_offset"]
             assert (kept, offset) != (span["row"], span["start"])
-            gone = views[span["row"]][span["start"] : span["end"]]
-            assert len(gone) == span["end"] - span["start"]
-            assert views[kept][offset : offset + len(gone)] == gone
+            dropped = views[span["row"]][span["start"] : span["end"]]
+            assert len(dropped) == span["end"] - span["start"]
+            assert views[kept][offset : offset + len(dropped)] == dropped
         else:
             assert span["kept_offset"] is None
 
@@ -138,8 +138,8 @@ def check(docs: Sequence[Symbols], config: SubstringConfig) -> pa.Table:
     spans = module.find_repeats_in(texts, config, *widths_of(config))
     found = covered_symbols(texts, spans)
     slowly = [
-        symbol in gone
-        for doc, gone in zip(docs, covered_slowly(docs, config), strict=True)
+        symbol in dropped
+        for doc, dropped in zip(docs, covered_slowly(docs, config), strict=True)
         for symbol in range(len(doc))
     ]
     assert found.tolist() == slowly
@@ -381,10 +381,10 @@ def shrunk(text: bytes, begin: int, end: int, snap: str) -> tuple[int, int]:
     begin, end = places[0], places[-1]
     if may_cut(text[:begin] + text[end:], begin, snap):
         return begin, end
-    gone = text[begin:end].decode()
+    dropped = text[begin:end].decode()
     blank = "".join(SPACES)
-    first, last = gone[: len(gone) - len(gone.lstrip(blank))], gone[len(gone.rstrip(blank)) :]
-    if first == gone:
+    first, last = dropped[: len(dropped) - len(dropped.lstrip(blank))], dropped[len(dropped.rstrip(blank)) :]
+    if first == dropped:
         return begin, begin
     if last.count("\n") > first.count("\n"):
         return begin, end - len(last.encode())
@@ -398,8 +398,8 @@ def is_word(sign: str) -> bool:
 def repeats_by_hand(docs: Sequence[bytes], config: SubstringConfig) -> list[list[tuple[int, int]]]:
     """Of each text the longest runs of bytes that repeat, as (begin, end)."""
     found = []
-    for text, gone in zip(docs, covered_slowly([tuple(text) for text in docs], config), strict=True):
-        edges = [at for at in range(len(text) + 1) if (at in gone) != (at - 1 in gone)]
+    for text, dropped in zip(docs, covered_slowly([tuple(text) for text in docs], config), strict=True):
+        edges = [at for at in range(len(text) + 1) if (at in dropped) != (at - 1 in dropped)]
         found.append(list(zip(edges[::2], edges[1::2], strict=True)))
     return found
 
@@ -587,12 +587,12 @@ def covered_bytes(texts: parts.Texts, spans: pa.Table) -> npt.NDArray[np.bool_]:
     return np.asarray(np.cumsum(steps)[:-1] > 0)
 
 
-def within_characters(texts: parts.Texts, gone: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def within_characters(texts: parts.Texts, dropped: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """`gone` without the bytes of two-byte characters that are removed only in part. Shape of the text."""
     data = texts.data[: texts.bounds[-1]]
     second = np.flatnonzero(data & 0xC0 == 0x80)
-    whole = gone.copy()
-    whole[second] = whole[second - 1] = gone[second] & gone[second - 1]
+    whole = dropped.copy()
+    whole[second] = whole[second - 1] = dropped[second] & dropped[second - 1]
     return whole
 
 

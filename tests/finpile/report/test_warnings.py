@@ -11,13 +11,13 @@ from finpile.report.warnings import build_warnings
 NEWS = {"dataset": "D", "source": "News"}
 
 
-def manifest(gone: int, **stages: dict[str, Any]) -> dict[str, Any]:
+def manifest(dropped: int, **stages: dict[str, Any]) -> dict[str, Any]:
     """A build of one source of ten documents, of which `gone` are removed as too short."""
-    removed = [{**NEWS, "reason": "too_short", "num_docs": gone, "num_spans": 0, "num_bytes": 9}]
+    removed = [{**NEWS, "reason": "too_short", "num_docs": dropped, "num_spans": 0, "num_bytes": 9}]
     counts = {
         "ingest": {"sources": [{**NEWS, "documents": 10, "removed": {}}]},
         "split": {
-            "documents": [{**NEWS, "documents": 10 - gone, "heldout": 0}],
+            "documents": [{**NEWS, "documents": 10 - dropped, "heldout": 0}],
             "ledger": [{"stage": "clean", "removed": removed}],
         },
         **stages,
@@ -26,10 +26,10 @@ def manifest(gone: int, **stages: dict[str, Any]) -> dict[str, Any]:
     return {"config": config, "stages": [{"stage": name, "counts": row} for name, row in counts.items()]}
 
 
-@pytest.mark.parametrize(("gone", "warns"), [(0, False), (5, False), (6, True), (10, True)])
-def test_source_that_lost_more_than_half_of_its_documents_to_one_reason(gone: int, warns: bool) -> None:
-    expected = [f"News lost {gone} of 10 documents to too_short"] if warns else []
-    assert build_warnings(manifest(gone)) == expected
+@pytest.mark.parametrize(("dropped", "warns"), [(0, False), (5, False), (6, True), (10, True)])
+def test_source_that_lost_more_than_half_of_its_documents_to_one_reason(dropped: int, warns: bool) -> None:
+    expected = [f"News lost {dropped} of 10 documents to too_short"] if warns else []
+    assert build_warnings(manifest(dropped)) == expected
 
 
 def test_evaluation_set_without_searchable_text() -> None:

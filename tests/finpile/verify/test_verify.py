@@ -71,10 +71,10 @@ def test_mending_alone_breaks_nothing(copy_of_sample: Path) -> None:
 
 
 def test_progress_counts_every_byte_of_every_file(sample_build: Path) -> None:
-    told: list[float] = []
-    verify(str(sample_build), told.append)
+    reported: list[float] = []
+    verify(str(sample_build), reported.append)
     sizes = [path.stat().st_size for path in sample_build.rglob("*") if path.is_file() and ".work" not in path.parts]
-    assert sum(told) >= sum(sizes) - (sample_build / "manifest.json").stat().st_size
+    assert sum(reported) >= sum(sizes) - (sample_build / "manifest.json").stat().st_size
 
 
 def test_verify_writes_nothing(copy_of_sample: Path) -> None:
