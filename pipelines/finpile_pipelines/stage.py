@@ -172,13 +172,16 @@ class Stage:
     """Reads and checks further inputs before anything is written; its result is in `Context.prepared`."""
     work: Callable[[Context], Work | None] = _clean_text
     """For the number of local processes; None: all of them."""
+    releases_lock: bool = False
+    """Whether nearly all of its work is done without Python's lock. Then up to two local workers are threads, whatever
+    the size of the corpus: they read a tokenizer once, and tables pass between them in memory."""
     removal_folders: Callable[[str, Mapping[str, Any]], Sequence[str]] = _own_folder
     """Dedup stages: the folders with removals and spans, from the stage's folder and its counts."""
     ledger_bytes: Callable[[Mapping[str, Any], int], int] = _part_of_text
     """About how many bytes its rows of the ledger have, from its counts and the bytes of clean text."""
 
 
-def sized_engine(context: Context, work: Work | None) -> Engine:
+def sized_engine(context: Context, work: Work | None, releases_lock: bool = False) -> Engine:
     """The engine with the processes that the work keeps busy, or with threads if these are few.
 
     A small corpus is processed by this process alone, whatever the number of workers.
@@ -188,6 +191,8 @@ def sized_engine(context: Context, work: Work | None) -> Engine:
         return engine
     if _corpus_bytes(context, work) < sizes.small_bytes:
         return replace(engine, num_workers=1)
+    if releases_lock and engine.num_workers <= _THREADS_DO:
+        return replace(engine, threads=True)
     if work is None or not sizes.worker_bytes:
         return engine
     busy = engine.num_workers if work.num_tasks is None else min(engine.num_workers, work.num_tasks)

@@ -86,7 +86,7 @@ class StageRunner:
             self._compile_kernels()
             if settings is not None:
                 self._wait_for_kernels(name, stage.kernels(context.config))
-            engine = sized_engine(context, stage.work(context))
+            engine = sized_engine(context, stage.work(context), stage.releases_lock)
             outcome = stage.run(replace(context, engine=engine))
             storage.remove_tree(storage.join(context.folder, "scratch"))
             return StageRecord(

@@ -1,16 +1,21 @@
 """Token shards: documents are encoded where they lie, brought into one order, joined, and cut to sequences.
 
+    encode   ids of documents --by digest--> pieces of one stream of tokens, in files
+    write    ranges of the stream, each a token shard, when all lengths are known
+
 The order is that of the texts' digests over all sources: a shuffle that does not depend on shards or workers.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from finpile_tokenizer import UnigramTokenizer
 from finpile_tokenizer.warmup import ENCODING_GROUPS
 
 from finpile import stage_record, storage
@@ -26,7 +31,7 @@ from finpile.tokens.pack import cut_points, join_documents, overlaps
 from finpile.tokens.store import write_token_shard
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
@@ -50,21 +55,18 @@ def run(context: Context) -> Outcome:
     Raises: RunError if the training documents do not fill a single sequence.
     """
     sequence_length, files = context.config.tokens.sequence_length, context.documents
-    layout, folder = context.layout, context.folder
+    folder = context.folder
     train_bytes = sum(file["text_bytes"] for file in files)
     partitions = max(1, -(-train_bytes // STREAM_BYTES))
-    encoding, writing = context.engine.parts(9, 1)
-    lengths = _write_streams(encoding, files, partitions, layout, folder)
-    per_shard = max(1, SHARD_TOKENS // sequence_length)
-    ranges = cut_points([length for _, length in lengths], sequence_length, per_shard)
-    if not ranges:
-        total = sum(length for _, length in lengths)
+    _run_pipeline(context.engine, files, partitions, sequence_length, context.layout, folder)
+    lengths = _sorted_lengths(storage.read_json(storage.join(folder, "streams.json")))
+    num_tokens = sum(length for _, length in lengths)
+    if num_tokens < sequence_length:
         raise RunError(
-            f"the training documents give {total} tokens, fewer than one sequence of {sequence_length}: "
+            f"the training documents give {num_tokens} tokens, fewer than one sequence of {sequence_length}: "
             "lower tokens.sequence_length or add documents"
         )
-    written = _write_shards(writing, ranges, lengths, sequence_length, layout, folder)
-    num_tokens = sum(length for _, length in lengths)
+    written = [FileRecord(**file) for file in storage.read_json(storage.join(folder, "files.json"))]
     counts = {
         "statistics": storage.read_json(storage.join(folder, "statistics.json")),
         "stream_tokens": num_tokens,
@@ -79,12 +81,21 @@ def encoding_kernels(config: CorpusConfig) -> Sequence[str]:
     return ENCODING_GROUPS
 
 
-STAGE = Stage(name="tokens", settings=settings, run=run, kernels=encoding_kernels, work=all_processes)
+STAGE = Stage(
+    name="tokens", settings=settings, run=run, kernels=encoding_kernels, work=all_processes, releases_lock=True
+)
 
 
-def encode_task(path: str, layout: Layout, partitions: int) -> tuple[PartitionedTables, dict[str, Any]]:
+@lru_cache(maxsize=1)
+def _open_tokenizer(url: str, checksum: str) -> UnigramTokenizer:
+    """Loaded once for all tasks of a process; the checksum identifies its content."""
+    del checksum
+    return load_tokenizer(url)
+
+
+def encode_task(path: str, layout: Layout, checksum: str, partitions: int) -> tuple[PartitionedTables, dict[str, Any]]:
     """Encodes one documents shard: its training documents' ids by stream partition, and its counts."""
-    tokenizer = load_tokenizer(layout.tokenizer)
+    tokenizer = _open_tokenizer(layout.tokenizer, checksum)
     table = read_published(storage.join(layout.root, path), ["id", "dataset", "source", "text", "timestamp", "split"])
     ids = tokenizer.encode_array(table["text"].combine_chunks())
     report_progress(table.num_rows, table["text"].nbytes)
@@ -103,12 +114,22 @@ def _counts(encoded: tuple[PartitionedTables, dict[str, Any]]) -> dict[str, Any]
     return encoded[1]
 
 
-def _write_streams(
-    engine: Engine, files: Sequence[Mapping[str, Any]], partitions: int, layout: Layout, folder: str
-) -> list[tuple[str, int]]:
-    eot_id = load_tokenizer(layout.tokenizer).eot_id
+def _run_pipeline(
+    engine: Engine,
+    files: Sequence[Mapping[str, Any]],
+    partitions: int,
+    sequence_length: int,
+    layout: Layout,
+    folder: str,
+) -> None:
+    """Writes the token shards, and below `folder` the stream, its lengths, the files' records and the statistics."""
+    checksum = tokenizer_checksum(layout)
+    tokenizer = _open_tokenizer(layout.tokenizer, checksum)
+    vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
+    per_shard = max(1, SHARD_TOKENS // sequence_length)
+    scratch = storage.join(folder, "scratch")
 
-    def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+    def write_stream(group: tuple[int, pa.Table]) -> dict[str, Any]:
         name = f"{group[0]:06d}.arrow"
         table = group[1].sort_by([("digest", "ascending"), ("id", "ascending")])
         stream = join_documents(table["ids"].combine_chunks(), eot_id).astype(np.int32)
@@ -117,51 +138,40 @@ def _write_streams(
         storage.write_ipc(storage.join(folder, "streams", name), _STREAM_SCHEMA, batches, compress=False)
         return {"name": name, "length": len(stream)}
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        tasks = Tasks((file["path"] for file in files), 0.8, [file["text_bytes"] for file in files])
-        encoded = pipeline | tasks | "Encode" >> beam.Map(encode_task, layout, partitions)
-        ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.Map(_counts)
-        scratch = storage.join(folder, "scratch")
-        exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / partitions)
-        _ = ids | exchange | "Stream" >> beam.Map(write) | Gather(storage.join(folder, "streams.json"))
-        _ = counts | "GatherCounts" >> Gather(storage.join(folder, "statistics.json"))
+    def plan(lengths: list[tuple[str, int]]) -> list[tuple[int, int, tuple[int, int]]]:
+        ranges = cut_points([length for _, length in lengths], sequence_length, per_shard)
+        return [(index, len(ranges), found) for index, found in enumerate(ranges)]
 
-    engine.run("tokens: encode", construct)
-    streams = storage.read_json(storage.join(folder, "streams.json"))
-    return sorted((stream["name"], stream["length"]) for stream in streams)
-
-
-def _write_shards(
-    engine: Engine,
-    ranges: Sequence[tuple[int, int]],
-    lengths: Sequence[tuple[str, int]],
-    sequence_length: int,
-    layout: Layout,
-    folder: str,
-) -> list[FileRecord]:
-    tokenizer = load_tokenizer(layout.tokenizer)
-    vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
-    checksum = tokenizer_checksum(layout)
-
-    def write(task: tuple[int, tuple[int, int]]) -> dict[str, Any]:
-        index, (begin, end) = task
+    def write_shard(task: tuple[int, int, tuple[int, int]], lengths: list[tuple[str, int]]) -> dict[str, Any]:
+        index, num_shards, (begin, end) = task
         pieces = [
             _read_stream(storage.join(folder, "streams", lengths[piece][0]), low, high)
             for piece, low, high in overlaps([length for _, length in lengths], begin, end)
         ]
         sequences = np.concatenate(pieces).reshape(-1, sequence_length)
-        path = token_part(TRAIN, index, len(ranges))
+        path = token_part(TRAIN, index, num_shards)
         url = storage.join(layout.root, path)
         write_token_shard(url, sequences, vocab_size=vocab_size, eot_id=eot_id, tokenizer=checksum)
         return asdict(stage_record.file_record(layout.root, path, len(sequences)))
 
     def construct(pipeline: beam.Pipeline) -> None:
-        tasks = Tasks(enumerate(ranges))
-        _ = pipeline | tasks | "Write" >> beam.Map(write) | Gather(storage.join(folder, "files.json"))
+        tasks = Tasks((file["path"] for file in files), 0.7, [file["text_bytes"] for file in files], note="encode")
+        encoded = pipeline | "Files" >> tasks | "Encode" >> beam.Map(encode_task, layout, checksum, partitions)
+        ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.Map(_counts)
+        exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / partitions)
+        streams = Gather(storage.join(folder, "streams.json"), _sorted_lengths)
+        lengths = ids | exchange | "Stream" >> beam.Map(write_stream) | "GatherStreams" >> streams
+        _ = counts | "GatherCounts" >> Gather(storage.join(folder, "statistics.json"))
+        ranges = pipeline | "Ranges" >> PlannedTasks(plan, 0.1, after=After(lengths), note="write")
+        written = ranges | "Write" >> beam.Map(write_shard, beam.pvalue.AsSingleton(lengths))
+        _ = written | "GatherFiles" >> Gather(storage.join(folder, "files.json"))
 
-    engine.run("tokens: write", construct)
-    files = storage.read_json(storage.join(folder, "files.json"))
-    return [FileRecord(**file) for file in files]
+    engine.run("tokens", construct)
+
+
+def _sorted_lengths(streams: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    """The name and length of each file of the stream, in order."""
+    return sorted((stream["name"], stream["length"]) for stream in streams)
 
 
 def _read_stream(url: str, low: int, high: int) -> np.ndarray[Any, Any]:

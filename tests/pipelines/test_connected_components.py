@@ -15,6 +15,7 @@ from finpile_pipelines.dedup.connected_components import (
     EDGES_IN_MEMORY,
     ConnectedComponents,
     by_number,
+    connect_in_memory,
     sum_outcomes,
     write_partition,
 )
@@ -147,9 +148,9 @@ def test_counts_and_details_report_large_buckets(in_memory: tuple[Path, dict[str
     assert 32 < len(reported) < 90  # the ninety copies of one text; no document of the groups of eight
 
 
-@pytest.mark.parametrize("edges_in_memory", [0, EDGES_IN_MEMORY])
-def test_no_pairs_make_no_groups(edges_in_memory: int, tmp_path: Path) -> None:
-    assert ConnectedComponents(Engine(), str(tmp_path), 3).run(0, edges_in_memory) == 0
+def test_no_pairs_make_no_groups(tmp_path: Path) -> None:
+    assert ConnectedComponents(Engine(), str(tmp_path), 3).run() == 0
+    assert connect_in_memory(str(tmp_path), 3) == 0
     assert storage.list_files(str(tmp_path / "groups")) == []
 
 
@@ -161,7 +162,7 @@ def test_rounds_over_exchanges_join_a_long_chain(tmp_path: Path) -> None:
     pairs = pa.table(columns, schema=clusters.PAIR_SCHEMA)
     for partition, part in split_by_partition(pairs, by_number(pairs["a"].to_numpy(), 4)).items():
         write_partition(str(tmp_path / "pairs"), partition, part)
-    assert ConnectedComponents(Engine(), str(tmp_path), 4).run(len(ends), 0) == 300
+    assert ConnectedComponents(Engine(), str(tmp_path), 4).run() == 300
     found = [pq.ParquetFile(path).read() for path in sorted((tmp_path / "groups").iterdir())]
     assert len(found) == 4
     assert pa.concat_tables(found).equals(components(pairs))  # ranges in order make the whole in order

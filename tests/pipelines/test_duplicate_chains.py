@@ -5,9 +5,15 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import apache_beam as beam
 import pyarrow as pa
 import pytest
-from finpile_pipelines.dedup.duplicate_chains import Removals, read_copies, redirect_duplicates
+from finpile_pipelines.dedup.duplicate_chains import (
+    RedirectDuplicates,
+    Removals,
+    read_copies,
+    redirect_here,
+)
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, read_removals, write_removals
 from finpile_pipelines.exchange.partition import Transport, split_by_partition
 from finpile_pipelines.runner.engine import Engine
@@ -63,10 +69,19 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Pla
     return found, [decide(folder, stage, copies) for stage, copies in found.items()]
 
 
-def resolved(found: list[str], folder: Path, transport: Transport, in_memory: int) -> dict[str, bytes]:
+def resolved(found: list[str], folder: Path, transport: Transport | None = None) -> dict[str, bytes]:
+    """The files that the launcher writes, or a pipeline with that transport."""
     refs = [ShardRef(index, 0, f"s{index}") for index in range(_NUM_SHARDS)]
     removals = Removals(folders=tuple(found), number=150, copy_stages=copy_stages(), num_redirecting=num_redirecting())
-    redirect_duplicates(Engine(transport=transport), refs, removals, str(folder), in_memory)
+    engine = Engine(transport=transport)
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | RedirectDuplicates(engine, refs, removals, str(folder))
+
+    if transport is None:
+        redirect_here(refs, removals, str(folder))
+    else:
+        engine.run("resolve", construct)
     files = sorted(path for part in ("decisions", "copies") for path in (folder / part).iterdir())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
@@ -75,9 +90,9 @@ def resolved(found: list[str], folder: Path, transport: Transport, in_memory: in
 def test_a_pipeline_writes_the_output_of_the_launcher(
     transport: Transport, stages: tuple[dict[str, dict[Place, Place | None]], list[str]], tmp_path: Path
 ) -> None:
-    found = resolved(stages[1], tmp_path / "pipeline", transport, 149)
+    found = resolved(stages[1], tmp_path / "pipeline", transport)
     assert (tmp_path / "pipeline" / "decisions.json").exists()
-    assert found == resolved(stages[1], tmp_path / "here", transport, 150)
+    assert found == resolved(stages[1], tmp_path / "here")
     assert not (tmp_path / "here" / "decisions.json").exists()  # else both went the same way
 
 
@@ -86,7 +101,7 @@ def test_copies_are_passed_on_and_counted(
 ) -> None:
     """Against a walk along the copies, one document after the other."""
     removed, found = stages
-    resolved(found, tmp_path, "files", 150)
+    resolved(found, tmp_path)
     expected: dict[Place, Place | None] = {}
     counts: dict[Place, int] = {}
     all_kept = {place: kept for copies in removed.values() for place, kept in copies.items()}

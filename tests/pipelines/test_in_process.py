@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,13 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.combiners import CountCombineFn
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.runner import in_process
 from finpile_pipelines.runner.engine import Engine
 from hypothesis import given
 from hypothesis import strategies as st
+
+from finpile import storage
 
 Construct = Callable[[beam.Pipeline, str], None]
 
@@ -68,17 +72,92 @@ def no_elements(pipeline: beam.Pipeline, out: str) -> None:
     _ = words(pipeline) | beam.FlatMap(lambda pair: None) | beam.GroupByKey() | Gather(out)
 
 
-@pytest.mark.parametrize("construct", [some, groups, branches, combined, side_inputs, no_elements])
-def test_outcomes_equal_those_of_beams_runner(construct: Construct, tmp_path: Path) -> None:
+def passes(pipeline: beam.Pipeline, out: str) -> None:
+    """A pass that reads the file of the pass before, one that is skipped, and one after that."""
+
+    def read(number: int) -> dict[str, Any]:
+        return {"number": number, "found": [row["of"] for row in storage.read_json(f"{out}.first")]}
+
+    squares = pipeline | "First" >> Tasks([2, 1, 3]) | "Square" >> beam.Map(lambda number: {"of": number**2})
+    first = squares | "GatherFirst" >> Gather(f"{out}.first", sum_of("of"))
+    skipped = After(first, lambda total: total != 14)
+    never = pipeline | "Never" >> Tasks([1], after=skipped) | "N" >> beam.Map(read)
+    gathered = never | "GatherNever" >> Gather(f"{out}.never", after=skipped)
+    last = pipeline | "Last" >> Tasks([1], after=After(gathered)) | "L" >> beam.Map(read)
+    second = pipeline | "Second" >> Tasks([7, 8], after=After(first, lambda total: total == 14)) | beam.Map(read)
+    _ = (second, last, never) | beam.Flatten() | Gather(out)
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+@pytest.mark.parametrize("construct", [some, groups, branches, combined, side_inputs, no_elements, passes])
+def test_outcomes_equal_those_of_beams_runner(construct: Construct, num_threads: int, tmp_path: Path) -> None:
     pipeline = beam.Pipeline(runner=FnApiRunner())
     construct(pipeline, str(tmp_path / "expected.json"))
     pipeline.run().wait_until_finish()
     pipeline = beam.Pipeline()
     construct(pipeline, str(tmp_path / "found.json"))
-    run = in_process.prepare(pipeline)
+    run = in_process.prepare(pipeline, num_threads)
     assert run is not None
     run()
     assert (tmp_path / "found.json").read_text() == (tmp_path / "expected.json").read_text()
+
+
+def test_passes_run_in_order_or_not_at_all(tmp_path: Path) -> None:
+    """As `passes` says; that this is so on Beam's runner is the test above."""
+    pipeline, out = beam.Pipeline(), tmp_path / "out.json"
+    passes(pipeline, str(out))
+    run = in_process.prepare(pipeline)
+    assert run is not None
+    run()
+    assert json.loads(out.read_text()) == [{"found": [1, 4, 9], "number": number} for number in (7, 8)]
+    assert (tmp_path / "out.json.first").exists()
+    assert not (tmp_path / "out.json.never").exists()
+
+
+def test_tasks_run_in_as_many_threads_as_there_are_workers(tmp_path: Path) -> None:
+    """Each task waits until three of them run; one object serves all threads, and is set up once."""
+    together, setups = threading.Barrier(3, timeout=60), tmp_path / "setups"
+
+    class Work(beam.DoFn):
+        def setup(self) -> None:
+            with setups.open("a") as stream:  # Beam copies the object
+                stream.write("x")
+
+        def process(self, element: int) -> Iterator[dict[str, int]]:
+            together.wait()
+            yield {"task": element, "thread": threading.get_ident()}
+
+    pipeline = beam.Pipeline()
+    _ = pipeline | Tasks(range(6)) | beam.ParDo(Work()) | Gather(str(tmp_path / "out"))
+    run = in_process.prepare(pipeline, 3)
+    assert run is not None
+    run()
+    rows = json.loads((tmp_path / "out").read_text())
+    assert [row["task"] for row in rows] == list(range(6))
+    assert len({row["thread"] for row in rows}) == 3
+    assert setups.read_text() == "x"
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 5])
+def test_first_error_ends_a_run_and_begins_no_further_call(num_threads: int) -> None:
+    begun: list[int] = []
+
+    def call(number: int) -> None:
+        begun.append(number)
+        if number == 3:
+            raise ValueError("broken")
+        while number > 3 and threading.current_thread() is not threading.main_thread() and not ended.is_set():
+            ended.wait(0.01)  # those that began beside it end after it
+
+    ended = threading.Event()
+    timer = threading.Timer(0.2, ended.set)
+    timer.start()
+    with pytest.raises(ValueError, match="broken"):
+        in_process.in_threads((partial(call, number) for number in range(100)), num_threads)
+    timer.cancel()
+    assert begun[:3] == [0, 1, 2]
+    assert 3 in begun
+    assert len(begun) <= 4 + num_threads - 1
 
 
 @given(st.lists(st.tuples(st.one_of(st.integers(), st.text(), st.none(), st.tuples(st.text())), st.integers())))

@@ -25,12 +25,17 @@ from finpile.layout import document_part, removed_part
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
 from finpile.split import HELDOUT, assign_split
 from finpile.stage_record import FileRecord
-from finpile_pipelines.dedup.duplicate_chains import Removals, read_copies, redirect_duplicates
+from finpile_pipelines.dedup.duplicate_chains import (
+    RedirectDuplicates,
+    Removals,
+    are_few,
+    read_copies,
+    redirect_here,
+)
 from finpile_pipelines.dedup.removals import read_removals, read_spans
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef, read_clean
 from finpile_pipelines.stage import Context, Outcome, Stage
 
@@ -105,9 +110,7 @@ def run(context: Context) -> Outcome:
         copy_stages=stages.copy_stages(),
         num_redirecting=stages.num_redirecting(),
     )
-    redirecting, publishing = context.engine.parts(1, 9)
-    redirect_duplicates(redirecting, context.refs, removals, context.folder)
-    outcomes = publish(publishing, context, _plan(context))
+    outcomes = publish(context, _plan(context), removals)
     documents = [outcome for outcome in outcomes if "stage" not in outcome]
     if not documents:
         raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
@@ -130,8 +133,13 @@ def _plan(context: Context) -> Parts:
     return plan_parts(document_bytes, ledger_bytes, context.sizes.part_bytes)
 
 
-def publish(engine: Engine, context: Context, parts: Parts) -> list[dict[str, Any]]:
-    """Writes `documents/` and `removed/`; returns one row per file. Final removals are in the stage's folder."""
+def publish(context: Context, parts: Parts, removals: Removals) -> list[dict[str, Any]]:
+    """Writes `documents/` and `removed/`; returns one row per file."""
+    engine, redirect = context.engine, None
+    if are_few(context.refs, removals):
+        redirect_here(context.refs, removals, context.folder)
+    else:
+        redirect = RedirectDuplicates(engine, context.refs, removals, context.folder, work=0.1)
     config, layout, refs, folder = context.config, context.layout, context.refs, context.folder
     clean_folder, removal_folders = context.clean_folder, context.removal_folders
     results = storage.join(folder, "tasks.json")
@@ -158,7 +166,9 @@ def publish(engine: Engine, context: Context, parts: Parts) -> list[dict[str, An
 
     def construct(pipeline: beam.Pipeline) -> None:
         transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
-        applied = pipeline | Tasks(refs, 0.4) | "Apply" >> beam.Map(apply)
+        after = After(pipeline | redirect) if redirect else None
+        tasks = Tasks(refs, 0.3 if redirect else 0.4, after=after, note="publish")
+        applied = pipeline | tasks | "Apply" >> beam.Map(apply)
         earlier = pipeline | "LedgerFiles" >> Tasks(ledger_files, 0.05) | "Forward" >> beam.Map(forward)
         documents = (
             applied
@@ -173,7 +183,7 @@ def publish(engine: Engine, context: Context, parts: Parts) -> list[dict[str, An
         )
         _ = (documents, ledger) | "All" >> beam.Flatten() | Gather(results)
 
-    engine.run("publish", construct)
+    engine.run("split", construct)
     outcomes: list[dict[str, Any]] = storage.read_json(results)
     return outcomes
 

@@ -3,7 +3,7 @@
     numbers --by number--> groups --by shard--> the rows of a shard that are in a group
     pairs   --by number--> groups --by group--> the pairs of a range of groups
 
-For a few shards the launcher does this itself, which takes less time than to start a pipeline.
+For a few shards one task does this.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,8 @@ from finpile import storage
 from finpile.dedup.near import clusters
 from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
 from finpile_pipelines.dedup.connected_components import by_number, read_partition, write_partition
-from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
-from finpile_pipelines.exchange.tasks import Gather, Tasks
-from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, Transport, split_by_partition
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks
 from finpile_pipelines.shard_refs import FEW_SHARDS
 
 #: A document's number and its place.
@@ -37,25 +36,13 @@ class ClusterMembers:
     shard_indices: tuple[int, ...]
     num_ranges: int
 
-    def run(self, engine: Engine, stage: str, in_memory: bool) -> None:
-        """Writes `folder/members` by shard and `folder/named_pairs` by range of groups, both in order.
+    @property
+    def are_few(self) -> bool:
+        """Whether one task can write all members of pairs that fit into memory."""
+        return len(self.shard_indices) <= FEW_SHARDS
 
-        `in_memory`: one process can hold all pairs.
-        """
-        if in_memory and len(self.shard_indices) <= FEW_SHARDS:
-            self._run_here()
-        else:
-            self._run_in_pipeline(engine, stage)
-
-    def members(self, shard: int) -> pa.Table:
-        """The rows of a shard that are in a group, ascending."""
-        return read_partition(self._at("members"), shard, MEMBER_SCHEMA)
-
-    def pairs(self, number: int) -> pa.Table:
-        """The pairs of a range of groups, group after group."""
-        return read_partition(self._at("named_pairs"), number, GROUPED_PAIR_SCHEMA)
-
-    def _run_here(self) -> None:
+    def write_all(self) -> None:
+        """Writes `folder/members` by shard and `folder/named_pairs` by range of groups, both in order."""
         groups = pa.concat_tables(self._groups(number) for number in range(self.num_ranges))
         for shard in self.shard_indices:
             grouped = with_group(self._places(shard), "number", groups)
@@ -65,24 +52,19 @@ class ClusterMembers:
         for part in self._by_group(with_group(pairs, "a", groups)).items():
             self._write_pairs(part)
 
-    def _run_in_pipeline(self, engine: Engine, stage: str) -> None:
-        transport, scratch = engine.exchange_transport, self._at("scratch")
+    def construct(
+        self, pipeline: beam.Pipeline, transport: Transport, work: float = 1.0, after: After | None = None
+    ) -> beam.PCollection[int]:
+        """Adds steps to a pipeline that write what `write_all` writes; the output is there when all is written."""
+        return pipeline | _WriteMembers(self, transport, work, after)
 
-        def exchange(label: str, partitions: int) -> ExchangeByPartition:
-            return ExchangeByPartition(transport, scratch, label, 0.2 / partitions)
+    def members(self, shard: int) -> pa.Table:
+        """The rows of a shard that are in a group, ascending."""
+        return read_partition(self._at("members"), shard, MEMBER_SCHEMA)
 
-        def construct(pipeline: beam.Pipeline) -> None:
-            num_shards, num_ranges = len(self.shard_indices), self.num_ranges
-            sent = pipeline | "Shards" >> Tasks(self.shard_indices, 0.2) | "Numbers" >> beam.Map(self._send_numbers)
-            found = sent | exchange("ByNumber", num_ranges) | "Members" >> beam.Map(self._send_members)
-            routed = pipeline | "Ranges" >> Tasks(range(num_ranges), 0.2) | "Pairs" >> beam.Map(self._send_pairs)
-            outcomes = (
-                found | exchange("MembersByShard", num_shards) | "WriteMembers" >> beam.Map(self._write_members),
-                routed | exchange("PairsByGroup", num_ranges) | "WritePairs" >> beam.Map(self._write_pairs),
-            )
-            _ = outcomes | beam.Flatten() | Gather(self._at("members.json"))
-
-        engine.run(f"{stage}: members", construct)
+    def pairs(self, number: int) -> pa.Table:
+        """The pairs of a range of groups, group after group."""
+        return read_partition(self._at("named_pairs"), number, GROUPED_PAIR_SCHEMA)
 
     def _send_numbers(self, shard: int) -> PartitionedTables:
         rows = self._places(shard)
@@ -121,3 +103,29 @@ class ClusterMembers:
 
     def _at(self, name: str) -> str:
         return storage.join(self.folder, name)
+
+
+class _WriteMembers(beam.PTransform):
+    def __init__(self, members: ClusterMembers, transport: Transport, work: float, after: After | None) -> None:
+        super().__init__()
+        self._arguments = members, transport, work, after
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
+        members, transport, work, after = self._arguments
+        scratch, share = members._at("scratch"), 0.2 * work
+
+        def exchange(label: str, partitions: int) -> ExchangeByPartition:
+            return ExchangeByPartition(transport, scratch, label, share / partitions)
+
+        num_shards, num_ranges = len(members.shard_indices), members.num_ranges
+        shards = Tasks(members.shard_indices, share, after=after, note="members")
+        ranges = Tasks(range(num_ranges), share, after=after, note="members")
+        sent = pipeline | "Shards" >> shards | "Numbers" >> beam.Map(members._send_numbers)
+        found = sent | exchange("MembersByNumber", num_ranges) | "Members" >> beam.Map(members._send_members)
+        routed = pipeline | "Ranges" >> ranges | "Pairs" >> beam.Map(members._send_pairs)
+        outcomes = (
+            found | exchange("MembersByShard", num_shards) | "WriteMembers" >> beam.Map(members._write_members),
+            routed | exchange("PairsByGroup", num_ranges) | "WritePairs" >> beam.Map(members._write_pairs),
+        )
+        gather = Gather(members._at("members.json"), after=after)
+        return outcomes | beam.Flatten() | gather

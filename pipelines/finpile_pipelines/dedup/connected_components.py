@@ -1,4 +1,4 @@
-"""Connected components of candidate pairs: in the launcher's memory if they fit, else by star rounds over exchanges.
+"""Connected components of candidate pairs: in the memory of one task if they fit, else by star rounds over exchanges.
 
     pairs --by either end--> large star --by larger end--> small star    again, until no edge changes
     stars --by document--> groups
@@ -23,9 +23,10 @@ from finpile_pipelines.exchange.partition import ExchangeByPartition, Partitione
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 
-#: Pairs up to which the launcher connects them itself, which takes up to about 100 bytes a pair.
+#: Pairs up to which one task connects them, which takes up to about 100 bytes a pair.
 EDGES_IN_MEMORY = 4_000_000
 
+_PAIRS, _GROUPS = "pairs", "groups"
 #: The result of a step: partition, edges, and the number of edges that moved.
 _Starred = tuple[int, pa.Table, int]
 
@@ -45,26 +46,36 @@ def read_partition(folder: str, partition: int, schema: pa.Schema) -> pa.Table:
     return storage.read_parquet_if_exists(url, schema)
 
 
+def connect_in_memory(folder: str, partitions: int) -> int:
+    """Writes `folder/groups` from `folder/pairs`, as `ConnectedComponents` does; returns the number of documents."""
+    pairs = (
+        read_partition(storage.join(folder, _PAIRS), partition, clusters.PAIR_SCHEMA) for partition in range(partitions)
+    )
+    groups = clusters.components(pa.concat_tables(table.select(["a", "b"]) for table in pairs))
+    parts = split_by_partition(groups, by_number(groups["doc"].to_numpy(), partitions))
+    for partition, part in parts.items():
+        write_partition(storage.join(folder, _GROUPS), partition, part)
+    return int(groups.num_rows)
+
+
 def sum_outcomes(url: str, name: str) -> int:
     """The sum of the tasks' counts of that name, from the file that `Gather` wrote."""
     return sum(outcome.get(name, 0) for outcome in storage.read_json(url))
 
 
 class ConnectedComponents:
-    """Groups the documents of the pairs in `folder/pairs`, a `PAIR_SCHEMA` file for each range of their `a`."""
+    """Groups the documents of `folder/pairs`, a `PAIR_SCHEMA` file for each range of `a`, by star rounds."""
 
     def __init__(self, engine: Engine, folder: str, partitions: int) -> None:
         self._engine = engine
         self._folder = folder
         self._partitions = partitions
         self._scratch = storage.join(folder, "scratch")
-        self._pairs = storage.join(folder, "pairs")
-        self._groups = storage.join(folder, "groups")
+        self._pairs = storage.join(folder, _PAIRS)
+        self._groups = storage.join(folder, _GROUPS)
 
-    def run(self, num_pairs: int, edges_in_memory: int = EDGES_IN_MEMORY) -> int:
+    def run(self) -> int:
         """Writes `folder/groups`, a `GROUP_SCHEMA` file for each range of numbers; returns the document count."""
-        if num_pairs <= edges_in_memory:
-            return self._join_here()
         rounds = storage.join(self._folder, "rounds")
         number, edges = 0, self._pairs
         while True:
@@ -78,15 +89,6 @@ class ConnectedComponents:
             if number:
                 storage.remove_tree(edges)
             number, edges = number + 1, stars
-
-    def _join_here(self) -> int:
-        schema = clusters.PAIR_SCHEMA
-        tables = [read_partition(self._pairs, partition, schema) for partition in range(self._partitions)]
-        groups = clusters.components(pa.concat_tables(table.select(["a", "b"]) for table in tables))
-        parts = split_by_partition(groups, by_number(groups["doc"].to_numpy(), self._partitions))
-        for partition, part in parts.items():
-            write_partition(self._groups, partition, part)
-        return int(groups.num_rows)
 
     def _round(self, engine: Engine, edges: str, stars: str) -> int:
         """Applies a large star and a small star to the edges; returns the number of edges that moved."""

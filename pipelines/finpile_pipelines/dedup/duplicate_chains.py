@@ -5,7 +5,7 @@
     final removals --by shard--> removals
                    --by the kept copy's shard--> copy counts
 
-For a few shards the launcher does this itself, which takes less time than to start a pipeline.
+For a few shards the launcher does this itself.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from finpile_pipelines.shard_refs import FEW_SHARDS, ShardRef
 
 #: The number of documents that are removed as copies of a shard's row.
 COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
-#: Removals up to which the launcher works alone; one takes about 300 bytes.
+#: Removals up to which the launcher redirects them itself; one takes about 300 bytes.
 REMOVALS_IN_MEMORY = 250_000
 
 
@@ -50,34 +50,14 @@ class Removals:
         return max(0, self.num_redirecting - 1)
 
 
-def redirect_duplicates(
-    engine: Engine,
-    refs: Sequence[ShardRef],
-    removals: Removals,
-    folder: str,
-    removals_in_memory: int = REMOVALS_IN_MEMORY,
-) -> None:
-    """Writes final removals and copy counts by shard into `folder`.
+def redirect_here(refs: Sequence[ShardRef], removals: Removals, folder: str) -> None:
+    """Writes final removals and copy counts by shard into `folder`, without a pipeline.
 
     If a later stage removed the kept copy of a document as a duplicate, the document names that stage's kept copy
     instead, and so on.
     """
-    indices = [ref.index for ref in refs]
-    if removals.number <= removals_in_memory and len(refs) <= FEW_SHARDS:
-        _redirect_here(indices, removals, folder)
-    else:
-        _redirect_in_pipeline(engine, indices, removals, folder)
-
-
-def read_copies(folder: str, shard: int) -> pa.Table:
-    """The number of copies that were removed for each of a shard's rows, without rows that have none."""
-    url = _copies_url(folder, shard)
-    return storage.read_parquet_if_exists(url, COPIES_SCHEMA)
-
-
-def _redirect_here(indices: Sequence[int], removals: Removals, folder: str) -> None:
     found = removals.folders
-    waiting = pa.concat_tables(_removals_of(index, found) for index in indices)
+    waiting = pa.concat_tables(_removals_of(ref.index, found) for ref in refs)
     settled = [REMOVAL_SCHEMA.empty_table()]
     for _ in range(removals.most_redirects):
         by_kept = split_by_partition(waiting, _kept_shard(waiting))
@@ -92,19 +72,46 @@ def _redirect_here(indices: Sequence[int], removals: Removals, folder: str) -> N
         _write_copies(part, folder)
 
 
-def _redirect_in_pipeline(engine: Engine, indices: Sequence[int], removals: Removals, folder: str) -> None:
-    found, most_redirects = removals.folders, removals.most_redirects
-    transport, scratch = engine.exchange_transport, storage.join(folder, "scratch")
+def are_few(refs: Sequence[ShardRef], removals: Removals) -> bool:
+    """Whether the launcher redirects the removals in its memory."""
+    return removals.number <= REMOVALS_IN_MEMORY and len(refs) <= FEW_SHARDS
 
-    def removals_of(index: int) -> tuple[int, pa.Table]:
-        return index, _removals_of(index, found)
 
-    def redirect(group: tuple[int, pa.Table]) -> tuple[int, tuple[pa.Table, pa.Table]]:
-        return group[0], _redirected(group[1], _removals_of(group[0], found))
+def read_copies(folder: str, shard: int) -> pa.Table:
+    """The number of copies that were removed for each of a shard's rows, without rows that have none."""
+    url = _copies_url(folder, shard)
+    return storage.read_parquet_if_exists(url, COPIES_SCHEMA)
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        share = 1 / (1 + most_redirects)
-        waiting = pipeline | Tasks(indices, share) | "Removals" >> beam.Map(removals_of)
+
+class RedirectDuplicates(beam.PTransform):
+    """Steps that write what `redirect_here` writes; the output is one element, there when all is written.
+
+    They are `work` of the pipeline.
+    """
+
+    def __init__(
+        self, engine: Engine, refs: Sequence[ShardRef], removals: Removals, folder: str, work: float = 1.0
+    ) -> None:
+        super().__init__()
+        self._engine = engine
+        self._indices = [ref.index for ref in refs]
+        self._removals = removals
+        self._folder = folder
+        self._work = work
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
+        found, most_redirects, folder = self._removals.folders, self._removals.most_redirects, self._folder
+        indices, copy_stages = self._indices, self._removals.copy_stages
+        transport, scratch = self._engine.exchange_transport, storage.join(folder, "scratch")
+        share = self._work / (1 + most_redirects)
+
+        def removals_of(index: int) -> tuple[int, pa.Table]:
+            return index, _removals_of(index, found)
+
+        def redirect(group: tuple[int, pa.Table]) -> tuple[int, tuple[pa.Table, pa.Table]]:
+            return group[0], _redirected(group[1], _removals_of(group[0], found))
+
+        waiting = pipeline | Tasks(indices, share, note="resolve") | "Removals" >> beam.Map(removals_of)
         final: tuple[beam.PCollection[pa.Table], ...] = ()
         for number in range(most_redirects):
             parts = (
@@ -116,22 +123,19 @@ def _redirect_in_pipeline(engine: Engine, indices: Sequence[int], removals: Remo
             final = (*final, parts | f"Final{number}" >> beam.Map(_final))
             waiting = parts | f"Moved{number}" >> beam.Map(_moved)
         final = (*final, waiting | "Last" >> beam.Map(_table))
-        _ = final | WriteRemovals(engine, folder) | Gather(storage.join(folder, "decisions.json"))
         copies = tuple(
             tables
-            | f"Copies{number}" >> beam.Map(_copies, removals.copy_stages)
+            | f"Copies{number}" >> beam.Map(_copies, copy_stages)
             | f"SomeCopies{number}" >> beam.Filter(lambda table: table.num_rows > 0)
             | f"SendCopies{number}" >> beam.Map(_copies_to_shard)
             for number, tables in enumerate(final)
         )
-        _ = (
-            copies
-            | ExchangeByPartition(transport, scratch, "CopiesByShard")
-            | "WriteCopies" >> beam.Map(_write_copies, folder)
-            | "GatherCopies" >> Gather(storage.join(folder, "copies.json"))
+        by_shard = copies | ExchangeByPartition(transport, scratch, "CopiesByShard")
+        written = (
+            final | WriteRemovals(self._engine, folder),
+            by_shard | "WriteCopies" >> beam.Map(_write_copies, folder),
         )
-
-    engine.run("resolve", construct)
+        return written | beam.Flatten() | Gather(storage.join(folder, "decisions.json"))
 
 
 def _final(group: tuple[int, tuple[pa.Table, pa.Table]]) -> pa.Table:

@@ -5,6 +5,9 @@
     members   the rows of each shard that are in a group, and the pairs of each group (`cluster_members`)
     texts     texts of those rows --by group--> verified, resolved --by shard--> removals
 
+All of this is one pipeline, unless the pairs are too many for the memory of one task: then each round of the
+connected components is a pipeline, and so is the rest.
+
 A document's number is a hash of its scope and text, so pairs do not depend on how the corpus is cut into shards. A
 process holds one shard, or one partition of an exchange, which is about as large, and all texts of one group.
 """
@@ -26,6 +29,7 @@ from finpile_pipelines.dedup.connected_components import (
     EDGES_IN_MEMORY,
     ConnectedComponents,
     by_number,
+    connect_in_memory,
     sum_outcomes,
     write_partition,
 )
@@ -38,7 +42,7 @@ from finpile_pipelines.exchange.partition import (
     num_partitions,
     split_by_partition,
 )
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
@@ -49,6 +53,7 @@ _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
 _PIECES, _PIECE_ROWS = 32, 64
 #: Shares of the stage's work: keys and pairs, connected groups, their members, comparison of texts.
 _WORKS = (0.6, 0.05, 0.05, 0.3)
+_DECIDED = ("compared_pairs", "verified_pairs", "removed")
 #: MinHash values of a text that take about as long to compute as the text takes to read.
 _LIGHT_HASHES = 256
 
@@ -133,18 +138,38 @@ class NearStage:
 
     def run(self, edges_in_memory: int = EDGES_IN_MEMORY) -> dict[str, int]:
         """Runs all steps; returns counts."""
-        pairing, joining, gathering, deciding = self._engine.parts(*_WORKS)
-        counts = self.pair(pairing)
-        num_pairs = counts["candidate_pairs"]
-        components = ConnectedComponents(joining, self._folder, self._partitions)
-        counts["grouped_documents"] = components.run(num_pairs, edges_in_memory)
-        self._members.run(gathering, self._comparison.stage, in_memory=num_pairs <= edges_in_memory)
-        counts |= self.decide(deciding)
-        storage.remove_tree(self._at("scratch"))
-        return counts
+        engine, name, transport = self._engine, self._comparison.stage, self._engine.exchange_transport
+        pairing, joining, gathering, deciding = _WORKS
 
-    def pair(self, engine: Engine) -> dict[str, int]:
-        """Writes the places of documents by shard, and the candidate pairs by range of numbers; returns counts."""
+        def construct(pipeline: beam.Pipeline) -> None:
+            num_pairs = self._pair(pipeline, pairing)
+            connected = self._connect(pipeline, joining, After(num_pairs, lambda number: number <= edges_in_memory))
+            if not self._members.are_few:
+                connected = self._members.construct(pipeline, transport, gathering, After(connected))
+            self._decide(pipeline, deciding, After(connected))
+
+        engine.run(name, construct)
+        num_pairs = sum_outcomes(self._at("pairs.json"), "pairs")
+        if num_pairs <= edges_in_memory:
+            grouped = sum_outcomes(self._at("groups.json"), "documents")
+        else:
+            grouped = ConnectedComponents(engine.part(1, 1), self._folder, self._partitions).run()
+            engine.part(1, 1).run(f"{name}: verify", self._construct_rest)
+        storage.remove_tree(self._at("scratch"))
+        return {
+            "candidate_pairs": num_pairs,
+            "large_buckets": sum_outcomes(self._at("pairs.json"), "large_buckets"),
+            "grouped_documents": grouped,
+            **{name: sum_outcomes(self._at("tasks.json"), name) for name in _DECIDED},
+        }
+
+    def _construct_rest(self, pipeline: beam.Pipeline) -> None:
+        """The steps after the connected components."""
+        written = self._members.construct(pipeline, self._engine.exchange_transport, 0.1)
+        self._decide(pipeline, 0.9, After(written))
+
+    def _pair(self, pipeline: beam.Pipeline, work: float) -> beam.PCollection[int]:
+        """Writes the places of documents by shard, and pairs by range of numbers; the output is the pairs' number."""
         near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("pairs.json")
         places, pairs = self._at("places"), self._at("pairs")
 
@@ -167,18 +192,28 @@ class NearStage:
             write_partition(pairs, received[0], distinct)
             return {"partition": received[0], "pairs": distinct.num_rows}
 
-        def construct(pipeline: beam.Pipeline) -> None:
-            buckets = pipeline | Tasks(self._refs, 0.7) | "Keys" >> beam.Map(send) | self._exchange("ByBandKey", 0.2)
-            paired = buckets | "Pairs" >> beam.Map(pair)
-            sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber", 0.1)
-            outcomes = (sent | "Distinct" >> beam.Map(write), paired | "Large" >> beam.Map(_num_large))
-            _ = outcomes | beam.Flatten() | Gather(url)
+        keys = pipeline | "Documents" >> Tasks(self._refs, 0.7 * work, note="keys") | "Keys" >> beam.Map(send)
+        paired = keys | self._exchange("ByBandKey", 0.2 * work) | "Pairs" >> beam.Map(pair)
+        sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber", 0.1 * work)
+        outcomes = (sent | "Distinct" >> beam.Map(write), paired | "Large" >> beam.Map(_num_large))
+        return outcomes | "AllPairs" >> beam.Flatten() | "GatherPairs" >> Gather(url, sum_of("pairs"))
 
-        engine.run(f"{self._comparison.stage}: keys", construct)
-        return {"candidate_pairs": sum_outcomes(url, "pairs"), "large_buckets": sum_outcomes(url, "large_buckets")}
+    def _connect(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[int]:
+        """One task: the groups of all pairs and, for a few shards, their members."""
+        folder, partitions, members = self._folder, self._partitions, self._members
 
-    def decide(self, engine: Engine) -> dict[str, int]:
-        """Collects the texts of each group, decides it, and writes the removals by shard; returns counts."""
+        def connect(_: int) -> dict[str, Any]:
+            num_documents = connect_in_memory(folder, partitions)
+            if members.are_few:
+                members.write_all()
+            return {"documents": num_documents}
+
+        tasks = Tasks([0], work, after=after, note="groups")
+        connected = pipeline | "AllOfThem" >> tasks | "Connect" >> beam.Map(connect)
+        return connected | "GatherGroups" >> Gather(self._at("groups.json"), after=after)
+
+    def _decide(self, pipeline: beam.Pipeline, work: float, after: After) -> None:
+        """Collects the texts of each group, decides it, and writes the removals by shard."""
         near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("tasks.json")
         members = self._members
 
@@ -192,14 +227,12 @@ class NearStage:
             removals, counts = groups.resolve_groups(received[1], pairs, near, comparison.resolve, comparison.describe)
             return removal_table(removals, comparison.stage), {"partition": received[0], **counts}
 
-        def construct(pipeline: beam.Pipeline) -> None:
-            grouped = pipeline | Tasks(self._refs, 0.3) | "Texts" >> beam.Map(send) | self._exchange("ByGroup", 0.7)
-            resolved = grouped | "Resolve" >> beam.Map(resolve)
-            removals, counted = resolved | "Removals" >> beam.Map(_removals), resolved | "Counts" >> beam.Map(_counts)
-            _ = (removals | WriteRemovals(self._engine, self._folder), counted) | beam.Flatten() | Gather(url)
-
-        engine.run(f"{self._comparison.stage}: verify", construct)
-        return {name: sum_outcomes(url, name) for name in ("compared_pairs", "verified_pairs", "removed")}
+        tasks = Tasks(self._refs, 0.3 * work, after=after, note="verify")
+        grouped = pipeline | "Groups" >> tasks | "Texts" >> beam.Map(send) | self._exchange("ByGroup", 0.7 * work)
+        resolved = grouped | "Resolve" >> beam.Map(resolve)
+        removals, counted = resolved | "Removals" >> beam.Map(_removals), resolved | "Counts" >> beam.Map(_counts)
+        outcomes = (removals | WriteRemovals(self._engine, self._folder), counted) | beam.Flatten()
+        _ = outcomes | "GatherRemovals" >> Gather(url, after=after)
 
     def _at(self, name: str) -> str:
         return storage.join(self._folder, name)

@@ -61,23 +61,72 @@ class Tasks(beam.PTransform):
         note: str = "",
     ) -> None:
         super().__init__()
-        listed = list(tasks)
-        shares = shares_of(sizes or [1] * len(listed), share)
-        self._tasks = list(enumerate(zip(shares, listed, strict=True)))
+        self._tasks = _with_shares(list(tasks), share, sizes)
         self._after = after
         self._note = note
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
-        tasks, after = self._tasks, self._after
-        impulse = pipeline | beam.Impulse()
-        if after is None:
-            numbered = impulse | beam.FlatMap(lambda _: tasks)
-        else:
-            is_met = after.is_met()
-            numbered = impulse | beam.FlatMap(
-                lambda _, summary: tasks if is_met(summary) else [], beam.pvalue.AsSingleton(after.gathered)
+        tasks = self._tasks
+        if self._after is None:
+            return pipeline | beam.Impulse() | beam.FlatMap(lambda _: tasks) | _Distributed(self._note)
+        return pipeline | _Released(lambda _: tasks, self._after) | _Distributed(self._note)
+
+
+class PlannedTasks(beam.PTransform):
+    """As `Tasks`, for tasks that `plan` lists from the summary of the earlier pass."""
+
+    def __init__(
+        self, plan: Callable[[Any], Iterable[Any]], share: float = 1.0, *, after: After, note: str = ""
+    ) -> None:
+        super().__init__()
+        self._plan = plan
+        self._share = share
+        self._after = after
+        self._note = note
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
+        plan, share = self._plan, self._share
+        released = _Released(lambda summary: _with_shares(list(plan(summary)), share), self._after)
+        return pipeline | released | _Distributed(self._note)
+
+
+_Numbered = tuple[int, tuple[float, Any]]
+
+
+def _with_shares(tasks: Sequence[Any], share: float, sizes: Sequence[int] = ()) -> list[_Numbered]:
+    """The tasks, numbered, each with its part of `share`."""
+    shares = shares_of(sizes or [1] * len(tasks), share)
+    return list(enumerate(zip(shares, tasks, strict=True)))
+
+
+class _Released(beam.PTransform):
+    """Tasks that `plan` lists from the summary of an earlier pass; none if the pass is skipped."""
+
+    def __init__(self, plan: Callable[[Any], list[_Numbered]], after: After) -> None:
+        super().__init__()
+        self._plan = plan
+        self._after = after
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[_Numbered]:
+        plan, is_met = self._plan, self._after.is_met()
+        return (
+            pipeline
+            | beam.Impulse()
+            | beam.FlatMap(
+                lambda _, summary: plan(summary) if is_met(summary) else [],
+                beam.pvalue.AsSingleton(self._after.gathered),
             )
-        # A runner assigns each group to any worker.
+        )
+
+
+class _Distributed(beam.PTransform):
+    """Assigns tasks to workers: a runner assigns each group of a `GroupByKey` to any worker."""
+
+    def __init__(self, note: str) -> None:
+        super().__init__()
+        self._note = note
+
+    def expand(self, numbered: beam.PCollection[_Numbered]) -> beam.PCollection[Any]:
         return numbered | beam.GroupByKey() | "Task" >> beam.FlatMap(_counted, self._note)
 
 

@@ -1,8 +1,11 @@
-"""Runs a Beam pipeline in the calling thread, without serialization: the local runner with one worker.
+"""Runs a Beam pipeline in this process, without serialization: the local runner with one worker, or with threads.
 
 Beam's `FnApiRunner` translates each pipeline to protocol buffers, pickles its functions and encodes its elements. On a
 small corpus that takes longer than the work. Here an element is passed from step to step by reference, depth first, so
-that memory holds the elements of one task and what `GroupByKey` and side inputs collect.
+that memory holds the elements of one task for each thread, and what `GroupByKey` and side inputs collect.
+
+Threads share the groups of a `GroupByKey`, which each pipeline of this package has after its list of tasks and in its
+exchanges. They also share one object for each function of the pipeline, so functions must not keep state in it.
 
 Keys are compared by `==`; Beam compares their encoded bytes. The order of groups and of their values is that of
 arrival; Beam promises none.
@@ -10,8 +13,10 @@ arrival; Beam promises none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -25,13 +30,15 @@ Consumer = Callable[[Any], None]
 _BUNDLE_METHODS = ("start_bundle", "finish_bundle", "process_batch")
 
 
-def prepare(pipeline: beam.Pipeline) -> Callable[[], None] | None:
+def prepare(pipeline: beam.Pipeline, num_threads: int = 1) -> Callable[[], None] | None:
     """A function that runs the pipeline to its end; None if the pipeline has steps that this runner does not support.
+
+    With one thread, that is the calling one.
 
     Supported are `Impulse`, `GroupByKey`, `Flatten`, and `ParDo` with side inputs but without tagged outputs, bundle
     methods and parameters such as `DoFn.TimestampParam`. So all windows are the global one.
     """
-    graph = _Graph()
+    graph = _Graph(num_threads)
     pipeline.visit(graph)
     return graph.run if graph.is_supported else None
 
@@ -40,6 +47,7 @@ def prepare(pipeline: beam.Pipeline) -> Callable[[], None] | None:
 class _Graph(PipelineVisitor):
     """The primitive steps in topological order, and the consumers of each collection."""
 
+    num_threads: int
     is_supported: bool = True
     steps: list[Callable[[], None]] = field(default_factory=list)
     """What is done when all steps before have ended."""
@@ -61,7 +69,7 @@ class _Graph(PipelineVisitor):
             case beam.Flatten():
                 self._consume(node, emit)
             case beam.GroupByKey():
-                group = _Group(emit)
+                group = _Group(emit, self.num_threads)
                 self._consume(node, group.add)
                 self.steps.append(group.end)
             case beam.ParDo() if _is_plain(node.transform.fn):
@@ -92,19 +100,62 @@ class _Graph(PipelineVisitor):
 
 @dataclass(slots=True)
 class _Group:
-    """`GroupByKey`: collects values until all producers have ended."""
+    """`GroupByKey`: collects values until all producers have ended. Then threads share the groups."""
 
     emit: Consumer
+    num_threads: int = 1
     values: dict[Any, list[Any]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, element: tuple[Any, Any]) -> None:
         key, value = element
-        self.values.setdefault(key, []).append(value)
+        with self.lock:
+            self.values.setdefault(key, []).append(value)
 
     def end(self) -> None:
-        while self.values:
-            key = next(iter(self.values))
-            self.emit((key, self.values.pop(key)))
+        keys = list(self.values)
+        in_threads((partial(self._emit_group, key) for key in keys), min(self.num_threads, len(keys)))
+
+    def _emit_group(self, key: Any) -> None:
+        with self.lock:
+            values = self.values.pop(key)
+        self.emit((key, values))
+
+
+def in_threads(calls: Iterable[Callable[[], None]], num_threads: int) -> None:
+    """Makes all calls, in order, each by the next free thread; by the calling thread if `num_threads` is 1 or less.
+
+    After an error no further call begins. Raises: the first error, when all calls that had begun have ended.
+    """
+    if num_threads <= 1:
+        for call in calls:
+            call()
+        return
+    errors: list[BaseException] = []
+    waiting, lock = iter(calls), threading.Lock()
+
+    def taken() -> Iterator[Callable[[], None]]:
+        while not errors:
+            with lock:
+                call = next(waiting, None)
+            if call is None:
+                return
+            yield call
+
+    def work() -> None:
+        try:
+            for call in taken():
+                call()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, name=f"worker-{number}", daemon=True) for number in range(num_threads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 @dataclass(slots=True)
@@ -124,16 +175,22 @@ class _ParDo:
         self._fn: DoFn = transform.fn
         self._args, self._kwargs = transform.args, transform.kwargs
         self._is_set_up = False
+        self._lock = threading.Lock()
         self.waiting: list[Any] = []
 
     def process(self, element: Any) -> None:
         if not self._is_set_up:
-            self._is_set_up = True
-            self._fn.setup()
+            with self._lock:
+                self._set_up()
         outputs: Iterable[Any] | None = self._fn.process(element, *self._args, **self._kwargs)
         for output in outputs or ():
             self._emit(output)
             del output  # before the next one is computed
+
+    def _set_up(self) -> None:
+        if not self._is_set_up:
+            self._fn.setup()
+            self._is_set_up = True
 
     def end(self) -> None:
         """Called when all producers have ended."""

@@ -106,11 +106,11 @@ def _constructed(
     construct: Callable[[beam.Pipeline], None], num_workers: int, threads: bool, beam_args: tuple[str, ...]
 ) -> Callable[[], object]:
     """Constructs the pipeline and returns the function that runs it to its end."""
-    if num_workers == 1 and not beam_args:
+    if (num_workers == 1 or threads) and not beam_args:
         # Type hints choose coders, and the in-process runner encodes nothing.
         pipeline = beam.Pipeline(options=PipelineOptions(["--no_pipeline_type_check"]))
         construct(pipeline)
-        run_here = in_process.prepare(pipeline)
+        run_here = in_process.prepare(pipeline, num_workers)
         if run_here is not None:
             return run_here
     runner = FnApiRunner(None if num_workers == 1 or threads else _environment())
