@@ -101,7 +101,9 @@ class ExchangeByPartition(beam.PTransform):
         self._transport = transport
         self._share = share
         is_elsewhere = transport == "local" and is_object_store(file_system_of(scratch)[0])
-        self._scratch = storage.join(local_scratch() if is_elsewhere else scratch, label)
+        # A pipeline may have several exchanges of one label, each with a scratch folder of its own.
+        folder = storage.join(local_scratch(), f"{zlib.crc32(scratch.encode()):08x}") if is_elsewhere else scratch
+        self._scratch = storage.join(folder, label)
 
     def expand(
         self, partitioned: beam.PCollection[PartitionedTables] | tuple[beam.PCollection[PartitionedTables], ...]
