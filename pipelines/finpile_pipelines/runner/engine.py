@@ -1,4 +1,4 @@
-"""Runs one Beam pipeline: the options of each runner, and the same errors for all of them."""
+"""Runs one Beam pipeline on the engine that the caller chose."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from finpile.errors import ConfigError
 from finpile_pipelines.exchange.local_scratch import remove_local_scratch
 from finpile_pipelines.exchange.partition import Transport
 from finpile_pipelines.progress import Progress, Watch
-from finpile_pipelines.runner import local
+from finpile_pipelines.runner import local, portable
 
-RUNNERS = {"local": "FnApiRunner", "spark": "PortableRunner", "flink": "PortableRunner", "dataflow": "DataflowRunner"}
 RunnerName = Literal["local", "spark", "flink", "dataflow"]
 
 
@@ -26,7 +25,7 @@ class Engine:
 
     runner: RunnerName = "local"
     num_workers: int = 1
-    """Workers of the local runner; other runners take the number from `beam_args`."""
+    """Workers of the local runner, or cores that an embedded Spark or Flink uses. Clusters have their own number."""
     threads: bool = False
     """Workers are threads of this process: no start-up cost, but Python code runs in one thread at a time."""
     beam_args: tuple[str, ...] = ()
@@ -41,6 +40,8 @@ class Engine:
     def __post_init__(self) -> None:
         if self.num_workers < 1:
             raise ConfigError(f"--workers is {self.num_workers}: expected at least 1")
+        if self.runner in ("spark", "flink"):
+            portable.check_java(self.runner, self.beam_args)
 
     @property
     def exchange_transport(self) -> Transport:
@@ -64,7 +65,7 @@ class Engine:
     def run(self, label: str, construct: Callable[[beam.Pipeline], None]) -> None:
         """Builds a pipeline with `construct`, runs it and waits for its end.
 
-        Raises: RunError if a task fails, WorkerDied if a local worker process is lost.
+        Raises: RunError if a task fails or a job server is lost, WorkerDied if a local worker process is lost.
         """
         if self.runner == "local":
             watch = self._watch_stage if self.watch is not None else None
@@ -73,7 +74,11 @@ class Engine:
             finally:
                 remove_local_scratch()
             return
-        options = PipelineOptions(list(self.beam_args), runner=RUNNERS[self.runner], job_name=_job_name(label))
+        name = _job_name(label)
+        if self.runner != "dataflow":
+            portable.run(label, construct, self.runner, self.num_workers, self.beam_args, name)
+            return
+        options = PipelineOptions(list(self.beam_args), runner="DataflowRunner", job_name=name)
         with beam.Pipeline(options=options) as pipeline:
             construct(pipeline)
 

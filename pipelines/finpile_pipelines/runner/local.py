@@ -12,7 +12,6 @@ import ctypes
 import logging
 import math
 import os
-import re
 import shlex
 import socket
 import subprocess
@@ -31,10 +30,11 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from finpile.errors import RunError, WorkerDied
+from finpile.errors import WorkerDied
 from finpile_pipelines.progress import Board, Progress, Watch, open_board
 from finpile_pipelines.runner import in_process, kernels
 from finpile_pipelines.runner.beam_caches import install_caches
+from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.runner.interrupts import interrupts_blocked
 from finpile_pipelines.runner.sockets import serve_privately, socket_folder
@@ -46,11 +46,6 @@ _FORK_CLIENT = Path(__file__).with_name("fork_client.py")
 _BEAM_WORKER_THREAD = "run_worker"
 _POLL_SECONDS = 0.1
 _MEASURE_SECONDS = 1.0
-#: The last line of a traceback, and what Beam appends to a message.
-_RAISED = re.compile(r"[\w.]+(Error|Exception|Died|Exit|Interrupt)\b")
-_WHILE = re.compile(r" \[while running '.*'\]$")
-#: The same for a message that Python prints with quotation marks, as it does for `KeyError`.
-_QUOTED_WHILE = re.compile(r"\"(.*) \[while running '.*'\]\"$")
 
 
 def run(
@@ -99,7 +94,7 @@ def run(
             watch(label, replace(board.progress(), share=1.0, pass_share=1.0))
     _release_memory()
     if failures:
-        raise _explain(label, failures[0]) from failures[0]
+        raise explain(label, failures[0]) from failures[0]
 
 
 def _constructed(
@@ -266,14 +261,3 @@ def _progress(board: Board) -> Progress:
     """The progress of the pipeline; its note if a kernel is being compiled in this process."""
     progress = board.progress()
     return replace(progress, note=kernels.NOTE) if kernels.is_compiling() else progress
-
-
-def _explain(label: str, error: BaseException) -> RunError:
-    """The error that a task raised, in one line, from the runner's message; equal for any number of workers."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if isinstance(error, RuntimeError) and any(line.startswith("Traceback") for line in lines):
-        cause = next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
-    else:
-        cause = f"{type(error).__name__}: {' '.join(lines)}"
-    cause = _WHILE.sub("", _QUOTED_WHILE.sub(r"'\1'", cause))
-    return RunError(f"stage {label} failed: {cause.removeprefix('finpile.errors.')}")

@@ -1,0 +1,129 @@
+"""Pipelines on Spark and Flink, through Beam's job API: default options, one job server, one-line errors.
+
+Without a job server (`--job_endpoint`), Beam's SparkRunner and FlinkRunner fetch the jar of one from Maven Central and
+start it with an engine embedded in it. Python code then runs in the launcher (`--environment_type=LOOPBACK`).
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import apache_beam as beam
+import grpc
+from apache_beam.options.pipeline_options import (
+    FlinkRunnerOptions,
+    JobServerOptions,
+    PipelineOptions,
+    PortableOptions,
+)
+from apache_beam.runners.portability.flink_runner import FlinkRunner
+from apache_beam.runners.portability.job_server import JobServer
+from apache_beam.runners.portability.portable_runner import PortableRunner
+from apache_beam.runners.portability.spark_runner import SparkRunner
+
+from finpile.errors import ConfigError, FinpileError, RunError
+from finpile_pipelines.runner.failures import explain
+
+#: Version of Flink whose job server is started. Beam's own default changes from release to release.
+FLINK_VERSION = "1.19"
+#: The beginning of Beam's message, before the URL.
+_NOT_FETCHED = "Unable to fetch remote job server jar at "
+
+
+def is_job_server_given(beam_args: Sequence[str]) -> bool:
+    """Whether Beam's options name a running job server."""
+    return bool(PipelineOptions(list(beam_args)).view_as(PortableOptions).job_endpoint)
+
+
+def default_args(runner: str, num_workers: int) -> list[str]:
+    """Beam's options for an embedded engine that keeps `num_workers` cores busy; later options override them."""
+    engine = {
+        "spark": [f"--spark_master_url=local[{num_workers}]"],
+        "flink": [f"--flink_version={FLINK_VERSION}", "--flink_master=[local]", f"--parallelism={num_workers}"],
+    }
+    return [f"--sdk_worker_parallelism={num_workers}", *engine[runner]]
+
+
+def check_java(runner: str, beam_args: Sequence[str]) -> None:
+    """Raises: ConfigError if a job server has to be started and Java is absent."""
+    if is_job_server_given(beam_args):
+        return
+    launcher = PipelineOptions(list(beam_args)).view_as(JobServerOptions).job_server_java_launcher
+    if shutil.which(launcher) is None:
+        raise ConfigError(
+            f"--runner {runner} starts Beam's job server with Java, and {launcher!r} is not found: install Java 17 "
+            "(Debian: openjdk-17-jre-headless), or name a running job server after `--`: --job_endpoint=HOST:PORT"
+        )
+
+
+def run(
+    label: str,
+    construct: Callable[[beam.Pipeline], None],
+    runner: str,
+    num_workers: int,
+    beam_args: Sequence[str],
+    job_name: str,
+) -> None:
+    """Runs one pipeline to its end on Spark or Flink.
+
+    Raises: RunError if a task fails, or if the job server cannot be fetched, started or reached.
+    """
+    is_given = is_job_server_given(beam_args)
+    defaults = [] if is_given else default_args(runner, num_workers)
+    options = PipelineOptions([*defaults, *beam_args], job_name=job_name)
+    beam_runner = PortableRunner() if is_given else {"spark": SparkRunner, "flink": _FlinkRunner}[runner]()
+    endpoint = options.view_as(PortableOptions).job_endpoint
+    try:
+        with _silent_logs(), beam.Pipeline(runner=beam_runner, options=options) as pipeline:
+            construct(pipeline)
+    except FinpileError:
+        raise
+    except grpc.FutureTimeoutError as error:
+        raise RunError(
+            f"stage {label}: no job server answers at {endpoint}: start it, or correct --job_endpoint"
+        ) from error
+    except grpc.RpcError as error:
+        raise RunError(
+            f"stage {label}: the connection to the job server was lost ({_status(error)}). Start it if it has ended, "
+            "and run the same command again to go on from the last finished stage"
+        ) from error
+    except RuntimeError as error:
+        if str(error).startswith(_NOT_FETCHED):
+            jar = str(error).removeprefix(_NOT_FETCHED).split(": ")[0]
+            raise RunError(
+                f"stage {label}: Beam could not fetch its {runner} job server ({jar}): name its jar after `--` with "
+                f"--{runner}_job_server_jar=FILE, or a running job server with --job_endpoint=HOST:PORT"
+            ) from error
+        raise explain(label, error) from error
+
+
+class _FlinkRunner(FlinkRunner):
+    """Uses one job server for all pipelines. Beam's runner starts one for each pipeline and stops them at exit."""
+
+    def default_job_server(self, options: PipelineOptions) -> JobServer:
+        key = f"{options.view_as(FlinkRunnerOptions)} {options.view_as(JobServerOptions)}"
+        if key not in _JOB_SERVERS:
+            _JOB_SERVERS[key] = super().default_job_server(options)
+        return _JOB_SERVERS[key]
+
+
+_JOB_SERVERS: dict[str, JobServer] = {}
+
+
+@contextmanager
+def _silent_logs() -> Iterator[None]:
+    """Beam logs the engine's stack traces; the error that is raised reports the failure once."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _status(error: grpc.RpcError) -> str:
+    code = getattr(error, "code", None)
+    return str(code().name) if callable(code) else type(error).__name__

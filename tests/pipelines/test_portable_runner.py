@@ -1,0 +1,128 @@
+"""Builds through Beam's job API publish the output of a local build, and failures of a job server are one line.
+
+The job service is Beam's own in Python, so that no test here needs Java; workers are processes of an external pool.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions, PortableOptions
+from apache_beam.utils.subprocess_server import JavaJarServer
+from finpile_pipelines.build import build
+from finpile_pipelines.runner import portable
+from finpile_pipelines.runner.engine import Engine
+
+from finpile.config import load_config
+from finpile.errors import ConfigError, RunError
+
+Snapshot = Callable[[Path], dict[str, bytes]]
+_SERVICE = "apache_beam.runners.portability.local_job_service_main"
+_POOL = "apache_beam.runners.worker.worker_pool_main"
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def job_service(eventually: Callable[[Callable[[], Any]], Any], tmp_path: Path) -> Iterator[tuple[str, ...]]:
+    """Beam's options for a job service and a worker pool that run while the test does."""
+    # The pool starts workers by the name `python`.
+    environment = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    jobs, workers = free_port(), free_port()
+    commands = (
+        [_SERVICE, "--port", str(jobs), "--staging_dir", str(tmp_path / "staging")],
+        [_POOL, "--service_port", str(workers)],
+    )
+    servers = [
+        subprocess.Popen(
+            [sys.executable, "-m", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
+        for command in commands
+    ]
+    try:
+        assert eventually(lambda: is_listening(jobs) and is_listening(workers))
+        yield (
+            f"--job_endpoint=localhost:{jobs}",
+            "--environment_type=EXTERNAL",
+            f"--environment_config=localhost:{workers}",
+        )
+    finally:
+        for server in servers:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["files", "shuffle"])
+def test_a_job_service_publishes_the_output_of_a_local_build(
+    transport: Any,
+    job_service: tuple[str, ...],
+    small_build: Path,
+    write_corpus: Callable[..., Path],
+    snapshot: Snapshot,
+    tmp_path: Path,
+) -> None:
+    config = load_config(write_corpus(tmp_path))
+    build(config, str(tmp_path / "out"), Engine(runner="spark", beam_args=job_service, transport=transport))
+    found, expected = snapshot(tmp_path / "out"), snapshot(small_build / "out")
+    assert sorted(found) == sorted(expected) != []
+    assert [path for path in sorted(found) if found[path] != expected[path]] == []
+
+
+def test_options_after_the_dashes_override_those_of_an_embedded_engine() -> None:
+    given = ["--flink_version=2.0", "--parallelism=7"]
+    options = PipelineOptions([*portable.default_args("flink", 3), *given])
+    assert options.view_as(FlinkRunnerOptions).flink_version == "2.0"
+    assert int(options.get_all_options()["parallelism"]) == 7
+    assert int(options.view_as(PortableOptions).sdk_worker_parallelism) == 3
+
+
+@pytest.mark.parametrize("runner", ["spark", "flink"])
+def test_an_embedded_engine_without_java_is_refused_with_the_remedy(
+    runner: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"install Java 17 .* --job_endpoint=HOST:PORT$"):
+        Engine(runner=runner)
+    assert Engine(runner=runner, beam_args=("--job_endpoint=localhost:8099",)).runner == runner
+
+
+def test_an_absent_job_server_is_reported_in_one_line() -> None:
+    port = free_port()
+    args = (f"--job_endpoint=localhost:{port}", "--job_server_timeout=1", "--environment_type=LOOPBACK")
+    with pytest.raises(RunError, match=rf"^stage asking: no job server answers at localhost:{port}: start it"):
+        Engine(runner="spark", beam_args=args).run("asking", lambda pipeline: None)
+
+
+def test_a_job_server_that_cannot_be_fetched_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(*arguments: object, **options: object) -> str:
+        raise RuntimeError(
+            "Unable to fetch remote job server jar at https://host/server.jar: HTTP Error 404: Not Found."
+        )
+
+    monkeypatch.setattr(JavaJarServer, "local_jar", fetch)
+    expected = r"^stage asking: .* its flink job server \(https://host/server.jar\): .*--flink_job_server_jar=FILE"
+    with pytest.raises(RunError, match=expected):
+        portable.run("asking", lambda pipeline: None, "flink", 1, (), "finpile-asking")
