@@ -26,6 +26,7 @@ from finpile.errors import ConfigError, RunError
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 _SERVICE = "apache_beam.runners.portability.local_job_service_main"
+PATIENCE_SECONDS = 300
 _POOL = "apache_beam.runners.worker.worker_pool_main"
 
 
@@ -126,3 +127,45 @@ def test_a_job_server_that_cannot_be_fetched_is_reported_with_the_remedy(monkeyp
     expected = r"^stage asking: .* its flink job server \(https://host/server.jar\): .*--flink_job_server_jar=FILE"
     with pytest.raises(RunError, match=expected):
         portable.run("asking", lambda pipeline: None, "flink", 1, (), "finpile-asking")
+
+
+_KILLED_DURING_A_TASK = """
+import os, signal, sys
+import apache_beam as beam
+from finpile.errors import RunError
+from finpile_pipelines.runner.engine import Engine
+
+def work(server):
+    import os, signal, time
+    os.killpg(server, signal.SIGKILL)
+    time.sleep(5)
+
+try:
+    engine = Engine(runner="spark", beam_args=(f"--job_endpoint={sys.argv[1]}", "--environment_type=LOOPBACK"))
+    engine.run("asking", lambda pipeline: pipeline | beam.Create([int(sys.argv[2])]) | beam.Map(work))
+except RunError as error:
+    print(error, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_job_server_that_is_killed_ends_the_run_with_one_message(
+    eventually: Callable[[Callable[[], Any]], Any],
+) -> None:
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", _SERVICE, "--port", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        assert eventually(lambda: is_listening(port))
+        command = [sys.executable, "-c", _KILLED_DURING_A_TASK, f"localhost:{port}", str(server.pid)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+    assert done.stdout.startswith("stage asking: the connection to the job server was lost (")
+    assert (done.stdout.count("\n"), "Traceback" in done.stderr, done.returncode) == (1, False, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -77,7 +78,7 @@ def run(
     beam_runner = PortableRunner() if is_given else {"spark": SparkRunner, "flink": _FlinkRunner}[runner]()
     endpoint = options.view_as(PortableOptions).job_endpoint
     try:
-        with _silent_logs(), beam.Pipeline(runner=beam_runner, options=options) as pipeline:
+        with _silent_beam(), beam.Pipeline(runner=beam_runner, options=options) as pipeline:
             construct(pipeline)
     except FinpileError:
         raise
@@ -114,14 +115,21 @@ _JOB_SERVERS: dict[str, JobServer] = {}
 
 
 @contextmanager
-def _silent_logs() -> Iterator[None]:
-    """Beam logs the engine's stack traces; the error that is raised reports the failure once."""
-    before = logging.root.manager.disable
+def _silent_beam() -> Iterator[None]:
+    """Beam logs the engine's stack traces, and its threads print lost connections; the raised error is enough."""
+    disabled, hook = logging.root.manager.disable, threading.excepthook
+
+    def without_connections(args: threading.ExceptHookArgs) -> None:
+        if not isinstance(args.exc_value, grpc.RpcError):
+            hook(args)
+
     logging.disable(logging.CRITICAL)
+    threading.excepthook = without_connections
     try:
         yield
+        threading.excepthook = hook  # after a failure threads may still end
     finally:
-        logging.disable(before)
+        logging.disable(disabled)
 
 
 def _status(error: grpc.RpcError) -> str:
