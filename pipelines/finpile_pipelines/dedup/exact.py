@@ -57,16 +57,29 @@ def run(context: Context) -> Outcome:
             first += batch.num_rows
         return pa.concat_tables(tables)
 
-    remove = RemoveEqual(context.engine, context.refs, "exact", rows, exact.REASON, context.folder)
+    removed = remove_equal(context.engine, context.refs, "exact", rows, exact.REASON, context.folder)
+    return Outcome(counts={"removed": removed})
+
+
+STAGE = Stage(name="exact", settings=settings, run=run)
+
+
+def remove_equal(
+    engine: Engine,
+    refs: Sequence[ShardRef],
+    stage: str,
+    rows: Callable[[ShardRef], pa.Table],
+    reason: str,
+    folder: str,
+) -> int:
+    """Runs `RemoveEqual` as a pipeline of its own; returns the number of removals."""
+    remove = RemoveEqual(engine, refs, stage, rows, reason, folder)
 
     def construct(pipeline: beam.Pipeline) -> None:
         _ = pipeline | remove
 
-    context.engine.run("exact", construct)
-    return Outcome(counts={"removed": num_removed(context.folder)})
-
-
-STAGE = Stage(name="exact", settings=settings, run=run)
+    engine.run(stage, construct)
+    return num_removed(folder)
 
 
 class RemoveEqual(beam.PTransform):
