@@ -23,7 +23,7 @@ from finpile.errors import ConfigError, StoreError
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs"})
 #: The optional dependencies that a scheme needs.
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
-#: File systems that keep listings for ever, or for minutes, unless they are told not to.
+#: File systems that cache listings by default, some for minutes and some without limit.
 _CACHING = (*sorted(OBJECT_STORES), "abfs", "abfss", "az")
 #: Bytes of one request for a part of a file.
 BLOCK_BYTES = 8 << 20

@@ -73,12 +73,7 @@ def remove_equal(
     folder: str,
 ) -> int:
     """Runs `RemoveEqual` as a pipeline of its own; returns the number of removals."""
-    remove = RemoveEqual(engine, refs, stage, rows, reason, folder)
-
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | remove
-
-    engine.run(stage, construct)
+    engine.run_one(stage, RemoveEqual(engine, refs, stage, rows, reason, folder))
     return num_removed(folder)
 
 

@@ -154,8 +154,9 @@ class _Rounds:
         while not self._is_last(found):
             first, part = self._round(len(found) + 1), next(pipelines)
             if self.substring.rounds == 1 and not found:
-                rounds = [first, self._round(2)]
-                part.run("substring", partial(self._construct_all, part, first, self._round(2), known))
+                second = self._round(2)
+                rounds = [first, second]
+                part.run("substring", partial(self._construct_all, part, first, second, known))
             else:
                 rounds = [first]
                 part.run("substring", partial(self._construct_one, part, first, known))
@@ -169,7 +170,7 @@ class _Rounds:
                     break
         storage.remove_tree(self._round(len(found)).folder)  # this round only measured the remaining repeats
         if len(found) > 1 and self.substring.rounds != 1:
-            _run(comparing, "substring: left", self._comparison(comparing, len(found) - 1))
+            comparing.run_one("substring: left", self._comparison(comparing, len(found) - 1))
         return found
 
     def _is_last(self, found: Sequence[Mapping[str, int]]) -> bool:
@@ -275,7 +276,8 @@ class _Round:
         known = _WHOLE
         while known[-1] > repeats.SLICES[-1]:
             known = (*known, known[-1] // 2)
-            _run(engine, f"substring: {_names(known[-1])[0]}", self._request_keys(known, engine.exchange_transport))
+            step = self._request_keys(known, engine.exchange_transport)
+            engine.run_one(f"substring: {_names(known[-1])[0]}", step)
             if num_tallied(self.folder, _names(known[-1])[1]) == 0:
                 break
         return known
@@ -370,13 +372,6 @@ class _Round:
 def _names(size: int) -> tuple[str, str]:
     """The names of the request and of the reply for keys of one size."""
     return ("minimizers", "shared") if size == repeats.WHOLE else (f"pieces{size}", f"shared{size}")
-
-
-def _run(engine: Engine, label: str, transform: beam.PTransform) -> None:
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | transform
-
-    engine.run(label, construct)
 
 
 def _removals(ref: ShardRef, short: pa.Table) -> pa.Table:

@@ -82,6 +82,14 @@ class Engine:
         with beam.Pipeline(options=options) as pipeline:
             construct(pipeline)
 
+    def run_one(self, label: str, transform: beam.PTransform) -> None:
+        """Runs a pipeline of one transform that begins with its own elements; raises as `run`."""
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            _ = pipeline | transform
+
+        self.run(label, construct)
+
     def _watch_stage(self, label: str, progress: Progress) -> None:
         begin, end = self.span
         if self.watch is not None:

@@ -171,7 +171,7 @@ class _ParDo:
     """`ParDo`: with side inputs, its elements wait until these are complete."""
 
     def __init__(self, transform: beam.ParDo, emit: Consumer, side_inputs: list[_SideInput]) -> None:
-        self._transform, self._emit, self.side_inputs = transform, emit, side_inputs
+        self._emit, self.side_inputs = emit, side_inputs
         self._fn: DoFn = transform.fn
         self._args, self._kwargs = transform.args, transform.kwargs
         self._is_set_up = False

@@ -1,4 +1,4 @@
-"""Beam's local runner with watched worker processes, or with threads of this process.
+"""The local runner: this process, alone or with threads (`runner.in_process`), or watched worker processes of Beam.
 
 `FnApiRunner` waits for ever if a worker process dies. Here the pipeline runs on a thread and the calling thread
 watches: if a worker ends early (killed, out of memory), the run fails at once with a message. Workers exit if the
