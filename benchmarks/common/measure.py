@@ -56,6 +56,8 @@ class TreeCost:
     """Highest of one process."""
     scratch_bytes: int = 0
     """Of all files that were seen in folders called scratch, each as large as it was seen."""
+    disk_bytes: int = 0
+    """Highest sum over the files of the watched folder."""
 
 
 class Served:
@@ -139,9 +141,14 @@ def take_turns(
 
 
 def run_tree(
-    command: Sequence[str | Path], log: Path, *, env: Mapping[str, str] | None = None, watched: Path | None = None
+    command: Sequence[str | Path],
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    watched: Path | None = None,
+    look_seconds: float = _LOOK_SECONDS,
 ) -> TreeCost:
-    """Runs a command to its end; its output is written to `log`.
+    """Runs a command to its end; its output is written to `log`. Looks at its processes and files at intervals.
 
     Raises:
         PeerFailedError: it could not start, or its exit status is not 0.
@@ -157,7 +164,7 @@ def run_tree(
             raise PeerFailedError(str(error)) from error
     while True:
         try:
-            status = process.wait(timeout=_LOOK_SECONDS)
+            status = process.wait(timeout=look_seconds)
             break
         except subprocess.TimeoutExpired:
             tree.look(process.pid)
@@ -170,6 +177,7 @@ def run_tree(
         peak_mib=tree.peak_bytes / 2**20,
         largest_mib=tree.largest_bytes / 2**20,
         scratch_bytes=sum(tree.scratch_bytes.values()),
+        disk_bytes=tree.disk_bytes,
     )
 
 
@@ -182,6 +190,7 @@ class _Tree:
     peak_bytes: int = 0
     largest_bytes: int = 0
     scratch_bytes: dict[str, int] = field(default_factory=dict)
+    disk_bytes: int = 0
 
     def look(self, pid: int) -> None:
         """Adds what is to be seen now; a process that has just ended counts as it was seen before."""
@@ -194,7 +203,7 @@ class _Tree:
         self.peak_bytes = max(self.peak_bytes, sum(sizes))
         self.largest_bytes = max(self.largest_bytes, *sizes)
         if self.watched is not None:
-            _look_for_scratch(self.watched, self.scratch_bytes)
+            self.disk_bytes = max(self.disk_bytes, _look_at_files(self.watched, self.scratch_bytes))
 
     def _look_at(self, process: Any) -> int:
         try:
@@ -212,10 +221,16 @@ def last_line(output: str) -> str:
     return (errors or lines or ["no word of it"])[-1].replace("|", "/")[:200]
 
 
-def _look_for_scratch(folder: Path, sizes: dict[str, int]) -> None:
+def _look_at_files(folder: Path, scratch: dict[str, int]) -> int:
+    """The bytes of all files below a folder; those of folders for scratch are added to `scratch`, by path."""
+    total = 0
     for path, _, names in os.walk(folder):
-        if "scratch" in Path(path).parts:
-            for name in names:
-                file = os.path.join(path, name)
-                with contextlib.suppress(OSError):  # it has just been deleted
-                    sizes[file] = max(sizes.get(file, 0), os.path.getsize(file))
+        is_scratch = "scratch" in Path(path).parts
+        for name in names:
+            file = os.path.join(path, name)
+            with contextlib.suppress(OSError):  # it has just been deleted
+                size = os.path.getsize(file)
+                total += size
+                if is_scratch:
+                    scratch[file] = max(scratch.get(file, 0), size)
+    return total

@@ -1,0 +1,1 @@
+"""Corpora of gigabytes: generation, runs, and the rates that `finpile plan` uses."""
