@@ -14,6 +14,7 @@ from finpile.errors import ConfigError
 from finpile.filter import FILTERS
 from finpile.format import FORMATS
 from finpile.limits import LimitsConfig
+from finpile.rows import RowsConfig
 from finpile.strict_yaml import PLACE, Place, added_field, added_keys, load_yaml, settings
 from finpile.timestamps import date_format
 
@@ -72,10 +73,11 @@ class CleanConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceConfig:
-    """A set of files, which is a row of Table 1 or a part of one."""
+    """A set of files, which is a row of Table 1, a part of one, or several rows."""
 
-    name: str
-    """The row: `News`, `Web`, `GitHub`, ... Several entries can share a row."""
+    name: str | RowsConfig
+    """The row: `News`, `Web`, `GitHub`, ... Several entries can share a row. Or the field of the records with it:
+    `{field: meta.pile_set_name, allow: [ArXiv, Github]}`."""
     dataset: str
     """The group of rows: `FinPile`, `The Pile`, `C4`, `Wikipedia`, ..."""
     format: str
@@ -103,28 +105,43 @@ class SourceConfig:
     where: Place = field(default_factory=Place, compare=False, repr=False, metadata=PLACE)
     """Where the entry is in the corpus file."""
 
+    @property
+    def label(self) -> str:
+        """The row; of a source with several, what replaces it in messages and accounts."""
+        return self.name if isinstance(self.name, str) else self.name.label
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The rows of the documents."""
+        return (self.name,) if isinstance(self.name, str) else self.name.rows
+
+    def of_row(self, row: str | None) -> SourceConfig:
+        """The source restricted to one of several rows; itself for None."""
+        return self if row is None else dataclasses.replace(self, name=row)
+
     def __post_init__(self) -> None:
-        for key in ("name", "dataset"):
+        for key in ("label", "dataset"):
             if not getattr(self, key).strip():
+                key = key.replace("label", "name")
                 raise ConfigError(f"{key} of a source is empty: it is the name of a row or group of rows of Table 1")
         FORMATS.check(self.format)
         if not self.paths:
-            raise ConfigError(f"source {self.name!r} has no paths: name at least one file or pattern")
+            raise ConfigError(f"source {self.label!r} has no paths: name at least one file or pattern")
         fields = FORMATS.get(self.format).fields if self.fields or self.date_format is not None else ()
         if self.fields and not fields:
-            raise ConfigError(f"source {self.name!r}: format {self.format} has no named fields: remove `fields`")
+            raise ConfigError(f"source {self.label!r}: format {self.format} has no named fields: remove `fields`")
         for key in self.fields:
             bounds.one_of("fields", key, fields)
         if self.date_format is not None:
             if "timestamp" not in fields:
-                raise ConfigError(f"date_format: format {self.format} has no date field, in source {self.name!r}")
+                raise ConfigError(f"date_format: format {self.format} has no date field, in source {self.label!r}")
             date_format(self.date_format)
         for name in self.encoding:
             try:
                 "".encode(name)
             except (LookupError, ValueError):
                 raise ConfigError(
-                    f"source {self.name!r}: no encoding is called {name!r}; try utf-8 or latin-1"
+                    f"source {self.label!r}: no encoding is called {name!r}; try utf-8 or latin-1"
                 ) from None
 
 

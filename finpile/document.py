@@ -110,6 +110,8 @@ class RawDocument:
     title: str | None = None
     license: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    row: str | None = None
+    """The row of Table 1, if its source has several."""
 
 
 def check_storable(document: RawDocument) -> None:
@@ -136,7 +138,7 @@ def _meta(document: RawDocument) -> str:
 
 
 class DocumentBuilder:
-    """Collects documents of one source into batches of at most `max_bytes` of text.
+    """Collects documents of one source into batches of at most `max_bytes` of text. A document may name its own row.
 
     >>> builder = DocumentBuilder("FinPile", "News")
     >>> builder.append(RawDocument(locator="a.txt", text="Oil rose."))
@@ -163,9 +165,9 @@ class DocumentBuilder:
         """The documents collected so far as a batch of `RAW_SCHEMA`; the builder is empty afterwards."""
         rows, self._rows, self.size_bytes = self._rows, [], 0
         columns = {
-            "id": [document_id(self._source, row.locator) for row in rows],
+            "id": [document_id(row.row or self._source, row.locator) for row in rows],
             "dataset": [self._dataset] * len(rows),
-            "source": [self._source] * len(rows),
+            "source": [row.row or self._source for row in rows],
             "text": [row.text for row in rows],
             "timestamp": [_utc(row.timestamp) for row in rows],
             "timestamp_origin": [row.timestamp_origin for row in rows],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,7 +52,7 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
     rows: list[dict[str, Any]] = [
         {
             "dataset": source.dataset,
-            "source": source.name,
+            "source": source.label,
             "format": source.format,
             "files": len(files),
             "bytes": sum(file.size_bytes for file in files),
@@ -96,7 +97,10 @@ def _check_records(
     unreadable = f", {len(found.removals):,} of them unreadable" if found.removals else ""
     examples = ", ".join(_example(date) for date in report["dates"])
     dates = f"; dates: {examples}" if examples else "; no dates"
-    console.line(f"  {source.name} ({source.format}): {found.num_records:,} records{unreadable}{dates}")
+    console.line(f"  {source.label} ({source.format}): {found.num_records:,} records{unreadable}{dates}")
+    if not isinstance(source.name, str):
+        counted = Counter(document.row for document in found.documents)
+        console.line(f"    rows: {', '.join(f'{name} {count:,}' for name, count in sorted(counted.items()))}")
     if report["date_order"]:
         console.line(f"    dates of three numbers are {report['date_order']}, as their values prove")
     for what, count in (("have no date", report["undated"]), ("have a date that cannot be read", report["bad_dates"])):
@@ -123,7 +127,7 @@ def _decide(console: Console, source: SourceConfig, files: Sequence[InputFile], 
         if found.is_whole:
             raise
     evidence = FieldEvidence()
-    console.line(f"  {source.name}: the first records leave a field or the order of dates open; all of them are read")
+    console.line(f"  {source.label}: the first records leave a field or the order of dates open; all of them are read")
     with console.progress("reading", sum(file.size_bytes for file in files), "B") as advance:
         for file in files:
             read_whole(source, file, evidence)
@@ -137,7 +141,7 @@ def _dated(source: SourceConfig, found: Peek, order: Order | None) -> tuple[list
     from finpile.clean import clean_batch
     from finpile.document import DocumentBuilder
 
-    builder = DocumentBuilder(source.dataset, source.name)
+    builder = DocumentBuilder(source.dataset, source.label)
     for document in found.documents:
         builder.append(document)
     cleaned = clean_batch(builder.flush(), source, order)

@@ -210,7 +210,7 @@ def _corpus(found: Inputs, dedup: DedupConfig) -> CorpusConfig:
 def _described(found: Inputs) -> str:
     counts: dict[str, int] = {}
     for source in found.sources:
-        counts[source.name] = counts.get(source.name, 0) + len(source.paths)
+        counts[source.label] = counts.get(source.label, 0) + len(source.paths)
     return ", ".join(f"{count:,} {kind} {'file' if count == 1 else 'files'}" for kind, count in sorted(counts.items()))
 
 

@@ -72,6 +72,11 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     "--max-piece-bytes", type=click.IntRange(2, 254), help=f"Longest piece.  [default: {_DEFAULT.max_piece_bytes}]"
 )
 @click.option(
+    "--domain-field",
+    metavar="FIELD",
+    help="Field of the records with the domain of each: meta.pile_set_name; dots select keys.",
+)
+@click.option(
     "--held-out",
     multiple=True,
     type=PathOrUrl(),
@@ -84,6 +89,7 @@ def train_command(
     docs: tuple[str, ...],
     out: str,
     preset: str | None,
+    domain_field: str | None,
     held_out: tuple[str, ...],
     runner: Any,
     workers: int | None,
@@ -96,8 +102,9 @@ def train_command(
     """Train a tokenizer on documents (section 2.3 of the paper).
 
     DOCS are OUT folders of `finpile build` (their training documents), Parquet, JSON Lines (.zst, .gz) or text files,
-    or folders of them. A domain is a dataset and source, as named in the records, or else the file or folder. Run the
-    same command again to resume after an interruption; other texts or settings start a new training.
+    or folders of them. A domain is a dataset and source, as named in the records (for The Pile its component), or else
+    the file or folder; with --domain-field, each value of that field, whatever the file. Run the same command again to
+    resume after an interruption; other texts or settings start a new training.
     """
     console = Console(as_json)
     config = read_settings(preset, settings)
@@ -111,7 +118,14 @@ def train_command(
     console.line(f"training a tokenizer in {out}", style="bold")
     with display:
         trained = train_folder(
-            docs, out, config, engine, fresh=fresh, replace=replace, listen=_listener(console, display)
+            docs,
+            out,
+            config,
+            engine,
+            domain_field=domain_field,
+            fresh=fresh,
+            replace=replace,
+            listen=_listener(console, display),
         )
         evaluated = evaluate_folder(held_out, out, engine) if held_out else []
     _close(console, trained, evaluated, out)

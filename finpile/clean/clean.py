@@ -297,7 +297,7 @@ class _Work:
             Removal(
                 id=row.id,
                 dataset=self.source.dataset,
-                source=self.source.name,
+                source=self.source.label,
                 locator=row.locator,
                 stage=STAGE,
                 reason=reason,

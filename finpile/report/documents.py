@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from finpile.errors import InputError
 from finpile.layout import row_of
+from finpile.rows import find_value
 from finpile.sources import whole
 from finpile.sources.compression import split_codecs
 from finpile.sources.finding import find_documents, suffix_of
@@ -24,6 +26,9 @@ from finpile.split import TRAIN
 
 #: Text of one yielded array; what all tokenizers see between two reads.
 BATCH_BYTES = 4 << 20
+
+#: The dataset of records with `meta.pile_set_name`.
+THE_PILE = "The Pile"
 
 Label = tuple[str, str]
 
@@ -52,17 +57,22 @@ def list_files(paths: Iterable[str | Path]) -> list[tuple[str, Label]]:
     ]
 
 
-def iter_file(file: str, label: Label) -> Iterator[tuple[str, str, pa.Array]]:
-    """The texts of one of the files of `list_files`, as `iter_texts` yields them."""
-    yield from _batches(_records(file, label))
+def iter_file(file: str, label: Label, source_field: str | None = None) -> Iterator[tuple[str, str, pa.Array]]:
+    """The texts of one of the files of `list_files`, as `iter_texts` yields them.
+
+    With `source_field`, the source is the value of this field of the record (dots select keys), whatever the file.
+
+    Raises: InputError for a record without the field.
+    """
+    yield from _batches(_records(file, _Names(label, source_field)))
 
 
 def _limited(file: str, label: Label, taken: dict[Label, int], limit_bytes: int | None) -> Iterator[tuple[Label, str]]:
     """The file's records but for those of sources of which enough is taken; adds to `taken`."""
     if limit_bytes is None:
-        yield from _records(file, label)
+        yield from _records(file, _Names(label))
         return
-    for found, text in _records(file, label):
+    for found, text in _records(file, _Names(label)):
         if taken[found] < limit_bytes:
             taken[found] += len(text.encode())
             yield found, text
@@ -83,36 +93,59 @@ def _batches(records: Iterable[tuple[Label, str]]) -> Iterator[tuple[str, str, p
         yield (*label, pa.array(texts, pa.large_string()))
 
 
-def _records(file: str, label: Label) -> Iterator[tuple[Label, str]]:
-    return _reader(file)(file, label)
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The dataset and source of each record of a file."""
+
+    label: Label
+    """Those of records without names of their own."""
+    field: str | None = None
+    """The field with the source of each record."""
+
+    def of(self, record: dict[str, Any], where: str) -> Label:
+        if self.field is None:
+            return _label_in(record, self.label)
+        value = find_value(record, self.field)
+        if not isinstance(value, str):
+            raise InputError(f"{where}: has no string under the key `{self.field}`, which names its domain")
+        return f"by {self.field}", value
+
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a Parquet file that may have the names."""
+        parts = self.field.split(".") if self.field else []
+        return ("dataset", "source", *(".".join(parts[: size + 1]) for size in range(len(parts))))
 
 
-def _reader(file: str) -> Callable[[str, Label], Iterator[tuple[Label, str]]]:
+def _records(file: str, names: _Names) -> Iterator[tuple[Label, str]]:
+    return _reader(file)(file, names)
+
+
+def _reader(file: str) -> Callable[[str, _Names], Iterator[tuple[Label, str]]]:
     return _READERS[suffix_of(file)]
 
 
-def _read_parquet(file: str, label: Label) -> Iterator[tuple[Label, str]]:
+def _read_parquet(file: str, labels: _Names) -> Iterator[tuple[Label, str]]:
     def columns(names: list[str]) -> list[str]:
         if "text" not in names:
             raise InputError(f"{file}: has no column `text` but {', '.join(names)}")
-        return [name for name in ("text", "dataset", "source", "split") if name in names]
+        return [name for name in dict.fromkeys(("text", "split", *labels.columns())) if name in names]
 
-    for row in whole.parquet_rows(file, file, columns):
+    for number, row in enumerate(whole.parquet_rows(file, file, columns)):
         if row.get("split", TRAIN) == TRAIN:  # tables are about training documents
-            yield _label_in(row, label), row["text"] or ""
+            yield labels.of(row, f"{file}, row {number}"), row["text"] or ""
 
 
-def _read_jsonl(file: str, label: Label) -> Iterator[tuple[Label, str]]:
+def _read_jsonl(file: str, labels: _Names) -> Iterator[tuple[Label, str]]:
     with whole.open_stream(file, file) as stream:
         for number, record in whole.json_lines(stream, file):
             if not isinstance(record, dict) or not isinstance(record.get("text"), str):
                 raise InputError(f"{file}:{number}: has no string under the key `text`")
-            yield _label_in(record, label), record["text"]
+            yield labels.of(record, f"{file}:{number}"), record["text"]
 
 
-def _read_text(file: str, label: Label) -> Iterator[tuple[Label, str]]:
+def _read_text(file: str, labels: _Names) -> Iterator[tuple[Label, str]]:
     try:
-        yield label, whole.read_bytes(file, file).decode()
+        yield labels.of({}, file), whole.read_bytes(file, file).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{file}: byte {error.start} is not UTF-8; convert the file first") from error
 
@@ -125,11 +158,14 @@ _READERS = {
 
 
 def _label_in(record: dict[str, Any], label: Label) -> Label:
-    """The record's own names; else those of the path. `meta.pile_set_name` is where The Pile keeps its components."""
+    """The record's own names; else those of the path.
+
+    `meta.pile_set_name` is where The Pile keeps its components: they are sources of one dataset, whatever the file.
+    """
     dataset, source = record.get("dataset"), record.get("source")
     meta = record.get("meta")
     if isinstance(meta, dict) and isinstance(meta.get("pile_set_name"), str):
-        return label[0], meta["pile_set_name"]
+        return THE_PILE, meta["pile_set_name"]
     return (dataset if isinstance(dataset, str) else label[0], source if isinstance(source, str) else label[1])
 
 

@@ -32,6 +32,7 @@ REASONS = {
     "undecodable": "bytes that none of the source's encodings can decode",
     "not_text": "a record that is not for reading (an image, a style sheet, a table for machines)",
     "unreadable_record": "a record, or bytes between records, that break the format",
+    "unknown_row": "a record whose field for the row (`name: {field: ...}`) has a value that `allow` has not, or none",
     "reader_error": "a record on which its reader failed in another way: the error's name is in `detail`",
     "unclaimed_bytes": "bytes that a reader passed over and that are not of the format's declared structure",
 }
@@ -73,9 +74,9 @@ def removal(source: SourceConfig, locator: str, reason: str, detail: str = "", r
             f"{reason!r} is no reason of format {source.format}; known: {', '.join(reasons_of(source.format))}"
         )
     return Removal(
-        id=document_id(source.name, locator),
+        id=document_id(source.label, locator),
         dataset=source.dataset,
-        source=source.name,
+        source=source.label,
         locator=locator,
         stage=STAGE,
         reason=reason,

@@ -51,7 +51,7 @@ class FieldEvidence:
             name = source.fields[missing[0]]
             there = sorted({*self.names, *(source.fields.get(target, target) for target in self.found)})
             raise InputError(
-                f"{source.where.of('fields', name)}source {source.name!r}: no record has the field `{name}`, which "
+                f"{source.where.of('fields', name)}source {source.label!r}: no record has the field `{name}`, which "
                 f"`fields` names for `{missing[0]}`; a record has {', '.join(there)}{_close(name, there)}"
             )
 
@@ -66,9 +66,9 @@ class FieldEvidence:
         if order is None:
             key = source.fields.get("timestamp", "timestamp")
             raise InputError(
-                f"{source.where.of('fields', key)}source {source.name!r}: the order of day and month in `{key}` is not "
-                f"proven: {self.dates.conflict()}. Declare it in this source: `date_format: day-first`, `month-first`, "
-                "`year-first`, or a strptime pattern such as `%d/%m/%Y` (`finpile dedup`: --date-format)"
+                f"{source.where.of('fields', key)}source {source.label!r}: the order of day and month in `{key}` is "
+                f"not proven: {self.dates.conflict()}. Declare it in this source: `date_format: day-first`, "
+                "`month-first`, `year-first`, or a strptime pattern such as `%d/%m/%Y` (`finpile dedup`: --date-format)"
             )
         return order
 

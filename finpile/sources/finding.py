@@ -72,7 +72,7 @@ def list_inputs(source: SourceConfig, root: str) -> list[InputFile]:
             timestamps.check_pattern(source.date_pattern)
         except ConfigError as error:
             raise ConfigError(f"{source.where.of('date_pattern')}{error}") from error
-    return list_files(source.paths, root, f"source {source.name!r}", source.where)
+    return list_files(source.paths, root, f"source {source.label!r}", source.where)
 
 
 def list_files(paths: Iterable[str], root: str, owner: str, where: Place) -> list[InputFile]:

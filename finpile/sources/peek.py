@@ -90,7 +90,7 @@ def _read_head(found: Peek, file: InputFile, source: SourceConfig) -> bool:
 
 
 def _why_nothing(found: Peek, source: SourceConfig, files: Sequence[InputFile]) -> str:
-    head = f"source {source.name!r}: no document in the first {found.num_records:,} records"
+    head = f"source {source.label!r}: no document in the first {found.num_records:,} records"
     missing = [(file, row) for file, row in found.removals if row.reason == "no_text"]
     if missing:
         key = source.fields.get("text", "text")

@@ -18,6 +18,7 @@ from finpile.errors import RunError
 from finpile.file_systems import StoreFile, open_in
 from finpile.format import FORMATS, Format
 from finpile.ledger import Removal
+from finpile.rows import RowsConfig, find_value
 from finpile.sources import archives
 from finpile.sources.accounting import STRUCTURE, Account, Books, Claim, Content, Lost, Record, Structure
 from finpile.sources.archives import Gap, Member, archive_kind, walk
@@ -50,7 +51,7 @@ def read_file(
     """
     fs, path = locate(file.url)
     kinds = structure_of(source.format)
-    books = Books(source.dataset, source.name, file.locator, stored_bytes=file.size_bytes, kinds=kinds)
+    books = Books(source.dataset, source.label, file.locator, stored_bytes=file.size_bytes, kinds=kinds)
     try:
         with open_in(fs, path, file.size_bytes) as stream:
             for number, item in enumerate(_Input(path, books, source, keep).read(stream)):
@@ -64,7 +65,7 @@ def read_file(
         books.count(row)
         yield row
     except MemoryError as error:
-        raise RunError(f"memory ran out while {file.locator} was read (source {source.name!r}): {error}") from error
+        raise RunError(f"memory ran out while {file.locator} was read (source {source.label!r}): {error}") from error
     keep(books.close())
 
 
@@ -85,7 +86,7 @@ def read_stream(
 
     Raises: BrokenStream of the stream if nothing more can be read from it.
     """
-    books = Books(source.dataset, source.name, locator, kinds={**STRUCTURE, **form.structure})
+    books = Books(source.dataset, source.label, locator, kinds={**STRUCTURE, **form.structure})
     is_ready = form.seeks or isinstance(stream, ByteStream)
     ready = stream if is_ready else ByteStream(blocks_of(stream, locator), locator, source.limits)
     try:
@@ -322,6 +323,7 @@ class _Records:
                 if item.license is None and source.license is not None:
                     item = replace(item, license=source.license)
                 check_storable(item)
+                item = item if isinstance(source.name, str) else _in_row(item, source, source.name, record.raw)
         except MemoryError:
             raise
         except Exception as error:  # one record's problem
@@ -358,6 +360,16 @@ class _Records:
         data: bytes = self._stream.read(end - start)
         self._stream.seek(position)
         return data
+
+
+def _in_row(document: RawDocument, source: SourceConfig, rows: RowsConfig, raw: bytes) -> Item:
+    """The document with its row; a ledger row where the record names none."""
+    value = find_value(document.meta, rows.field)
+    row = rows.row_of(value)
+    if row is not None:
+        return replace(document, row=row)
+    detail = f"`{rows.field}` is missing or null" if value is None else f"`{rows.field}` is {value!r}"
+    return removal(source, document.locator, "unknown_row", detail, raw or document.text.encode())
 
 
 def _size(stream: Any) -> int:

@@ -17,14 +17,18 @@ from finpile.verify.check import Advance, Check
 _Source = tuple[str, str]
 #: Columns of an account whose sum over a source's inputs other files of the tree give too.
 _COUNTED = ("files", "input_bytes", "documents", "removals", "removed_bytes")
+#: The counts of `ingest` that are added where several sources are compared as one.
+_ADDED = ("files", "input_bytes", "documents", *(name for name in SUMS if name != "structure"))
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the accounts, and the ledger's rows of the stage `ingest`; `advance` receives the bytes read."""
     accounts = storage.read_parquet(storage.join(layout.root, INPUTS_PART))
     advance(accounts.nbytes)
-    rows = [{**row, "structure": dict(row["structure"])} for row in accounts.to_pylist()]
-    counts = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "ingest")["sources"]
+    split = {entry["dataset"] for entry in manifest["config"]["sources"] if not isinstance(entry["name"], str)}
+    rows = [{**_joined(row, split), "structure": dict(row["structure"])} for row in accounts.to_pylist()]
+    ingest = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "ingest")
+    counts = _added([_joined(row, split) for row in ingest["sources"]])
     kinds = {kind for entry in manifest["config"]["sources"] for kind in structure_of(entry["format"])}
     wrong = [f"{row['locator']}: {problem}" for row in rows if (problem := _imbalance(row, kinds))]
     total = sum(row["decompressed_bytes"] for row in rows)
@@ -36,7 +40,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         ),
         Check.of(
             "the accounts of inputs are those of the documents and the ledger",
-            _sums_differ(rows, counts) + _counts_differ(rows, counts, _ledger(layout, advance)),
+            _sums_differ(rows, counts) + _counts_differ(rows, counts, _ledger(layout, split, advance)),
             f"{len(counts)} sources",
         ),
     ]
@@ -107,7 +111,7 @@ def _counts_differ(
     return wrong
 
 
-def _ledger(layout: Layout, advance: Advance) -> dict[_Source, tuple[int, int]]:
+def _ledger(layout: Layout, split: Collection[str], advance: Advance) -> dict[_Source, tuple[int, int]]:
     """Rows of the stage `ingest` for what became no document, and the bytes that they hold, by source."""
     found: dict[_Source, tuple[int, int]] = {}
     for name in storage.list_files(storage.join(layout.removed, "stage=ingest")):
@@ -116,10 +120,31 @@ def _ledger(layout: Layout, advance: Advance) -> dict[_Source, tuple[int, int]]:
         advance(table.nbytes)
         table = table.filter(pc.is_null(table["start"]))
         sizes = pc.binary_length(table["removed_text"]).to_pylist()
-        for dataset, source, size in zip(table["dataset"].to_pylist(), table["source"].to_pylist(), sizes, strict=True):
-            rows, held = found.get((dataset, source), (0, 0))
-            found[dataset, source] = (rows + 1, held + size)
+        names = table.select(["dataset", "source"]).to_pylist()
+        for row, size in zip(names, sizes, strict=True):
+            source = _source(_joined(row, split))
+            rows, held = found.get(source, (0, 0))
+            found[source] = (rows + 1, held + size)
     return found
+
+
+def _joined(row: Mapping[str, Any], split: Collection[str]) -> dict[str, Any]:
+    """The row of a source; in a dataset where records choose their row, that of all its sources.
+
+    The account of a file is about all rows of its records, so that only the sums over them can be compared.
+    """
+    return {**row, "source": "all sources"} if row["dataset"] in split else dict(row)
+
+
+def _added(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The sums of the counts of each source."""
+    sums: dict[_Source, dict[str, Any]] = {}
+    for row in rows:
+        total = sums.setdefault(_source(row), {**row, "structure": Counter(), **dict.fromkeys(_ADDED, 0)})
+        total["structure"].update(row["structure"])
+        for name in _ADDED:
+            total[name] += row[name]
+    return [{**row, "structure": dict(row["structure"])} for row in sums.values()]
 
 
 def _by_source(rows: list[dict[str, Any]]) -> dict[_Source, list[dict[str, Any]]]:

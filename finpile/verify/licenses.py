@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.format import FORMATS
 from finpile.layout import Layout, row_of
+from finpile.rows import rows_of
 from finpile.verify.check import Advance, Check
 
 
@@ -18,7 +19,8 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     """Reads the licences of all documents."""
     entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for source in manifest["config"]["sources"]:
-        entries.setdefault((source["dataset"], source["name"]), []).append(source)
+        for row in rows_of(source["name"]):
+            entries.setdefault((source["dataset"], row), []).append(source)
     wrong, num_documents = [], 0
     for name in storage.list_files(layout.documents):
         table = storage.read_parquet(storage.join(layout.documents, name), ["id", "license"])

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from finpile import storage
+from finpile.config import SourceConfig
 from finpile.dedup.exact import document_digests
 from finpile.document import CLEAN_SCHEMA
 from finpile.ledger import Removal
@@ -21,19 +22,25 @@ FEW_SHARDS = 64
 
 @dataclass(frozen=True, slots=True)
 class ShardRef:
-    """One intermediate shard: documents of one source entry."""
+    """One intermediate shard: documents of one source entry, and of one row of it."""
 
     index: int
     entry: int
     """Which of the config's `sources` it comes from."""
     name: str
     """File name without folder or suffix; the same in every stage."""
+    row: str | None = None
+    """Which row, if the source entry has several."""
+
+    def source(self, sources: Sequence[SourceConfig]) -> SourceConfig:
+        """The source entry of the config's `sources`, restricted to the row of this shard."""
+        return sources[self.entry].of_row(self.row)
 
 
 def shard_refs(outcomes: Iterable[Mapping[str, Any]]) -> list[ShardRef]:
     """The shards that the ingest tasks wrote, in the order of their names."""
-    found = sorted((shard, outcome["entry"]) for outcome in outcomes for shard in outcome["shards"])
-    return [ShardRef(index, entry, name) for index, (name, entry) in enumerate(found)]
+    found = sorted((shard, outcome["entry"], outcome.get("row")) for outcome in outcomes for shard in outcome["shards"])
+    return [ShardRef(index, entry, name, row) for index, (name, entry, row) in enumerate(found)]
 
 
 def shard_url(folder: str, name: str) -> str:

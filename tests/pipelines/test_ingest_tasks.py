@@ -44,9 +44,9 @@ def test_the_ledger_does_not_depend_on_how_much_of_it_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     [task] = tasks(tmp_path)
-    whole = ingest.ingest_task(task, str(tmp_path / "whole"))
+    [whole] = ingest.ingest_task(task, str(tmp_path / "whole"))
     monkeypatch.setattr(ingest, name, 10)
-    parts = ingest.ingest_task(task, str(tmp_path / "parts"))
+    [parts] = ingest.ingest_task(task, str(tmp_path / "parts"))
     assert parts == whole and whole["removed"] == {"broken_json": NUM_LINES // 2}
     assert ledger(tmp_path / "parts").equals(ledger(tmp_path / "whole"))
     assert len(list((tmp_path / "parts" / "removed").iterdir())) >= 3

@@ -75,7 +75,8 @@ def _read(stream: IO[bytes], locator: str, source: SourceConfig) -> Iterator[Cla
         detail = f"no column `{keys['text']}` for {num_rows} rows; columns: {names}"
         yield Lost(0, size, removal(source, locator, "no_text", detail, _bytes(stream, 0, size)))
         return
-    wanted = [leaf for leaf in leaves if leaf.is_simple or any(leaf.feeds(key) for key in keys.values())]
+    read_keys = [*keys.values(), *([] if isinstance(source.name, str) else [source.name.field])]
+    wanted = [leaf for leaf in leaves if leaf.is_simple or any(leaf.feeds(key) for key in read_keys)]
     damage: dict[tuple[int, str], str] = {}
     first_row = 0
     for group in range(file.num_row_groups):

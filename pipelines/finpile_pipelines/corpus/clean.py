@@ -38,7 +38,7 @@ def clean_task(
     report_progress(num_documents, text_bytes)
     return {
         "dataset": source.dataset,
-        "source": source.name,
+        "source": source.label,
         "documents": num_documents,
         "text_bytes": text_bytes,
         "removed": count_reasons(removals),
@@ -62,7 +62,7 @@ class Clean(beam.PTransform):
         sources, orders, drop_undated, input_folder, folder = self._arguments
 
         def clean(ref: ShardRef) -> dict[str, Any]:
-            return clean_task(ref, sources[ref.entry], input_folder, folder, orders[ref.entry], drop_undated)
+            return clean_task(ref, ref.source(sources), input_folder, folder, orders[ref.entry], drop_undated)
 
         return refs | "CleanShard" >> beam.Map(clean)
 

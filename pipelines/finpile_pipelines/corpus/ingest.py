@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
@@ -34,6 +34,8 @@ _REPORT_EVERY = 128
 #: Rows of the ledger that a task holds before it writes them, and the bytes of their texts.
 _LEDGER_ROWS = 1 << 16
 _LEDGER_BYTES = 64 << 20
+#: Shards whose text a task holds at most, where a source has several rows.
+_SHARDS_HELD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,13 @@ def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
     seen: set[tuple[str, str, str]] = set()
     for source, files in zip(config.sources, inputs, strict=True):
         for file in files:
-            key = (source.dataset, source.name, file.locator)
-            if key in seen:
+            keys = {(source.dataset, row, file.locator) for row in source.rows}
+            if keys & seen:
                 where = source.where.of("paths")
                 raise InputError(
-                    f"{where}source {source.name!r} reads {file.locator} twice: make its patterns disjoint"
+                    f"{where}source {source.label!r} reads {file.locator} twice: make its patterns disjoint"
                 )
-            seen.add(key)
+            seen |= keys
     return inputs
 
 
@@ -89,8 +91,11 @@ def plan(
     return tasks
 
 
-def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -> dict[str, Any]:
-    """Reads a task's files into `folder/documents` and `folder/removed`; returns what it did."""
+def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -> list[dict[str, Any]]:
+    """Reads a task's files into `folder/documents` and `folder/removed`; returns what it did.
+
+    The first outcome is that of the files; of a source with several rows, the documents of each follow.
+    """
     writer = _ShardWriter(task, folder, shard_bytes)
     accounts, ledger = _Accounts(), _LedgerWriter(task, folder)
     for item in _read_all(task, accounts):
@@ -102,19 +107,35 @@ def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -
     ledger.close()
     with _writing(_accounts_url(folder, task)) as url:
         storage.write_parquet(url, accounts.table())
-    return {
-        "dataset": task.source.dataset,
-        "source": task.source.name,
-        "entry": task.entry,
+    whole = {
+        **_row_outcome(task, None, writer.of(None)),
         "files": len(task.files),
         "input_bytes": task.size_bytes,
-        "documents": writer.num_documents,
-        "text_bytes": writer.text_bytes,
         "removed": ledger.reasons,
         "removed_bytes": ledger.removed_bytes,
         **accounts.sums,
-        "shards": writer.names,
         "evidence": writer.evidence.to_json(),
+    }
+    return [whole, *(_row_outcome(task, name, row) for name, row in writer.rows.items() if name is not None)]
+
+
+def _row_outcome(task: IngestTask, name: str | None, row: _RowShards) -> dict[str, Any]:
+    """The documents and shards of one row; files and bytes of the input are counted once, for all rows."""
+    source = task.source.of_row(name)
+    return {
+        "dataset": source.dataset,
+        "source": source.label,
+        "entry": task.entry,
+        "row": name,
+        "files": 0,
+        "input_bytes": 0,
+        "documents": row.num_documents,
+        "text_bytes": row.text_bytes,
+        "removed": {},
+        "removed_bytes": 0,
+        **_Accounts().sums,
+        "shards": row.names,
+        "evidence": None,
     }
 
 
@@ -139,7 +160,7 @@ class Ingest(beam.PTransform):
         self._shard_bytes = shard_bytes
 
     def expand(self, tasks: beam.PCollection[IngestTask]) -> beam.PCollection[dict[str, Any]]:
-        return tasks | "Read" >> beam.Map(ingest_task, self._folder, self._shard_bytes)
+        return tasks | "Read" >> beam.FlatMap(ingest_task, self._folder, self._shard_bytes)
 
 
 def settings(context: Context) -> list[Any]:
@@ -188,11 +209,18 @@ def run(context: Context) -> Outcome:
 
 def _counts(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     counted = [
-        {key: outcome[key] for key in outcome if key not in ("entry", "shards", "evidence")} for outcome in outcomes
+        {key: outcome[key] for key in outcome if key not in ("entry", "row", "shards", "evidence")}
+        for outcome in outcomes
     ]
     rows = add_counts(counted, ("dataset", "source"))
+    split = {(outcome["dataset"], outcome["entry"]) for outcome in outcomes if outcome["row"] is not None}
+    has_rows = {
+        (outcome["dataset"], outcome["source"])
+        for outcome in outcomes
+        if (outcome["dataset"], outcome["entry"]) in split
+    }
     for row in rows:
-        if row["documents"] == 0:
+        if row["documents"] == 0 and (row["dataset"], row["source"]) not in has_rows:
             reasons = ", ".join(f"{reason} {count}" for reason, count in row["removed"].items()) or "no records"
             raise RunError(
                 f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} "
@@ -220,7 +248,8 @@ def decide_orders(config: CorpusConfig, evidence: Sequence[Mapping[str, Any]]) -
 def _evidence_by_entry(outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     entries: dict[int, FieldEvidence] = {}
     for outcome in outcomes:
-        entries.setdefault(outcome["entry"], FieldEvidence()).merge(FieldEvidence.from_json(outcome["evidence"]))
+        if outcome["evidence"] is not None:
+            entries.setdefault(outcome["entry"], FieldEvidence()).merge(FieldEvidence.from_json(outcome["evidence"]))
     return [{"entry": entry, **evidence.to_json()} for entry, evidence in sorted(entries.items())]
 
 
@@ -302,46 +331,77 @@ class _LedgerWriter:
         self._rows, self._held_bytes = [], 0
 
 
+@dataclass(slots=True)
+class _RowShards:
+    """The shards of one row, and the documents of the next one."""
+
+    builder: DocumentBuilder
+    names: list[str] = field(default_factory=list)
+    num_documents: int = 0
+    text_bytes: int = 0
+
+
 class _ShardWriter:
-    """Cuts a task's documents into shards of about `shard_bytes`, in reading order."""
+    """Cuts a task's documents into shards of about `shard_bytes`, in reading order; a shard has documents of one row.
+
+    The rows of a source with several share the memory of four shards.
+    """
 
     def __init__(self, task: IngestTask, folder: str, shard_bytes: int) -> None:
-        self._builder = DocumentBuilder(task.source.dataset, task.source.name)
         self._task = task
         self._folder = folder
         self._shard_bytes = shard_bytes
+        self._held_bytes = 0
+        self._num_shards = 0
         self._reported = (0, 0)
-        self.names: list[str] = []
+        self._all = (0, 0)
+        self.rows: dict[str | None, _RowShards] = {}
         self.evidence = FieldEvidence()
-        self.num_documents = 0
-        self.text_bytes = 0
 
     def append(self, document: Any) -> None:
-        before = self._builder.size_bytes
-        self._builder.append(document)
+        row = self.rows.get(document.row) or self._begin(document.row)
+        before = row.builder.size_bytes
+        row.builder.append(document)
+        added = row.builder.size_bytes - before
         self.evidence.add(document)
-        self.num_documents += 1
-        self.text_bytes += self._builder.size_bytes - before
-        if self.num_documents % _REPORT_EVERY == 0:
+        row.num_documents += 1
+        row.text_bytes += added
+        self._held_bytes += added
+        self._all = (self._all[0] + 1, self._all[1] + added)
+        if self._all[0] % _REPORT_EVERY == 0:
             self._report()
-        if self._builder.size_bytes >= self._shard_bytes:
-            self._flush()
+        if row.builder.size_bytes >= self._shard_bytes:
+            self._flush(row)
+        elif self._held_bytes >= _SHARDS_HELD * self._shard_bytes:
+            self._flush(max(self.rows.values(), key=lambda other: other.builder.size_bytes))
 
     def close(self) -> None:
-        if len(self._builder):
-            self._flush()
+        for row in self.rows.values():
+            if len(row.builder):
+                self._flush(row)
         self._report()
 
-    def _flush(self) -> None:
-        name = f"{self._task.index:06d}-{len(self.names):04d}"
+    def of(self, name: str | None) -> _RowShards:
+        """The shards of a row, which may have no documents."""
+        return self.rows.get(name) or self._begin(name)
+
+    def _begin(self, name: str | None) -> _RowShards:
+        source = self._task.source.of_row(name)
+        self.rows[name] = _RowShards(DocumentBuilder(source.dataset, source.label))
+        return self.rows[name]
+
+    def _flush(self, row: _RowShards) -> None:
+        name = f"{self._task.index:06d}-{self._num_shards:04d}"
+        self._held_bytes -= row.builder.size_bytes
         with _writing(shard_url(self._folder, name)) as url:
-            storage.write_ipc(url, RAW_SCHEMA, [self._builder.flush()])
-        self.names.append(name)
+            storage.write_ipc(url, RAW_SCHEMA, [row.builder.flush()])
+        row.names.append(name)
+        self._num_shards += 1
 
     def _report(self) -> None:
-        documents, size = self._reported
-        report_progress(self.num_documents - documents, self.text_bytes - size)
-        self._reported = (self.num_documents, self.text_bytes)
+        documents, size = self._all
+        report_progress(documents - self._reported[0], size - self._reported[1])
+        self._reported = self._all
 
 
 STAGE = Stage(name="ingest", settings=settings, run=run, prepare=find_inputs, work=work, ledger_bytes=ledger_bytes)

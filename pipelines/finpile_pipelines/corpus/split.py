@@ -238,8 +238,8 @@ def _cut(table: pa.Table, spans: pa.Table) -> pa.Table:
 
 def _partitioned_documents(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> PartitionedTables:
     report_progress(kept.num_rows, kept["text"].nbytes)
-    source = config.sources[ref.entry]
-    mine = parts.documents[(source.dataset, source.name)]
+    source = ref.source(config.sources)
+    mine = parts.documents[(source.dataset, source.label)]
     partition = by_range(digest_bits(kept["digest"]), len(mine)) + mine[0].partition
     return PartitionedTables(f"{ref.index:06d}", split_by_partition(kept, partition))
 

@@ -7,6 +7,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile.clean import clean_batch
 from finpile.config import CorpusConfig, SourceConfig
@@ -88,7 +89,7 @@ class CleanDocuments(beam.PTransform):
 
 def read_batches(task: IngestTask, batch_bytes: int) -> Iterator[pa.RecordBatch]:
     """The documents of a task's files (`RAW_SCHEMA` and `priority`) and ledger rows, as batches of either schema."""
-    builder = DocumentBuilder(task.source.dataset, task.source.name)
+    builder = DocumentBuilder(task.source.dataset, task.source.label)
     removals: list[Removal] = []
     removed_bytes = 0
     for file in task.files:
@@ -129,8 +130,20 @@ def clean_part(
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """The clean documents of one source, with `priority`, and the rows of the ledger."""
     entry, batch = part
-    cleaned = clean_batch(batch, sources[entry], orders[entry], drop_undated=drop_undated)
-    return _with_priority(cleaned.batch, entry), _batch(ledger_table(cleaned.removals))
+    cleaned = [
+        clean_batch(rows, source, orders[entry], drop_undated=drop_undated)
+        for source, rows in _by_row(batch, sources[entry])
+    ]
+    kept = pa.concat_batches([one.batch for one in cleaned])
+    return _with_priority(kept, entry), _batch(ledger_table(row for one in cleaned for row in one.removals))
+
+
+def _by_row(batch: pa.RecordBatch, source: SourceConfig) -> list[tuple[SourceConfig, pa.RecordBatch]]:
+    """The documents of each row of a source that has several."""
+    if isinstance(source.name, str):
+        return [(source, batch)]
+    names = pc.unique(batch["source"]).to_pylist()
+    return [(source.of_row(name), batch.filter(pc.equal(batch["source"], name))) for name in names]
 
 
 def _dates(part: tuple[int, pa.RecordBatch]) -> tuple[int, str]:

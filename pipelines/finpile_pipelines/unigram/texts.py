@@ -56,6 +56,8 @@ class DocumentFile:
     path: str
     label: Label
     """The domain of texts that do not name one."""
+    domain_field: str | None = None
+    """The field of the records with the domain of each."""
 
     @property
     def url(self) -> str:
@@ -64,7 +66,7 @@ class DocumentFile:
 
     def texts(self) -> Iterator[tuple[Label, pa.Array]]:
         """The file's texts as large_string arrays, and the domain of each array."""
-        for dataset, source, texts in documents.iter_file(self.path, self.label):
+        for dataset, source, texts in documents.iter_file(self.path, self.label, self.domain_field):
             yield (dataset, source), texts
 
 
@@ -102,13 +104,17 @@ def plan_domains(domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"
     return tuple(domains)
 
 
-def find_files(docs: Iterable[str], split: str = TRAIN) -> list[TextFile]:
+def find_files(docs: Iterable[str], split: str = TRAIN, domain_field: str | None = None) -> list[TextFile]:
     """The files of all `docs`, sorted. An entry is the OUT folder of a build (on any file system), a folder or a file.
+
+    The domain of a record is its value of `domain_field`; by default that of its own names, or of its file. A build
+    has domains of its own.
 
     Raises: InputError if an entry does not exist, has an unknown format, or a file is named twice.
     """
     found = sorted(
-        (file for entry in docs for file in _files_of(entry, split)), key=lambda file: (file.url, repr(file))
+        (file for entry in docs for file in _files_of(entry, split, domain_field)),
+        key=lambda file: (file.url, repr(file)),
     )
     twice = [url for url, count in Counter(os.path.realpath(file.url) for file in found).items() if count > 1]
     if twice:
@@ -123,8 +129,10 @@ def versions(files: Iterable[TextFile]) -> list[list[Any]]:
         fs, path = file_system_of(file.url)
         info = fs.info(path)
         changed = os.stat(path).st_mtime_ns if "file" in _protocols(fs) else fs.ukey(path)
-        domain = row_of(file.url) if isinstance(file, PublishedFile) else file.label
-        rows.append([list(domain), os.path.basename(path), info["size"], changed])
+        domain = list(row_of(file.url) if isinstance(file, PublishedFile) else file.label)
+        if isinstance(file, DocumentFile) and file.domain_field is not None:
+            domain.append(file.domain_field)
+        rows.append([domain, os.path.basename(path), info["size"], changed])
     return sorted(rows, key=repr)
 
 
@@ -178,12 +186,12 @@ def _measure_file(file: TextFile) -> Iterator[dict[str, Any]]:
         yield {"file": file.url, "dataset": label[0], "source": label[1], **documents_and_bytes}
 
 
-def _files_of(entry: str, split: str) -> list[TextFile]:
+def _files_of(entry: str, split: str, domain_field: str | None) -> list[TextFile]:
     folder = Layout(entry).documents
     published = [name for name in _listed(folder) if name.startswith("dataset=") and name.endswith(".parquet")]
     if published:
         return [PublishedFile(storage.join(folder, name), split) for name in published]
-    return [DocumentFile(path, label) for path, label in documents.list_files([entry])]
+    return [DocumentFile(path, label, domain_field) for path, label in documents.list_files([entry])]
 
 
 def _listed(folder: str) -> list[str]:

@@ -53,17 +53,20 @@ def train_folder(
     config: TokenizerConfig,
     engine: Engine,
     *,
+    domain_field: str | None = None,
     fresh: bool = False,
     replace: bool = False,
     listen: Listener = lambda event: None,
 ) -> TrainedFolder:
     """Trains a tokenizer on all texts of `docs` and writes it to the folder `out`. Resumes an interrupted training.
 
+    The domain of a record is its value of `domain_field`, if one is given.
+
     A tokenizer in `out` that was trained on other texts is overwritten only with `replace`.
 
     Raises: ConfigError or InputError if an argument is invalid or a file cannot be read, RunError if a step fails.
     """
-    files = find_files(docs)
+    files = find_files(docs, domain_field=domain_field)
     layout = Layout(out)
     _check_folder(out)
     with hold(layout, "training") as is_writable:

@@ -186,7 +186,7 @@ def test_an_output_tree_keeps_its_datasets_and_sources(tmp_path: Path) -> None:
 def test_components_of_the_pile_are_sources(tmp_path: Path) -> None:
     record = {"text": "x", "meta": {"pile_set_name": "FreeLaw"}}
     (tmp_path / "val.jsonl").write_text(json.dumps(record))
-    assert read(tmp_path / "val.jsonl") == [("val", "FreeLaw", ["x"])]
+    assert read(tmp_path / "val.jsonl") == [("The Pile", "FreeLaw", ["x"])]
 
 
 def test_a_limit_ends_each_source_with_the_text_that_reaches_it(tmp_path: Path) -> None:
