@@ -75,5 +75,4 @@ UNSAID: Mapping[tuple[str, str], str] = {
     ("CorpusConfig", "name"): "Name of the corpus, for reports.",
     ("DedupConfig", "exact"): "Whether to remove all but one of the documents with equal text.",
     ("TokensConfig", "sequence_length"): "Tokens of one training sequence.",
-    ("TrainConfig", "preset"): "`tiny` or `bloomberggpt-50b`: the values of keys that are absent.",
 }

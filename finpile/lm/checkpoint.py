@@ -14,10 +14,20 @@ from finpile import storage
 from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError
 from finpile.file_systems import open_file
-from finpile.lm.model import Decoder, ModelConfig
+from finpile.lm.model import Decoder
+from finpile.lm.model_config import ModelConfig
 
 FILE_NAME = "checkpoint.pt"
 _FORMAT = "finpile-lm-checkpoint-1"
+#: Settings that the first checkpoints do not have, with the values of their runs.
+_LATER_SETTINGS = {
+    "model.architecture": "bloomberggpt",
+    "model.head_size": None,
+    "model.alibi": "paper",
+    "optimizer.kind": "adamw",
+    "optimizer.schedule": "cosine",
+    "optimizer.z_loss": 0.0,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,10 +58,10 @@ class Checkpoint:
 
     def check_settings(self, settings: Mapping[str, Any], where: str) -> None:
         """Raises: ConfigError with each setting that differs from those of this checkpoint."""
-        names = sorted({*settings, *self.settings})
-        changed = [name for name in names if settings.get(name) != self.settings.get(name)]
+        before = _with_later_settings(self.settings)
+        changed = [name for name in sorted({*settings, *before}) if settings.get(name) != before.get(name)]
         if changed:
-            found = "; ".join(f"{name} was {self.settings.get(name)}, is {settings.get(name)}" for name in changed)
+            found = "; ".join(f"{name} was {before.get(name)}, is {settings.get(name)}" for name in changed)
             raise ConfigError(f"{where}: was made under other settings ({found}); set them back, or name another `out`")
 
 
@@ -111,3 +121,11 @@ def set_random_state(state: Mapping[str, Any]) -> None:
 
 def _meta_from_dict(values: Mapping[str, Any]) -> ModelMeta:
     return ModelMeta(**{**values, "model": ModelConfig(**values["model"])})
+
+
+def _with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a checkpoint by their present names; `batch.ramp` was a warm-up of one size."""
+    values = {**_LATER_SETTINGS, **settings}
+    size, end = values.pop("batch.warmup_size", None), values.pop("batch.warmup_steps", 0)
+    values.setdefault("batch.ramp", [] if size is None else [[end, size]])
+    return values

@@ -1,88 +1,73 @@
-"""The decoder of BloombergGPT, as defined in appendix A of the paper.
+"""The decoders of three papers: BloombergGPT, GPT-NeoX-20B and PaLM.
 
-A name ends in the axes of its tensor, so `scores_BHTS` is [batch, head, query position, key position]:
+A name ends in the axes of its tensor, so `bias_HTS` is [head, query position, key position]:
 
     B  sequences of a batch        D  hidden size            H  heads            V  vocabulary
     T  positions (queries)         S  positions (keys)       K  size of a head   F  size inside the feed-forward net
 
-The shape of the computation:
+The shapes of the computations:
 
-    h = LN_em(W_em[ids])                      tokens become vectors; ALiBi needs no positional embedding
-    h = h + SA(LN_in(h))                      70 times: self-attention over earlier positions,
-    h = h + FFN(LN_at(h))                               then a feed-forward net at each position
-    logits = LN_f(h) @ W_em.T                 the tied embedding matrix, without a bias
+    BloombergGPT                          GPT-NeoX-20B                              PaLM
+    h = LN_em(W_em[ids])                  h = W_in[ids]                             h = W_em[ids]
+    h = h + SA(LN_in(h))     } 70 times   h = h + SA(LN_1(h)) + FFN(LN_2(h))  } 44   x = LN(h)               } 118
+    h = h + FFN(LN_at(h))    }                                                      h = h + SA(x) + FFN(x)  }
+    logits = LN_f(h) @ W_em.T             logits = LN_f(h) @ W_out.T                logits = LN_f(h) @ W_em.T / sqrt(D)
 
-Source: Wu et al. 2023, "BloombergGPT", appendix A (equation numbers below) and §3.3 (initialisation).
+    positions: ALiBi                      rotary, on a quarter of each head         rotary, on all of each head
+    SA: multi-head                        multi-head                                multi-query: one key-value head
+    FFN: GELU                             GELU                                      SwiGLU; no biases anywhere
+
+Sources: Wu et al. 2023, "BloombergGPT", appendix A (equation numbers below) and §3.3 (initialisation); Black et al.
+2022, "GPT-NeoX-20B", §2, and its published configuration file 20B.yml; Chowdhery et al. 2022, "PaLM", §2 and §5.
 """
 
-# ruff: noqa: N803, N806, N812 (names end in the axes of their tensors; torch's functional module is F)
+# ruff: noqa: N803, N806, N812, N815 (names end in the axes of their tensors; torch's functional module is F)
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
-from finpile.errors import ConfigError
+from finpile.lm.model_config import FFN_FACTOR, ModelConfig
 
-#: FFN width over hidden size, D' = 4 D (appendix A.5).
-FFN_FACTOR = 4
-#: The small constant of LayerNorm, which equation 18 leaves open; torch's default.
+__all__ = [
+    "Decoder",
+    "ModelConfig",
+    "alibi_slopes",
+    "attention_bias",
+    "initial_std",
+    "next_token_loss",
+    "rotation",
+    "z_loss",
+]
+
+#: The small constant of LayerNorm, which equation 18 leaves open; torch's default, and that of GPT-NeoX.
 NORM_EPSILON = 1e-5
+#: The slowest rotation turns by about 1 / ROTARY_BASE a token (Su et al. 2021, RoFormer, §3.2.2).
+ROTARY_BASE = 10_000.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelConfig:
-    """The shape of a decoder. The tokenizer determines its vocabulary; ALiBi accepts sequences of any length."""
-
-    num_layers: int
-    num_heads: int
-    hidden_size: int
-    """D; a multiple of `num_heads`."""
-    dropout: float = 0.0
-    """Rate for attention weights, attention output and FFN: p_at = p_h = p_f. The paper: 0, 0.1 from step 129,900."""
-
-    def __post_init__(self) -> None:
-        for name in ("num_layers", "num_heads", "hidden_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"model.{name} is {getattr(self, name)}: expected at least 1")
-        if self.hidden_size % self.num_heads:
-            raise ConfigError(
-                f"model.hidden_size is {self.hidden_size}, which {self.num_heads} heads do not divide; "
-                f"{self.hidden_size // self.num_heads * self.num_heads or self.num_heads} would do"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"model.dropout is {self.dropout}: expected 0 <= value < 1")
-
-    @property
-    def init_std(self) -> float:
-        """z = sqrt(1 / (3 D)); 0.006588 at D = 7,680."""
-        return math.sqrt(1 / (3 * self.hidden_size))
-
-    @property
-    def rescaled_init_std(self) -> float:
-        """z' = z / sqrt(2 L), for the two maps of a block that write into the residual stream."""
-        return self.init_std / math.sqrt(2 * self.num_layers)
-
-
-def alibi_slopes(num_heads: int) -> list[float]:
+def alibi_slopes(num_heads: int, rule: str = "paper") -> list[float]:
     """The slope of the linear distance bias of each head: equations 14 to 16, for any number of heads.
 
     The first N~ heads (N~ is the largest power of two within `num_heads`) get n~ = 1, 2, 3, ...; the other heads get
     the steps halfway between, 0.5, 1.5, ... The slope is 2 ** (-8 n~ / N).
 
-    As printed, (16) divides by N, the number of heads; the rule of the ALiBi paper divides by N~. Both are equal for a
-    power of two. For the 40 heads of BloombergGPT, the printed rule spans 2^-0.1 .. 2^-6.4, the other 2^-0.125 .. 2^-8.
+    As printed, (16) divides by N, the number of heads; the rule "bloom", that of the ALiBi paper, divides by N~. Both
+    are equal for a power of two. For the 40 heads of BloombergGPT, the printed rule spans 2^-0.1 .. 2^-6.4, the other
+    2^-0.125 .. 2^-8.
 
     >>> alibi_slopes(4)
     [0.25, 0.0625, 0.015625, 0.00390625]
     """
     power = 2 ** math.floor(math.log2(num_heads))  # N~, (14)
     steps = [1 + (n - 1) % power - 0.5 * ((n - 1) // power) for n in range(1, num_heads + 1)]  # n~, (15)
-    return [2 ** (-8 / num_heads * step) for step in steps]  # (16)
+    return [2 ** (-8 / (num_heads if rule == "paper" else power) * step) for step in steps]  # (16)
 
 
 def attention_bias(slopes_H: Tensor, length: int) -> Tensor:
@@ -96,69 +81,153 @@ def attention_bias(slopes_H: Tensor, length: int) -> Tensor:
     return bias_HTS.masked_fill(distance_TS > 0, -math.inf)  # (17)
 
 
+def rotation(size: int, length: int, like: Tensor) -> Tensor:
+    """Cosine and sine of the angle of each pair of dimensions, [2, T, size / 2], at least in float32.
+
+    Pair n of `size` dimensions turns by ROTARY_BASE ** (-2 n / size) a token.
+    """
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    pair = torch.arange(0, size, 2, device=like.device, dtype=dtype)
+    angle = torch.arange(length, device=like.device, dtype=dtype)[:, None] * ROTARY_BASE ** (-pair / size)
+    return torch.stack([angle.cos(), angle.sin()])
+
+
+class Positions(NamedTuple):
+    """How attention knows the order of the tokens: by a bias of its scores, or by rotated queries and keys."""
+
+    bias_HTS: Tensor | None = None
+    """Includes the causal mask."""
+    rotation: Tensor | None = None
+
+    def rotate(self, x_BHTK: Tensor) -> Tensor:
+        """Turns the first dimensions of each head: number n of the first half with number n of the second."""
+        if self.rotation is None:
+            return x_BHTK
+        cos_TR, sin_TR = self.rotation
+        num_pairs = cos_TR.shape[-1]
+        first, second = x_BHTK[..., :num_pairs], x_BHTK[..., num_pairs : 2 * num_pairs]
+        turned = [first * cos_TR - second * sin_TR, second * cos_TR + first * sin_TR]
+        return torch.cat([*(part.to(x_BHTK.dtype) for part in turned), x_BHTK[..., 2 * num_pairs :]], dim=-1)
+
+
 class SelfAttention(nn.Module):
-    """SA: causal multi-head self-attention. Equations 7 to 13."""
+    """SA: causal self-attention, BloombergGPT's equations 7 to 13; in PaLM with one head of keys and values for all."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        size = config.hidden_size
-        self.num_heads = config.num_heads
-        self.query = nn.Linear(size, size)
-        self.key = nn.Linear(size, size)
-        self.value = nn.Linear(size, size)
-        self.output = nn.Linear(size, size)
-        self.attention_dropout = nn.Dropout(config.dropout)
-        self.hidden_dropout = nn.Dropout(config.dropout)
+        self.head_size, self.dropout = config.size_per_head, config.dropout
+        inner, keys = config.num_heads * self.head_size, config.num_key_heads * self.head_size
+        self.query = nn.Linear(config.hidden_size, inner, bias=config.has_biases)
+        self.key = nn.Linear(config.hidden_size, keys, bias=config.has_biases)
+        self.value = nn.Linear(config.hidden_size, keys, bias=config.has_biases)
+        self.output = nn.Linear(inner, config.hidden_size, bias=config.has_biases)
 
-    def forward(self, x_BTD: Tensor, bias_HTS: Tensor) -> Tensor:
-        """Attention output [B, T, D]; the softmax is computed in float32 for any precision of the matrices (§3.4).
+    def forward(self, x_BTD: Tensor, positions: Positions) -> Tensor:
+        """Attention output [B, T, D]; PyTorch's kernels compute the softmax of bfloat16 scores in float32 (§3.4).
+
+        Under bfloat16 the bias is rounded, too, by a 512th of itself at most: relative to the largest weight of a
+        query, a weight changes by less than x exp(-x) / 512 < 0.001.
 
         The paper also uses Megatron-LM's query-key layer scaling: divide Q K^T by the number of the layer, multiply by
         it inside the softmax. That changes no value in exact arithmetic and only prevents overflows of FP16. BF16 has
         the range of FP32, so it is not needed here.
         """
         q_BHTK, k_BHSK, v_BHSK = (self._heads(linear(x_BTD)) for linear in (self.query, self.key, self.value))
-        scores_BHTS = q_BHTK @ k_BHSK.transpose(-1, -2) / math.sqrt(q_BHTK.shape[-1])
-        weights_BHTS = torch.softmax(scores_BHTS.float() + bias_HTS, dim=-1).to(v_BHSK.dtype)  # (10), (11)
-        mixed_BHTK = self.attention_dropout(weights_BHTS) @ v_BHSK  # (12)
+        q_BHTK, k_BHSK = positions.rotate(q_BHTK), positions.rotate(k_BHSK)
+        k_BHSK, v_BHSK = k_BHSK.expand_as(q_BHTK), v_BHSK.expand_as(q_BHTK)
+        mixed_BHTK = F.scaled_dot_product_attention(  # (10), (11), (12)
+            q_BHTK,
+            k_BHSK,
+            v_BHSK,
+            attn_mask=None if positions.bias_HTS is None else positions.bias_HTS[None],
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=positions.bias_HTS is None,
+        )
         mixed_BTD = mixed_BHTK.transpose(1, 2).flatten(2)
-        y_BTD: Tensor = self.hidden_dropout(self.output(mixed_BTD))  # (13)
-        return y_BTD
+        return F.dropout(self.output(mixed_BTD), self.dropout, self.training)  # (13)
 
     def _heads(self, x_BTD: Tensor) -> Tensor:
-        batch, length, size = x_BTD.shape
-        return x_BTD.view(batch, length, self.num_heads, size // self.num_heads).transpose(1, 2)  # BHTK
+        batch, length, _ = x_BTD.shape
+        return x_BTD.view(batch, length, -1, self.head_size).transpose(1, 2)  # BHTK
 
 
 class FeedForward(nn.Module):
-    """FFN: one wide hidden layer, applied to every position. Equations 21 and 22."""
+    """FFN: one wide hidden layer, applied to every position. Equations 21 and 22; the same in GPT-NeoX."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.input = nn.Linear(config.hidden_size, FFN_FACTOR * config.hidden_size)
-        self.output = nn.Linear(FFN_FACTOR * config.hidden_size, config.hidden_size)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = config.dropout
+        self.input = nn.Linear(config.hidden_size, FFN_FACTOR * config.hidden_size, bias=config.has_biases)
+        self.output = nn.Linear(FFN_FACTOR * config.hidden_size, config.hidden_size, bias=config.has_biases)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        h_BTF = F.gelu(self.input(x_BTD), approximate="tanh")
-        y_BTD: Tensor = self.dropout(self.output(h_BTF))
-        return y_BTD
+        y_BTD: Tensor = self.output(self.hidden(x_BTD))
+        return F.dropout(y_BTD, self.dropout, self.training)
+
+    def hidden(self, x_BTD: Tensor) -> Tensor:
+        """The hidden layer, [B, T, F]."""
+        h_BTF: Tensor = self.input(x_BTD)
+        return F.gelu(h_BTF, approximate="tanh")
 
 
-class Block(nn.Module):
+class SwiGlu(FeedForward):
+    """PaLM's FFN: the hidden layer is Swish(x W) * x V (§2, Shazeer 2020)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.gate = nn.Linear(config.hidden_size, FFN_FACTOR * config.hidden_size, bias=config.has_biases)
+
+    def hidden(self, x_BTD: Tensor) -> Tensor:
+        """The hidden layer, [B, T, F]."""
+        h_BTF: Tensor = F.silu(self.gate(x_BTD)) * self.input(x_BTD)
+        return h_BTF
+
+
+class BloombergGptBlock(nn.Module):
     """One layer: attention and FFN, each on a normalised copy of the residual stream. Equations 3 and 4."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.attention_norm = nn.LayerNorm(config.hidden_size, eps=NORM_EPSILON)  # LN_in
+        self.attention_norm = layer_norm(config)  # LN_in
         self.attention = SelfAttention(config)
-        self.ffn_norm = nn.LayerNorm(config.hidden_size, eps=NORM_EPSILON)  # LN_at
+        self.ffn_norm = layer_norm(config)  # LN_at
         self.ffn = FeedForward(config)
 
-    def forward(self, h_BTD: Tensor, bias_HTS: Tensor) -> Tensor:
-        h_BTD = h_BTD + self.attention(self.attention_norm(h_BTD), bias_HTS)
+    def forward(self, h_BTD: Tensor, positions: Positions) -> Tensor:
+        h_BTD = h_BTD + self.attention(self.attention_norm(h_BTD), positions)
         h_BTD = h_BTD + self.ffn(self.ffn_norm(h_BTD))
         return h_BTD  # noqa: RET504 (follows the equations)
+
+
+class GptNeoxBlock(BloombergGptBlock):
+    """Attention and FFN in parallel. Each has a LayerNorm of its own, by an oversight that the paper reports (§2.1)."""
+
+    def forward(self, h_BTD: Tensor, positions: Positions) -> Tensor:
+        h_BTD = h_BTD + self.attention(self.attention_norm(h_BTD), positions) + self.ffn(self.ffn_norm(h_BTD))
+        return h_BTD  # noqa: RET504
+
+
+class PalmBlock(nn.Module):
+    """Attention and FFN in parallel, on one normalised copy of the residual stream (§2)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = layer_norm(config)
+        self.attention = SelfAttention(config)
+        self.ffn = SwiGlu(config)
+
+    def forward(self, h_BTD: Tensor, positions: Positions) -> Tensor:
+        x_BTD = self.norm(h_BTD)
+        h_BTD = h_BTD + self.attention(x_BTD, positions) + self.ffn(x_BTD)
+        return h_BTD  # noqa: RET504
+
+
+_BLOCKS = {"bloomberggpt": BloombergGptBlock, "gpt-neox": GptNeoxBlock, "palm": PalmBlock}
+
+
+def layer_norm(config: ModelConfig) -> nn.LayerNorm:
+    """Equations 18 to 20; in PaLM with gains only."""
+    return nn.LayerNorm(config.hidden_size, eps=NORM_EPSILON, bias=config.has_biases)
 
 
 class Decoder(nn.Module):
@@ -169,31 +238,48 @@ class Decoder(nn.Module):
     torch.Size([2, 7, 50])
     """
 
-    def __init__(self, config: ModelConfig, vocab_size: int) -> None:
+    def __init__(self, config: ModelConfig, vocab_size: int, *, activation_checkpointing: bool = False) -> None:
+        """With `activation_checkpointing`, training computes each block again in the backward pass (§3.4)."""
         super().__init__()
         self.config = config
-        self.embedding = nn.Embedding(vocab_size, config.hidden_size)  # W_em, tied: also the output matrix
-        self.embedding_norm = nn.LayerNorm(config.hidden_size, eps=NORM_EPSILON)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
-        self.final_norm = nn.LayerNorm(config.hidden_size, eps=NORM_EPSILON)
-        self.register_buffer("slopes_H", torch.tensor(alibi_slopes(config.num_heads)), persistent=False)
+        self.activation_checkpointing = activation_checkpointing
+        kind = config.architecture
+        self.embedding = nn.Embedding(vocab_size, config.hidden_size)  # W_em; tied, except in GPT-NeoX
+        self.embedding_norm = layer_norm(config) if kind == "bloomberggpt" else nn.Identity()
+        self.blocks = nn.ModuleList(_BLOCKS[kind](config) for _ in range(config.num_layers))
+        self.final_norm = layer_norm(config)
+        self.head = nn.Linear(config.hidden_size, vocab_size, bias=False) if kind == "gpt-neox" else None
+        slopes = alibi_slopes(config.num_heads, config.alibi) if kind == "bloomberggpt" else []
+        self.register_buffer("slopes_H", torch.tensor(slopes), persistent=False)
         self.slopes_H: Tensor
         self.initialise()
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         """Logits [B, T, V]: position t predicts token t + 1 from tokens 0 .. t."""
-        bias_HTS = attention_bias(self.slopes_H, ids_BT.shape[1])
+        positions = self._positions(ids_BT.shape[1])
         h_BTD = self.embedding_norm(self.embedding(ids_BT))  # (1), (2)
         for block in self.blocks:
-            h_BTD = block(h_BTD, bias_HTS)
-        return F.linear(self.final_norm(h_BTD), self.embedding.weight)  # (5)
+            if self.activation_checkpointing and self.training:
+                h_BTD = checkpoint(block, h_BTD, positions, use_reentrant=False)
+            else:
+                h_BTD = block(h_BTD, positions)
+        return self._logits(self.final_norm(h_BTD))
+
+    def _positions(self, length: int) -> Positions:
+        if self.config.architecture == "bloomberggpt":
+            return Positions(bias_HTS=attention_bias(self.slopes_H, length))
+        return Positions(rotation=rotation(self.config.num_rotary, length, self.embedding.weight))
+
+    def _logits(self, h_BTD: Tensor) -> Tensor:
+        logits_BTV = F.linear(h_BTD, self.embedding.weight if self.head is None else self.head.weight)  # (5)
+        return logits_BTV / math.sqrt(self.config.hidden_size) if self.config.architecture == "palm" else logits_BTV
 
     @torch.no_grad()
     def initialise(self) -> None:
-        """Initialises the weights: matrices ~ N(0, z), last ones of a residual branch ~ N(0, z'), biases 0, gains 1.
+        """Initialises the weights: matrices ~ N(0, `initial_std`), biases 0, gains 1.
 
-        Because of tied embeddings under a LayerNorm, the untrained model gives the current token a logit of about
-        D z = sqrt(D / 3), and all others about N(0, 1/3). Its loss is near ln(V e^(1/6) + e^sqrt(D/3)): close to ln V
+        BloombergGPT's tied embeddings under a LayerNorm give the current token a logit of about D z = sqrt(D / 3), and
+        all others about N(0, 1/3), in the untrained model. Its loss is near ln(V e^(1/6) + e^sqrt(D/3)): close to ln V
         for a small D, and above it for a large D, until the first steps of training.
         """
         for name, parameter in self.named_parameters():
@@ -201,13 +287,34 @@ class Decoder(nn.Module):
                 nn.init.zeros_(parameter)
             elif parameter.dim() == 1:  # the gain of a LayerNorm
                 nn.init.ones_(parameter)
-            elif name.endswith("output.weight"):
-                nn.init.normal_(parameter, std=self.config.rescaled_init_std)
             else:
-                nn.init.normal_(parameter, std=self.config.init_std)
+                nn.init.normal_(parameter, std=initial_std(self.config, name, parameter.shape[1]))
+
+
+def initial_std(config: ModelConfig, name: str, fan_in: int) -> float:
+    """The standard deviation of a matrix before training, by the name of its parameter.
+
+    - BloombergGPT (§3.3): z = sqrt(1 / (3 D)), and z' = z / sqrt(2 L) for the two maps of a block that write into the
+      residual stream. z = 0.006588 at D = 7,680.
+    - GPT-NeoX-20B (§2.1): sqrt(2 / (5 D)), "small init" of Nguyen and Salazar 2019, and 2 / (L sqrt(D)), "wang init",
+      for the two maps; the paper names the FFN's, its code has both.
+    - PaLM (§5): 1 / sqrt(fan-in), and 1 for the embeddings, which no LayerNorm follows.
+    """
+    writes_to_residual = name.endswith("output.weight")
+    size, layers = config.hidden_size, config.num_layers
+    if config.architecture == "bloomberggpt":
+        return math.sqrt(1 / (3 * size)) / (math.sqrt(2 * layers) if writes_to_residual else 1)
+    if config.architecture == "gpt-neox":
+        return 2 / (layers * math.sqrt(size)) if writes_to_residual else math.sqrt(2 / (5 * size))
+    return 1.0 if name == "embedding.weight" else 1 / math.sqrt(fan_in)
 
 
 def next_token_loss(logits_BTV: Tensor, ids_BT: Tensor) -> Tensor:
     """Mean cross-entropy in nats of tokens 1 .. T-1, each predicted from those before it; computed in float32."""
     predictions = logits_BTV[:, :-1].flatten(0, 1).float()
     return F.cross_entropy(predictions, ids_BT[:, 1:].flatten())
+
+
+def z_loss(logits_BTV: Tensor) -> Tensor:
+    """Mean of log² Z over the predicted positions, Z the sum of exp(logits): keeps logits near 0 (PaLM §5)."""
+    return torch.logsumexp(logits_BTV[:, :-1].float(), dim=-1).square().mean()

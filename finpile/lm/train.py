@@ -1,4 +1,4 @@
-"""The training run: BloombergGPT §3.3 on one device.
+"""The training run, on one device.
 
     OUT/config.json        all settings, including defaults
     OUT/checkpoint.pt      the latest state
@@ -37,8 +37,9 @@ from finpile.lm.checkpoint import (
 )
 from finpile.lm.data import TrainingData
 from finpile.lm.losses import LossLog, LossRecord, plot
-from finpile.lm.model import Decoder, ModelConfig, next_token_loss
-from finpile.lm.optimizer import OptimizerConfig, make_adamw, set_rate
+from finpile.lm.model import Decoder, next_token_loss, z_loss
+from finpile.lm.model_config import ModelConfig
+from finpile.lm.optimizer import OptimizerConfig, make_optimizer, set_rate
 from finpile.lm.presets import BatchConfig, preset
 from finpile.strict_yaml import load_yaml
 from finpile.tokens.store import TokenStore
@@ -63,8 +64,9 @@ class TrainConfig:
     """Folder of the run, on a local disk; relative to the training file."""
     steps: int
     """Total number of optimiser steps."""
-    preset: str = "tiny"
-    """Where all that is left out comes from: `tiny` or `bloomberggpt-50b`."""
+    preset: str = "bloomberggpt-tiny"
+    """Where all that is left out comes from: `bloomberggpt-50b`, `gpt-neox-20b`, `palm-8b`, `palm-62b`, `palm-540b`, or
+    one of the small ones: `bloomberggpt-tiny`, `gpt-neox-tiny`, `palm-tiny`."""
     model: ModelConfig | None = None
     """The shape of the model; null is the shape of the preset."""
     sequence_length: int | None = None
@@ -93,6 +95,9 @@ class TrainConfig:
     """`auto`: cuda if available, else cpu."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Type of the matrices in forward and backward passes; parameters, softmax and loss are float32 (§3.4)."""
+    activation_checkpointing: bool = False
+    """Computes each block again in the backward pass instead of storing its activations: equal weights,
+    less memory, a third more work."""
     checkpoint_every: int = 100
     """Number of steps between two checkpoints."""
 
@@ -110,15 +115,26 @@ class TrainConfig:
         self.batch_config()
 
     def model_config(self) -> ModelConfig:
-        return self.model or preset(self.preset).model
+        """The shape of this file, or of the preset. Raises: ConfigError if they are of two architectures."""
+        expected = preset(self.preset).model
+        if self.model is not None and self.model.architecture != expected.architecture:
+            raise ConfigError(
+                f"model.architecture is {self.model.architecture}, that of the preset {self.preset} is "
+                f"{expected.architecture}: write `architecture: {expected.architecture}`, or name another preset"
+            )
+        return self.model or expected
 
     def optimizer_config(self) -> OptimizerConfig:
         """The optimiser of the preset with the settings of this file."""
         base = preset(self.preset).optimizer
-        decay_steps = self.steps if self.decay_steps is None else self.decay_steps
+        cosine = base.schedule == "cosine"
+        decay_steps = (self.steps if cosine else base.decay_steps) if self.decay_steps is None else self.decay_steps
         rate = base.learning_rate if self.learning_rate is None else self.learning_rate
-        final = FINAL_RATE_SHARE * rate if self.final_learning_rate is None else self.final_learning_rate
-        warmup = min(base.warmup_steps, decay_steps) if self.warmup_steps is None else self.warmup_steps
+        share = FINAL_RATE_SHARE if cosine else 0.0
+        final = share * rate if self.final_learning_rate is None else self.final_learning_rate
+        warmup = self.warmup_steps
+        if warmup is None:
+            warmup = min(base.warmup_steps, decay_steps) if cosine else base.warmup_steps
         names = ("weight_decay", "gradient_clipping", "beta1", "beta2")
         return dataclasses.replace(
             base,
@@ -133,10 +149,14 @@ class TrainConfig:
         """The batches of the preset; if this file sets a batch key, without the warm-up of the preset."""
         if self.batch_size is None and self.warmup_batch_size is None and self.warmup_batch_steps is None:
             return preset(self.preset).batch
+        size, end = self.warmup_batch_size, self.warmup_batch_steps or 0
+        if (size is None) != (end == 0):
+            raise ConfigError(
+                f"warmup_batch_size is {size}, warmup_batch_steps {end}: give both (the second above 0), or neither"
+            )
         return BatchConfig(
             size=preset(self.preset).batch.size if self.batch_size is None else self.batch_size,
-            warmup_size=self.warmup_batch_size,
-            warmup_steps=self.warmup_batch_steps or 0,
+            ramp=() if size is None else ((end, size),),
         )
 
     def torch_device(self) -> torch.device:
@@ -223,8 +243,10 @@ class Trainer:
         self.schedule = config.optimizer_config()
         self.device = config.torch_device()
         torch.manual_seed(config.seed)
-        self.model = Decoder(config.model_config(), store.vocab_size).to(self.device)
-        self.optimizer = make_adamw(self.model, self.schedule)
+        self.model = Decoder(
+            config.model_config(), store.vocab_size, activation_checkpointing=config.activation_checkpointing
+        ).to(self.device)
+        self.optimizer = make_optimizer(self.model, self.schedule)
         self.step = 0
         self._resume()
         storage.write_json(
@@ -293,8 +315,10 @@ class Trainer:
         self.model.train()
         for part in torch.split(ids_BT, self.config.micro_batch_size or len(ids_BT)):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
-                loss = next_token_loss(self.model(part), part) * (len(part) / len(ids_BT))
-            loss.backward()  # type: ignore[no-untyped-call]
+                logits_BTV = self.model(part)
+                loss = next_token_loss(logits_BTV, part) * (len(part) / len(ids_BT))
+                penalty = self.schedule.z_loss * z_loss(logits_BTV) * (len(part) / len(ids_BT))
+            (loss + penalty if self.schedule.z_loss else loss).backward()  # type: ignore[no-untyped-call]
             total += loss.item()
         return total
 

@@ -58,7 +58,7 @@ def test_the_order_never_changes_between_versions() -> None:
 
 
 def test_batches_of_an_epoch_hold_every_sequence_once(tmp_path: Path) -> None:
-    schedule = BatchConfig(size=4, warmup_size=2, warmup_steps=3)  # 2 2 2 4 4 4 4 ...: ends inside a step
+    schedule = BatchConfig(size=4, ramp=((3, 2),))  # 2 2 2 4 4 4 4 ...: ends inside a step
     data = TrainingData(store(tmp_path, 11), schedule, 8, seed=5)
     seen = np.concatenate([data.indices(step) for step in range(8)])
     assert [len(data.indices(step)) for step in range(5)] == [2, 2, 2, 4, 4]

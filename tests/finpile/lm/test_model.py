@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from finpile.errors import ConfigError
-from finpile.lm.model import Decoder, ModelConfig, alibi_slopes, attention_bias, next_token_loss
+from finpile.lm.model import Decoder, ModelConfig, alibi_slopes, attention_bias, initial_std, next_token_loss
 from finpile.lm.presets import BLOOMBERGGPT_50B, preset
 
 #: Appendix A.5 as printed: our parameters of a group, the group's total size, and its grand total.
@@ -53,7 +53,7 @@ def test_every_group_of_bloomberggpt_has_the_size_that_the_paper_prints() -> Non
     for name, parameter in model.named_parameters():
         sizes[group_of(name)] = sizes.get(group_of(name), 0) + parameter.numel()
     assert sizes == dict(APPENDIX_A5.values())
-    assert sum(sizes.values()) == TOTAL_A5
+    assert sum(sizes.values()) == BLOOMBERGGPT_50B.model.num_parameters(131_072) == TOTAL_A5
 
 
 def twin_logits(model: Decoder, ids: list[int]) -> np.ndarray:
@@ -134,7 +134,7 @@ def test_a_position_sees_nothing_that_comes_after_it() -> None:
 
 
 def test_initial_spread_is_that_of_appendix_a5() -> None:
-    assert BLOOMBERGGPT_50B.model.init_std == pytest.approx(0.006588, abs=5e-7)
+    assert initial_std(BLOOMBERGGPT_50B.model, "embedding.weight", 0) == pytest.approx(0.006588, abs=5e-7)
     torch.manual_seed(0)
     config = ModelConfig(num_layers=3, num_heads=4, hidden_size=160)
     rescaled = {"attention.output.weight", "ffn.output.weight"}
@@ -184,5 +184,7 @@ def test_errors_for_impossible_shapes_name_possible_ones() -> None:
         ModelConfig(num_layers=0, num_heads=1, hidden_size=8)
     with pytest.raises(ConfigError, match="dropout is 1"):
         ModelConfig(num_layers=1, num_heads=1, hidden_size=8, dropout=1.0)
-    with pytest.raises(ConfigError, match="known: bloomberggpt-50b, tiny"):
+    with pytest.raises(ConfigError, match="known: bloomberggpt-50b, bloomberggpt-tiny, gpt-neox-20b"):
         preset("bloomberg")
+    with pytest.raises(ConfigError, match="'tiny' is now called 'bloomberggpt-tiny'"):
+        preset("tiny")

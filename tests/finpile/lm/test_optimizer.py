@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from finpile.errors import ConfigError
 from finpile.lm.model import Decoder, ModelConfig
-from finpile.lm.optimizer import OptimizerConfig, make_adamw, set_rate
-from finpile.lm.presets import BLOOMBERGGPT_50B, BatchConfig
+from finpile.lm.optimizer import OptimizerConfig, make_optimizer, set_rate
+from finpile.lm.presets import BLOOMBERGGPT_50B, PALM_540B, BatchConfig
 
 
 def schedule(**changes: float) -> OptimizerConfig:
@@ -46,13 +50,13 @@ def test_the_papers_batches_make_the_papers_569_billion_tokens() -> None:
 
 @given(size=st.integers(1, 9), small=st.integers(1, 9), warmup=st.integers(1, 9), step=st.integers(0, 30))
 def test_sequences_before_a_step_are_the_sum_of_all_batches(size: int, small: int, warmup: int, step: int) -> None:
-    batch = BatchConfig(size=size, warmup_size=small, warmup_steps=warmup)
+    batch = BatchConfig(size=size, ramp=((warmup, small), (warmup + 3, size + 1)))
     assert batch.before(step) == sum(map(batch.at, range(step)))
 
 
 def test_matrices_decay_and_vectors_do_not() -> None:
     model = Decoder(ModelConfig(num_layers=1, num_heads=1, hidden_size=8), vocab_size=20)
-    optimizer = make_adamw(model, schedule(weight_decay=0.5))
+    optimizer = make_optimizer(model, schedule(weight_decay=0.5))
     set_rate(optimizer, 0.1)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     for parameter in model.parameters():
@@ -63,6 +67,38 @@ def test_matrices_decay_and_vectors_do_not() -> None:
         torch.testing.assert_close(parameter.detach(), before[name] * (1 - 0.1 * 0.5 if decays else 1), msg=name)
 
 
+def test_the_rate_of_palm_is_its_formula() -> None:
+    palm = PALM_540B.optimizer
+    for k in (1, 9_999, 10_000, 40_000, 255_000):
+        assert palm.rate(k - 1) == pytest.approx(min(0.01, 1 / math.sqrt(k)))
+
+
+def test_the_ramp_of_palm_makes_780_billion_tokens() -> None:
+    assert PALM_540B.batch.before(255_000) * PALM_540B.sequence_length == pytest.approx(780e9, rel=0.03)
+
+
+def test_adafactor_of_palm_equals_its_recursions() -> None:
+    """Three steps of one matrix, written out; a gain of the same values does not decay."""
+    torch.manual_seed(0)
+    start, gradients = torch.randn(3, 4), torch.randn(3, 3, 4)
+    matrix, gain = nn.Parameter(start.clone()), nn.Parameter(start.flatten().clone())
+    optimizer = make_optimizer(nn.ParameterList([matrix, gain]), dataclasses.replace(PALM_540B.optimizer))
+    expected, undecayed = start.clone(), start.clone()
+    for decay, value in ((1, expected), (0, undecayed)):
+        mean, square = torch.zeros(3, 4), torch.zeros(3, 4)
+        for k, g in enumerate(gradients, start=1):
+            rate = 0.1 / k
+            square = (1 - k**-0.8) * square + k**-0.8 * g**2
+            mean = 0.9 * mean + 0.1 * rate * max(0.001, float((value**2).mean().sqrt())) * g / square.sqrt()
+            value.copy_((1 - decay * rate**2) * value - mean)
+    for k, g in enumerate(gradients, start=1):
+        set_rate(optimizer, 0.1 / k)
+        matrix.grad, gain.grad = g.clone(), g.flatten().clone()
+        optimizer.step()
+    torch.testing.assert_close(matrix.detach(), expected)
+    torch.testing.assert_close(gain.detach(), undecayed.flatten())
+
+
 def test_contradictions_are_named() -> None:
     with pytest.raises(ConfigError, match="final_learning_rate is 2"):
         schedule(final_learning_rate=2.0)
@@ -70,5 +106,7 @@ def test_contradictions_are_named() -> None:
         schedule(warmup_steps=15)
     with pytest.raises(ConfigError, match="beta2 is 1"):
         schedule(beta2=1.0)
-    with pytest.raises(ConfigError, match="give both"):
-        BatchConfig(size=8, warmup_size=4)
+    with pytest.raises(ConfigError, match=r"warmup_batch_steps is \[5, 5\]"):
+        BatchConfig(size=8, ramp=((5, 4), (5, 6)))
+    with pytest.raises(ConfigError, match=r"warmup_batch_size \[0\]"):
+        BatchConfig(size=8, ramp=((5, 0),))

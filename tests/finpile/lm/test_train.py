@@ -19,7 +19,7 @@ from finpile.errors import ConfigError, InputError, RunError
 from finpile.lm.checkpoint import FILE_NAME, load_checkpoint, restore_model
 from finpile.lm.losses import LOG_NAME, PLOT_NAME, LossRecord, read_log, smooth
 from finpile.lm.model import ModelConfig
-from finpile.lm.presets import BLOOMBERGGPT_50B
+from finpile.lm.presets import BLOOMBERGGPT_50B, preset
 from finpile.lm.train import TrainConfig, Trainer, load_train_config, repeatable, train
 from finpile.tokens.store import write_token_shard
 
@@ -167,6 +167,46 @@ def test_a_checkpoint_gives_back_the_model(settings: TrainConfig) -> None:
     assert (checkpoint.meta.vocab_size, checkpoint.meta.eot_id, checkpoint.meta.sequence_length) == (VOCAB_SIZE, 39, 16)
     for name, tensor in restore_model(checkpoint).state_dict().items():
         assert torch.equal(tensor, checkpoint.model[name])
+
+
+@pytest.mark.parametrize("name", ["gpt-neox-tiny", "palm-tiny"])
+def test_runs_of_the_other_papers_learn_and_resume_bitwise(settings: TrainConfig, name: str) -> None:
+    model = ModelConfig(
+        architecture=preset(name).model.architecture, num_layers=2, num_heads=3, hidden_size=24, dropout=0.1
+    )
+    whole = elsewhere(settings, "whole", preset=name, model=model, learning_rate=None, steps=16)
+    losses = [record.loss for record in train(whole).records]
+    assert sum(losses[-3:]) < 0.95 * sum(losses[:3])
+    cut = elsewhere(whole, "cut")
+    train(cut, stop_at=7)
+    train(dataclasses.replace(cut, activation_checkpointing=True))
+    assert outcome(cut) == outcome(whole)
+
+
+def test_a_checkpoint_of_the_first_version_resumes(settings: TrainConfig) -> None:
+    """It has no settings of architecture, optimiser and z-loss, and a warm-up instead of a ramp of batches."""
+    warm = dataclasses.replace(settings, warmup_batch_size=2, warmup_batch_steps=3)
+    train(warm, stop_at=4)
+    state = torch.load(Path(warm.out) / FILE_NAME, weights_only=True)
+    assert state["settings"].pop("batch.ramp") == [[3, 2]]
+    state["settings"] |= {"batch.warmup_size": 2, "batch.warmup_steps": 3}
+    for name in ("model.architecture", "model.head_size", "model.alibi", "optimizer.kind", "optimizer.schedule"):
+        del state["settings"][name]
+    del state["settings"]["optimizer.z_loss"]
+    state["meta"]["model"] = {
+        name: state["meta"]["model"][name] for name in ("num_layers", "num_heads", "hidden_size", "dropout")
+    }
+    torch.save(state, Path(warm.out) / FILE_NAME)
+    assert train(warm, stop_at=5).resumed_from == 4
+    with pytest.raises(ConfigError, match=r"batch\.ramp was \[\[3, 2\]\], is \[\]"):
+        train(settings)
+
+
+def test_a_model_of_another_architecture_than_the_preset_is_an_error(settings: TrainConfig) -> None:
+    with pytest.raises(ConfigError, match="of the preset palm-tiny is palm: write `architecture: palm`"):
+        dataclasses.replace(settings, preset="palm-tiny")
+    with pytest.raises(ConfigError, match="give both"):
+        dataclasses.replace(settings, warmup_batch_size=2)
 
 
 def test_a_run_does_not_resume_under_other_settings(settings: TrainConfig) -> None:
