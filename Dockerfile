@@ -2,23 +2,31 @@
 #
 #     docker build -t finpile-worker .
 #
+# BASE is any image with `python` (of the launcher's minor version), `pip` and Beam's entry point /opt/apache/beam/boot.
 # The Beam version is that of constraints.txt: worker and launcher must agree on it.
 ARG BEAM_VERSION=2.77.0
+ARG BASE=docker.io/apache/beam_python3.11_sdk:${BEAM_VERSION}
+ARG LAUNCHER=gcr.io/dataflow-templates-base/python311-template-launcher-base:latest
 
-FROM apache/beam_python3.11_sdk:${BEAM_VERSION} AS wheel
+FROM ${BASE} AS wheel
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY finpile finpile
 COPY cli/finpile_cli cli/finpile_cli
 COPY pipelines/finpile_pipelines pipelines/finpile_pipelines
 COPY tokenizer/finpile_tokenizer tokenizer/finpile_tokenizer
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+# The secrets are optional: a pip.conf for another index than PyPI and the certificate of its server. No layer has them.
+RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=ca.pem \
+    pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
-FROM apache/beam_python3.11_sdk:${BEAM_VERSION}
+FROM ${BASE} AS worker
+# Extras of pyproject.toml: the clients of Google Cloud and of S3.
+ARG EXTRAS=gcp,s3
 # The user of the worker processes; root for engines that mount folders which only root may write (Dataflow does).
 ARG RUN_AS=finpile
 COPY --from=wheel /source/constraints.txt /wheels/*.whl /tmp/wheels/
-RUN pip install --no-cache-dir -c /tmp/wheels/constraints.txt /tmp/wheels/*.whl && rm -r /tmp/wheels
+RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=ca.pem \
+    pip install --no-cache-dir -c /tmp/wheels/constraints.txt "$(echo /tmp/wheels/*.whl)[${EXTRAS}]" && rm -r /tmp/wheels
 
 # Numba keys its cache by CPU; `generic` code is the same for every host, at some cost in speed. Its cache folder must be
 # writable by whoever runs: Numba passes over one that is not, and compiles again.
@@ -31,5 +39,5 @@ RUN id -u "${RUN_AS}" >/dev/null 2>&1 || useradd --create-home --uid 1000 "${RUN
 USER ${RUN_AS}
 RUN python -c "import finpile.dedup, finpile_tokenizer; finpile.dedup.compile_kernels(); finpile_tokenizer.compile_kernels()"
 
-# The base image's: it starts Beam's worker, or with --worker_pool a pool of them.
+# Beam's entry point starts one worker, or with --worker_pool a pool of them.
 ENTRYPOINT ["/opt/apache/beam/boot"]
