@@ -20,6 +20,7 @@ from apache_beam.utils.subprocess_server import JavaJarServer
 from finpile_pipelines.build import build
 from finpile_pipelines.runner import portable
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.job_servers import job_server_of
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, RunError
@@ -117,7 +118,22 @@ def test_an_absent_job_server_is_reported_in_one_line() -> None:
         Engine(runner="spark", beam_args=args).run("asking", lambda pipeline: None)
 
 
-def test_a_job_server_that_cannot_be_fetched_is_reported_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("runner", ["spark", "flink"])
+def test_an_installed_job_server_is_started(runner: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FINPILE_ENGINES", str(tmp_path))
+    option = f"--{runner}_job_server_jar="
+    assert not [arg for arg in portable.default_args(runner, 1) if arg.startswith(option)]
+    jar = job_server_of(runner)
+    jar.parent.mkdir()
+    jar.touch()
+    assert f"{option}{jar}" in portable.default_args(runner, 1)
+
+
+def test_a_job_server_that_cannot_be_fetched_is_reported_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FINPILE_ENGINES", str(tmp_path))  # no job server is installed there
+
     def fetch(*arguments: object, **options: object) -> str:
         raise RuntimeError(
             "Unable to fetch remote job server jar at https://host/server.jar: HTTP Error 404: Not Found."

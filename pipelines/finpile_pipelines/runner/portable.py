@@ -27,9 +27,12 @@ from apache_beam.runners.portability.spark_runner import SparkRunner
 
 from finpile.errors import ConfigError, FinpileError, RunError
 from finpile_pipelines.runner.failures import explain
+from finpile_pipelines.runner.job_servers import find_job_server
 
 #: Version of Flink whose job server is started. Beam's own default changes from release to release.
 FLINK_VERSION = "1.19"
+#: Python workers wait so long for the next step of a pipeline. By default, every step starts new workers.
+KEEP_WORKERS_MS = 10_000
 #: The beginning of Beam's message, before the URL.
 _NOT_FETCHED = "Unable to fetch remote job server jar at "
 
@@ -40,12 +43,18 @@ def is_job_server_given(beam_args: Sequence[str]) -> bool:
 
 
 def default_args(runner: str, num_workers: int) -> list[str]:
-    """Beam's options for an embedded engine that keeps `num_workers` cores busy; later options override them."""
+    """Beam's options for an embedded engine that keeps `num_workers` cores busy; later options override them.
+
+    An installed job server is used; otherwise Beam fetches one.
+    """
+    installed = find_job_server(runner)
+    jar = [f"--{runner}_job_server_jar={installed}"] if installed else []
     engine = {
         "spark": [f"--spark_master_url=local[{num_workers}]"],
         "flink": [f"--flink_version={FLINK_VERSION}", "--flink_master=[local]", f"--parallelism={num_workers}"],
     }
-    return [f"--sdk_worker_parallelism={num_workers}", *engine[runner]]
+    workers = [f"--sdk_worker_parallelism={num_workers}", f"--environment_cache_millis={KEEP_WORKERS_MS}"]
+    return [*workers, *engine[runner], *jar]
 
 
 def check_java(runner: str, beam_args: Sequence[str]) -> None:

@@ -1,0 +1,1 @@
+"""Spark and Flink on this machine, as clusters of several processes on loopback, for tests and benchmarks."""
