@@ -80,6 +80,7 @@ def wholes() -> list[Whole]:
         Whole("parquet", ".parquet", "parquet", _parquet(texts)),
         Whole("warc", ".warc", "warc", b"".join(_warc(texts))),
         Whole("arc", ".arc", "warc", _arc(texts)),
+        Whole("wikipedia", ".xml", "wikipedia", _wikipedia(texts)),
     ]
     packed = [
         Whole(f"jsonl{suffix}", f".jsonl{suffix}", "jsonl", pack(lines[:900]) + pack(lines[900:]))
@@ -146,6 +147,16 @@ def _parquet(texts: list[str]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink, row_group_size=5, compression="zstd")
     return sink.getvalue()
+
+
+def _wikipedia(texts: list[str]) -> bytes:
+    pages = (
+        f"<page>\n<title>T {number}</title>\n<ns>{number % 7 // 6}</ns>\n<id>{number}</id>\n<revision>\n<id>1</id>\n"
+        f"<timestamp>2022-03-04T05:06:07Z</timestamp>\n<text>''{number}'' {{{{cn}}}} [[{text}|a]] {text}</text>\n"
+        "</revision>\n</page>\n"
+        for number, text in enumerate(texts)
+    )
+    return b"<mediawiki>\n" + "".join(pages).encode() + b"</mediawiki>\n"
 
 
 def _http(text: str) -> bytes:

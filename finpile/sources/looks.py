@@ -33,6 +33,7 @@ _TEXTS = (
     (re.compile(rb"\s*<SEC-DOCUMENT>|\s*-----BEGIN PRIVACY|\s*<SUBMISSION>", re.I), Looks("an EDGAR filing", "edgar")),
     (re.compile(rb"\s*<!DOCTYPE lewis|\s*<REUTERS", re.I), Looks("Reuters SGML", "sgml")),
     (re.compile(rb"\s*<!doctype html|\s*<html", re.I), Looks("an HTML page", "text")),
+    (re.compile(rb"\s*(<\?xml[^<>]*>\s*)?<mediawiki", re.I), Looks("a MediaWiki dump", "wikipedia")),
     (re.compile(rb"\s*<\?xml", re.I), Looks("XML", "text")),
 )
 _MIN_COLUMNS = 2

@@ -1,0 +1,192 @@
+"""Dumps of MediaWiki: pages, what is no article, and wikitext as plain text."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from finpile.config import SourceConfig
+from finpile.document import RawDocument
+from finpile.ledger import Removal
+from finpile.limits import LimitsConfig
+from finpile.sources import Account, list_inputs, read_file, read_stream
+from finpile.sources.formats import wikipedia
+from finpile.sources.wikitext import to_text
+
+SOURCE = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=("*",))
+HEAD = (
+    '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10" xml:lang="de">\n<siteinfo>\n'
+    "<base>https://de.wikipedia.org/wiki/Wikipedia:Hauptseite</base>\n<namespaces>\n"
+    '<namespace key="0" case="first-letter" />\n<namespace key="6" case="first-letter">Datei</namespace>\n'
+    "</namespaces>\n</siteinfo>\n"
+)
+TAIL = "</mediawiki>\n"
+
+
+def page(text: str, title: str = "Öl &amp; Gas", space: int = 0, more: str = "", model: str = "wikitext") -> str:
+    return (
+        f"<page>\n<title>{title}</title>\n<ns>{space}</ns>\n<id>7</id>\n{more}<revision>\n<id>9</id>\n"
+        f"<timestamp>2022-03-04T05:06:07Z</timestamp>\n<contributor><username>x</username></contributor>\n"
+        f'<model>{model}</model>\n<text xml:space="preserve">{text}</text>\n</revision>\n</page>\n'
+    )
+
+
+def read(*pages: str, head: str = HEAD, tail: str = TAIL) -> tuple[list[RawDocument], list[Removal]]:
+    stream: Any = io.BytesIO((head + "".join(pages) + tail).encode())
+    items = list(read_stream(wikipedia.FORMAT, stream, "a.xml", SOURCE))
+    return [i for i in items if isinstance(i, RawDocument)], [i for i in items if isinstance(i, Removal)]
+
+
+def test_a_page_is_a_document_with_the_date_of_its_revision() -> None:
+    [document], [] = read(page("'''Öl''' &lt;!-- x --&gt;ist [[Stoff|ein Stoff]].[[Datei:a.png|thumb|Ein Bild]]"))
+    assert document == RawDocument(
+        locator=f"a.xml#{len(HEAD)}",
+        text="Öl ist ein Stoff.",
+        timestamp=datetime(2022, 3, 4, 5, 6, 7, tzinfo=UTC),
+        timestamp_origin="header",
+        url="https://de.wikipedia.org/wiki/Öl_&_Gas",
+        title="Öl & Gas",
+        meta={"page": "7", "revision": "9"},
+    )
+
+
+def test_what_is_no_article_is_in_the_ledger_with_its_bytes() -> None:
+    pages = {
+        "redirect": page("#WEITERLEITUNG [[Gas]]"),
+        "other_namespace": page("Talk.", space=1),
+        "not_text": page("return {}", model="Scribunto"),
+        "empty_text": page("{{stub}}"),
+        "unreadable_record": "<page><title>x</title></page>\n",
+    }
+    [document], rows = read(*pages.values(), page("Text."))
+    assert document.text == "Text."
+    assert {row.reason: row.removed_text.decode() for row in rows} == {
+        reason: text.rstrip("\n") for reason, text in pages.items()
+    }
+
+
+def test_last_revision_of_a_page_is_read() -> None:
+    both = page("New.").replace("<revision>", "<revision><text>Old.</text></revision><revision>")
+    assert [document.text for document in read(both)[0]] == ["New."]
+
+
+def test_cut_dump_gives_its_whole_pages_and_a_row() -> None:
+    [document], [row] = read(page("One."), page("Two.")[:60], tail="")
+    assert (document.text, row.reason) == ("One.", "truncated_file")
+    assert row.removed_text.startswith(b"<page>")
+
+
+def test_page_above_the_limit_is_a_row(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(HEAD + page("x " * 100_000) + page("Two.") + TAIL)
+    source = SourceConfig(
+        name="W", dataset="W", format="wikipedia", paths=("a.xml",), limits=LimitsConfig(record="64 KiB")
+    )
+    [row, document] = [item for file in list_inputs(source, str(tmp_path)) for item in read_file(file, source)]
+    assert isinstance(row, Removal) and row.reason == "too_large"
+    assert isinstance(document, RawDocument) and document.text == "Two."
+
+
+# --- wikitext
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        ("'''Oil''' and ''gas''", "Oil and gas"),
+        ("a<ref name=x>{{cite|y}}</ref> b<ref name=x /> c", "a b c"),
+        ("{{Infobox|a={{b|c}}\n|d=[[e]]}}Text", "Text"),
+        ("{{lang|fr|Bonjour}} {{nowrap|5 km}} {{convert|3|mi|km}}", "Bonjour 5 km 3 mi"),
+        ("a{{snd}}b {{formatnum:1000}}", "a – b 1000"),
+        ("[[a]] [[b|c]] [[:Category:d]] [[Category:e]] [[Mercury (planet)|]]", "a c Category:d Mercury"),
+        ("[[File:x.png|thumb|A [[link]] and {{t}}]]After", "After"),
+        ("[http://x.org label] [http://x.org] http://y.org", "label http://y.org"),
+        ("<math>a^2 < b</math> <nowiki>[[x]] ''y''</nowiki>", "a^2 < b [[x]] ''y''"),
+        ("a<br/>b &amp;amp; &lt;c&gt; <!-- d", "a\nb &amp; <c>"),
+        ("x (; , ) y (, z)", "x y (z)"),
+        ("== A ==\n=== B ===\ntext\n== C ==\n== D ==\n", "A\n\nB\n\ntext"),
+        ("* a\n** b\n# c\n: d\n----\ne", "- a\n- b\n- c\nd\n\ne"),
+        (
+            '{| class=x\n|+ Title\n! a !! b\n|-\n| style="x" | 1 || [[two|2]]\n|-\n| 3\n|}\nend',
+            "Title\na\tb\n1\t2\n3\n\nend",
+        ),
+        ("{{unclosed [[a]]", "unclosed a"),
+        ("a}} ]] |} b", "a |} b"),
+    ],
+)  # fmt: skip
+def test_wikitext_becomes_text(wikitext: str, text: str) -> None:
+    assert re.sub(r" {2,}", " ", to_text(wikitext)) == text
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["{{", "[[", "{|\n", "<ref>", "{{[[", "<math>", "<!--", "}}", "{{a|", "[[a|{{", "\n|}", "[http://", "(", "<a"],
+)
+def test_time_is_linear_in_marks_that_never_close(unit: str) -> None:
+    """Nested templates and links are a bomb for parsers with recursion or backtracking."""
+    began = time.process_time()
+    to_text(unit * (60_000 // len(unit)))
+    assert time.process_time() - began < 3
+
+
+def test_any_text_of_marks_is_read() -> None:
+    draw = random.Random(5)
+    marks = [
+        "{{",
+        "}}",
+        "[[",
+        "]]",
+        "{|",
+        "|}",
+        "|",
+        "\n",
+        "<ref>",
+        "</ref>",
+        "''",
+        "=",
+        "a ",
+        "<nowiki>",
+        "&lt;",
+        "File:",
+    ]
+    for _ in range(300):
+        to_text("".join(draw.choices(marks, k=60)))
+
+
+# --- real dumps
+
+
+def read_all(folder: Path, pattern: str) -> tuple[list[RawDocument], Counter[str], list[Account]]:
+    source = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=(pattern,))
+    accounts: list[Account] = []
+    items = [item for file in list_inputs(source, str(folder)) for item in read_file(file, source, accounts.append)]
+    rows = Counter(item.reason for item in items if isinstance(item, Removal))
+    return [item for item in items if isinstance(item, RawDocument)], rows, accounts
+
+
+def test_pages_of_a_dump_are_documents_or_rows(shared_data: Callable[[str], Path]) -> None:
+    folder = shared_data("wikipedia")
+    documents, rows, [account] = read_all(folder, "enwiki*.bz2")
+    [file] = folder.glob("enwiki*.bz2")
+    dump = bz2.decompress(file.read_bytes())
+    assert len(documents) + rows.total() == dump.count(b"<page>") == 206
+    assert rows == {"redirect": 99, "other_namespace": 1} and account.balance() == 0
+    text = "\n".join(document.text for document in documents)
+    marks = re.findall(r"\{\{|\}\}|\[\[|\]\]|\{\||\|\}|<ref|'''|^=+.*=+$", text, re.MULTILINE)
+    assert 1000 * len(marks) / len(text) < 0.02
+    assert len(text) > 2_900_000
+
+
+def test_dump_that_is_not_utf8_is_a_row(shared_data: Callable[[str], Path]) -> None:
+    """The file is UTF-16; dumps of MediaWiki are UTF-8."""
+    documents, rows, _ = read_all(shared_data("wikipedia"), "bgwiki*.bz2")
+    assert (documents, rows) == ([], {"no_record": 1})
