@@ -54,7 +54,7 @@ def build_command(
     console = Console(as_json)
     parsed = load(config, root)
     logging.getLogger().setLevel(logging.ERROR)
-    with heavy_imports():
+    with heavy_imports(is_lean=runner == "local" and not parsed.dedup.added):
         from finpile_pipelines.build import build
 
     display = Display(console)

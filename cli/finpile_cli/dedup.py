@@ -140,7 +140,7 @@ def dedup_command(
     console = Console(as_json)
     dedup = _dedup_config(near, exact_fold, settings)
     logging.getLogger().setLevel(logging.ERROR)
-    with heavy_imports():
+    with heavy_imports(is_lean=runner == "local"):
         from finpile_cli.dedup_inputs import find_inputs
 
     found = find_inputs(inputs, out, text_field, timestamp_field, date_format)

@@ -19,13 +19,18 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @contextmanager
-def heavy_imports() -> Iterator[None]:
+def heavy_imports(*, is_lean: bool = False) -> Iterator[None]:
     """A context for imports that create many permanent objects.
 
-    Disables the garbage collector during the imports and excludes the created objects from later collections.
+    Disables the garbage collector during the imports and excludes the created objects from later collections. With
+    `is_lean`, packages are left out that only Beam's own connectors use: for the local runner without added stages.
     """
     gc.disable()
     try:
+        if is_lean:
+            from finpile_pipelines.runner.lean_imports import import_lean
+
+            import_lean()
         yield
     finally:
         gc.freeze()

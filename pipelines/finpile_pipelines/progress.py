@@ -99,12 +99,15 @@ class Board:
 
     def progress(self) -> Progress:
         """The pipeline's progress. Its `share` is that of the stage if the stage runs one pipeline."""
-        for path in self._folder.glob("*"):
+        posts = [self._folder / name for name in os.listdir(self._folder)]  # none if the launcher does all work
+        for path in posts:
             if not path.suffix and len(post := path.read_bytes()) == _COUNTS.size:
                 self._counts[path.name] = _COUNTS.unpack(post)
         if own := self.own_posts.get(""):
             self._counts[""] = _COUNTS.unpack(own)
-        notes = sorted(self._folder.glob(f"*{_NOTE_SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+        notes = sorted(
+            (path for path in posts if path.suffix == _NOTE_SUFFIX), key=lambda path: path.stat().st_mtime_ns
+        )
         note = notes[-1].read_bytes() if notes else self.own_posts.get(_NOTE_SUFFIX, b"")
         self._note = note.decode("utf-8", "replace") or self._note
         counts = self._counts.values()

@@ -11,7 +11,8 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
-from finpile_pipelines.exchange.coders import RecordBatchCoder, TableCoder
+from finpile_pipelines.exchange import held_tables, partition
+from finpile_pipelines.exchange.coders import RecordBatchCoder, TableCoder, table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
@@ -72,7 +73,7 @@ def exchanged(transport: Transport, order: list[str], folder: Path) -> list[dict
     return sorted(found, key=lambda group: group["partition"])
 
 
-@pytest.mark.parametrize("transport", ["files", "shuffle"])
+@pytest.mark.parametrize("transport", ["files", "local", "shuffle"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rows_of_a_partition_are_by_origin_for_any_order_of_arrival(
     transport: Transport, seed: int, tmp_path: Path
@@ -87,6 +88,59 @@ def test_rows_of_a_partition_are_by_origin_for_any_order_of_arrival(
     assert exchanged(transport, order, tmp_path) == [
         {"partition": key, "rows": rows} for key, rows in sorted(expected.items())
     ]
+
+
+def num_read(transport: Transport, held_bytes: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, int]:
+    """What the exchange gives, and the number of tables that it reads from files."""
+    decoded: list[bytes] = []
+
+    def decode(data: bytes) -> pa.Table:
+        decoded.append(data)
+        return table_from_bytes(data)
+
+    monkeypatch.setattr(partition, "table_from_bytes", decode)
+    monkeypatch.setattr(held_tables, "HELD_BYTES", held_bytes)
+    return exchanged(transport, sorted(origins()), folder), len(decoded)
+
+
+def test_tables_are_held_up_to_the_limit_and_equal_those_from_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transport `files`, which a caller may ask for, holds none."""
+    expected, from_files = num_read("files", 1 << 20, tmp_path / "files", monkeypatch)
+    found = {size: num_read("local", size, tmp_path / str(size), monkeypatch) for size in (0, 500, 1 << 20)}
+    assert [tables for tables, _ in found.values()] == [expected] * 3
+    assert found[1 << 20][1] < found[500][1] < found[0][1] == from_files
+
+
+def test_bytes_of_a_table_that_was_read_can_be_held_again() -> None:
+    table = table_of([{"key": 1, "text": "oil", "ids": [1]}])
+    with held_tables.tables_held(table.nbytes):
+        first = held_tables.hold(table)
+        assert first is not None and held_tables.hold(table) is None
+        assert first.read().equals(table)
+        assert held_tables.hold(table) is not None
+        assert held_tables.hold(table_of([])) is not None
+    assert held_tables.hold(table) is None
+
+
+def test_held_table_has_the_size_of_one_from_a_file() -> None:
+    """Stages count the bytes that they exchange."""
+    values = pa.array([1, None, 3, 4, 5, 6, 7, 8, 9]).take(pa.array([0, 2, 3]))
+    assert values.buffers()[0] is not None and not values.null_count
+    table = pa.table({"key": values, "text": ["oil", None, "gas"], "ids": [[1], [], None]})
+    from_file = table_from_bytes(table_to_bytes(table))
+    with held_tables.tables_held():
+        held = held_tables.hold(table)
+    assert held is not None and held.table.equals(from_file) and held.table.nbytes == from_file.nbytes
+
+
+def test_slice_is_not_held() -> None:
+    """It would hold its whole parent."""
+    table = table_of([{"key": number, "text": "oil", "ids": None} for number in range(100)])
+    with held_tables.tables_held():
+        assert held_tables.hold(table.slice(1, 2)) is None
+        assert held_tables.hold(table.take(pa.array([1, 2]))) is not None
 
 
 @pytest.mark.parametrize("transport", ["files", "shuffle"])

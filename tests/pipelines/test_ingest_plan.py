@@ -50,6 +50,20 @@ def test_tasks_hold_every_file_once_in_order_within_the_limit(sizes: list[list[i
             assert sum(file.size_bytes for file in task.files) >= task_bytes
 
 
+@given(sizes=st.lists(st.integers(0, 20 << 20), min_size=1, max_size=40))
+def test_tasks_of_a_small_source_are_up_to_sixteen_of_at_least_4_mib(sizes: list[int]) -> None:
+    """A task ends with the file that makes it large enough, so two large files are two tasks."""
+    config = CorpusConfig(name="c", sources=(source("s", "x"),))
+    files = [
+        InputFile(url=f"/{number}", locator=f"{number:03d}", size_bytes=size, version="1")
+        for number, size in enumerate(sizes)
+    ]
+    tasks = ingest.plan(config, [files], 16 << 20)
+    enough = min(16 << 20, max(4 << 20, sum(sizes) // 16))
+    assert all(task.size_bytes >= enough for task in tasks[:-1])
+    assert all(task.size_bytes - task.files[-1].size_bytes < enough for task in tasks)
+
+
 def two_files(folder: Path) -> str:
     for name in ("a.txt", "b.txt"):
         (folder / name).write_text(f"The text of {name}.")

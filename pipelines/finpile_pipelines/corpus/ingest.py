@@ -31,6 +31,8 @@ from finpile_pipelines.shard_refs import SHARD_BYTES, add_counts, count_reasons,
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 _REPORT_EVERY = 128
+#: Small sources have up to 16 tasks, of files that together have at least 4 MiB: compressed, about a shard of text.
+_SMALL_SOURCE_TASKS, _LEAST_TASK_BYTES = 16, 4 << 20
 #: Rows of the ledger that a task holds before it writes them, and the bytes of their texts.
 _LEDGER_ROWS = 1 << 16
 _LEDGER_BYTES = 64 << 20
@@ -75,15 +77,20 @@ def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
 def plan(
     config: CorpusConfig, inputs: Sequence[Sequence[InputFile]], task_bytes: int = SHARD_BYTES
 ) -> list[IngestTask]:
-    """Groups small files of a source into one task; a task is never more than one file beyond `task_bytes`."""
+    """Groups small files of a source into one task; a task is never more than one file beyond `task_bytes`.
+
+    Tasks of a small source are smaller, so that workers share it. The plan depends on sizes alone.
+    """
     tasks: list[IngestTask] = []
     for entry, (source, files) in enumerate(zip(config.sources, inputs, strict=True)):
         group: list[InputFile] = []
         size_bytes = 0
+        part = sum(file.size_bytes for file in files) // _SMALL_SOURCE_TASKS
+        enough_bytes = min(task_bytes, max(part, _LEAST_TASK_BYTES))
         for file in files:
             group.append(file)
             size_bytes += file.size_bytes
-            if size_bytes >= task_bytes:
+            if size_bytes >= enough_bytes:
                 tasks.append(IngestTask(len(tasks), entry, source, tuple(group)))
                 group, size_bytes = [], 0
         if group:

@@ -3,7 +3,8 @@
 Three transports with equal results:
 
     files     each origin writes one scratch file with a table per partition; the runner shuffles references
-    local     the same; on an object store, the files are in a temporary folder of this machine instead
+    local     the same; on an object store, the files are in a temporary folder of this machine instead, and a
+              pipeline that runs in the launcher holds tables in memory, up to a limit (`held_tables`)
     shuffle   the runner's GroupByKey shuffles the tables themselves, as Arrow IPC
 
 `local` suits the local runner, which keeps every shuffled byte several times in memory; `shuffle` suits engines whose
@@ -27,6 +28,7 @@ from finpile import storage
 from finpile.errors import IntegrityError
 from finpile.file_systems import file_system_of, is_object_store, read_all
 from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
+from finpile_pipelines.exchange.held_tables import HeldTable, hold
 from finpile_pipelines.exchange.local_scratch import local_scratch
 from finpile_pipelines.progress import counted
 
@@ -108,7 +110,8 @@ class ExchangeByPartition(beam.PTransform):
     def expand(
         self, partitioned: beam.PCollection[PartitionedTables] | tuple[beam.PCollection[PartitionedTables], ...]
     ) -> beam.PCollection[tuple[int, pa.Table]]:
-        send: beam.DoFn = _SendBytes() if self._transport == "shuffle" else _SendFiles(self._scratch)
+        in_files = _SendFiles(self._scratch, holds_tables=self._transport == "local")
+        send: beam.DoFn = _SendBytes() if self._transport == "shuffle" else in_files
         receive: Receive = _receive_bytes if self._transport == "shuffle" else _receive_files
         senders = partitioned if isinstance(partitioned, tuple) else (partitioned,)
         sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
@@ -143,23 +146,33 @@ class _FilePart:
 
 
 class _SendFiles(beam.DoFn):
-    def __init__(self, scratch: str) -> None:
+    def __init__(self, scratch: str, *, holds_tables: bool = False) -> None:
         self._scratch = scratch
+        self._holds_tables = holds_tables
 
-    def process(self, partitioned: PartitionedTables) -> Iterator[tuple[int, tuple[str, _FilePart]]]:
-        if not partitioned.tables:
-            return
-        url = storage.join(self._scratch, f"{partitioned.origin}.arrow")
-        parts: list[tuple[int, _FilePart]] = []
+    def process(self, partitioned: PartitionedTables) -> Iterator[tuple[int, tuple[str, _FilePart | HeldTable]]]:
+        parts: dict[int, _FilePart | HeldTable] = {}
+        for name, table in partitioned.tables.items():
+            if self._holds_tables and (held := hold(table)):
+                parts[name] = held
+        parts.update(self._write(partitioned.origin, {n: t for n, t in partitioned.tables.items() if n not in parts}))
+        for name, part in sorted(parts.items()):
+            yield name, (partitioned.origin, part)
+
+    def _write(self, origin: str, tables: Mapping[int, pa.Table]) -> dict[int, _FilePart]:
+        """Writes the tables to one file; none if there are no tables."""
+        if not tables:
+            return {}
+        url = storage.join(self._scratch, f"{origin}.arrow")
+        parts: dict[int, _FilePart] = {}
         with storage.write_atomically(url, durable=False) as stream:
             start = 0
-            for name, table in sorted(partitioned.tables.items()):
+            for name, table in sorted(tables.items()):
                 data = table_to_bytes(table.combine_chunks(), "lz4")
                 stream.write(data)
-                parts.append((name, _FilePart(url, start, len(data), zlib.crc32(data))))
+                parts[name] = _FilePart(url, start, len(data), zlib.crc32(data))
                 start += len(data)
-        for name, part in parts:
-            yield name, (partitioned.origin, part)
+        return parts
 
 
 class _SendBytes(beam.DoFn):
@@ -168,7 +181,7 @@ class _SendBytes(beam.DoFn):
             yield name, (partitioned.origin, table_to_bytes(table))
 
 
-def _receive_files(group: tuple[int, Iterable[tuple[str, _FilePart]]]) -> tuple[int, pa.Table]:
+def _receive_files(group: tuple[int, Iterable[tuple[str, _FilePart | HeldTable]]]) -> tuple[int, pa.Table]:
     partition, references = group
     ordered = sorted(references, key=lambda item: item[0])
     return partition, pa.concat_tables([part.read() for _, part in ordered])

@@ -14,7 +14,7 @@ from finpile.errors import ConfigError
 from finpile_pipelines.exchange.local_scratch import remove_local_scratch
 from finpile_pipelines.exchange.partition import Transport
 from finpile_pipelines.progress import Progress, Watch
-from finpile_pipelines.runner import local, portable
+from finpile_pipelines.runner import local
 
 RunnerName = Literal["local", "spark", "flink", "dataflow"]
 
@@ -41,6 +41,8 @@ class Engine:
         if self.num_workers < 1:
             raise ConfigError(f"--workers is {self.num_workers}: expected at least 1")
         if self.runner in ("spark", "flink"):
+            from finpile_pipelines.runner import portable  # loads an HTTP client and the runners of Beam
+
             portable.check_java(self.runner, self.beam_args)
 
     @property
@@ -76,6 +78,8 @@ class Engine:
             return
         name = _job_name(label)
         if self.runner != "dataflow":
+            from finpile_pipelines.runner import portable
+
             portable.run(label, construct, self.runner, self.num_workers, self.beam_args, name)
             return
         options = PipelineOptions(list(self.beam_args), runner="DataflowRunner", job_name=name)

@@ -1,8 +1,9 @@
 """Forks the worker processes of the local runner, so that Beam and the kernels are loaded once, not once per worker.
 
-`runner.local` starts it as `python -m finpile_pipelines.runner.fork_server FD PID`: a listening socket and the
-launcher's process id. Beam starts each worker as a command, `fork_client.py`, which sends its environment here, waits,
-and exits with the fork's exit code. If a client ends, its fork is killed; if the launcher ends, all forks are killed.
+`runner.local` starts it as `python -m finpile_pipelines.runner.fork_server FD PID [--lean]`: a listening socket, the
+launcher's process id, and whether imports are lean (`lean_imports`). Beam starts each worker as a command,
+`fork_client.py`, which sends its environment here, waits, and exits with the fork's exit code. If a client ends, its
+fork is killed; if the launcher ends, all forks are killed.
 The server has one thread and does not use gRPC before a fork.
 """
 
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from finpile_pipelines.runner import sockets, worker
+from finpile_pipelines.runner.lean_imports import LEAN, import_lean
 
 #: Modules to import and kernels to load before the first fork that names them: `module` or `module:function`, separated
 #: by commas.
@@ -42,6 +44,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the launcher, whose end is noticed here
     launcher = int(sys.argv[2])  # not os.getppid(): the launcher may have been killed already
     logging.getLogger().addHandler(logging.NullHandler())  # else Beam logs every step of its own to standard error
+    if LEAN in sys.argv:
+        import_lean()
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         importlib.import_module("apache_beam.runners.worker.sdk_worker_main")
         for name in _modules(os.environ):  # while the launcher constructs its first pipeline

@@ -25,6 +25,8 @@ from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 from apache_beam.pvalue import AsSideInput, PCollection
 from apache_beam.transforms.core import DoFn, _DoFnParam
 
+from finpile_pipelines.exchange.held_tables import tables_held
+
 Consumer = Callable[[Any], None]
 #: Methods of a `DoFn` that are called around bundles, of which this runner has none.
 _BUNDLE_METHODS = ("start_bundle", "finish_bundle", "process_batch")
@@ -54,8 +56,9 @@ class _Graph(PipelineVisitor):
     consumers: dict[PCollection[Any], list[Consumer]] = field(default_factory=dict)
 
     def run(self) -> None:
-        for step in self.steps:
-            step()
+        with tables_held():
+            for step in self.steps:
+                step()
 
     def visit_transform(self, node: AppliedPTransform) -> None:
         """Called by Beam for each primitive step, producers before consumers."""

@@ -37,6 +37,7 @@ from finpile_pipelines.runner.beam_caches import install_caches
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.runner.interrupts import interrupts_blocked
+from finpile_pipelines.runner.lean_imports import LEAN, is_lean
 from finpile_pipelines.runner.sockets import serve_privately, socket_folder
 from finpile_pipelines.runner.worker import LAUNCHER_VARIABLE, end_bundles_soon
 
@@ -180,7 +181,7 @@ def _fork_server() -> str:
         listener.bind(address)
         listener.listen()
         number = listener.fileno()
-        command = [sys.executable, "-m", _FORK_SERVER_MODULE, str(number), str(os.getpid())]
+        command = [sys.executable, "-m", _FORK_SERVER_MODULE, str(number), str(os.getpid()), *[LEAN] * is_lean()]
         with interrupts_blocked():
             _FORK_SERVER[:] = [(subprocess.Popen(command, pass_fds=(number,)), address)]
     return address  # clients wait until the fork server accepts, or fail when it ends
@@ -228,7 +229,9 @@ def memory_bytes() -> int:
     now = time.monotonic()
     if now - _MEASURED.at >= _MEASURE_SECONDS:
         _MEASURED.at = now
-        _MEASURED.size_bytes = sum(map(_proportional_bytes, [psutil.Process(), *_workers()]))
+        here, workers = psutil.Process(), _workers()
+        # The system walks all pages to find the shared ones, which are few if there is one process.
+        _MEASURED.size_bytes = sum(map(_proportional_bytes, [here, *workers])) if workers else here.memory_info().rss
     return _MEASURED.size_bytes
 
 

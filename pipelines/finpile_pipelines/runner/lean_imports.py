@@ -1,0 +1,76 @@
+"""Imports Beam, pyarrow and Numba without optional packages that no stage uses, which takes half of the time.
+
+Beam imports pandas for batches that are data frames, pymongo for MongoDB, and its connectors to Google's services;
+pyarrow imports pandas when it converts the first list, to find out if it is a series; Numba imports scipy for linear
+algebra. A build on the local runner uses none of them. All but Beam's connectors can be imported afterwards. Then
+`to_pandas` works, `pyarrow.array` takes a series for a list, and kernels cannot use linear algebra.
+
+Source: apache_beam 2.77, typehints/__init__.py, io/__init__.py, io/mongodbio.py; pyarrow 25, pandas-shim.pxi; numba
+0.68, np/arraymath.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+
+#: Packages and modules that they import if they are installed.
+_OPTIONAL = frozenset({"apache_beam.io.gcp.bigquery", "pandas", "pymongo", "scipy"})
+#: Of the command that starts the fork server: its imports are lean too.
+LEAN = "--lean"
+
+
+class _Hidden(MetaPathFinder):
+    """Makes imports of the optional packages fail."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        del path, target
+        if fullname in _OPTIONAL:
+            raise ModuleNotFoundError(f"{fullname} is not imported: no stage of a build uses it", name=fullname)
+
+
+_HIDDEN = _Hidden()
+_DONE: list[bool] = []
+
+
+def is_lean() -> bool:
+    """Whether `import_lean` was called in this process."""
+    return bool(_DONE)
+
+
+def import_lean() -> None:
+    """Imports the three packages without optional ones; once they are imported, it has no effect."""
+    if is_lean():
+        return
+    _DONE.append(True)
+    with _hidden(), _silent_log():
+        import pyarrow as pa
+
+        pa.array([0])  # pyarrow looks for pandas once
+        for module in ("apache_beam", "numba.np.arraymath"):
+            importlib.import_module(module)
+
+
+@contextmanager
+def _hidden() -> Iterator[None]:
+    sys.meta_path.insert(0, _HIDDEN)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(_HIDDEN)
+
+
+@contextmanager
+def _silent_log() -> Iterator[None]:
+    """Beam warns of packages that it does not find."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)

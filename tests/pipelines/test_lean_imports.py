@@ -1,0 +1,43 @@
+"""Commands on the local runner do not import packages that only Beam's connectors, pyarrow or Numba would look for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+OPTIONAL = ("pandas", "pymongo", "scipy", "apache_beam.io.gcp.bigquery")
+
+_PROGRAM = """
+import atexit, sys
+names = sys.argv.pop(1).split(",")
+atexit.register(lambda: print([name for name in names if name in sys.modules]))
+from finpile_cli.main import main
+main()
+"""
+_IMPORTED_LATER = """
+import sys
+from finpile_pipelines.runner.lean_imports import import_lean
+import_lean()
+import pandas, pyarrow
+assert pyarrow.table({"a": [1, 2]}).to_pandas()["a"].tolist() == [1, 2]
+assert pyarrow.table(pandas.DataFrame({"a": [1.0, None]}))["a"].null_count == 1
+"""
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_dedup_imports_no_optional_package_in_any_of_its_steps(tmp_path: Path) -> None:
+    documents = [{"text": f"Bank number {number % 30} lent gold to port {number % 30}."} for number in range(40)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    printed = run("-c", _PROGRAM, ",".join(OPTIONAL), "dedup", f"{tmp_path}/in.jsonl", "-o", f"{tmp_path}/out")
+    assert printed.splitlines()[-1] == "[]"
+
+
+def test_data_frames_can_be_converted_after_lean_imports() -> None:
+    run("-c", _IMPORTED_LATER)
