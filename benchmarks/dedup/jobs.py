@@ -4,8 +4,8 @@
 
 All checkouts run in the environment of this one, with their own modules first on the path. The mix is that of
 `benchmarks.common.mix`, in two files of compressed JSON Lines; DATA has its archives. Start and imports count. The
-kernels of each checkout are compiled by a run that is not measured. CPU seconds are those of the command and of all
-processes that it waited for. On a busy machine, compare CPU seconds and ratios of one run.
+kernels and modules of each checkout are compiled by a run that is not measured. CPU seconds are those of the command
+and of all processes that it waited for. On a busy machine, compare CPU seconds and ratios of one run.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def _run(checkout: Path, arguments: Sequence[object]) -> Cost:
     command = [sys.executable, "-c", _PROGRAM, "dedup", *map(str, arguments)]
     before, began = _children_cpu_seconds(), time.monotonic()
     environment = {**os.environ, "PYTHONPATH": rooms}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=True)
     wall, cpu = time.monotonic() - began, _children_cpu_seconds() - before
     return Cost(num_pipelines=int(done.stdout.split()[-1]), wall_seconds=wall, cpu_seconds=cpu)

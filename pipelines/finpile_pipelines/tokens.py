@@ -100,7 +100,10 @@ def encode_task(path: str, layout: Layout, checksum: str, partitions: int) -> tu
     ids = tokenizer.encode_array(table["text"].combine_chunks())
     report_progress(table.num_rows, table["text"].nbytes)
     digests = exact.document_digests(table)
-    rows = pa.table({"digest": digests, "id": table["id"], "ids": ids}).filter(pc.equal(table["split"], TRAIN))
+    rows = pa.table({"digest": digests, "id": table["id"], "ids": ids})
+    is_train = pc.equal(table["split"], TRAIN)
+    if not pc.all(is_train).as_py():  # else a filter would copy all ids
+        rows = rows.filter(is_train)
     partition = by_range(digest_bits(rows["digest"]), partitions)
     partitioned = PartitionedTables(path.replace("/", "-"), split_by_partition(rows, partition))
     return partitioned, count_documents(table, pc.list_value_length(ids))
@@ -132,7 +135,7 @@ def _run_pipeline(
     def write_stream(group: tuple[int, pa.Table]) -> dict[str, Any]:
         name = f"{group[0]:06d}.arrow"
         table = group[1].sort_by([("digest", "ascending"), ("id", "ascending")])
-        stream = join_documents(table["ids"].combine_chunks(), eot_id).astype(np.int32)
+        stream = join_documents(table["ids"].combine_chunks(), eot_id).astype(np.int32, copy=False)
         pieces = (stream[begin : begin + _STREAM_BATCH] for begin in range(0, len(stream), _STREAM_BATCH))
         batches = (pa.record_batch([pa.array(piece)], schema=_STREAM_SCHEMA) for piece in pieces)
         storage.write_ipc(storage.join(folder, "streams", name), _STREAM_SCHEMA, batches, compress=False)
