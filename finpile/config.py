@@ -15,7 +15,7 @@ from finpile.filter import FILTERS
 from finpile.format import FORMATS
 from finpile.limits import LimitsConfig
 from finpile.rows import RowsConfig
-from finpile.strict_yaml import PLACE, Place, added_field, added_keys, load_yaml, settings
+from finpile.strict_yaml import PLACE, Place, absolute, added_field, added_keys, load_yaml, settings
 from finpile.timestamps import date_format
 
 _WINDOW_REASON = "the symbols around a repeated window are compared in memory, up to twice its length"
@@ -447,8 +447,7 @@ def load_config(path: str | Path) -> CorpusConfig:
     Raises: ConfigError with file, line, the value found and the value expected.
     """
     config = load_yaml(path, CorpusConfig, "the corpus")
-    root = config.root if "://" in config.root else str((Path(path).parent / config.root).resolve())
-    return dataclasses.replace(config, root=root)
+    return dataclasses.replace(config, root=absolute(path, config.root))
 
 
 def to_dict(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import io
-import os
+import posixpath
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -27,6 +27,8 @@ EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 _CACHING = (*sorted(OBJECT_STORES), "abfs", "abfss", "az")
 #: Bytes of one request for a part of a file.
 BLOCK_BYTES = 8 << 20
+#: Bytes of one part of a large upload; clients hold several parts in memory.
+PART_BYTES = 16 << 20
 _NUM_BLOCKS = 3
 #: Pauses before a failed request is repeated; the packages of the stores repeat it several times themselves.
 PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -85,10 +87,10 @@ def open_file(url: str) -> BinaryIO:
     return open_in(fs, path)
 
 
-def open_in(fs: Any, path: str, size: int | None = None) -> BinaryIO:
+def open_in(fs: Any, path: str, size: int | None = None, block_bytes: int | None = None) -> BinaryIO:
     """The same for a path in a file system; `size` is the file's size in bytes, if it is known."""
     if is_object_store(fs):
-        return cast(BinaryIO, StoreFile(fs, path, size))
+        return cast(BinaryIO, StoreFile(fs, path, size, block_bytes))
     return cast(BinaryIO, fs.open(path, "rb"))
 
 
@@ -106,7 +108,7 @@ def upload(fs: Any, local_path: str, path: str) -> None:
     Raises: StoreError if the bucket does not exist.
     """
     try:
-        repeated(path, lambda: fs.put_file(local_path, path))
+        repeated(path, lambda: fs.put_file(local_path, path, chunksize=PART_BYTES))
     except FileNotFoundError as error:
         raise StoreError(f"{path}: the bucket does not exist: create it, or name another") from error
 
@@ -114,14 +116,17 @@ def upload(fs: Any, local_path: str, path: str) -> None:
 def list_below(fs: Any, root: str) -> dict[str, int]:
     """The bytes of all files under a folder, by path relative to it; none if it does not exist."""
     try:
-        found = _find_in_store(fs, root) if is_object_store(fs) else fs.find(root, detail=True)
+        found = find_below(fs, root)
     except FileNotFoundError:
         return {}
-    return {os.path.relpath(path, root).replace(os.sep, "/"): int(info["size"] or 0) for path, info in found.items()}
+    return {posixpath.relpath(path, root): int(info["size"] or 0) for path, info in found.items()}
 
 
-def _find_in_store(fs: Any, root: str) -> dict[str, Any]:
-    """The description of each object under a folder. A prefix of the parent spares the question whether it exists."""
+def find_below(fs: Any, root: str) -> dict[str, Any]:
+    """The description of each file under a folder, by path; of a store none if the folder does not exist."""
+    if not is_object_store(fs):
+        return dict(fs.find(root, detail=True))
+    # A prefix of the parent spares the question whether the folder exists.
     parent, _, name = root.rstrip("/").rpartition("/")
     if not parent:
         return dict(repeated(root, lambda: fs.find(root, detail=True)))
@@ -169,16 +174,17 @@ def _shown(error: Exception) -> str:
 
 
 class StoreFile(io.RawIOBase):
-    """A file of an object store, read in aligned blocks of `BLOCK_BYTES`, a few of which are kept.
+    """A file of an object store, read in aligned blocks (of `BLOCK_BYTES`), a few of which are kept.
 
     The size is learned from a block that is shorter; only a seek from the end of a larger file requests it.
     """
 
-    def __init__(self, fs: Any, path: str, size: int | None = None) -> None:
+    def __init__(self, fs: Any, path: str, size: int | None = None, block_bytes: int | None = None) -> None:
         super().__init__()
         self._fs = fs
         self._path = path
         self._size = size
+        self._block_bytes = block_bytes or BLOCK_BYTES
         self._at = 0
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
         self.failure: StoreError | None = None
@@ -206,7 +212,7 @@ class StoreFile(io.RawIOBase):
         pieces: list[bytes] = []
         left = -1 if size is None else size
         while left:
-            number, start = divmod(self._at, BLOCK_BYTES)
+            number, start = divmod(self._at, self._block_bytes)
             piece = self._block(number)[start : start + left if left > 0 else None]
             if not piece:
                 break
@@ -232,12 +238,12 @@ class StoreFile(io.RawIOBase):
         return self._size
 
     def _block(self, number: int) -> bytes:
-        start = number * BLOCK_BYTES
+        start = number * self._block_bytes
         if self._size is not None and start >= self._size:
             return b""
         if number not in self._blocks:
             data = self._request(lambda: self._fetch(start))
-            if len(data) < BLOCK_BYTES and self._size is None and (data or not start):
+            if len(data) < self._block_bytes and self._size is None and (data or not start):
                 self._size = start + len(data)
             self._blocks[number] = data
             while len(self._blocks) > _NUM_BLOCKS:
@@ -247,7 +253,7 @@ class StoreFile(io.RawIOBase):
 
     def _fetch(self, start: int) -> bytes:
         try:
-            return bytes(self._fs.cat_file(self._path, start=start, end=start + BLOCK_BYTES))
+            return bytes(self._fs.cat_file(self._path, start=start, end=start + self._block_bytes))
         except FileNotFoundError:
             raise
         except Exception:

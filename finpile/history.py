@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import reduce
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from finpile import stages, storage
-from finpile.document import DOCUMENT_FOLDERS
 from finpile.errors import InputError, IntegrityError
-from finpile.file_systems import file_system_of
-from finpile.layout import Layout
-from finpile.ledger import LEDGER_FOLDERS
+from finpile.file_systems import file_system_of, list_below, open_in
+from finpile.layout import Layout, values_in_path
 from finpile.manifest import find_damage, load_manifest, remedy
 
 MIN_ID_DIGITS = 4
-#: The name of pyarrow's column with the file of a row.
-_FILE = "__filename"
+#: Bytes of one request: of a large file only the ids are read, which are small parts of it.
+_BLOCK_BYTES = 1 << 20
+#: Files that are searched at the same time; most of the time is spent in waiting for an object store.
+_NUM_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,43 +86,66 @@ def document_history(out: str, prefix: str) -> DocumentHistory:
     layout = Layout(out)
     if len(prefix) < MIN_ID_DIGITS:
         raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
-    files: set[str] = set()
-    documents = _find(layout, "documents", DOCUMENT_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
-    removals = _find(layout, "removed", LEDGER_FOLDERS, pc.starts_with(ds.field("id"), prefix), files)
-    ids = sorted({row["id"] for row in (*documents, *removals)})
+    documents, removed = _Search(layout, "documents", prefix), _Search(layout, "removed", prefix)
+    removals = [row for row in removed.rows if row["id"].startswith(prefix)]
+    ids = sorted({row["id"] for row in (*documents.rows, *removals)})
     if not ids:
         raise InputError(
             f"no document of {out} has an id that begins with {prefix!r}; ids are in documents/ and removed/"
         )
     if len(ids) > 1:
         raise InputError(f"{len(ids)} ids begin with {prefix!r}: {ids[0]}, {ids[1]}, ...: give more digits")
-    copies = _find(layout, "removed", LEDGER_FOLDERS, ds.field("duplicate_of") == ids[0], files)
-    warnings = _warnings(layout, files)
-    return DocumentHistory(ids[0], documents[0] if documents else None, tuple(removals), tuple(copies), tuple(warnings))
+    copies = tuple(row for row in removed.rows if row["duplicate_of"] == ids[0])
+    warnings = _warnings(layout, (documents, removed))
+    return DocumentHistory(
+        ids[0], documents.rows[0] if documents.rows else None, tuple(removals), copies, tuple(warnings)
+    )
 
 
-def _warnings(layout: Layout, files: Iterable[str]) -> list[str]:
+def _warnings(layout: Layout, searches: Sequence[_Search]) -> list[str]:
     if not storage.is_file(layout.manifest):
         return ["manifest.json is missing: the build is not finished, or damaged"]
-    return find_damage(layout, load_manifest(layout), ("documents", "removed"), files)
+    sizes = {path: size for search in searches for path, size in search.sizes.items()}
+    files = [path for search in searches for path in search.files]
+    return find_damage(layout, load_manifest(layout), ("documents", "removed"), files, sizes)
 
 
-def _find(layout: Layout, name: str, named: Sequence[str], condition: Any, files: set[str]) -> list[dict[str, Any]]:
-    """Rows of the files below a folder whose folders hold the columns `named`; adds the rows' files to `files`.
+class _Search:
+    """The rows of the Parquet files below a folder of OUT whose `id` or `duplicate_of` begins with a prefix."""
 
-    Raises: IntegrityError if a file cannot be read.
-    """
-    folder = storage.join(layout.root, name)
-    if not storage.list_files(folder):
-        return []
-    fs, path = file_system_of(folder)
-    folders = ds.partitioning(pa.schema([(column, pa.string()) for column in named]), flavor="hive")
-    try:
-        dataset = ds.dataset(path, filesystem=fs, format="parquet", partitioning=folders)
-        columns = [*dataset.schema.names, _FILE]
-        table = dataset.to_table(columns=columns, filter=condition, use_threads=False)
-    except (pa.ArrowException, OSError) as error:
-        raise IntegrityError(f"{folder} is damaged: {error}; {remedy(layout)}") from error
-    files.update(f"{name}/{os.path.relpath(file, path)}" for file in table[_FILE].unique().to_pylist())
-    rows: list[dict[str, Any]] = table.drop_columns([_FILE]).to_pylist()
-    return sorted(rows, key=lambda row: (row["id"], row.get("start") or 0))
+    def __init__(self, layout: Layout, name: str, prefix: str) -> None:
+        """Raises: IntegrityError if a file cannot be read."""
+        fs, root = file_system_of(layout.root)
+        self.sizes = {f"{name}/{path}": size for path, size in list_below(fs, f"{root.rstrip('/')}/{name}").items()}
+        """Bytes of all files, by path relative to OUT."""
+        names = [path for path in self.sizes if not path.rsplit("/", 1)[-1].startswith((".", "_"))]
+
+        def search(path: str) -> list[dict[str, Any]]:
+            try:
+                return _matches(open_in(fs, f"{root.rstrip('/')}/{path}", self.sizes[path], _BLOCK_BYTES), path, prefix)
+            except (pa.ArrowException, OSError) as error:
+                raise IntegrityError(
+                    f"{storage.join(layout.root, name)} is damaged: {error}; {remedy(layout)}"
+                ) from error
+
+        with ThreadPoolExecutor(_NUM_THREADS) as pool:
+            found = dict(zip(names, pool.map(search, names), strict=True))
+        rows = [row for some in found.values() for row in some]
+        self.rows = sorted(rows, key=lambda row: (row["id"], row.get("start") or 0))
+        self.files = [path for path, some in found.items() if some]
+        """Those of the rows."""
+
+
+def _matches(stream: BinaryIO, path: str, prefix: str) -> list[dict[str, Any]]:
+    """The rows of a file that have the prefix, with the columns that its folders hold; other columns are read only of
+    row groups that have such rows."""
+    rows: list[dict[str, Any]] = []
+    with stream, pq.ParquetFile(stream) as file:
+        keys = [name for name in ("id", "duplicate_of") if name in file.schema_arrow.names]
+        for number in range(file.num_row_groups):
+            group = file.read_row_group(number, columns=keys, use_threads=False)
+            starts = [pc.fill_null(pc.starts_with(group[name], prefix), False) for name in keys]
+            match = reduce(pc.or_, starts)
+            if pc.any(match).as_py():
+                rows += file.read_row_group(number, use_threads=False).filter(match).to_pylist()
+    return [{**row, **values_in_path(path)} for row in rows]

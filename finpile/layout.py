@@ -90,13 +90,13 @@ def token_part(split: str, index: int, count: int) -> str:
 
 def row_of(path: str) -> tuple[str, str]:
     """(dataset, source) of the path of a documents shard."""
-    named = _folders(path)
+    named = values_in_path(path)
     return named["dataset"], named["source"]
 
 
 def read_published(url: str, columns: Sequence[str] | None = None) -> pa.Table:
     """A Parquet file below `documents/` or `removed/`, with the columns that its folders' names hold, as strings."""
-    named = {name: value for name, value in _folders(url).items() if columns is None or name in columns}
+    named = {name: value for name, value in values_in_path(url).items() if columns is None or name in columns}
     table = storage.read_parquet(url, None if columns is None else [name for name in columns if name not in named])
     for name, value in named.items():
         field = pa.field(name, pa.string(), nullable=False)
@@ -104,7 +104,7 @@ def read_published(url: str, columns: Sequence[str] | None = None) -> pa.Table:
     return table if columns is None else table.select(columns)
 
 
-def _folders(path: str) -> dict[str, str]:
+def values_in_path(path: str) -> dict[str, str]:
     """The values of the folders `name=value` above a file, by name."""
     named = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
     return {name: unquote(named[name]) for name in (*DOCUMENT_FOLDERS, *LEDGER_FOLDERS) if name in named}

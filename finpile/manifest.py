@@ -41,14 +41,14 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
             f"{layout.root} holds no finished build: {name} is running, or was interrupted; the command that began it "
             f"ends it: finpile build CONFIG.yaml -o {layout.root}"
         )
-    if not storage.is_file(layout.manifest):
-        raise InputError(
-            f"{layout.root} holds no finished build (no manifest.json): "
-            f"run `finpile build CONFIG.yaml -o {layout.root}`"
-        )
     try:
         manifest: dict[str, Any] = storage.read_json(layout.manifest)
         ran = [stage["stage"] for stage in manifest["stages"]]
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(
+            f"{layout.root} holds no finished build (no manifest.json): "
+            f"run `finpile build CONFIG.yaml -o {layout.root}`"
+        ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(layout) from error
     if manifest.get("version") != MANIFEST_VERSION:
@@ -66,16 +66,22 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
 
 
 def find_damage(
-    layout: Layout, manifest: Mapping[str, Any], folders: Iterable[str], read: Iterable[str] = ()
+    layout: Layout,
+    manifest: Mapping[str, Any],
+    folders: Iterable[str],
+    read: Iterable[str] = (),
+    sizes: Mapping[str, int] | None = None,
 ) -> list[str]:
     """Files below `folders` that the manifest lists and that are missing or have another size, as messages.
 
-    For the files `read` (paths relative to the root) the checksum is compared too.
+    For the files `read` (paths relative to the root) the checksum is compared too. `sizes` are the bytes of the files
+    that exist, if they are known.
     """
     folders, read = set(folders), set(read)
     wrong = []
     files = [file for stage in manifest["stages"] for file in stage["files"] if file["path"].split("/")[0] in folders]
-    sizes = storage.sizes_of(layout.root, [file["path"] for file in files])
+    if sizes is None:
+        sizes = storage.sizes_of(layout.root, [file["path"] for file in files])
     for file in files:
         path = file["path"]
         if path not in sizes:

@@ -11,6 +11,7 @@ All paths are fsspec URLs.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -85,10 +86,15 @@ def list_files(url: str) -> list[str]:
 
 
 def list_folder(url: str) -> list[str]:
-    """The names of the files and folders in a folder, sorted, without temporary files."""
+    """The names of the files and folders in a folder, sorted, without temporary files.
+
+    Raises: FileNotFoundError; NotADirectoryError for a file.
+    """
     fs, root = file_system_of(url)
-    found = repeated(root, lambda: fs.ls(root, detail=False)) if is_object_store(fs) else fs.ls(root, detail=False)
-    names = (path.rstrip("/").rsplit("/", 1)[-1] for path in found)
+    found = repeated(root, lambda: fs.ls(root, detail=True)) if is_object_store(fs) else fs.ls(root, detail=True)
+    if [(entry["name"], entry["type"]) for entry in found] == [(root, "file")]:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), url)
+    names = (entry["name"].rstrip("/").rsplit("/", 1)[-1] for entry in found)
     return sorted(name for name in names if not name.endswith(_TEMPORARY))
 
 

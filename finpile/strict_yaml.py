@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import posixpath
 import re
 import types
 import typing
@@ -76,8 +77,22 @@ def settings(kind: Any) -> list[dataclasses.Field[Any]]:
     return [entry for entry in dataclasses.fields(kind) if not other & entry.metadata.keys()]
 
 
+def absolute(file: str | Path, place: str) -> str:
+    """A path that a file names, relative to the file's folder, as an absolute path or URL; a URL as it is.
+
+    >>> absolute("s3://corpora/news/corpus.yaml", "../in"), absolute("/corpora/corpus.yaml", "in")
+    ('s3://corpora/in', '/corpora/in')
+    """
+    if "://" in place:
+        return place
+    if "://" not in str(file) or posixpath.isabs(place):
+        return str((Path(file).parent / place).resolve())
+    scheme, path = str(file).split("://", 1)
+    return f"{scheme}://{posixpath.normpath(posixpath.join(posixpath.dirname(path), place))}"
+
+
 def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
-    """Reads a YAML file into a dataclass.
+    """Reads a YAML file, at a local path or an fsspec URL, into a dataclass.
 
     A dataclass with a classmethod `named` can also be given by name; a classmethod `choices` lists the names. One with
     a classmethod `parameters_of` is given by name, or as `{NAME: PARAMETERS}`; the method returns the dataclass of the
@@ -85,9 +100,9 @@ def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
 
     Raises: ConfigError.
     """
-    file = Path(path)
+    file: str | Path = str(path) if "://" in str(path) else Path(path)
     try:
-        node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        node = yaml.compose(_read(file), Loader=yaml.SafeLoader)
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read ({error.strerror}); give the path of a YAML file") from error
     except (yaml.YAMLError, ValueError) as error:
@@ -97,6 +112,14 @@ def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
     if node is None:
         raise ConfigError(f"{file}: is empty; expected the keys of {what}")
     return typing.cast(T, _Reader(str(file)).read(node, kind, what))
+
+
+def _read(file: str | Path) -> str:
+    if isinstance(file, Path):
+        return file.read_text(encoding="utf-8")
+    from finpile.file_systems import file_system_of, read_all  # fsspec: not for local files
+
+    return read_all(*file_system_of(file)).decode()
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -24,11 +24,18 @@ CONFIG = ROOT / "pipelines" / "configs" / "sample.yaml"
 KINDS = ("read", "read a range", "describe", "list", "write", "write a part", "copy", "remove")
 #: Bytes of a shard of which the sample has about one per input file.
 _SHARD_BYTES = 64_000
+#: Counted beside the kinds: requests of any kind that were answered with 404.
+NOT_FOUND = "not found"
 _UPLOAD = """
 import sys
 from finpile.file_systems import file_system_of
 fs, path = file_system_of(sys.argv[1])
 fs.put(sys.argv[2] + "/", path + "/", recursive=True)
+"""
+_SOME_ID = """
+import sys
+from finpile.published import open_documents
+print(min(open_documents(sys.argv[1]).to_table(columns=["id"])["id"].to_pylist()))
 """
 _BUILD = """
 import sys
@@ -59,19 +66,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def print_table(label: str, rows: Sequence[tuple[str, Counter[str]]]) -> None:
-    """Prints a Markdown table with the sum of each row."""
+    """Prints a Markdown table with the sum of each row, and how many of the requests found nothing."""
     kinds = [kind for kind in KINDS if any(counts[kind] for _, counts in rows)]
-    print(f"| {label} | {' | '.join(kinds)} | all |")
-    print(f"|---|{'---:|' * (len(kinds) + 1)}")
+    print(f"| {label} | {' | '.join(kinds)} | all | {NOT_FOUND} |")
+    print(f"|---|{'---:|' * (len(kinds) + 2)}")
     for name, counts in rows:
-        print(f"| {name} | {' | '.join(f'{counts[kind]:,}' for kind in kinds)} | {counts.total():,} |")
+        columns = [*(counts[kind] for kind in kinds), counts.total() - counts[NOT_FOUND], counts[NOT_FOUND]]
+        print(f"| {name} | {' | '.join(f'{count:,}' for count in columns)} |", flush=True)
 
 
 def _of_commands(store: Store, proxy: Proxy) -> list[tuple[str, Counter[str]]]:
     finpile, out = str(Path(sys.executable).with_name("finpile")), f"{store.root}/out"
     build = ("build", str(CONFIG), "--root", f"{store.root}/in", "-o", out, "--workers", "2")
     commands = {"build": build, "build, again": build, "verify": ("verify", out), "report": ("report", out)}
-    return [(name, _run(store, proxy, finpile, *command)[0]) for name, command in commands.items()]
+    found = [(name, _run(store, proxy, finpile, *command)[0]) for name, command in commands.items()]
+    some_id = _run(store, proxy, sys.executable, "-c", _SOME_ID, out)[1].strip()
+    return [*found, ("show", _run(store, proxy, finpile, "show", out, some_id)[0])]
 
 
 def _of_shards(store: Store, proxy: Proxy, factor: int) -> tuple[int, Counter[str]]:
@@ -85,7 +95,9 @@ def _run(store: Store, proxy: Proxy, *command: str) -> tuple[Counter[str], str]:
     first = len(proxy.requests)
     environment = {**os.environ, **store.environment(proxy.url), "FINPILE_SMALL_BYTES": "0"}
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    return Counter(request.kind for request in proxy.requests[first:]), done.stdout
+    counts = Counter(request.kind for request in proxy.requests[first:])
+    counts[NOT_FOUND] = sum(request.status == 404 for request in proxy.requests[first:])
+    return counts, done.stdout
 
 
 if __name__ == "__main__":

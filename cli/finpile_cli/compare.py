@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -84,7 +83,7 @@ def open_named(argument: str) -> Any:
     from finpile.report.tokenizers import open_tokenizer
 
     label, equals, path = argument.partition("=")
-    if not equals or Path(argument).exists():
+    if not equals or "://" in label or os.path.exists(argument):
         return open_tokenizer(os.path.expanduser(argument))
     if not label or not path:
         raise ConfigError(f"{argument!r} names no tokenizer: expected PATH or NAME=PATH")

@@ -11,6 +11,7 @@ from itertools import groupby, islice
 from finpile.config import CleanConfig, SourceConfig
 from finpile.document import RawDocument
 from finpile.errors import ConfigError, InputError
+from finpile.file_systems import OBJECT_STORES
 from finpile.format import FORMATS
 from finpile.ledger import Removal
 from finpile.sources.finding import Documents, InputFile, find_documents, list_inputs, suffix_of
@@ -51,15 +52,14 @@ def find_inputs(
     inside = [argument for argument, place in zip(arguments, found, strict=True) if _is_below(place.base, out)]
     if inside:
         raise ConfigError(f"{inside[0]} lies in -o {out}, which this command writes: name another folder with -o")
-    bases = [place.base for place in found if "://" not in place.base]
-    root = os.path.commonpath(bases) if bases else "."
+    root = _root_of([place.base for place in found])
     fields = {"text": text_field} | ({"timestamp": timestamp_field} if timestamp_field else {})
     sources = tuple(
         SourceConfig(
             name=kind,
             dataset=DATASET,
             format=kind,
-            paths=tuple(path if "://" in path else posixpath.relpath(path, root) for path in paths),
+            paths=tuple(_relative(path, root) for path in paths),
             fields=fields,
             date_format=date_format,
             clean=_UNTOUCHED,
@@ -71,6 +71,22 @@ def find_inputs(
     for source in sources:
         _check_fields(source, root)
     return Inputs(root, sources)
+
+
+def _root_of(bases: Sequence[str]) -> str:
+    """The folder that holds all local inputs; the URL that holds all inputs if they are in one object store."""
+    local = [base for base in bases if "://" not in base]
+    if local:
+        return os.path.commonpath(local)
+    schemes, paths = zip(*(base.split("://", 1) for base in bases), strict=True)
+    common = posixpath.commonpath(paths)
+    return f"{schemes[0]}://{common}" if common and set(schemes) == {schemes[0]} & OBJECT_STORES else "."
+
+
+def _relative(path: str, root: str) -> str:
+    if "://" not in path:
+        return posixpath.relpath(path, root)
+    return path.removeprefix(f"{root}/")
 
 
 def _formats() -> dict[str, str]:

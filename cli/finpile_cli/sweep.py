@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -148,14 +147,17 @@ def load_merged(folder: str) -> UnigramModel:
         InputError: the folder has no merged model.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
     from finpile_tokenizer import TokenizerError, UnigramModel
 
-    path = Path(folder) / MERGED_MODEL
-    if not path.exists():
-        raise InputError(f"{path}: does not exist; expected a folder that `finpile tokenizer train` or `build` wrote")
+    from finpile import storage
+
+    path = storage.join(folder, MERGED_MODEL)
     try:
-        return UnigramModel.from_table(pq.read_table(path))
+        return UnigramModel.from_table(storage.read_parquet(path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(
+            f"{path}: does not exist; expected a folder that `finpile tokenizer train` or `build` wrote"
+        ) from None
     except (pa.ArrowInvalid, OSError, TokenizerError) as error:
         raise InputError(f"{path}: {error}") from error
 

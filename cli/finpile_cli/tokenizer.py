@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -66,7 +65,7 @@ def encode_command(tokenizer: str, special: Special | None, as_json: bool) -> No
 
 @click.command()
 @click.argument("tokenizer", type=PathOrUrl())
-@click.option("-o", "--output", required=True, type=PathOrUrl(), metavar="FOLDER", help="Local folder to write to.")
+@click.option("-o", "--output", required=True, type=PathOrUrl(), metavar="FOLDER", help="Folder or fsspec URL.")
 @click.option("--pad-token", metavar="TEXT", help="`<|endoftext|>`, or a new token whose id follows the vocabulary.")
 @click.option("--model-max-length", type=click.IntRange(min=1), metavar="N", help="Tokens of the longest sequence.")
 @_special_option
@@ -87,17 +86,21 @@ def export_command(
     from finpile_tokenizer import TokenizerError
     from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, write_for_transformers
 
+    from finpile import storage
+    from finpile.tokens.tokenizer_files import saved_to
+
     vocabulary = load_tokenizer(tokenizer).vocabulary
-    if Path(output, VOCABULARY_FILE).exists():
+    if storage.is_file(storage.join(output, VOCABULARY_FILE)):
         raise ConfigError(f"-o {output} has a tokenizer of FinPile, which this would overwrite: name another folder")
     try:
-        write_for_transformers(
-            output, vocabulary, pad_token=pad_token, model_max_length=model_max_length, special=special or "control"
-        )
+        with saved_to(output) as folder:
+            write_for_transformers(
+                folder, vocabulary, pad_token=pad_token, model_max_length=model_max_length, special=special or "control"
+            )
     except TokenizerError as error:
         raise ConfigError(f"--pad-token: {error}") from error
     console = Console(as_json)
-    files = [str(Path(output, name)) for name in (TOKENIZER_FILE, CONFIG_FILE)]
+    files = [storage.join(output, name) for name in (TOKENIZER_FILE, CONFIG_FILE)]
     for file in files:
         console.line(file)
     console.result({"files": files})
@@ -126,10 +129,12 @@ def load_tokenizer(path: str) -> UnigramTokenizer:
     Raises:
         InputError: there is none, or one of another kind.
     """
-    from finpile_tokenizer import TokenizerError, UnigramTokenizer
+    from finpile_tokenizer import TokenizerError
+
+    from finpile.tokens import tokenizer_files
 
     try:
-        return UnigramTokenizer.load(path)
+        return tokenizer_files.load_tokenizer(path)
     except (TokenizerError, OSError) as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -112,7 +111,7 @@ def evaluate_command(run: str, build: str, max_documents: int | None, window: in
         "max_documents": max_documents,
         **_report(scores),
     }
-    storage.write_json(str(Path(run) / EVALUATION_NAME), report)
+    storage.write_json(storage.join(run, EVALUATION_NAME), report)
     columns = ["Dataset", "Source", "Documents", "Bytes", "Tokens", "Bits/token", "Bits/byte"]
     console.table("Held-out bits per byte", columns, [_cells(entry) for entry in [*report["sources"], report["total"]]])
     console.result(report)

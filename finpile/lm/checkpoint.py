@@ -12,7 +12,7 @@ import torch
 
 from finpile import storage
 from finpile.config import to_dict
-from finpile.errors import ConfigError, InputError
+from finpile.errors import ConfigError, InputError, StoreError
 from finpile.file_systems import open_file
 from finpile.lm.model import Decoder
 from finpile.lm.model_config import ModelConfig
@@ -80,16 +80,19 @@ def load_checkpoint(folder: str) -> Checkpoint | None:
     Raises: InputError if the file is not a checkpoint of this version.
     """
     url = storage.join(folder, FILE_NAME)
-    if not storage.exists(url):
-        return None
     try:
         with open_file(url) as stream:
+            stream.read(1)  # `is_zipfile` says False of a file that is missing
             if not zipfile.is_zipfile(
                 stream
             ):  # torch would take it for an ancient pickle, and fail in any of many ways
                 raise EOFError("not a whole file of torch.save")
             stream.seek(0)
             state = torch.load(stream, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        return None
+    except StoreError:
+        raise
     except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
         raise InputError(
             f"{url}: is no checkpoint ({str(error).splitlines()[0]}); expected a file of `finpile train`"

@@ -38,21 +38,33 @@ class LossRecord:
 
 
 class LossLog:
-    """Appends to the log of a run; when opened, drops the records after the step from which the run resumes."""
+    """Appends to the log of a run; when opened, drops the records after the step from which the run resumes.
+
+    On a local disk a record is in the file at once; at a URL, whose files cannot grow, after the next `sync`.
+    """
 
     def __init__(self, folder: str, step: int) -> None:
         self.records = [record for record in read_log(folder) if record.step <= step]
-        self._path = Path(folder) / LOG_NAME
-        storage.write_bytes(str(self._path), b"".join(map(_line, self.records)))
-        self._stream: IO[bytes] = self._path.open("ab", buffering=0)
+        self._url = storage.join(folder, LOG_NAME)
+        self._write()
+        self._stream: IO[bytes] | None = None
+        if "://" not in folder:
+            self._stream = Path(self._url).open("ab", buffering=0)  # noqa: SIM115  (until `__exit__`)
 
     def append(self, record: LossRecord) -> None:
         self.records.append(record)
-        self._stream.write(_line(record))
+        if self._stream is not None:
+            self._stream.write(_line(record))
 
     def sync(self) -> None:
-        """Flushes the log to disk; called before a checkpoint is written, so that the log is never older."""
-        os.fsync(self._stream.fileno())
+        """Makes the log durable; called before a checkpoint is written, so that the log is never older."""
+        if self._stream is None:
+            self._write()
+        else:
+            os.fsync(self._stream.fileno())
+
+    def _write(self) -> None:
+        storage.write_bytes(self._url, b"".join(map(_line, self.records)))
 
     def __enter__(self) -> Self:
         return self
@@ -60,15 +72,16 @@ class LossLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stream.close()
+        if self._stream is not None:
+            self._stream.close()
 
 
 def read_log(folder: str) -> list[LossRecord]:
     """The complete lines of a run's log; an incomplete last line of a killed process is ignored."""
-    path = Path(folder) / LOG_NAME
-    if not path.exists():
+    try:
+        lines = storage.read_bytes(storage.join(folder, LOG_NAME)).split(b"\n")[:-1]
+    except FileNotFoundError:
         return []
-    lines = path.read_bytes().split(b"\n")[:-1]
     return [LossRecord(**json.loads(line)) for line in lines]
 
 
@@ -101,7 +114,7 @@ def plot(folder: str, records: Sequence[LossRecord], vocab_size: int) -> str:
         ],
         rules=[Rule(axis="y", value=math.log(vocab_size), label=f"ln {vocab_size:,}: uniform prediction")],
     )
-    path = str(Path(folder) / PLOT_NAME)
+    path = storage.join(folder, PLOT_NAME)
     storage.write_bytes(path, chart.to_svg())
     return path
 

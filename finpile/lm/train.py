@@ -41,7 +41,7 @@ from finpile.lm.model import Decoder, next_token_loss, z_loss
 from finpile.lm.model_config import ModelConfig
 from finpile.lm.optimizer import OptimizerConfig, make_optimizer, set_rate
 from finpile.lm.presets import BatchConfig, preset
-from finpile.strict_yaml import load_yaml
+from finpile.strict_yaml import absolute, load_yaml
 from finpile.tokens.store import TokenStore
 
 #: The final learning rate as a share of the highest (§3.3).
@@ -61,7 +61,7 @@ class TrainConfig:
     tokens: str
     """Folder of token shards: OUT/tokens/split=train of a build. Relative to the training file, or a URL."""
     out: str
-    """Folder of the run, on a local disk; relative to the training file."""
+    """Folder of the run; relative to the training file, or a URL, where losses are written with each checkpoint."""
     steps: int
     """Total number of optimiser steps."""
     preset: str = "bloomberggpt-tiny"
@@ -108,8 +108,6 @@ class TrainConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1")
         if self.micro_batch_size is not None and self.micro_batch_size < 1:
             raise ConfigError(f"micro_batch_size is {self.micro_batch_size}: expected at least 1, or null")
-        if "://" in self.out:
-            raise ConfigError(f"out is {self.out!r}: expected a folder on a local disk; copy it afterwards")
         self.model_config()
         self.optimizer_config()
         self.batch_config()
@@ -175,12 +173,7 @@ def load_train_config(path: str | Path) -> TrainConfig:
     Raises: ConfigError with file, line, the value found and the value expected.
     """
     config = load_yaml(path, TrainConfig, "a training file")
-    folder = Path(path).parent
-
-    def absolute(place: str) -> str:
-        return place if "://" in place else str((folder / place).resolve())
-
-    return dataclasses.replace(config, tokens=absolute(config.tokens), out=absolute(config.out))
+    return dataclasses.replace(config, tokens=absolute(path, config.tokens), out=absolute(path, config.out))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile.errors import InputError
+from finpile.tokens.tokenizer_files import local_tokenizer
 
 _SPACE_MARK = "▁"
 #: Generic file and folder names; the parent folder then names the tokenizer.
@@ -67,15 +68,15 @@ class CountingTokenizer(Protocol):
 
 
 def open_tokenizer(path: str | Path, name: str | None = None) -> CountingTokenizer:
-    """The tokenizer at `path`, named `name` or after its file or folder.
+    """The tokenizer at a path or fsspec URL, named `name` or after its file or folder.
 
     Raises: InputError if the path does not exist or has no tokenizer of a known kind.
     """
-    file = Path(path)
-    if not file.exists():
-        raise InputError(f"{path}: no tokenizer is there; expected {_LOOKED_FOR}")
-    opener, target = _find(file)
-    return opener(target, name or _own_name(file))
+    with local_tokenizer(path) as file:
+        if not file.exists():
+            raise InputError(f"{path}: no tokenizer is there; expected {_LOOKED_FOR}")
+        opener, target = _find(file)
+        return opener(target, name or _own_name(file))
 
 
 class _IdTokenizer(ABC):

@@ -7,6 +7,7 @@ a command, which may also be a folder or the output folder of a build.
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import posixpath
 from collections.abc import Collection, Iterable, Iterator
@@ -15,10 +16,10 @@ from typing import Any, Literal
 
 from fsspec.implementations.local import LocalFileSystem
 
-from finpile import timestamps
+from finpile import storage, timestamps
 from finpile.config import SourceConfig
 from finpile.errors import ConfigError, InputError
-from finpile.file_systems import file_system_of, is_object_store, repeated
+from finpile.file_systems import file_system_of, find_below, is_object_store, repeated
 from finpile.sources.archives import readable_name
 from finpile.sources.compression import split_codecs
 from finpile.strict_yaml import Place, nearest
@@ -98,9 +99,7 @@ def _expand(entry: str, root: str, owner: str, where: Place) -> Iterator[InputFi
     if info is not None and not matches and fs.isdir(path):
         raise InputError(f"{named} is a folder, and a path must name files: write {entry.rstrip('/')}/*")
     if not matches and _is_pattern(path):
-        matches = (
-            repeated(path, lambda: fs.glob(path, detail=True)) if is_object_store(fs) else fs.glob(path, detail=True)
-        )
+        matches = _glob(fs, path)
     files = {match: info for match, info in matches.items() if _is_file(fs, match, info)}
     if matches and not files:
         raise InputError(f"{named} matches only folders: write {entry.rstrip('/')}/*")
@@ -143,17 +142,18 @@ def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: 
     Raises: InputError for an argument without such a file.
     """
     fs, path = locate(argument)
+    info = _info(fs, path)
     kind: Literal["folder", "pattern"]
-    if fs.isfile(path):
+    if info is not None and _is_file(fs, path, info):
         if suffix_of(path) not in suffixes and not (any_compressed and split_codecs(path)[1]):
             raise InputError(f"{argument}: unknown kind of file; expected a name that ends in {_described(suffixes)}")
         folder = posixpath.dirname(path)
-        return Documents(_url(fs, folder), (_describe(fs, path, fs.info(path), fs, folder),), "file")
-    if fs.isdir(path):
-        kind, base, found = "folder", path, fs.find(_documents_folder(fs, path.rstrip("/")), detail=True)
+        return Documents(_url(fs, folder), (_describe(fs, path, info, fs, folder),), "file")
+    if info is not None:
+        kind, base, found = "folder", path, find_below(fs, _documents_folder(fs, path.rstrip("/")))
     elif _is_pattern(path):
         plain = path[: min(path.find(sign) for sign in _PATTERN_SIGNS if sign in path)]
-        kind, base, found = "pattern", posixpath.dirname(plain), fs.glob(path, detail=True)
+        kind, base, found = "pattern", posixpath.dirname(plain), _glob(fs, path)
     else:
         raise InputError(f"{argument}: no such file or folder{_nearest_beside(fs, path)}")
     names = (name for name in found if not _is_hidden(name[len(base) :]) and suffix_of(name) in suffixes)
@@ -161,6 +161,18 @@ def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: 
     if not files:
         raise InputError(f"{argument}: holds no documents; expected files that end in {_described(suffixes)}")
     return Documents(_url(fs, base), tuple(sorted(files, key=lambda file: file.url.split("/"))), kind)
+
+
+def describe(url: str) -> InputFile:
+    """A file as it is now; its locator is its name.
+
+    Raises: FileNotFoundError.
+    """
+    fs, path = locate(url)
+    info = _info(fs, path)
+    if info is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
+    return _describe(fs, path, info, fs, posixpath.dirname(path))
 
 
 def suffix_of(path: str) -> str:
@@ -175,10 +187,11 @@ def suffix_of(path: str) -> str:
 def _documents_folder(fs: Any, folder: str) -> str:
     """`documents/` of the output folder of a build; any other folder itself."""
     documents = f"{folder}/documents"
-    if not fs.isdir(documents):
+    beside = storage.list_folder(_url(fs, folder))
+    if "documents" not in beside or (_info(fs, documents) or {}).get("type") == "file":
         return folder
-    names = [posixpath.basename(name.rstrip("/")) for name in fs.ls(documents, detail=False)]
-    is_build = fs.isfile(f"{folder}/manifest.json") or any(name.startswith("dataset=") for name in names)
+    inside = storage.list_folder(_url(fs, documents))
+    is_build = "manifest.json" in beside or any(name.startswith("dataset=") for name in inside)
     return documents if is_build else folder
 
 
@@ -210,6 +223,13 @@ def _info(fs: Any, path: str) -> dict[str, Any] | None:
         return dict(repeated(path, lambda: fs.info(path)))
     except FileNotFoundError:
         return None
+
+
+def _glob(fs: Any, pattern: str) -> dict[str, dict[str, Any]]:
+    """The descriptions of the files and folders that match, by path."""
+    if is_object_store(fs):
+        return dict(repeated(pattern, lambda: fs.glob(pattern, detail=True)))
+    return dict(fs.glob(pattern, detail=True))
 
 
 def _is_file(fs: Any, path: str, info: dict[str, Any]) -> bool:

@@ -6,7 +6,6 @@ Decision: docs/decisions/0022-an-old-build-stays-until-the-new-one-is-whole.md.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from finpile import stages, storage
 from finpile.build_state import BuildState, read_state, write_state
@@ -17,13 +16,22 @@ from finpile.layout import Layout
 
 def check_kind(layout: Layout) -> None:
     """Raises: ConfigError for a folder that contains anything but a build."""
-    if "://" in layout.root or not Path(layout.root).exists():
-        return
-    if not Path(layout.root).is_dir():
-        raise ConfigError(f"-o {layout.root} is a file: name a folder")
-    names = {path.name for path in Path(layout.root).iterdir()}
+    names = names_in_out(layout.root)
     if names and not names & {".work", "manifest.json"}:
         raise ConfigError(f"-o {layout.root} holds files of another kind ({sorted(names)[0]}, ...): name a new folder")
+
+
+def names_in_out(out: str) -> set[str]:
+    """The names of the files and folders in an output folder; none if it does not exist.
+
+    Raises: ConfigError if it is a file.
+    """
+    try:
+        return set(storage.list_folder(out))
+    except FileNotFoundError:
+        return set()
+    except NotADirectoryError:
+        raise ConfigError(f"-o {out} is a file: name a folder") from None
 
 
 def check_later_stages(layout: Layout, until: str) -> None:
@@ -81,7 +89,7 @@ class OutFolder:
     def begin(self, stage: str) -> None:
         """Called before a stage runs."""
         self.claim(f"stage {stage} has to run")
-        if self._layout.published(stage) or not storage.is_file(self._layout.manifest):
+        if self._layout.published(stage) or self.is_open or not storage.is_file(self._layout.manifest):
             self._write(is_whole=False)
         if stage == self._until:
             for later in stages.after(self._until):

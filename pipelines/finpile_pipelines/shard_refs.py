@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from finpile import storage
@@ -35,6 +36,44 @@ class ShardRef:
     def source(self, sources: Sequence[SourceConfig]) -> SourceConfig:
         """The source entry of the config's `sources`, restricted to the row of this shard."""
         return sources[self.entry].of_row(self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedFolder:
+    """A folder of a finished dedup stage, and which of its files by shard exist: no other file is looked for."""
+
+    path: str
+    shards: Mapping[str, bytes]
+    """By kind of file, a bit for each shard that has one: bit `shard % 8` of byte `shard // 8`."""
+
+    def has(self, kind: str, shard: int) -> bool:
+        """Whether the file `KIND/SHARD` exists."""
+        bits = self.shards.get(kind, b"")
+        return shard // 8 < len(bits) and bool(bits[shard // 8] >> shard % 8 & 1)
+
+
+#: A folder of removals; a `str` may lack any file, which a reader finds out by looking for it.
+RemovalFolder = str | FinishedFolder
+
+
+def finished_folder(path: str, files: Iterable[str]) -> FinishedFolder:
+    """A folder that holds the `files` `KIND/SHARD.SUFFIX`, and maybe others.
+
+    >>> finished_folder("near", ["decisions/000009.parquet"]).has("decisions", 9)
+    True
+    """
+    found: dict[str, list[int]] = {}
+    for kind, name in (file.rsplit("/", 1) for file in files if file.count("/") == 1):
+        shard = name.split(".")[0]
+        if shard.isdigit():
+            found.setdefault(kind, []).append(int(shard))
+    return FinishedFolder(path, {kind: _bits(shards) for kind, shards in sorted(found.items())})
+
+
+def _bits(shards: Sequence[int]) -> bytes:
+    flags = np.zeros(max(shards) + 1, np.uint8)
+    flags[list(shards)] = 1
+    return np.packbits(flags, bitorder="little").tobytes()
 
 
 def shard_refs(outcomes: Iterable[Mapping[str, Any]]) -> list[ShardRef]:

@@ -14,7 +14,14 @@ from finpile.layout import Layout
 from finpile.stage_record import FileRecord, StageRecord
 from finpile.stages import StageInfo, find
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import SHARD_BYTES, ShardRef, shard_refs
+from finpile_pipelines.shard_refs import (
+    SHARD_BYTES,
+    FinishedFolder,
+    RemovalFolder,
+    ShardRef,
+    finished_folder,
+    shard_refs,
+)
 
 #: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
 PART_BYTES = 128 << 20
@@ -103,16 +110,22 @@ class Context:
         return self.config.dedup.added[self.info.name]
 
     @property
-    def removal_folders(self) -> dict[str, tuple[str, ...]]:
+    def removal_folders(self) -> dict[str, tuple[RemovalFolder, ...]]:
         """The folders in which each dedup stage before this one left removals and spans, by stage, in order."""
-        return {
-            name: tuple(self.stages[name].removal_folders(self.layout.work(name), record.counts))
-            for name, record in self.records.items()
-            if find(name).is_dedup
-        }
+        return {name: self._removal_folders(record) for name, record in self.records.items() if find(name).is_dedup}
+
+    def _removal_folders(self, record: StageRecord) -> tuple[RemovalFolder, ...]:
+        work = self.layout.work(record.stage)
+        names = [seal.path for seal in record.seals]
+
+        def finished(folder: str) -> FinishedFolder:
+            below = f"{folder}/".removeprefix(f"{work}/")
+            return finished_folder(folder, [name.removeprefix(below) for name in names if name.startswith(below)])
+
+        return tuple(map(finished, self.stages[record.stage].removal_folders(work, record.counts)))
 
     @property
-    def earlier_removals(self) -> tuple[str, ...]:
+    def earlier_removals(self) -> tuple[RemovalFolder, ...]:
         """All `removal_folders`, in order."""
         return tuple(folder for folders in self.removal_folders.values() for folder in folders)
 

@@ -10,14 +10,18 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}
@@ -120,28 +124,194 @@ def one_id(out: Path) -> str:
     return str(pq.read_table(min((out / "documents").rglob("*.parquet")), columns=["id"])["id"][0].as_py())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_faults_of_a_store_change_no_byte(
-    client: Client,
-    modules: Callable[[str], ModuleType],
-    samples: Path,
-    sample_config: Path,
-    sample_build: Path,
-    tmp_path: Path,
-    seed: int,
-) -> None:
-    """The build ends with equal bytes, or with one message, after which the same command finishes."""
-    client.copy("put", "in", samples)
-    client.proxy.faults = modules("proxy").Faults(seed=seed, share=0.03)
-    done = client.build(sample_config)
-    assert sum(request.fault is not None for request in client.proxy.requests) > 20
-    client.proxy.faults = None
+@pytest.fixture
+def small(client: Client, copy_small: Callable[[Path], Path], tmp_path: Path) -> Path:
+    """The small corpus and its build, on a disk; its inputs are on the store."""
+    config = copy_small(tmp_path / "small")
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    for path in config.parent.glob("*.jsonl"):
+        shutil.copy(path, inputs)
+    client.copy("put", "in", inputs)
+    return config
+
+
+def check_build(client: Client, config: Path, done: subprocess.CompletedProcess[str], tmp_path: Path) -> None:
+    """The build ended with equal bytes, or with one message, after which the same command finishes."""
     if done.returncode:
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-        assert client.build(sample_config).returncode == 0
+        again = client.build(config)
+        assert again.returncode == 0, again.stderr
     client.copy("get", "out", tmp_path / "got")
-    assert published(tmp_path / "got") == published(sample_build)
+    assert published(tmp_path / "got") == published(config.parent / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["s3", "gs"], indirect=True)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_faults_of_a_store_change_no_byte(
+    client: Client, modules: Callable[[str], ModuleType], small: Path, tmp_path: Path, seed: int
+) -> None:
+    client.proxy.faults = modules("proxy").Faults(seed=seed, share=0.03)
+    done = client.build(small)
+    assert sum(request.fault is not None for request in client.proxy.requests) > 10
+    client.proxy.faults = None
+    check_build(client, small, done, tmp_path)
+
+
+_DOWN_SECONDS = 20.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["s3", "gs"], indirect=True)
+@pytest.mark.parametrize("stage", ["near", "tokens"])
+def test_store_that_is_down_for_a_while_changes_no_byte(
+    client: Client, small: Path, tmp_path: Path, stage: str
+) -> None:
+    """It fails when the stage has written its first file."""
+    is_over = threading.Event()
+
+    def interrupt() -> None:
+        while not is_over.wait(0.01):
+            if any(f".work/{stage}/" in unquote(request.target) for request in list(client.proxy.requests)):
+                client.proxy.is_down.set()
+                is_over.wait(_DOWN_SECONDS)
+                client.proxy.is_down.clear()
+                return
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    done = client.build(small)
+    is_over.set()
+    watcher.join()
+    assert any(request.status == 503 for request in client.proxy.requests)
+    check_build(client, small, done, tmp_path)
+
+
+class _NoEnd:
+    """Faults that let no upload in parts end: S3's last request is a POST, Google's the second part."""
+
+    def find(self, method: str, target: str, number: int) -> str | None:
+        if "uploadId=" in target:
+            return "503" if method == "POST" else None
+        return "503" if "upload_id=" in target and number > 0 else None
+
+
+_WRITE_LARGE = (
+    "import sys; from finpile import storage; storage.write_bytes(sys.argv[1], bytes(range(256)) * (3 << 16))"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["s3", "gs"], indirect=True)
+def test_killed_upload_of_several_parts_leaves_nothing_that_can_be_seen(
+    store_here: Client, eventually: Callable[[Callable[[], Any]], Any]
+) -> None:
+    from finpile import storage
+
+    proxy, url = store_here.proxy, f"{store_here.root}/large/file"
+    proxy.faults = _NoEnd()
+    process = subprocess.Popen([sys.executable, "-c", _WRITE_LARGE, url], env=store_here.environment)
+    assert eventually(lambda: any(request.fault for request in list(proxy.requests)))
+    process.kill()
+    process.wait()
+    proxy.faults = None
+    assert Counter(request.kind for request in proxy.requests)["write a part"] > 1
+    assert not storage.is_file(url)
+    assert storage.list_files(f"{store_here.root}/large") == []
+    subprocess.run([sys.executable, "-c", _WRITE_LARGE, url], env=store_here.environment, check=True)
+    assert storage.read_bytes(url) == bytes(range(256)) * (3 << 16)
+
+
+#: Commands on a build, `{build}`, that write to `{to}`.
+COMMANDS = """
+dedup {build} -o {to}/dedup --workers 1
+dedup {build}/documents/*/*/* -o {to}/cut --workers 1 --substring 20 --unit tokens --tokenizer {build}/tokenizer
+tokenizer train {build} -o {to}/trained --vocab-size 300 --chunks 2 --workers 1 --held-out {build}
+tokenizer export {to}/trained -o {to}/exported
+tokenizer compare {to}/trained a={to}/exported/tokenizer.json --ours {build} --on {build} -o {to}/compared
+tokenizer sweep {build}/tokenizer --on {build} --sizes 300,350 -o {to}/swept
+report {build} --compare {to}/trained
+verify {build}
+tokenizer encode {to}/trained
+tokenizer encode {to}/exported/tokenizer.json
+"""
+LANGUAGE_MODEL = """
+train {to}/training.yaml --steps 2
+train {to}/training.yaml
+evaluate {to}/model --on {build} --limit 2
+"""
+
+
+def run_commands(commands: str, build: str, to: str) -> list[str]:
+    """Runs the commands in this process; returns what `tokenizer encode` printed."""
+    from click.testing import CliRunner
+    from finpile_cli.main import finpile
+
+    printed = []
+    for command in commands.strip().splitlines():
+        arguments = [part.format(build=build, to=to) for part in command.split()]
+        done = CliRunner().invoke(finpile, arguments, input="Gold rose by 2 %.\n", catch_exceptions=False)
+        assert done.exit_code == 0, (command, done.output)
+        if command.startswith("tokenizer encode"):
+            printed.append(done.output)
+    return printed
+
+
+@pytest.fixture
+def store_here(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """The store, found by this process too."""
+    for name, value in client.environment.items():
+        monkeypatch.setenv(name, value)
+    from fsspec.registry import get_filesystem_class
+
+    scheme = client.root.split("://")[0]
+    get_filesystem_class(scheme).clear_instance_cache()  # those of other servers
+    yield client
+    get_filesystem_class(scheme).clear_instance_cache()
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    """The files that commands wrote, without those that hold times or paths."""
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    skipped = (".work/", "manifest.json", "config.json", "training.yaml", "comparison.json")
+    return {name: path.read_bytes() for name, path in found.items() if not any(part in name for part in skipped)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["s3", "gs"], indirect=True)
+def test_commands_write_to_a_store_what_they_write_to_a_disk(
+    store_here: Client, copy_small: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    build = copy_small(tmp_path / "small").parent / "out"
+    store_here.copy("put", "small/out", build)
+    local = run_commands(COMMANDS, str(build), str(tmp_path / "to"))
+    assert run_commands(COMMANDS, f"{store_here.root}/small/out", f"{store_here.root}/to") == local
+    store_here.copy("get", "to", tmp_path / "got" / "to")
+    store_here.copy("get", "small/out", tmp_path / "got" / "out")
+    assert len(written(tmp_path / "to")) > 20
+    assert written(tmp_path / "got" / "to") == written(tmp_path / "to")
+    assert written(tmp_path / "got" / "out") == written(build)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["s3", "gs"], indirect=True)
+def test_language_model_trained_on_a_store_equals_one_trained_on_a_disk(
+    store_here: Client, small_build: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    from finpile import storage
+
+    build = small_build / "out"
+    store_here.copy("put", "small/out", build)
+    settings = {"out": "model", "steps": 3, "batch_size": 2, "checkpoint_every": 2, "threads": 1}
+    for base, to in ((str(build), str(tmp_path / "to")), (f"{store_here.root}/small/out", f"{store_here.root}/to")):
+        training = {**settings, "tokens": f"{base}/tokens/split=train"}
+        storage.write_bytes(f"{to}/training.yaml", yaml.safe_dump(training).encode())
+        run_commands(LANGUAGE_MODEL, base, to)
+    store_here.copy("get", "to", tmp_path / "got" / "to")
+    assert {"model/checkpoint.pt", "model/losses.jsonl", "model/evaluation.json"} <= written(tmp_path / "to").keys()
+    assert written(tmp_path / "got" / "to") == written(tmp_path / "to")
 
 
 MESSAGES = [

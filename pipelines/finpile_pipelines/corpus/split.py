@@ -36,7 +36,7 @@ from finpile_pipelines.dedup.removals import read_removals, read_spans
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import ShardRef, read_clean
+from finpile_pipelines.shard_refs import RemovalFolder, ShardRef, read_clean
 from finpile_pipelines.stage import Context, Outcome, Stage
 
 K = TypeVar("K", str, tuple[str, str])
@@ -197,7 +197,11 @@ def _ledger(applied: tuple[PartitionedTables, PartitionedTables]) -> Partitioned
 
 
 def apply_removals(
-    ref: ShardRef, config: CorpusConfig, clean_folder: str, folder: str, spans_folders: Mapping[str, Sequence[str]]
+    ref: ShardRef,
+    config: CorpusConfig,
+    clean_folder: str,
+    folder: str,
+    spans_folders: Mapping[str, Sequence[RemovalFolder]],
 ) -> tuple[pa.Table, pa.Table]:
     """Returns (kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard.
 

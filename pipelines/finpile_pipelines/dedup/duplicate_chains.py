@@ -23,7 +23,7 @@ from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, WriteRemovals, read
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import FEW_SHARDS, ShardRef
+from finpile_pipelines.shard_refs import FEW_SHARDS, RemovalFolder, ShardRef
 
 #: The number of documents that are removed as copies of a shard's row.
 COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
@@ -35,7 +35,7 @@ REMOVALS_IN_MEMORY = 250_000
 class Removals:
     """The removals of all dedup stages."""
 
-    folders: tuple[str, ...]
+    folders: tuple[RemovalFolder, ...]
     """Where they are, in the order of the stages."""
     number: int
     """How many there are."""
@@ -150,7 +150,7 @@ def _table(group: tuple[int, pa.Table]) -> pa.Table:
     return group[1]
 
 
-def _removals_of(shard: int, found: Sequence[str]) -> pa.Table:
+def _removals_of(shard: int, found: Sequence[RemovalFolder]) -> pa.Table:
     """The removals of a shard's rows, in the order of the stages."""
     return pa.concat_tables([REMOVAL_SCHEMA.empty_table(), *(read_removals(source, shard) for source in found)])
 

@@ -11,7 +11,7 @@ from finpile.config import CorpusConfig
 from finpile.dedup.near import clusters
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile_pipelines.dedup.removals import read_removals, read_spans
-from finpile_pipelines.shard_refs import ShardRef, read_clean
+from finpile_pipelines.shard_refs import RemovalFolder, ShardRef, read_clean
 
 
 def scope_of(config: CorpusConfig, dataset: str) -> str:
@@ -22,7 +22,7 @@ def scope_of(config: CorpusConfig, dataset: str) -> str:
 class RemainingDocuments:
     """Reads the clean shards below `clean_folder`, without what the folders `earlier_removals` remove."""
 
-    def __init__(self, config: CorpusConfig, clean_folder: str, earlier_removals: tuple[str, ...]) -> None:
+    def __init__(self, config: CorpusConfig, clean_folder: str, earlier_removals: tuple[RemovalFolder, ...]) -> None:
         self._config = config
         self._clean_folder = clean_folder
         self._earlier_removals = earlier_removals

@@ -13,6 +13,7 @@ from finpile import storage
 from finpile.dedup.substring.spans import SPAN_SCHEMA
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import RemovalFolder
 
 #: A removed document (`row` of `shard`) and, for a duplicate, the document that is kept for it.
 REMOVAL_SCHEMA = pa.schema(
@@ -30,6 +31,7 @@ REMOVAL_SCHEMA = pa.schema(
     ]
 )
 
+_REMOVALS, _SPANS = "decisions", "spans"
 #: The counts of a stage that the corpus file does not configure.
 NOT_CONFIGURED = {"asked": False, "removed": 0}
 
@@ -40,9 +42,9 @@ def removal_table(removals: pa.Table, stage: str) -> pa.Table:
     return staged.select(REMOVAL_SCHEMA.names).cast(REMOVAL_SCHEMA)
 
 
-def read_removals(folder: str, shard: int) -> pa.Table:
+def read_removals(folder: RemovalFolder, shard: int) -> pa.Table:
     """The removals of a shard's rows; empty if the stage removed none."""
-    return _read(removals_url(folder, shard), REMOVAL_SCHEMA)
+    return _read(folder, _REMOVALS, shard, REMOVAL_SCHEMA)
 
 
 def write_removals(folder: str, shard: int, removals: pa.Table) -> None:
@@ -51,17 +53,21 @@ def write_removals(folder: str, shard: int, removals: pa.Table) -> None:
     storage.write_parquet(removals_url(folder, shard), ordered)
 
 
-def read_spans(folder: str, shard: int) -> pa.Table:
+def read_spans(folder: RemovalFolder, shard: int) -> pa.Table:
     """The spans cut from a shard's rows; empty if the stage cut none."""
-    return _read(spans_url(folder, shard), SPAN_SCHEMA)
+    return _read(folder, _SPANS, shard, SPAN_SCHEMA)
 
 
 def removals_url(folder: str, shard: int) -> str:
-    return storage.join(folder, "decisions", f"{shard:06d}.parquet")
+    return _url(folder, _REMOVALS, shard)
 
 
 def spans_url(folder: str, shard: int) -> str:
-    return storage.join(folder, "spans", f"{shard:06d}.parquet")
+    return _url(folder, _SPANS, shard)
+
+
+def _url(folder: str, kind: str, shard: int) -> str:
+    return storage.join(folder, kind, f"{shard:06d}.parquet")
 
 
 class WriteRemovals(beam.PTransform):
@@ -96,5 +102,7 @@ class WriteRemovals(beam.PTransform):
         return sent | exchange | "Write" >> beam.Map(write)
 
 
-def _read(url: str, schema: pa.Schema) -> pa.Table:
-    return storage.read_parquet_if_exists(url, schema)
+def _read(folder: RemovalFolder, kind: str, shard: int, schema: pa.Schema) -> pa.Table:
+    if isinstance(folder, str):
+        return storage.read_parquet_if_exists(_url(folder, kind, shard), schema)
+    return storage.read_parquet(_url(folder.path, kind, shard)) if folder.has(kind, shard) else schema.empty_table()

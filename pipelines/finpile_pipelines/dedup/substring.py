@@ -41,7 +41,7 @@ from finpile_pipelines.exchange.partition import PartitionedTables, Transport
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.shard_refs import RemovalFolder, ShardRef
 from finpile_pipelines.stage import Context, Outcome, Stage
 
 _COUNTED = ("emptied", "too_short", "cut_bytes", "windows", "text_bytes")
@@ -139,7 +139,7 @@ class _Rounds:
     alphabet: Alphabet
     refs: tuple[ShardRef, ...]
     clean_folder: str
-    earlier_removals: tuple[str, ...]
+    earlier_removals: tuple[RemovalFolder, ...]
     folder: str
 
     @property

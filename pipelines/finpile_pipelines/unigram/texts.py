@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.errors import InputError
-from finpile.file_systems import file_system_of
 from finpile.layout import Layout, row_of
 from finpile.report import documents
+from finpile.sources.finding import describe
 from finpile.split import TRAIN
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_progress
@@ -116,7 +116,8 @@ def find_files(docs: Iterable[str], split: str = TRAIN, domain_field: str | None
         (file for entry in docs for file in _files_of(entry, split, domain_field)),
         key=lambda file: (file.url, repr(file)),
     )
-    twice = [url for url, count in Counter(os.path.realpath(file.url) for file in found).items() if count > 1]
+    places = Counter(file.url if "://" in file.url else os.path.realpath(file.url) for file in found)
+    twice = [url for url, count in places.items() if count > 1]
     if twice:
         raise InputError(f"{twice[0]}: is named more than once, so its texts would count twice: name it once")
     return found
@@ -126,13 +127,11 @@ def versions(files: Iterable[TextFile]) -> list[list[Any]]:
     """The domain, name, size and modification mark of each file, sorted; equal if no file has changed."""
     rows = []
     for file in files:
-        fs, path = file_system_of(file.url)
-        info = fs.info(path)
-        changed = os.stat(path).st_mtime_ns if "file" in _protocols(fs) else fs.ukey(path)
+        now = describe(file.url)
         domain = list(row_of(file.url) if isinstance(file, PublishedFile) else file.label)
         if isinstance(file, DocumentFile) and file.domain_field is not None:
             domain.append(file.domain_field)
-        rows.append([domain, os.path.basename(path), info["size"], changed])
+        rows.append([domain, now.locator, now.size_bytes, now.version])
     return sorted(rows, key=repr)
 
 
@@ -199,10 +198,6 @@ def _listed(folder: str) -> list[str]:
         return storage.list_files(folder)
     except (ImportError, ValueError, OSError) as error:  # the file system is unknown or cannot be reached
         raise InputError(f"{folder}: cannot be listed: {error}") from error
-
-
-def _protocols(fs: Any) -> tuple[str, ...]:
-    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
 
 
 def _num_chunks(size_bytes: int, asked: int | str) -> int:

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from finpile import stage_record, storage
@@ -23,6 +22,7 @@ from finpile.lock import hold
 from finpile.split import HELDOUT
 from finpile.stage_record import StageRecord, fingerprint
 from finpile.version import __version__
+from finpile_pipelines.out_folder import names_in_out
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
 from finpile_pipelines.unigram import held_out
@@ -180,11 +180,7 @@ def _tell_of_change(work: str, mark: str, listen: Listener) -> None:
 
 def _check_folder(out: str) -> None:
     """Raises: ConfigError if the folder holds files that are not from such a training."""
-    if "://" in out or not Path(out).exists():
-        return
-    if not Path(out).is_dir():
-        raise ConfigError(f"-o {out} is a file: name a folder")
-    names = {path.name for path in Path(out).iterdir()}
+    names = names_in_out(out)
     other = sorted(names - {".work", *OUTPUTS})
     if other or (names and ".work" not in names):
         raise ConfigError(f"-o {out} holds files of another kind ({min(other or names)}, ...): name a new folder")
