@@ -5,20 +5,26 @@ from __future__ import annotations
 import io
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import fsspec
+import numpy as np
+import pyarrow as pa
 import pytest
+from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary
 from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import file_systems, storage
 from finpile.config import SourceConfig
-from finpile.errors import ConfigError, StoreError
+from finpile.errors import ConfigError, InputError, StoreError
 from finpile.file_systems import StoreFile, file_system_of, repeated
-from finpile.sources.finding import InputFile
+from finpile.report.tokenizers import open_tokenizer
+from finpile.sources.finding import InputFile, find_documents
 from finpile.sources.reading import read_file
+from finpile.tokens.tokenizer_files import load_tokenizer, save_tokenizer
 
 SCHEME = "finpile-test-store"
 
@@ -35,7 +41,8 @@ class Store(MemoryFileSystem):
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
-        return str(super()._strip_protocol(path.replace(f"{SCHEME}://", "memory://bucket/")))
+        whole = path.replace(f"{SCHEME}:///", "memory://").replace(f"{SCHEME}://", "memory://bucket/")
+        return str(super()._strip_protocol(whole))
 
     def _called(self, name: str) -> None:
         self.calls.append(name)
@@ -51,7 +58,7 @@ class Store(MemoryFileSystem):
         super().put_file(lpath, rpath, **options)
 
     def info(self, path: str, **options: Any) -> dict[str, Any]:
-        self.calls.append("describe")
+        self._called("describe")
         return dict(super().info(path, **options))
 
 
@@ -162,3 +169,35 @@ def test_sizes_are_of_the_files_that_exist(store: str) -> None:
     assert storage.list_files(store) == ["a/2", "a/b/1", "c/3"]
     storage.remove_tree(f"{store}/a")
     assert storage.list_files(store) == ["c/3"]
+
+
+def test_failing_store_is_no_folder_without_a_build(store: str) -> None:
+    """Else the other files of an output folder would be read instead of its documents."""
+    for name in ("out/manifest.json", "out/documents/dataset=D/source=S/part.parquet", "out/other.parquet"):
+        storage.write_bytes(f"{store}/{name}", b"-")
+    for num_failures in (0, 1, 2):
+        Store.failures[:] = [OSError("503")] * num_failures
+        (file,) = find_documents(f"{store}/out", [".parquet"]).files
+        assert file.locator == "documents/dataset=D/source=S/part.parquet"
+    Store.failures[:] = [OSError("503")] * 9
+    with pytest.raises(StoreError):
+        find_documents(f"{store}/out", [".parquet"])
+
+
+@pytest.mark.parametrize("path", ["tokenizer", "tokenizer/tokenizer.json", ""])
+def test_tokenizer_at_a_url_is_that_of_the_files(store: str, tmp_path: Path, path: str) -> None:
+    pieces = pa.array([bytes([value]) for value in range(256)] + [b"gold"], pa.large_binary())
+    log_probs = np.linspace(-9, -1, len(pieces))
+    tokenizer = UnigramTokenizer(Vocabulary(pieces=pieces, log_probs=log_probs, num_models=None, num_requested=258))
+    save_tokenizer(tokenizer, f"{store}/out/tokenizer")
+    loaded = load_tokenizer(f"{store}/out/{path}")
+    assert loaded.encode(b"gold rose") == tokenizer.encode(b"gold rose")
+    assert open_tokenizer(f"{store}/out/{path}").name == "out"
+
+
+def test_error_about_a_tokenizer_at_a_url_names_the_url(store: str) -> None:
+    storage.write_bytes(f"{store}/broken/tokenizer.json", b"{}")
+    with pytest.raises(TokenizerError, match=f"^{store}/broken/tokenizer.json is no tokenizer"):
+        load_tokenizer(f"{store}/broken")
+    with pytest.raises(InputError, match=f"^{store}/none: no tokenizer is there"):
+        open_tokenizer(f"{store}/none")
