@@ -15,12 +15,23 @@ import pyarrow as pa
 Ids = npt.NDArray[np.integer[Any]]
 
 
-def join_documents(documents: pa.LargeListArray | pa.ListArray, eot_id: int) -> Ids:
-    """All ids in order, with `eot_id` after each document: `num_ids + num_documents` ids."""
+def join_documents(documents: pa.LargeListArray | pa.ListArray, eot_id: int, order: npt.ArrayLike | None = None) -> Ids:
+    """All ids of the documents, with `eot_id` after each one: `num_ids + num_documents` ids.
+
+    `order` has the places of the documents in their new order; by default they stay in theirs.
+
+    Each document is copied once, which takes less time than Arrow's `take` of lists and an insertion after it.
+    """
     offsets = np.asarray(documents.offsets, dtype=np.int64)
-    values = np.asarray(documents.values)[offsets[0] : offsets[-1]]
-    ends = offsets[1:] - offsets[0]
-    return np.insert(values, ends, eot_id)
+    values = np.asarray(documents.values)
+    places = np.arange(len(documents)) if order is None else np.asarray(order)
+    starts, ends = offsets[:-1][places], offsets[1:][places]
+    joined = np.full(int((ends - starts).sum()) + len(places), eot_id, dtype=values.dtype)
+    at = 0
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        joined[at : at + end - start] = values[start:end]
+        at += end - start + 1
+    return joined
 
 
 def cut_points(stream_lengths: Sequence[int], sequence_length: int, per_shard: int) -> list[tuple[int, int]]:

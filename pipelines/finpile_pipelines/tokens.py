@@ -134,8 +134,8 @@ def _run_pipeline(
 
     def write_stream(group: tuple[int, pa.Table]) -> dict[str, Any]:
         name = f"{group[0]:06d}.arrow"
-        table = group[1].sort_by([("digest", "ascending"), ("id", "ascending")])
-        stream = join_documents(table["ids"].combine_chunks(), eot_id).astype(np.int32, copy=False)
+        order = pc.sort_indices(group[1], [("digest", "ascending"), ("id", "ascending")])
+        stream = join_documents(group[1]["ids"].combine_chunks(), eot_id, order).astype(np.int32, copy=False)
         pieces = (stream[begin : begin + _STREAM_BATCH] for begin in range(0, len(stream), _STREAM_BATCH))
         batches = (pa.record_batch([pa.array(piece)], schema=_STREAM_SCHEMA) for piece in pieces)
         storage.write_ipc(storage.join(folder, "streams", name), _STREAM_SCHEMA, batches, compress=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import chain
 
 import numpy as np
@@ -33,6 +34,15 @@ def test_every_document_is_followed_by_the_end_mark(
     joined = join_documents(padded.slice(before, len(documents)), EOT)
     assert joined.tolist() == join_slowly(documents)
     assert np.issubdtype(joined.dtype, np.integer)
+
+
+@given(documents=DOCUMENTS, draw=st.randoms())
+def test_documents_are_joined_in_the_order_that_is_given(documents: list[list[int]], draw: random.Random) -> None:
+    order = list(range(len(documents)))
+    draw.shuffle(order)
+    lists = pa.array(documents, pa.large_list(pa.int32()))
+    expected = join_slowly([documents[place] for place in order])
+    assert join_documents(lists, EOT, pa.array(order, pa.uint64())).tolist() == expected
 
 
 @given(lengths=LENGTHS, sequence_length=st.integers(1, 7), per_shard=st.integers(1, 3))
