@@ -1,6 +1,6 @@
 # The image of FinPile's Beam workers (Spark, Flink, Dataflow). See docs/guide-runners.md.
 #
-#     docker build -t finpile-worker .
+#     docker build -t finpile-worker .                        # --target template: also the launcher of a Flex Template
 #
 # BASE is any image with `python` (of the launcher's minor version), `pip` and Beam's entry point /opt/apache/beam/boot.
 # The Beam version is that of constraints.txt: worker and launcher must agree on it.
@@ -41,3 +41,15 @@ RUN python -c "import finpile.dedup, finpile_tokenizer; finpile.dedup.compile_ke
 
 # Beam's entry point starts one worker, or with --worker_pool a pool of them.
 ENTRYPOINT ["/opt/apache/beam/boot"]
+
+# The launcher of the Flex Template (pipelines/runners/dataflow.md): the worker with Google's launcher, from an image that
+# has nothing else of use. Only --target template needs it.
+FROM ${LAUNCHER} AS launcher
+
+FROM worker AS template
+COPY --from=launcher /opt/google/dataflow/python_template_launcher /opt/google/dataflow/python_template_launcher
+COPY pipelines/runners/dataflow/template.py /template/template.py
+ENV FLEX_TEMPLATE_PYTHON_PY_FILE=/template/template.py
+
+# Without --target.
+FROM worker

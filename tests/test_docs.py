@@ -260,7 +260,7 @@ def test_worker_image_fits_the_package() -> None:
     assert f"ARG BEAM_VERSION={beam}" in lines
     bases = re.findall(r"^ARG (\w+)=(\S+)", lines[: lines.index("FROM")], re.MULTILINE)
     assert dict(bases)["BASE"] == "docker.io/apache/beam_python3.11_sdk:${BEAM_VERSION}"
-    assert set(re.findall(r"^FROM (\S+)", lines, re.MULTILINE)) == {"${BASE}"}
+    assert set(re.findall(r"^FROM (\S+)", lines, re.MULTILINE)) == {"${BASE}", "${LAUNCHER}", "worker"}
     for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", lines, re.MULTILINE):
         assert [source for source in sources.split() if not (ROOT / source).exists()] == []
     order = ["USER ${RUN_AS}", "finpile_tokenizer.compile_kernels()", 'ENTRYPOINT ["/opt/apache/beam/boot"]']

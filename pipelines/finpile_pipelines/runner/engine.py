@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from finpile.errors import ConfigError
 from finpile_pipelines.exchange.local_scratch import remove_local_scratch
 from finpile_pipelines.exchange.partition import Transport
 from finpile_pipelines.progress import Progress, Watch
-from finpile_pipelines.runner import local
+from finpile_pipelines.runner import dataflow, local
 
 RunnerName = Literal["local", "spark", "flink", "dataflow"]
 
@@ -44,6 +43,8 @@ class Engine:
             from finpile_pipelines.runner import portable  # loads an HTTP client and the runners of Beam
 
             portable.check_java(self.runner, self.beam_args)
+        elif self.runner == "dataflow":
+            dataflow.check(self.beam_args)
 
     @property
     def exchange_transport(self) -> Transport:
@@ -77,14 +78,12 @@ class Engine:
                 remove_local_scratch()
             return
         name = _job_name(label)
-        if self.runner != "dataflow":
+        if self.runner == "dataflow":
+            dataflow.run(label, construct, self.beam_args, name)
+        else:
             from finpile_pipelines.runner import portable
 
             portable.run(label, construct, self.runner, self.num_workers, self.beam_args, name)
-            return
-        options = PipelineOptions(list(self.beam_args), runner="DataflowRunner", job_name=name)
-        with beam.Pipeline(options=options) as pipeline:
-            construct(pipeline)
 
     def run_one(self, label: str, transform: beam.PTransform) -> None:
         """Runs a pipeline of one transform that begins with its own elements; raises as `run`."""

@@ -1,0 +1,87 @@
+"""Pipelines on Google Cloud Dataflow: default options, options of the workers, one-line errors."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import DebugOptions, GoogleCloudOptions, PipelineOptions, TestOptions
+
+from finpile.errors import ConfigError, FinpileError
+from finpile_pipelines.runner.failures import explain
+
+#: Memory of a worker process without text, and for each byte of the text that it holds. A process took 595 MiB with
+#: shards of 16 MiB and 342 MiB with 4.6 MB in all: benchmarks/results/2026-11-21_dedup.md. Larger shards: not measured.
+PROCESS_BYTES, BYTES_PER_TEXT_BYTE = 300 << 20, 20
+#: Memory of one core of Google's machine types, smallest first.
+_MACHINES = (("n2-highcpu", 1 << 30), ("n2-standard", 4 << 30), ("n2-highmem", 8 << 30))
+#: The image, unpacked, the operating system, and logs.
+_SYSTEM_BYTES = 20 << 30
+
+
+def check(beam_args: Sequence[str]) -> None:
+    """Raises: ConfigError if Beam's clients of Google Cloud are absent, or if an option lets no job run."""
+    options = PipelineOptions(list(beam_args))
+    if options.view_as(GoogleCloudOptions).template_location or options.view_as(TestOptions).dry_run:
+        raise ConfigError(
+            "--template_location and --dry_run write one job and run none: a build has several, each made from the "
+            "results of the one before"
+        )
+    if find_spec("google") is None or find_spec("google.cloud.dataflow_v1beta3") is None:
+        raise ConfigError('--runner dataflow needs Beam\'s clients of Google Cloud: pip install "finpile[gcp]"')
+
+
+def worker_args(shard_bytes: int, part_bytes: int, cores: int = 4) -> list[str]:
+    """Beam's options for workers whose processes, one for each core and each with one thread, hold one file each.
+
+    `shard_bytes` and `part_bytes` are those of `Sizes`, bytes of text. Documents may be larger: they are never divided.
+
+    Raises: ConfigError if no machine type has enough memory for each core.
+    """
+    text_bytes = max(shard_bytes, part_bytes)
+    needed = PROCESS_BYTES + BYTES_PER_TEXT_BYTE * text_bytes
+    machine = next((name for name, memory in _MACHINES if memory >= needed), None)
+    if machine is None:
+        raise ConfigError(
+            f"files of {text_bytes:,} bytes of text need {needed:,} bytes of memory for each core, and "
+            f"{_MACHINES[-1][0]} has {_MACHINES[-1][1]:,}: use smaller files"
+        )
+    # A file that is read or written is kept on disk once while it is sent, beside the process's own temporary one.
+    disk = _SYSTEM_BYTES + cores * 2 * text_bytes
+    return [
+        f"--machine_type={machine}-{cores}",
+        f"--disk_size_gb={math.ceil(disk / 1e9)}",
+        f"--sdk_worker_parallelism={cores}",
+        "--number_of_worker_harness_threads=1",
+    ]
+
+
+def job_options(beam_args: Sequence[str], **others: str | None) -> PipelineOptions:
+    """The options of a Dataflow job; `others` have names without dashes and override `beam_args`."""
+    options = PipelineOptions(list(beam_args), runner="DataflowRunner", **others)
+    # Beam would run `pip freeze` for each job, for its log; the packages are those of the image.
+    options.view_as(DebugOptions).add_experiment("disable_logging_submission_environment")
+    return options
+
+
+def run(label: str, construct: Callable[[beam.Pipeline], None], beam_args: Sequence[str], job_name: str) -> None:
+    """Runs one pipeline as a Dataflow job and waits for its end.
+
+    Raises: RunError if the job cannot be created, or ends in another state than done.
+    """
+    options = job_options(beam_args, job_name=job_name)
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # Beam logs what the raised error has
+    try:
+        with beam.Pipeline(options=options) as pipeline:
+            construct(pipeline)
+    except FinpileError:
+        raise
+    except Exception as error:  # of Beam, and of several clients of Google Cloud
+        has_traceback = "Traceback" in str(error)
+        raise explain(label, RuntimeError(str(error)) if has_traceback else error) from error
+    finally:
+        logging.disable(disabled)
