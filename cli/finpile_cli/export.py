@@ -1,0 +1,67 @@
+"""`finpile export`: a trained model as a folder of Hugging Face transformers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from finpile.errors import ConfigError, InputError
+from finpile_cli.console import Console, json_option
+from finpile_cli.paths import PathOrUrl
+from finpile_cli.train import load_tokenizer, require_torch
+
+#: Files of a run and of a tokenizer of FinPile, whose folders an export must not write into.
+_TAKEN = ("checkpoint.pt", "vocabulary.parquet")
+_SHARDS = "/tokens/split=train"
+
+
+@click.command()
+@click.argument("run", type=PathOrUrl(file_okay=False))
+@click.option("-o", "--output", required=True, type=PathOrUrl(), metavar="DIR", help="Local folder to write to.")
+@click.option(
+    "--on",
+    "build",
+    type=PathOrUrl(),
+    metavar="OUT",
+    help="The build whose tokenizer is exported.  [default: that of the run's token shards]",
+)
+@json_option
+def export_command(run: str, output: str, build: str | None, as_json: bool) -> None:
+    """Write the model of RUN and its tokenizer for `AutoModelForCausalLM` and `AutoTokenizer` of transformers.
+
+    BloombergGPT becomes a BLOOM, GPT-NeoX a GPT-NeoX, PaLM a Cohere model. BLOOM has other slopes than the BloombergGPT
+    paper unless the number of heads is a power of two: train with `alibi: bloom` to export such a model.
+    """
+    require_torch()
+    from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, write_for_transformers
+
+    from finpile.lm.checkpoint import FILE_NAME, load_checkpoint
+    from finpile.lm.hugging_face import hugging_face_config, save_hugging_face
+
+    if "://" in output or any(Path(output, name).exists() for name in _TAKEN):
+        raise ConfigError(f"-o {output}: expected a local folder without a run or a tokenizer of FinPile; name another")
+    checkpoint = load_checkpoint(run)
+    if checkpoint is None:
+        raise InputError(f"{run}: holds no {FILE_NAME}; expected the `out` folder of `finpile train`")
+    hugging_face_config(checkpoint.meta)
+    tokenizer = load_tokenizer(build or _build_of(run), checkpoint.meta)
+    files = save_hugging_face(output, checkpoint.meta, checkpoint.model)
+    write_for_transformers(output, tokenizer.vocabulary, model_max_length=checkpoint.meta.sequence_length)
+    console = Console(as_json)
+    paths = [str(Path(output, name)) for name in (*files, TOKENIZER_FILE, CONFIG_FILE)]
+    for path in paths:
+        console.line(path)
+    console.result({"files": paths, "step": checkpoint.step})
+
+
+def _build_of(run: str) -> str:
+    """The output folder of the build that a run read its token shards from.
+
+    Raises: ConfigError if they were in no build.
+    """
+    tokens = str(json.loads(Path(run, "config.json").read_bytes())["train"]["tokens"]).rstrip("/")
+    if not tokens.endswith(_SHARDS):
+        raise ConfigError(f"{run}: was trained on {tokens}, not on OUT{_SHARDS}: name the build with --on OUT")
+    return tokens.removesuffix(_SHARDS)

@@ -1,0 +1,97 @@
+"""`finpile export`: transformers loads the folder, and gives our logits and our ids."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from click.testing import CliRunner
+from finpile_cli.export import export_command
+from finpile_tokenizer import UnigramTokenizer, Vocabulary
+
+from finpile.errors import ConfigError, InputError
+from finpile.layout import Layout
+from finpile.lm.checkpoint import load_checkpoint, restore_model
+from finpile.lm.model_config import Architecture, ModelConfig
+from finpile.lm.train import TrainConfig, train
+from finpile.tokens import tokenizer_files
+from finpile.tokens.store import write_token_shard
+
+TEXTS = ["Gold and oil rose 12.5% in Zürich.", " oil\n\n\tgold", "", "株価は上がった 🙂", "goldoil  oil"]
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> UnigramTokenizer:
+    """That of the build in tmp_path/out: all bytes and some words."""
+    pieces = [*(bytes([byte]) for byte in range(256)), b"gold", b" oil", b"Gold", b" and"]
+    vocabulary = Vocabulary(
+        pieces=pa.array(pieces, pa.large_binary()),
+        log_probs=np.where(np.arange(len(pieces)) < 256, -9.0, -5.0),
+        num_models=None,
+        num_requested=len(pieces) + 1,
+    )
+    found = UnigramTokenizer(vocabulary)
+    tokenizer_files.save_tokenizer(found, f"{tmp_path}/out/tokenizer")
+    return found
+
+
+def trained(folder: Path, tokenizer: UnigramTokenizer, model: ModelConfig) -> str:
+    tokens = f"{folder}/out/tokens/split=train"
+    ids = np.random.default_rng(0).integers(0, tokenizer.vocab_size, (8, 32))
+    checksum = tokenizer_files.tokenizer_checksum(Layout(f"{folder}/out"))
+    write_token_shard(
+        f"{tokens}/a.arrow", ids, vocab_size=tokenizer.vocab_size, eot_id=tokenizer.eot_id, tokenizer=checksum
+    )
+    config = TrainConfig(
+        tokens=tokens,
+        out=f"{folder}/run",
+        steps=2,
+        preset=f"{model.architecture}-tiny",
+        model=model,
+        batch_size=4,
+        threads=1,
+    )
+    return train(config).out
+
+
+def export(*arguments: object) -> str:
+    result = CliRunner().invoke(export_command, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("architecture", ["bloomberggpt", "gpt-neox", "palm"])
+def test_transformers_loads_the_folder(tmp_path: Path, tokenizer: UnigramTokenizer, architecture: Architecture) -> None:
+    transformers = pytest.importorskip("transformers")
+    shape = ModelConfig(architecture=architecture, num_layers=2, num_heads=4, hidden_size=32, dropout=0.1)
+    run = trained(tmp_path, tokenizer, shape)
+    report = json.loads(export(run, "-o", tmp_path / "hf", "--json"))
+    assert sorted(path.name for path in (tmp_path / "hf").iterdir()) == sorted(
+        Path(path).name for path in report["files"]
+    )
+    model, loading = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf", output_loading_info=True)
+    assert not any(loading.values())
+    checkpoint = load_checkpoint(run)
+    assert checkpoint is not None
+    ids = torch.randint(0, tokenizer.vocab_size, (2, 32))
+    with torch.no_grad():
+        ours = restore_model(checkpoint)(ids)
+        torch.testing.assert_close(model.eval()(ids).logits, ours, rtol=1e-5, atol=1e-5)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    assert [theirs(text)["input_ids"] for text in TEXTS] == [tokenizer.encode(text) for text in TEXTS]
+    assert theirs.eos_token_id == model.config.eos_token_id == tokenizer.eot_id
+
+
+def test_what_cannot_be_exported_is_named(tmp_path: Path, tokenizer: UnigramTokenizer) -> None:
+    with pytest.raises(InputError, match=r"holds no checkpoint\.pt"):
+        export(tmp_path / "nowhere", "-o", tmp_path / "hf")
+    run = trained(tmp_path, tokenizer, ModelConfig(num_layers=1, num_heads=3, hidden_size=24))
+    with pytest.raises(ConfigError, match="without a run"):
+        export(run, "-o", run)
+    with pytest.raises(ConfigError, match="3 heads with the paper's slopes"):
+        export(run, "-o", tmp_path / "hf")
+    assert not (tmp_path / "hf").exists()
