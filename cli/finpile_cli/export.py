@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from finpile.errors import ConfigError, InputError
+from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 from finpile_cli.train import load_tokenizer, require_torch
@@ -27,8 +27,9 @@ _SHARDS = "/tokens/split=train"
     metavar="OUT",
     help="The build whose tokenizer is exported.  [default: that of the run's token shards]",
 )
+@click.option("--step", type=click.IntRange(min=0), help="A retained model of RUN.  [default: its checkpoint]")
 @json_option
-def export_command(run: str, output: str, build: str | None, as_json: bool) -> None:
+def export_command(run: str, output: str, build: str | None, step: int | None, as_json: bool) -> None:
     """Write the model of RUN and its tokenizer for `AutoModelForCausalLM` and `AutoTokenizer` of transformers.
 
     BloombergGPT becomes a BLOOM, GPT-NeoX a GPT-NeoX, PaLM a Cohere model. BLOOM has other slopes than the BloombergGPT
@@ -37,23 +38,21 @@ def export_command(run: str, output: str, build: str | None, as_json: bool) -> N
     require_torch()
     from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, write_for_transformers
 
-    from finpile.lm.checkpoint import FILE_NAME, load_checkpoint
     from finpile.lm.hugging_face import hugging_face_config, save_hugging_face
+    from finpile.lm.retained import load_model
 
     if "://" in output or any(Path(output, name).exists() for name in _TAKEN):
         raise ConfigError(f"-o {output}: expected a local folder without a run or a tokenizer of FinPile; name another")
-    checkpoint = load_checkpoint(run)
-    if checkpoint is None:
-        raise InputError(f"{run}: holds no {FILE_NAME}; expected the `out` folder of `finpile train`")
-    hugging_face_config(checkpoint.meta)
-    tokenizer = load_tokenizer(build or _build_of(run), checkpoint.meta)
-    files = save_hugging_face(output, checkpoint.meta, checkpoint.model)
-    write_for_transformers(output, tokenizer.vocabulary, model_max_length=checkpoint.meta.sequence_length)
+    saved = load_model(run, step)
+    hugging_face_config(saved.meta)
+    tokenizer = load_tokenizer(build or _build_of(run), saved.meta)
+    files = save_hugging_face(output, saved.meta, saved.model)
+    write_for_transformers(output, tokenizer.vocabulary, model_max_length=saved.meta.sequence_length)
     console = Console(as_json)
     paths = [str(Path(output, name)) for name in (*files, TOKENIZER_FILE, CONFIG_FILE)]
     for path in paths:
         console.line(path)
-    console.result({"files": paths, "step": checkpoint.step})
+    console.result({"files": paths, "step": saved.step})
 
 
 def _build_of(run: str) -> str:
@@ -61,7 +60,11 @@ def _build_of(run: str) -> str:
 
     Raises: ConfigError if they were in no build.
     """
-    tokens = str(json.loads(Path(run, "config.json").read_bytes())["train"]["tokens"]).rstrip("/")
+    from finpile import storage
+    from finpile.file_systems import open_file
+
+    with open_file(storage.join(run, "config.json")) as stream:
+        tokens = str(json.load(stream)["train"]["tokens"]).rstrip("/")
     if not tokens.endswith(_SHARDS):
         raise ConfigError(f"{run}: was trained on {tokens}, not on OUT{_SHARDS}: name the build with --on OUT")
     return tokens.removesuffix(_SHARDS)

@@ -79,24 +79,26 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
 @click.option(
     "--window", type=click.IntRange(min=2), help="Tokens read at once.  [default: those of a training sequence]"
 )
+@click.option("--step", type=click.IntRange(min=0), help="A retained model of RUN.  [default: its checkpoint]")
 @json_option
-def evaluate_command(run: str, build: str, max_documents: int | None, window: int | None, as_json: bool) -> None:
+def evaluate_command(
+    run: str, build: str, max_documents: int | None, window: int | None, step: int | None, as_json: bool
+) -> None:
     """Held-out bits per byte, by source, of the model trained in the folder RUN.
 
     Prints first how many documents and tokens are scored, and an estimate of the time.
     """
     require_torch()
     from finpile import storage
-    from finpile.lm.checkpoint import FILE_NAME, load_checkpoint, restore_model
+    from finpile.lm.checkpoint import restore_model
     from finpile.lm.evaluate import Scorer, evaluate, evaluation_cost
+    from finpile.lm.retained import load_model
 
     console = Console(as_json)
-    checkpoint = load_checkpoint(run)
-    if checkpoint is None:
-        raise InputError(f"{run}: holds no {FILE_NAME}; expected the `out` folder of `finpile train`")
-    meta = checkpoint.meta
+    saved = load_model(run, step)
+    meta = saved.meta
     window = window or meta.sequence_length
-    scorer = Scorer(restore_model(checkpoint), load_tokenizer(build, meta), eot_id=meta.eot_id, window=window)
+    scorer = Scorer(restore_model(saved), load_tokenizer(build, meta), eot_id=meta.eot_id, window=window)
     cost = evaluation_cost(scorer, build, max_documents=max_documents)
     if cost.num_documents and not as_json:
         console.line(
@@ -106,7 +108,7 @@ def evaluate_command(run: str, build: str, max_documents: int | None, window: in
     with console.progress("evaluating", total=cost.num_bytes, unit="B") as advance:
         scores = evaluate(scorer, build, max_documents=max_documents, on_bytes=advance)
     report: dict[str, Any] = {
-        "step": checkpoint.step,
+        "step": saved.step,
         "window": window,
         "max_documents": max_documents,
         **_report(scores),

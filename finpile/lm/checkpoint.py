@@ -6,7 +6,7 @@ import pickle
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -20,13 +20,14 @@ from finpile.lm.model_config import ModelConfig
 FILE_NAME = "checkpoint.pt"
 _FORMAT = "finpile-lm-checkpoint-1"
 #: Settings that the first checkpoints do not have, with the values of their runs.
-_LATER_SETTINGS = {
+_LATER_SETTINGS: Mapping[str, Any] = {
     "model.architecture": "bloomberggpt",
     "model.head_size": None,
     "model.alibi": "paper",
     "optimizer.kind": "adamw",
     "optimizer.schedule": "cosine",
     "optimizer.z_loss": 0.0,
+    "interventions": [],
 }
 
 
@@ -41,6 +42,16 @@ class ModelMeta:
     eot_id: int
     tokenizer: str
     """Checksum of the tokenizer, from the metadata of the token shards."""
+
+
+class HasModel(Protocol):
+    """A checkpoint, or a retained model."""
+
+    @property
+    def meta(self) -> ModelMeta: ...
+
+    @property
+    def model(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,13 +110,13 @@ def load_checkpoint(folder: str) -> Checkpoint | None:
         ) from error
     if not isinstance(state, dict) or state.pop("format", None) != _FORMAT:
         raise InputError(f"{url}: is no checkpoint of this version; expected the format {_FORMAT}")
-    return Checkpoint(**{**state, "meta": _meta_from_dict(state["meta"])})
+    return Checkpoint(**{**state, "meta": meta_from_dict(state["meta"])})
 
 
-def restore_model(checkpoint: Checkpoint) -> Decoder:
+def restore_model(saved: HasModel) -> Decoder:
     """The model of a checkpoint, on the CPU, in evaluation mode."""
-    model = Decoder(checkpoint.meta.model, checkpoint.meta.vocab_size)
-    model.load_state_dict(checkpoint.model)
+    model = Decoder(saved.meta.model, saved.meta.vocab_size)
+    model.load_state_dict(saved.model)
     return model.eval()
 
 
@@ -122,7 +133,8 @@ def set_random_state(state: Mapping[str, Any]) -> None:
         torch.cuda.set_rng_state(value, device)
 
 
-def _meta_from_dict(values: Mapping[str, Any]) -> ModelMeta:
+def meta_from_dict(values: Mapping[str, Any]) -> ModelMeta:
+    """The inverse of `to_dict`."""
     return ModelMeta(**{**values, "model": ModelConfig(**values["model"])})
 
 

@@ -274,6 +274,12 @@ class Decoder(nn.Module):
         logits_BTV = F.linear(h_BTD, self.embedding.weight if self.head is None else self.head.weight)  # (5)
         return logits_BTV / math.sqrt(self.config.hidden_size) if self.config.architecture == "palm" else logits_BTV
 
+    def set_dropout(self, rate: float) -> None:
+        """Replaces the dropout of all blocks; the run of BloombergGPT did so at step 129,900 (§4)."""
+        for module in self.modules():
+            if isinstance(module, (SelfAttention, FeedForward)):
+                module.dropout = rate
+
     @torch.no_grad()
     def initialise(self) -> None:
         """Initialises the weights: matrices ~ N(0, `initial_std`), biases 0, gains 1.

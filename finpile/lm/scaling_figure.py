@@ -9,14 +9,14 @@ from finpile.report.line_chart import Label, Line, LineChart
 
 #: Parameters and training tokens as each paper reports them.
 MODELS = {
-    "GPT-3": (175e9, 300e9),
     "Gopher": (280e9, 300e9),
     "Chinchilla": (70e9, 1.4e12),
     "GPT-NeoX": (20.6e9, 472e9),
     "OPT": (175e9, 180e9),
     "PaLM": (540e9, 780e9),
+    "MT-NLG": (530e9, 270e9),
     "BLOOM": (176e9, 366e9),
-    "LLaMA": (65e9, 1.4e12),
+    "LLaMA-33B": (32.5e9, 1.4e12),
     "BloombergGPT": (50.6e9, 569e9),
 }
 #: Exponents of the budgets that the lines run through, in tenths.

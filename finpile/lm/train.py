@@ -2,6 +2,7 @@
 
     OUT/config.json        all settings, including defaults
     OUT/checkpoint.pt      the latest state
+    OUT/models/            retained models, if `keep_every` is set
     OUT/losses.jsonl       one line per step
     OUT/loss.svg           the loss curve
 
@@ -41,6 +42,7 @@ from finpile.lm.model import Decoder, next_token_loss, z_loss
 from finpile.lm.model_config import ModelConfig
 from finpile.lm.optimizer import OptimizerConfig, make_optimizer, set_rate
 from finpile.lm.presets import BatchConfig, preset
+from finpile.lm.retained import SavedModel, retain_model
 from finpile.strict_yaml import absolute, load_yaml
 from finpile.tokens.store import TokenStore
 
@@ -48,6 +50,26 @@ from finpile.tokens.store import TokenStore
 FINAL_RATE_SHARE = 0.1
 #: Makes cuBLAS deterministic; read when CUDA starts. https://docs.nvidia.com/cuda/cublas/#results-reproducibility
 _CUBLAS_SETTING = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intervention:
+    """A change of a running training, from a step on. Source: BloombergGPT §4, which has three."""
+
+    step: int
+    """Steps that are complete when it takes effect."""
+    rate_factor: float = 1.0
+    """The learning rate of all later steps is multiplied by it, on top of earlier interventions."""
+    dropout: float | None = None
+    """Dropout of all later steps; null leaves it as it is."""
+
+    def __post_init__(self) -> None:
+        if self.step < 0:
+            raise ConfigError(f"interventions: step is {self.step}: expected at least 0")
+        if self.rate_factor <= 0:
+            raise ConfigError(f"interventions: rate_factor is {self.rate_factor}: expected above 0")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ConfigError(f"interventions: dropout is {self.dropout}: expected 0 <= value < 1, or null")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +110,9 @@ class TrainConfig:
     gradient_clipping: float | None = None
     beta1: float | None = None
     beta2: float | None = None
+    interventions: tuple[Intervention, ...] = ()
+    """Changes of learning rate and dropout, by step. A run that has stopped resumes with further interventions, if
+    their steps are still to come."""
     seed: int = 0
     threads: int = 2
     """CPU threads. Another number can change the last bits of sums, and so of the weights."""
@@ -100,14 +125,22 @@ class TrainConfig:
     less memory, a third more work."""
     checkpoint_every: int = 100
     """Number of steps between two checkpoints."""
+    keep_every: int | None = None
+    """Number of steps between two retained models (OUT/models/step-N.safetensors), besides the last; null retains
+    none. Needs `out` on a local disk."""
 
     def __post_init__(self) -> None:
         preset(self.preset)
         for name in ("steps", "threads", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1")
-        if self.micro_batch_size is not None and self.micro_batch_size < 1:
-            raise ConfigError(f"micro_batch_size is {self.micro_batch_size}: expected at least 1, or null")
+        for name in ("micro_batch_size", "keep_every"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1, or null")
+        if self.keep_every and "://" in self.out:
+            raise ConfigError(
+                f"keep_every is {self.keep_every}: models are retained on a local disk, out is {self.out!r}"
+            )
         self.model_config()
         self.optimizer_config()
         self.batch_config()
@@ -212,6 +245,8 @@ def train(
                 if run.step % config.checkpoint_every == 0 or run.step == last:
                     log.sync()
                     run.save()
+                if config.keep_every and (run.step % config.keep_every == 0 or run.step == config.steps):
+                    retain_model(config.out, SavedModel(run.step, run.meta(), run.model.state_dict()))
                 if on_step:
                     on_step(log.records[-1])
         plot(config.out, log.records, run.data.store.vocab_size)
@@ -243,12 +278,12 @@ class Trainer:
         self.step = 0
         self._resume()
         storage.write_json(
-            storage.join(config.out, "config.json"), {"train": to_dict(config), "resolved": self.settings()}
+            storage.join(config.out, "config.json"), {"train": to_dict(config), "resolved": self.settings(config.steps)}
         )
 
     def take_step(self) -> LossRecord:
         """One update of the parameters; returns the loss before it."""
-        rate = self.schedule.rate(self.step)
+        rate = self._intervene()
         set_rate(self.optimizer, rate)
         self.optimizer.zero_grad(set_to_none=True)
         loss = self._accumulate_gradients()
@@ -265,27 +300,31 @@ class Trainer:
 
     def save(self) -> None:
         """Writes a checkpoint."""
-        store = self.data.store.meta
         save_checkpoint(
             self.config.out,
             Checkpoint(
                 step=self.step,
-                meta=ModelMeta(
-                    model=self.model.config,
-                    vocab_size=store.vocab_size,
-                    sequence_length=self.data.sequence_length,
-                    eot_id=store.eot_id,
-                    tokenizer=store.tokenizer,
-                ),
-                settings=self.settings(),
+                meta=self.meta(),
+                settings=self.settings(self.step),
                 model=self.model.state_dict(),
                 optimizer=self.optimizer.state_dict(),
                 random=random_state(),
             ),
         )
 
-    def settings(self) -> dict[str, Any]:
-        """All settings that affect the weights, without paths and the number of steps."""
+    def meta(self) -> ModelMeta:
+        """What is needed to rebuild the model and to encode its input."""
+        store = self.data.store.meta
+        return ModelMeta(
+            model=self.model.config,
+            vocab_size=store.vocab_size,
+            sequence_length=self.data.sequence_length,
+            eot_id=store.eot_id,
+            tokenizer=store.tokenizer,
+        )
+
+    def settings(self, step: int) -> dict[str, Any]:
+        """All settings that affect the weights up to a step, without paths and the number of steps."""
         parts = {
             "model": self.model.config,
             "optimizer": self.schedule,
@@ -299,7 +338,19 @@ class Trainer:
             **plain,
             "sequence_length": self.data.sequence_length,
             "tokens.num_sequences": len(self.data.store),
+            "interventions": [to_dict(entry) for entry in self.config.interventions if entry.step < step],
         }
+
+    def _intervene(self) -> float:
+        """Sets the dropout of the next step; returns its learning rate."""
+        rate = self.schedule.rate(self.step)
+        dropout = self.model.config.dropout
+        for entry in sorted(self.config.interventions, key=lambda entry: entry.step):
+            if entry.step <= self.step:
+                rate *= entry.rate_factor
+                dropout = dropout if entry.dropout is None else entry.dropout
+        self.model.set_dropout(dropout)
+        return rate
 
     def _accumulate_gradients(self) -> float:
         """Adds the mean gradient of the batch to the parameters; returns its mean loss in nats per token."""
@@ -319,7 +370,7 @@ class Trainer:
         checkpoint = load_checkpoint(self.config.out)
         if checkpoint is None:
             return
-        checkpoint.check_settings(self.settings(), self.config.out)
+        checkpoint.check_settings(self.settings(checkpoint.step), self.config.out)
         self.model.load_state_dict(checkpoint.model)
         self.optimizer.load_state_dict(dict(checkpoint.optimizer))
         set_random_state(checkpoint.random)

@@ -20,7 +20,8 @@ from finpile.lm.checkpoint import FILE_NAME, load_checkpoint, restore_model
 from finpile.lm.losses import LOG_NAME, PLOT_NAME, LossRecord, read_log, smooth
 from finpile.lm.model import ModelConfig
 from finpile.lm.presets import BLOOMBERGGPT_50B, preset
-from finpile.lm.train import TrainConfig, Trainer, load_train_config, repeatable, train
+from finpile.lm.retained import load_model, retained_path, retained_steps
+from finpile.lm.train import Intervention, TrainConfig, Trainer, load_train_config, repeatable, train
 from finpile.tokens.store import write_token_shard
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -183,6 +184,63 @@ def test_runs_of_the_other_papers_learn_and_resume_bitwise(settings: TrainConfig
     assert outcome(cut) == outcome(whole)
 
 
+def test_interventions_change_rate_and_dropout_and_resume_bitwise(settings: TrainConfig) -> None:
+    """As in §4: the rate falls twice, dropout begins with the second intervention."""
+    assert settings.model is not None
+    plain = dataclasses.replace(settings, steps=8, model=dataclasses.replace(settings.model, dropout=0.0))
+    steered = elsewhere(
+        plain,
+        "steered",
+        interventions=(Intervention(step=6, rate_factor=0.5, dropout=0.1), Intervention(step=3, rate_factor=2 / 3)),
+    )
+    before, after = train(plain).records, train(steered).records
+    factors = [one.learning_rate / other.learning_rate for one, other in zip(after, before, strict=True)]
+    assert factors == pytest.approx([1, 1, 1, 2 / 3, 2 / 3, 2 / 3, 1 / 3, 1 / 3])
+    assert [one.loss == other.loss for one, other in zip(after, before, strict=True)] == [True] * 4 + [False] * 4
+    cut = elsewhere(steered, "cut")
+    train(cut, stop_at=7)
+    train(cut)
+    assert outcome(cut) == outcome(steered)
+
+
+def test_interventions_are_added_to_a_stopped_run_but_not_to_its_past(settings: TrainConfig) -> None:
+    change = Intervention(step=4, rate_factor=0.5)
+    whole = elsewhere(settings, "whole", interventions=(change,), steps=6, decay_steps=20)
+    train(whole)
+    late = dataclasses.replace(settings, steps=6, decay_steps=20)
+    train(late, stop_at=4)
+    train(dataclasses.replace(late, interventions=(change,)))
+    assert outcome(late) == outcome(whole)
+    with pytest.raises(ConfigError, match="interventions was "):
+        train(late)
+    with pytest.raises(ConfigError, match="rate_factor is 0"):
+        Intervention(step=4, rate_factor=0.0)
+
+
+def test_retained_models_are_the_models_of_their_steps(settings: TrainConfig) -> None:
+    kept = dataclasses.replace(settings, steps=5, keep_every=2)
+    train(kept, stop_at=3)
+    again = elsewhere(kept, "again")
+    for config in (kept, again):
+        train(config)
+        assert retained_steps(config.out) == [2, 4, 5]
+    for step in (2, 4, 5):
+        assert retained_path(kept.out, step).read_bytes() == retained_path(again.out, step).read_bytes()
+    last = load_checkpoint(kept.out)
+    assert last is not None
+    for saved in (load_model(kept.out), load_model(kept.out, 5)):
+        assert (saved.step, saved.meta) == (5, last.meta)
+        assert flat(saved.model) == flat(dict(last.model))
+    short = elsewhere(kept, "short")
+    train(short, stop_at=2)
+    assert flat(load_model(short.out).model) == flat(load_model(kept.out, 2).model)
+    with pytest.raises(InputError, match=r"no retained model of step 3; retained \(`keep_every`\): 2, 4, 5"):
+        load_model(kept.out, 3)
+    retained_path(kept.out, 2).write_bytes(b"half a model")
+    with pytest.raises(InputError, match=r"step-00000002\.safetensors: is no model"):
+        load_model(kept.out, 2)
+
+
 def test_a_checkpoint_of_the_first_version_resumes(settings: TrainConfig) -> None:
     """It has no settings of architecture, optimiser and z-loss, and a warm-up instead of a ramp of batches."""
     warm = dataclasses.replace(settings, warmup_batch_size=2, warmup_batch_steps=3)
@@ -192,7 +250,7 @@ def test_a_checkpoint_of_the_first_version_resumes(settings: TrainConfig) -> Non
     state["settings"] |= {"batch.warmup_size": 2, "batch.warmup_steps": 3}
     for name in ("model.architecture", "model.head_size", "model.alibi", "optimizer.kind", "optimizer.schedule"):
         del state["settings"][name]
-    del state["settings"]["optimizer.z_loss"]
+    del state["settings"]["optimizer.z_loss"], state["settings"]["interventions"]
     state["meta"]["model"] = {
         name: state["meta"]["model"][name] for name in ("num_layers", "num_heads", "hidden_size", "dropout")
     }
