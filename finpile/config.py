@@ -81,20 +81,20 @@ class SourceConfig:
     dataset: str
     """The group of rows: `FinPile`, `The Pile`, `C4`, `Wikipedia`, ..."""
     format: str
-    """`jsonl`, `parquet`, `text`, `edgar`, `warc`, `sgml`, `wikipedia`, or an entry point `finpile.formats` of another
-    package."""
+    """`jsonl`, `parquet`, `csv`, `text`, `edgar`, `warc`, `sgml`, `wikipedia`, `jats`, `uspto`, `tei`, `subtitles`, or
+    an entry point `finpile.formats` of another package."""
     paths: tuple[str, ...]
     """Files or patterns: relative to `root`, or fsspec URLs. Archives (.tar[.gz|.zst|.lz4], .zip) are opened."""
     members: tuple[str, ...] = ()
     """Patterns of files inside archives; empty: all files."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """jsonl, parquet: the input fields of `text`, `timestamp`, `title`, `url`, `license`. Dots select keys."""
+    """jsonl, parquet, csv: the input fields of `text`, `timestamp`, `title`, `url`, `license`. Dots select keys."""
     date_pattern: str | None = None
     """Date in the path, as strptime pattern: `%Y-%m-%d`, `%y%m%d`. It can be anywhere in the file name without adjacent
     digits; with `*` at its end (`%Y%m%d*`), more digits can follow, as in `201603092` for the second on 2016-03-09."""
     date_format: str | None = None
-    """jsonl, parquet: the format of the date field: `day-first`, `month-first`, `year-first`, or a strptime pattern
-    like `%d-%m-%Y`. If null, dates such as 2/10/2008 need a value that proves their order: `23/10/2008`."""
+    """jsonl, parquet, csv: the format of the date field: `day-first`, `month-first`, `year-first`, or a strptime
+    pattern like `%d-%m-%Y`. If null, dates such as 2/10/2008 need a value that proves their order: `23/10/2008`."""
     encoding: tuple[str, ...] = ()
     """Encodings to try in order; empty: those of the format (strict UTF-8 for jsonl, parquet and text)."""
     clean: CleanConfig = field(default_factory=CleanConfig)

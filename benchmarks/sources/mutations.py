@@ -81,6 +81,11 @@ def wholes() -> list[Whole]:
         Whole("warc", ".warc", "warc", b"".join(_warc(texts))),
         Whole("arc", ".arc", "warc", _arc(texts)),
         Whole("wikipedia", ".xml", "wikipedia", _wikipedia(texts)),
+        Whole("csv", ".csv", "csv", _csv(texts)),
+        Whole("jats", ".xml", "jats", _jats(texts)),
+        Whole("uspto", ".xml", "uspto", _uspto(texts)),
+        Whole("tei", ".xml", "tei", _tei(texts)),
+        Whole("subtitles", ".srt", "subtitles", _srt(texts)),
     ]
     packed = [
         Whole(f"jsonl{suffix}", f".jsonl{suffix}", "jsonl", pack(lines[:900]) + pack(lines[900:]))
@@ -157,6 +162,40 @@ def _wikipedia(texts: list[str]) -> bytes:
         for number, text in enumerate(texts)
     )
     return b"<mediawiki>\n" + "".join(pages).encode() + b"</mediawiki>\n"
+
+
+def _csv(texts: list[str]) -> bytes:
+    rows = (f'{number},"{text}, ""said""\nhe",2022-03-04\r\n' for number, text in enumerate(texts))
+    return ("id,text,timestamp\r\n" + "".join(rows)).encode()
+
+
+def _jats(texts: list[str]) -> bytes:
+    body = "".join(f"<sec><title>{number}</title><p>{text}</p></sec>" for number, text in enumerate(texts))
+    meta = "<article-meta><pub-date><year>2012</year></pub-date></article-meta>"
+    return f"<?xml version='1.0'?><article><front>{meta}</front><body>{body}</body></article>".encode()
+
+
+def _uspto(texts: list[str]) -> bytes:
+    patents = (
+        f'<?xml version="1.0"?>\n<us-patent-grant><publication-reference><document-id><doc-number>{number}</doc-number>'
+        f"<date>20090421</date></document-id></publication-reference><abstract><p>{text}</p></abstract>"
+        "</us-patent-grant>\n"
+        for number, text in enumerate(texts)
+    )
+    return "".join(patents).encode()
+
+
+def _tei(texts: list[str]) -> bytes:
+    body = "".join(f"<u><seg>{text}</seg></u>" for text in texts)
+    head = "<teiHeader><sourceDesc><date when='2015-10-26'/></sourceDesc></teiHeader>"
+    return f"<TEI>{head}<text><body>{body}</body></text></TEI>".encode()
+
+
+def _srt(texts: list[str]) -> bytes:
+    cues = (
+        f"{number}\n00:00:{number:02},000 --> 00:00:{number:02},900\n{text}\n\n" for number, text in enumerate(texts)
+    )
+    return "".join(cues).encode()
 
 
 def _http(text: str) -> bytes:

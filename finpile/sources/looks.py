@@ -82,5 +82,5 @@ def _text_looks(text: str) -> Looks:
     for separator, name in (("\t", "tabs"), (",", "commas"), (";", "semicolons")):
         columns = {line.count(separator) for line in lines}
         if len(lines) > 1 and len(columns) == 1 and columns.pop() >= _MIN_COLUMNS:
-            return Looks(f"a table with {name} (CSV); write it as JSON Lines or Parquet")
+            return Looks(f"a table with {name} (CSV)", "csv")
     return Looks("plain text", "text")

@@ -1,0 +1,85 @@
+"""Journal articles in JATS (PubMed Central, PLOS): title, abstract and body; one file a document.
+
+The date is the earliest publication date. References, figures' files and back matter are left out; a row of a table is
+a line.
+
+Source: https://jats.nlm.nih.gov/publishing/1.3/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+from xml.etree import ElementTree as ET
+
+from finpile import timestamps
+from finpile.blank import is_blank
+from finpile.config import SourceConfig
+from finpile.document import RawDocument
+from finpile.format import Format
+from finpile.ledger import Removal
+from finpile.sources.accounting import Claim
+from finpile.sources.base import removal
+from finpile.sources.one_document import read_one
+from finpile.sources.xml_text import Rules, XmlError, paragraphs, parse_xml, text_of
+
+_BLOCKS = (
+    "abstract boxed-text caption def-item disp-formula disp-quote fig label list-item p preformat sec table-wrap title "
+    "tr trans-abstract verse-line"
+)
+_SKIPPED = "ref-list graphic inline-graphic media tex-math supplementary-material object-id"
+_RULES = Rules(blocks=_BLOCKS.split(), skipped=_SKIPPED.split(), cells=("td", "th"))
+
+
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    """The article of a file; its locator is the file's."""
+    return read_one(stream, locator, source, _article)
+
+
+def _article(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
+    try:
+        root = parse_xml(data)
+    except XmlError as error:
+        return removal(source, locator, "unreadable_record", str(error), data)
+    article = root if root.tag == "article" else root.find(".//article")
+    if article is None:
+        return removal(source, locator, "no_record", f"no <article> but <{root.tag}>", data)
+    parts = [*article.findall("front/article-meta/abstract"), *article.findall("body")]
+    text = "\n\n".join(line for part in parts for line in paragraphs(part, _RULES))
+    if is_blank(text):
+        return removal(source, locator, "empty_text", "neither <abstract> nor <body> has text", data)
+    meta = article.find("front/article-meta")
+    front = ET.Element("article-meta") if meta is None else meta
+    title = text_of(front, "title-group/article-title")
+    doi = text_of(front, "article-id[@pub-id-type='doi']")
+    reading = min((one for one in map(_day, front.findall("pub-date")) if one.moment), key=_moment, default=None)
+    facts = {
+        "type": article.get("article-type"),
+        "journal": text_of(article, "front/journal-meta//journal-title"),
+        "pmc": text_of(front, "article-id[@pub-id-type='pmc']"),
+        "license": next((value for one in front.iter("license") for key, value in one.items() if "href" in key), None),
+        "timestamp_precision": reading.precision if reading and reading.precision != "second" else None,
+    }
+    return RawDocument(
+        locator=locator,
+        text=f"{title}\n\n{text}" if title else text,
+        timestamp=reading.moment if reading else None,
+        timestamp_origin="header" if reading else "none",
+        url=f"https://doi.org/{doi}" if doi else None,
+        title=title or None,
+        meta={name: value for name, value in facts.items() if value},
+    )
+
+
+def _day(date: ET.Element) -> timestamps.Reading:
+    """The date of a `<pub-date>`: a day, or a month or year, whose last second it is then."""
+    parts = [text_of(date, name) for name in ("year", "month", "day")]
+    written = "-".join(part.zfill(2) for part in parts[: next((n for n, part in enumerate(parts) if not part), 3)])
+    return timestamps.read(written) if written else timestamps.Reading()
+
+
+def _moment(reading: timestamps.Reading) -> float:
+    return reading.moment.timestamp() if reading.moment else 0.0
+
+
+FORMAT = Format(name="jats", read=read)

@@ -1,0 +1,67 @@
+"""Texts in TEI, such as parliamentary debates (ParlaMint): the paragraphs of `<text>`, one file a document.
+
+Words of annotated files are joined as their `join` attributes say. Descriptions of noises and gestures are left out.
+The date is the first `when` of the source or setting in the header.
+
+Source: https://tei-c.org/guidelines/p5/ and https://clarin-eric.github.io/ParlaMint/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from finpile import timestamps
+from finpile.blank import is_blank
+from finpile.config import SourceConfig
+from finpile.document import RawDocument
+from finpile.format import Format
+from finpile.ledger import Removal
+from finpile.sources.accounting import Claim
+from finpile.sources.base import removal
+from finpile.sources.one_document import read_one
+from finpile.sources.xml_text import Rules, XmlError, paragraphs, parse_xml, text_of
+
+_RULES = Rules(
+    blocks=frozenset(
+        ("p", "head", "seg", "u", "l", "lg", "ab", "note", "div", "item", "sp", "speaker", "row", "quote")
+    ),
+    skipped=frozenset(("teiHeader", "vocal", "kinesic", "incident", "gap", "linkGrp", "figure")),
+    cells=frozenset(("cell",)),
+)
+_DATES = (".//sourceDesc//date[@when]", ".//settingDesc//date[@when]", ".//publicationStmt//date[@when]")
+
+
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    """The text of a file; its locator is the file's."""
+    return read_one(stream, locator, source, _text)
+
+
+def _text(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
+    try:
+        root = parse_xml(data)
+    except XmlError as error:
+        return removal(source, locator, "unreadable_record", str(error), data)
+    body = root.find("text") if root.tag == "TEI" else None
+    if body is None:
+        return removal(source, locator, "no_record", f"no <TEI> with <text> but <{root.tag}>", data)
+    text = "\n\n".join(paragraphs(body, _RULES))
+    if is_blank(text):
+        return removal(source, locator, "empty_text", "no text in <text>", data)
+    written = next((found.get("when", "") for path in _DATES if (found := root.find(path)) is not None), "")
+    moment = timestamps.read(written).moment if written else None
+    language = root.get("{http://www.w3.org/XML/1998/namespace}lang")
+    return RawDocument(
+        locator=locator,
+        text=text,
+        timestamp=moment,
+        timestamp_origin="none" if moment is None else "header",
+        title=text_of(root, ".//titleStmt/title") or None,
+        meta={
+            **({"language": language} if language else {}),
+            **({"unreadable_timestamp": written} if written and moment is None else {}),
+        },
+    )
+
+
+FORMAT = Format(name="tei", read=read)
