@@ -1,4 +1,4 @@
-# make demo | test | test-all | lint | schemas | docs | bench: everything is installed into .venv on first use.
+# make demo | test | test-all | engines | lint | schemas | docs | bench: everything is installed into .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-all lint style types fast-tests all-tests schemas docs bench clean
+.PHONY: demo test test-all engines install-engines lint style types fast-tests all-tests schemas docs bench clean
 
 demo: $(VENV)/.core  ## install, build the sample corpus, say where the report is
 	$(BIN)/finpile build pipelines/configs/sample.yaml -o $(OUT)
@@ -16,7 +16,17 @@ test: style  ## what CI runs
 	+$(MAKE) --no-print-directory --jobs=2 types fast-tests
 
 test-all: style  ## the same, with the tests that take minutes or need the real corpora
+	-+$(MAKE) --no-print-directory install-engines
 	+$(MAKE) --no-print-directory --jobs=2 types all-tests
+
+engines: install-engines  ## Spark and Flink as clusters on this machine build the sample on an S3 server (Java, Maven, Go)
+	$(BIN)/python -m pytest -q -rs tests/pipelines/test_engines.py
+
+install-engines: $(VENV)/.dev  ## what `engines` needs; nothing is started
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[s3]"
+	pipelines/runners/stores/up --install
+	pipelines/runners/spark/up --install
+	pipelines/runners/flink/up --install
 
 lint: style types  ## style, layers, types
 

@@ -40,6 +40,8 @@ class Cluster:
     servers: Servers
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the engine that replace those of this module."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the Python workers, such as the address of an object store."""
 
     @property
     def options(self) -> list[str]:
@@ -104,12 +106,16 @@ class Cluster:
 
 
 @contextmanager
-def running(engine: str, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+def running(
+    engine: str, settings: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
     """A cluster on free ports, with its state in a temporary folder. Raises: EngineMissing, RuntimeError."""
     find_jars(engine)
     folder = Path(tempfile.mkdtemp(prefix=f"finpile-{engine}-"))
     ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
-    cluster = Cluster(engine=engine, ports=ports, servers=Servers(folder), settings=settings or {})
+    cluster = Cluster(
+        engine=engine, ports=ports, servers=Servers(folder), settings=settings or {}, environment=environment or {}
+    )
     try:
         cluster.start()
         yield cluster
@@ -235,4 +241,4 @@ def _job_server_arguments(cluster: Cluster) -> list[str]:
 def _pool(cluster: Cluster) -> Server:
     port = cluster.ports["pool"]
     command = [sys.executable, "-m", "finpile_pipelines.runner.worker_pool", "--port", str(port)]
-    return Server(name="pool", command=command, port=port)
+    return Server(name="pool", command=command, port=port, environment=cluster.environment)

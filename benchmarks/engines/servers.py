@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -65,9 +64,11 @@ class Servers:
     def wait_until(self, name: str, condition: Callable[[], bool]) -> None:
         """Returns when a condition is met. Raises: RuntimeError if the server `name` ends first, or takes too long."""
         end = time.monotonic() + _START_SECONDS
-        while time.monotonic() < end and self.pid(name) is not None:
+        while self.pid(name) is not None:
             if condition():
                 return
+            if time.monotonic() > end:
+                break
             time.sleep(_POLL_SECONDS)
         lines = [line for line in self._log(name).read_text(errors="replace").splitlines() if line.strip()]
         causes = [line for line in lines if "Caused by" in line or "Error" in line]
@@ -135,8 +136,3 @@ def _session(leader: int) -> Iterator[psutil.Process]:
         with suppress(ProcessLookupError, psutil.Error):
             if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
-
-
-def signal_hard(process: psutil.Process) -> None:
-    """Kills a process, as the system does when memory is exhausted."""
-    os.kill(process.pid, signal.SIGKILL)

@@ -11,12 +11,17 @@ _RAISED = re.compile(r"[\w.]+(Error|Exception|Died|Exit|Interrupt)\b")
 _WHILE = re.compile(r" \[while running '.*'\]$")
 #: The same for a message that Python prints with quotation marks, as it does for `KeyError`.
 _QUOTED_WHILE = re.compile(r"\"(.*) \[while running '.*'\]\"$")
+#: The first frame of a stack trace of Java.
+_JAVA_FRAME = re.compile(r"\s+at [\w$/]+(?:\.[\w$]+)+(?:\.<init>)?\(")
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 def explain(label: str, error: BaseException) -> RunError:
     """The error that a task raised, in one line, from the runner's message; equal for any number of workers."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if isinstance(error, RuntimeError) and any(line.startswith("Traceback") for line in lines):
+    is_traced = isinstance(error, RuntimeError) and _TRACEBACK in str(error)
+    text = _JAVA_FRAME.split(str(error).rpartition(_TRACEBACK)[2] if is_traced else str(error))[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if is_traced:
         cause = next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
     else:
         cause = f"{type(error).__name__}: {' '.join(lines)}"
