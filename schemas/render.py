@@ -27,6 +27,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from finpile_pipelines.dedup import overlap
+from finpile_pipelines.plan.inputs import SourceInput
+from finpile_pipelines.plan.limits import Limit
+from finpile_pipelines.plan.model import StagePlan
 from finpile_tokenizer.export import vocabulary_table
 from finpile_tokenizer.model import UnigramModel, Vocabulary
 from meanings import DOCUMENT_MEANINGS, INPUT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
@@ -96,6 +99,7 @@ def render() -> dict[str, bytes]:
         "manifest": _manifest(),
         "statistics": _statistics(),
         "table": _table(),
+        "plan": _plan(),
         "corpus": _dataclass_contract("A corpus file (YAML)", CorpusConfig),
         "train": _dataclass_contract("A training file (YAML)", TrainConfig),
     }
@@ -225,6 +229,24 @@ def _statistics() -> dict[str, Any]:
     }
     title = "reports/statistics.json: the counts of Tables 1 and 2"
     return {"$schema": _DIALECT, "title": title, "version": version, **_object(properties), "$defs": defs}
+
+
+def _plan() -> dict[str, Any]:
+    defs: dict[str, Any] = {}
+    number: dict[str, Any] = {"type": "number"}
+    totals = ("seconds", "cpu_seconds", "jobs", "memory_bytes", "shuffled_bytes", "disk_bytes")
+    properties = {
+        "workers": {"type": "integer"},
+        "inputs": {"type": "array", "items": _json_type(SourceInput, defs)},
+        "text_bytes": {**number, "description": "Of all documents after cleaning."},
+        "documents": number,
+        "shards": {"type": "integer"},
+        "tokens": number,
+        "stages": {"type": "array", "items": _json_type(StagePlan, defs)},
+        "total": {**_object(dict.fromkeys(totals, number)), "description": "Memory is that of one worker."},
+        "limits": {"type": "array", "items": _json_type(Limit, defs), "description": "The first to be reached first."},
+    }
+    return {"$schema": _DIALECT, "title": "finpile plan --json", **_object(properties), "$defs": defs}
 
 
 def _table() -> dict[str, Any]:

@@ -30,8 +30,8 @@ class Found:
 
     kind: str
     planted: int
-    expected: float
-    """Pairs that the settings find: all or none, or the sum of their probabilities."""
+    expected: float | None
+    """Pairs that the settings find: all or none, or the sum of their probabilities; None if their stage is off."""
     found: int
     """Pairs of which one document was removed, or of whose span one copy was cut."""
 
@@ -49,8 +49,8 @@ class Comparison:
     @property
     def is_complete(self) -> bool:
         """Whether all pairs are found that have to be, and no other documents."""
-        certain = all(kind.found == kind.expected for kind in self.kinds if kind.expected == round(kind.expected))
-        return certain and self.other_documents == 0
+        certain = (kind for kind in self.kinds if kind.expected is not None and kind.expected.is_integer())
+        return all(kind.found == kind.expected for kind in certain) and self.other_documents == 0
 
 
 def compare(corpus: Path, out: Path) -> Comparison:
@@ -81,13 +81,13 @@ def _ledger(out: Path, firsts: Sequence[int]) -> pa.Table:
     return pa.table({"document": np.array(firsts)[file] + row, "start": rows["start"], "end": rows["end"]})
 
 
-def _expected(kind: str, pairs: pa.Table, ran: set[str]) -> float:
-    stage = {"exact": "exact", "span": "substring", "short span": ""}.get(kind, "near")
+def _expected(kind: str, pairs: pa.Table, ran: set[str]) -> float | None:
+    stage = {"exact": "exact", "span": "substring", "short span": "substring"}.get(kind, "near")
     if stage not in ran:
-        return 0.0
+        return None
     if kind == "doubtful":
         return float(s_curve(FAST, pairs["jaccard"].to_numpy()).sum())
-    return 0.0 if kind == "different" else float(pairs.num_rows)
+    return 0.0 if kind in ("different", "short span") else float(pairs.num_rows)
 
 
 def _num_removed(pairs: pa.Table, ledger: pa.Table) -> int:

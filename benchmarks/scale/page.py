@@ -64,6 +64,8 @@ def _found_rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
     for run in runs:
         found = run["found"]
         for kind in found["kinds"] if found else ():
+            if kind["expected"] is None:
+                continue
             counts = [f"{kind['planted']:,}", f"{kind['expected']:,.0f}", f"{kind['found']:,}"]
             others = [f"{found[name]:,}" for name in ("other_documents", "other_bytes")]
             yield [kind["kind"], run["part"], f"{run['gigabytes']:g}", *counts, *others]

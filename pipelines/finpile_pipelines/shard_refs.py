@@ -15,8 +15,6 @@ from finpile.dedup.exact import document_digests
 from finpile.document import CLEAN_SCHEMA
 from finpile.ledger import Removal
 
-#: Text bytes of one intermediate shard: a task's worth of work, and what a worker holds at once.
-SHARD_BYTES = 16 << 20
 #: Shards up to which the launcher does small work by itself rather than start a pipeline for it.
 FEW_SHARDS = 64
 

@@ -11,11 +11,11 @@ from typing import Any
 from finpile import storage
 from finpile.config import CorpusConfig
 from finpile.layout import Layout
+from finpile.sizes import PART_BYTES, SHARD_BYTES
 from finpile.stage_record import FileRecord, StageRecord
 from finpile.stages import StageInfo, find
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import (
-    SHARD_BYTES,
     FinishedFolder,
     RemovalFolder,
     ShardRef,
@@ -23,8 +23,6 @@ from finpile_pipelines.shard_refs import (
     shard_refs,
 )
 
-#: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
-PART_BYTES = 128 << 20
 #: Up to this number of processes, threads are as fast: kernels, Arrow and compression release Python's lock.
 _THREADS_DO = 2
 #: Corpora below this size run in this process: to start workers would take longer than they save.

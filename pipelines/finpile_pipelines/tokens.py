@@ -24,6 +24,7 @@ from finpile.dedup import exact
 from finpile.document import digest_bits
 from finpile.errors import RunError
 from finpile.layout import Layout, read_published, token_part
+from finpile.sizes import STREAM_BYTES
 from finpile.split import TRAIN
 from finpile.stage_record import FileRecord
 from finpile.tokens.counts import count_documents
@@ -36,8 +37,6 @@ from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 
-#: Text bytes whose ids make one piece of the stream: what a worker sorts at once.
-STREAM_BYTES = 64 << 20
 #: Tokens of one token shard.
 SHARD_TOKENS = 1 << 24
 _STREAM_BATCH = 1 << 20

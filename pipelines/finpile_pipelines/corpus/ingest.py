@@ -19,6 +19,7 @@ from finpile.document import RAW_SCHEMA, DocumentBuilder
 from finpile.errors import InputError, RunError
 from finpile.layout import INPUTS_PART, Layout
 from finpile.ledger import Removal, ledger_table
+from finpile.sizes import SHARD_BYTES
 from finpile.sources.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch
 from finpile.sources.evidence import FieldEvidence
 from finpile.sources.finding import InputFile, list_inputs
@@ -27,7 +28,7 @@ from finpile.stage_record import FileRecord
 from finpile.timestamps import Order
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress, report_reading
-from finpile_pipelines.shard_refs import SHARD_BYTES, add_counts, count_reasons, shard_url
+from finpile_pipelines.shard_refs import add_counts, count_reasons, shard_url
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 _REPORT_EVERY = 128

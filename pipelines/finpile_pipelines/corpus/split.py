@@ -23,6 +23,7 @@ from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_v
 from finpile.errors import RunError
 from finpile.layout import document_part, removed_part
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
+from finpile.sizes import part_bytes_of
 from finpile.split import HELDOUT, assign_split
 from finpile.stage_record import FileRecord
 from finpile_pipelines.dedup.duplicate_chains import (
@@ -40,8 +41,6 @@ from finpile_pipelines.shard_refs import RemovalFolder, ShardRef, read_clean
 from finpile_pipelines.stage import Context, Outcome, Stage
 
 K = TypeVar("K", str, tuple[str, str])
-
-_SMALL_SOURCE_PARTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def _number_parts(
     parts: dict[K, tuple[Part, ...]] = {}
     first = 0
     for key, size in sorted(sizes.items()):
-        least = max(part_bytes // 4, min(part_bytes, size // _SMALL_SOURCE_PARTS))
+        least = part_bytes_of(size, part_bytes)
         count = max(1, -(-size // least))
         parts[key] = tuple(Part(first + index, path(key, index, count), index, count) for index in range(count))
         first += count

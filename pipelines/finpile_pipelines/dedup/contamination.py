@@ -20,12 +20,12 @@ from finpile.config import ContaminationConfig, CorpusConfig, to_dict
 from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.contamination.evaluation_index import EvalIndex
 from finpile.eval_sets import load_items, set_files
+from finpile.sizes import num_partitions
 from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, removals_url
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
-    num_partitions,
     split_by_partition,
 )
 from finpile_pipelines.exchange.tasks import Gather, Tasks

@@ -14,13 +14,13 @@ from finpile import storage
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
 from finpile.document import digest_bits
+from finpile.sizes import num_partitions
 from finpile_pipelines.dedup.remaining import scope_of
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, WriteRemovals, removal_table
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
     by_range,
-    num_partitions,
     split_by_partition,
 )
 from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks, sum_of

@@ -24,6 +24,7 @@ from finpile.config import CorpusConfig, NearConfig, to_dict
 from finpile.dedup.near import clusters, groups, minhash, verify
 from finpile.dedup.near.numbers import part_by_numbers
 from finpile.dedup.near.warmup import NEAR_GROUPS
+from finpile.sizes import num_partitions
 from finpile_pipelines.dedup.cluster_members import PLACE_SCHEMA, ClusterMembers
 from finpile_pipelines.dedup.connected_components import (
     EDGES_IN_MEMORY,
@@ -39,7 +40,6 @@ from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
     by_range,
-    num_partitions,
     split_by_partition,
 )
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.sizes import num_partitions
 from finpile.splitmix import GOLDEN
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
     Transport,
     by_range,
-    num_partitions,
     split_by_partition,
 )
 from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks, sum_of

@@ -34,9 +34,6 @@ from finpile_pipelines.progress import counted
 
 Transport = Literal["files", "local", "shuffle"]
 
-_MIN_PARTITIONS = 2
-_MAX_PARTITIONS = 4096
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTables:
@@ -84,11 +81,6 @@ def by_range(high_bits: np.ndarray[Any, Any], num_partitions: int) -> np.ndarray
     """The partition of each 64-bit key. Partitions are ranges of keys: sorted partitions, in order, are sorted."""
     top = high_bits.astype(np.uint64) >> np.uint64(32)
     return ((top * np.uint64(num_partitions)) >> np.uint64(32)).astype(np.int64)
-
-
-def num_partitions(num_shards: int) -> int:
-    """The number of partitions: about one per shard, so that a partition is about as large as a shard."""
-    return max(_MIN_PARTITIONS, min(_MAX_PARTITIONS, num_shards))
 
 
 class ExchangeByPartition(beam.PTransform):

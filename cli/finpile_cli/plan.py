@@ -1,0 +1,139 @@
+"""`finpile plan`: what a build takes, from the sizes of its inputs and measured rates."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from finpile_cli.build import load
+from finpile_cli.console import Console, json_option, quantity
+from finpile_cli.display import duration
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    from finpile_pipelines.plan.limits import Limit
+    from finpile_pipelines.plan.model import Plan, StagePlan
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_COLUMNS = ("stage", "jobs", "tasks", "CPU", "time", "memory/worker", "shuffled", "disk")
+
+
+class Bytes(click.ParamType[float]):
+    """A number of bytes with a decimal unit: 500MB, 1TB."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Raises: click.BadParameter for another text."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)B?", str(value).strip(), re.IGNORECASE)
+        if found is None or float(found[1]) == 0:
+            self.fail(f"{value!r} is no size: expected a number and a unit, such as 500GB or 1TB", param, ctx)
+        return float(found[1]) * _UNITS[found[2].upper()]
+
+
+@click.command()
+@click.argument("config", type=PathOrUrl())
+@click.option(
+    "--root",
+    default=None,
+    type=PathOrUrl(),
+    metavar="FOLDER",
+    help="Folder that the config's relative paths start from, instead of its `root`.",
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Workers.  [default: CPU cores of this machine]")
+@click.option("--scale", type=Bytes(), metavar="SIZE", help="As if the same mix of sources had this much text: 1TB.")
+@click.option(
+    "--job-seconds",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    metavar="S",
+    help="Time that the engine needs to start a job: minutes on Dataflow.",
+)
+@json_option
+def plan_command(
+    config: str, root: str | None, workers: int | None, scale: float | None, job_seconds: float, as_json: bool
+) -> None:
+    """Predict time, memory, shuffled bytes, disk and jobs of a build.
+
+    Lists the inputs of the corpus file CONFIG, reads none of them, and starts nothing. Rates are those of a table that
+    a benchmark measured on one machine; a worker is one core of it. The last table lists what breaks first as the
+    corpus grows.
+    """
+    console = Console(as_json)
+    parsed = load(config, root)
+    from finpile_pipelines.plan.inputs import measure_inputs, scaled
+    from finpile_pipelines.plan.limits import limits
+    from finpile_pipelines.plan.model import plan_build
+    from finpile_pipelines.plan.rates import load_rates
+
+    from finpile.sources.finding import list_inputs
+
+    rates = load_rates()
+    files = [list_inputs(source, parsed.root) for source in parsed.sources]
+    inputs = measure_inputs(parsed, files, rates)
+    if scale is not None:
+        inputs = scaled(inputs, scale)
+    plan = plan_build(parsed, inputs, workers or os.cpu_count() or 1, rates, job_seconds)
+    bounds = limits(parsed, inputs, plan.workers, rates)
+    _show(console, parsed.name, plan, bounds)
+    measured = rates.measured
+    console.line(f"rates of {measured['date']}: {measured['processor']}, {measured['cores']} cores")
+    console.result(_as_json(plan, bounds))
+
+
+def _show(console: Console, name: str, plan: Plan, bounds: list[Limit]) -> None:
+    stored = sum(source.stored_bytes for source in plan.inputs)
+    text = f"{quantity(stored, 'B')} of inputs, about {quantity(plan.text_bytes, 'B')} of text"
+    workers = f"{plan.workers:,} {'worker' if plan.workers == 1 else 'workers'}"
+    console.line(f"{text} in {plan.documents:,.0f} documents and {plan.shards:,} shards; {workers}")
+    console.table(name, list(_COLUMNS), [_cells(stage) for stage in plan.stages])
+    largest = max(plan.stages, key=lambda stage: stage.memory_bytes)
+    memory = f"{quantity(largest.memory_bytes, 'B')} a worker ({largest.stage})"
+    console.line(f"time {duration(plan.seconds)}, memory {memory}, disk {quantity(plan.disk_bytes, 'B')}")
+    columns = ["quantity", "here", "bound", "reached at text of"]
+    console.table("What breaks first", columns, [_bound_cells(bound) for bound in bounds])
+
+
+def _cells(stage: StagePlan) -> list[str]:
+    if not stage.jobs:
+        return [stage.stage, "0", *[""] * (len(_COLUMNS) - 2)]
+    sizes = [quantity(size, "B") for size in (stage.memory_bytes, stage.shuffled_bytes, stage.disk_bytes)]
+    times = [duration(stage.cpu_seconds), duration(stage.seconds)]
+    return [stage.stage, f"{stage.jobs:,}", f"{stage.tasks:,}", *times, *sizes]
+
+
+def _value(value: float, unit: str) -> str:
+    return quantity(value, unit) if unit == "B" else f"{value:,.2f}{unit}"
+
+
+def _bound_cells(bound: Limit) -> list[str]:
+    size = bound.reached_at_text_bytes
+    sizes = [_value(value, bound.unit) for value in (bound.value, bound.bound)]
+    return [bound.name, *sizes, "-" if size is None else quantity(size, "B")]
+
+
+def _as_json(plan: Plan, bounds: list[Limit]) -> dict[str, Any]:
+    stages = [asdict(stage) for stage in plan.stages]
+    return {
+        "workers": plan.workers,
+        "inputs": [asdict(source) for source in plan.inputs],
+        "text_bytes": plan.text_bytes,
+        "documents": plan.documents,
+        "shards": plan.shards,
+        "tokens": plan.tokens,
+        "stages": stages,
+        "total": {
+            "seconds": plan.seconds,
+            "cpu_seconds": sum(stage.cpu_seconds for stage in plan.stages),
+            "jobs": sum(stage.jobs for stage in plan.stages),
+            "memory_bytes": max(stage.memory_bytes for stage in plan.stages),
+            "shuffled_bytes": sum(stage.shuffled_bytes for stage in plan.stages),
+            "disk_bytes": plan.disk_bytes,
+        },
+        "limits": [asdict(bound) for bound in bounds],
+    }

@@ -1,0 +1,33 @@
+"""Sizes of tasks, partitions and files. The stages cut their work by them, and `finpile plan` predicts from them."""
+
+from __future__ import annotations
+
+#: Text bytes of one intermediate shard: a task's worth of work, and what a worker holds at once.
+SHARD_BYTES = 16 << 20
+#: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
+PART_BYTES = 128 << 20
+#: A source of fewer full files than this is published as this number of smaller files.
+SMALL_SOURCE_PARTS = 16
+#: Text bytes whose ids make one piece of the stream of tokens: what a worker sorts at once.
+STREAM_BYTES = 64 << 20
+
+_MIN_PARTITIONS = 2
+#: Up to this number, an exchange has one partition for each shard.
+_EVEN_PARTITIONS = 4096
+#: Shards for each partition at most: the text of a published file.
+_SHARDS_OF_PARTITION = PART_BYTES // SHARD_BYTES
+
+
+def num_partitions(num_shards: int) -> int:
+    """The number of partitions of an exchange between shards.
+
+    Up to 4,096 shards it is one per shard, so that a partition is about as large as a shard. Above, more shards share a
+    partition, which so has the rows of 128 MiB of text at most.
+    """
+    even = max(_MIN_PARTITIONS, min(_EVEN_PARTITIONS, num_shards))
+    return max(even, -(-num_shards // _SHARDS_OF_PARTITION))
+
+
+def part_bytes_of(text_bytes: int, part_bytes: int = PART_BYTES) -> int:
+    """The text bytes of each published file of a source."""
+    return max(part_bytes // 4, min(part_bytes, text_bytes // SMALL_SOURCE_PARTS))

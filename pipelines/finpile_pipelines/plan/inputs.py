@@ -1,0 +1,81 @@
+"""The inputs of a corpus as the model needs them: numbers and sizes of files, and the text that they will give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from finpile.config import CorpusConfig
+from finpile.sources.archives import archive_kind
+from finpile.sources.compression import split_codecs
+from finpile.sources.finding import InputFile
+from finpile_pipelines.plan.rates import Rates
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceInput:
+    """The files of one source entry, and what they will become."""
+
+    source: str
+    dataset: str
+    format: str
+    num_files: int
+    stored_bytes: float
+    decoded_bytes: float
+    text_bytes: float
+    """As `ingest` reads it."""
+    clean_bytes: float
+    largest_share: float
+    """The part of the source that is in its largest file, which one task reads."""
+
+
+def measure_inputs(
+    config: CorpusConfig, inputs: Sequence[Sequence[InputFile]], rates: Rates
+) -> tuple[SourceInput, ...]:
+    """One entry for each source, from the sizes of its files and the rates of its format.
+
+    A compressed file and an archive have the mean expansion of their format; other files are as large as they are.
+    """
+    return tuple(_measured(config, entry, files, rates) for entry, files in enumerate(inputs))
+
+
+def _measured(config: CorpusConfig, entry: int, files: Sequence[InputFile], rates: Rates) -> SourceInput:
+    source = config.sources[entry]
+    rate = rates.format(source.format)
+    sizes = [file.size_bytes * (rate.decoded_per_stored if _is_packed(file) else 1.0) for file in files]
+    decoded = sum(sizes)
+    text = decoded * rate.text_per_decoded
+    return SourceInput(
+        source=source.name if isinstance(source.name, str) else source.name.field,
+        dataset=source.dataset,
+        format=source.format,
+        num_files=len(files),
+        stored_bytes=sum(file.size_bytes for file in files),
+        decoded_bytes=decoded,
+        text_bytes=text,
+        clean_bytes=text * rate.clean_per_text,
+        largest_share=max(sizes, default=0.0) / decoded if decoded else 0.0,
+    )
+
+
+def _is_packed(file: InputFile) -> bool:
+    """Parquet files count as packed: their pages are compressed."""
+    name, codecs = split_codecs(file.url)
+    return bool(codecs) or archive_kind(file.url) is not None or name.endswith(".parquet")
+
+
+def scaled(inputs: Sequence[SourceInput], text_bytes: float) -> tuple[SourceInput, ...]:
+    """The same mix of sources with this much clean text, in more files of the same sizes."""
+    factor = text_bytes / max(1.0, sum(source.clean_bytes for source in inputs))
+    return tuple(
+        replace(
+            source,
+            num_files=max(1, round(source.num_files * factor)),
+            stored_bytes=source.stored_bytes * factor,
+            decoded_bytes=source.decoded_bytes * factor,
+            text_bytes=source.text_bytes * factor,
+            clean_bytes=source.clean_bytes * factor,
+            largest_share=min(1.0, source.largest_share / factor),
+        )
+        for source in inputs
+    )

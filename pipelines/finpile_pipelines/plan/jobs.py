@@ -1,0 +1,37 @@
+"""The number of Beam jobs of each stage under a corpus file, as docs/decisions/0033-few-jobs.md describes them.
+
+A test builds a corpus with all stages and compares. Jobs whose number depends on the texts are not counted: those for
+keys that very many documents share, and the rounds of connected components of more than 4 million pairs.
+"""
+
+from __future__ import annotations
+
+from finpile.config import CorpusConfig
+
+_TOKENIZER = {"split-merge": 3, "refit": 7, "global": 6}
+#: Rounds that `fixpoint` is taken to need.
+_FIXPOINT = 2
+
+
+def is_enabled(stage: str, config: CorpusConfig) -> bool:
+    """Whether the corpus file enables a stage."""
+    given = {
+        "exact": config.dedup.exact,
+        "near": config.dedup.near is not None,
+        "substring": config.dedup.substring is not None,
+        "overlap": config.heldout.overlap is not None and config.heldout.after is not None,
+        "contamination": config.contamination is not None,
+    }
+    return bool(given.get(stage, True))
+
+
+def num_jobs(stage: str, config: CorpusConfig) -> int:
+    """The Beam jobs that an enabled stage runs, at most: rounds of `substring` end when nothing is left to cut."""
+    if stage == "reports":
+        return 0
+    if stage == "substring" and config.dedup.substring is not None:
+        rounds = config.dedup.substring.rounds
+        return 1 if rounds == 1 else (_FIXPOINT if rounds == "fixpoint" else rounds) + 2
+    if stage == "tokenizer":
+        return _TOKENIZER[config.tokenizer.mode]
+    return {"overlap": 2, "contamination": 2}.get(stage, 1)

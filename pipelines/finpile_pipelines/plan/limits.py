@@ -1,0 +1,131 @@
+"""What breaks first as a corpus grows: quantities that grow with it, and the bound of each."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from finpile.config import CorpusConfig
+from finpile.sizes import PART_BYTES, num_partitions
+from finpile_pipelines.plan.inputs import SourceInput, scaled
+from finpile_pipelines.plan.model import Plan, plan_build
+from finpile_pipelines.plan.rates import Rates
+from finpile_pipelines.shard_refs import ShardRef
+
+#: Memory of a launcher, which reads the records of all shards.
+_DRIVER_BYTES = 4 << 30
+#: The largest job request. Source: Google Cloud, Dataflow, "Quotas and limits".
+_JOB_REQUEST_BYTES = 20_000_000
+#: Lists of shards in the largest pipeline, `substring` with one round.
+_LISTS_OF_SHARDS = 8
+#: Bytes of a table of one row: its schema and its buffers' padding.
+_TABLE_BYTES = 1500
+#: Requests of a build on S3. Source: benchmarks/results/2026-11-22_store_requests.md.
+_REQUESTS, _REQUESTS_PER_SHARD = 2000, 95
+#: Writes per second of one prefix. Source: Amazon S3 User Guide, "Best practices design patterns".
+_REQUESTS_PER_SECOND = 3500
+#: Disk of one worker.
+_WORKER_DISK_BYTES = 500e9
+#: Sizes of text that are looked at.
+_SMALLEST, _LARGEST = 1e6, 1e18
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limit:
+    """A quantity of a build, and its bound."""
+
+    name: str
+    value: float
+    bound: float
+    unit: str
+    remedy: str
+    reached_at_text_bytes: float | None = None
+    """The clean text of the same mix, on as many workers, above which the bound is exceeded; None: above 1 EB."""
+
+
+def limits(config: CorpusConfig, inputs: Sequence[SourceInput], workers: int, rates: Rates) -> list[Limit]:
+    """All bounds, those that are reached first before the others."""
+
+    def at(text_bytes: float) -> list[Limit]:
+        return _quantities(plan_build(config, scaled(inputs, text_bytes), workers, rates), rates)
+
+    text = sum(source.clean_bytes for source in inputs)
+    found = [replace(limit, reached_at_text_bytes=_reached(at, index)) for index, limit in enumerate(at(text))]
+    return sorted(found, key=lambda limit: limit.reached_at_text_bytes or _LARGEST)
+
+
+def _reached(limits_at: Callable[[float], list[Limit]], index: int) -> float | None:
+    """The smallest text that exceeds the bound, to 1%."""
+
+    def is_exceeded(size: float) -> bool:
+        limit = limits_at(size)[index]
+        return limit.value > limit.bound
+
+    size = _SMALLEST
+    while not is_exceeded(size):
+        size *= 2
+        if size > _LARGEST:
+            return None
+    low, high = size / 2, size
+    while high > 1.01 * low:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if is_exceeded(middle) else (middle, high)
+    return high
+
+
+def _quantities(plan: Plan, rates: Rates) -> list[Limit]:
+    shards, partitions = plan.shards, num_partitions(plan.shards)
+    exchanged = max(stage.shuffled_bytes for stage in plan.stages)
+    return [
+        Limit(
+            name="overhead of small tables by exchanged bytes",
+            value=shards * partitions * _TABLE_BYTES / max(1.0, exchanged),
+            bound=1.0,
+            unit="",
+            remedy="larger shards",
+        ),
+        Limit(
+            name="largest partition of an exchange",
+            value=exchanged / partitions,
+            bound=PART_BYTES,
+            unit="B",
+            remedy="more partitions",
+        ),
+        Limit(
+            name="records of shards in the launcher",
+            value=shards * rates.record_bytes_per_shard,
+            bound=_DRIVER_BYTES,
+            unit="B",
+            remedy="larger shards, or a launcher with more memory",
+        ),
+        Limit(
+            name="lists of shards in a job request to Dataflow",
+            value=shards * _LISTS_OF_SHARDS * _bytes_of_reference(),
+            bound=_JOB_REQUEST_BYTES,
+            unit="B",
+            remedy="larger shards, or lists of shards in a file",
+        ),
+        Limit(
+            name="requests to an object store per second",
+            value=(_REQUESTS + _REQUESTS_PER_SHARD * shards) / max(1.0, plan.seconds),
+            bound=_REQUESTS_PER_SECOND,
+            unit="/s",
+            remedy="fewer workers, or larger shards",
+        ),
+        Limit(
+            name="disk of a worker while tables are exchanged",
+            value=exchanged / plan.workers,
+            bound=_WORKER_DISK_BYTES,
+            unit="B",
+            remedy="more workers, or larger disks",
+        ),
+    ]
+
+
+@cache
+def _bytes_of_reference(num: int = 1000) -> float:
+    """Of one shard in a pickled list, as base64 in JSON."""
+    references = [(index, (0.001, ShardRef(index, 0, f"{index:06d}-0000"))) for index in range(num)]
+    return len(pickle.dumps(references)) / num * 4 / 3

@@ -1,0 +1,219 @@
+"""The model of a build: what each stage takes on a number of workers.
+
+A stage has fixed CPU time and CPU time in proportion to text, which workers share as far as there are tasks: the stage
+ends no earlier than its longest task. All rates are measured (`finpile_pipelines.plan.rates`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from finpile import stages
+from finpile.config import CorpusConfig
+from finpile.sizes import SHARD_BYTES, part_bytes_of
+from finpile_pipelines.plan.inputs import SourceInput
+from finpile_pipelines.plan.jobs import is_enabled, num_jobs
+from finpile_pipelines.plan.rates import Rates
+
+_MB = 1e6
+#: Bands of the setting for which the rates of `near` are measured, and its hash values.
+_MEASURED_BANDS, _MEASURED_HASHES = 32, 256
+#: Text of a chunk of the tokenizer, and chunks of a domain at most, as `finpile_pipelines.unigram.texts` has them.
+_CHUNK_BYTES, _CHUNKS = 16 << 20, 256
+#: Stages whose tasks are published files, which are larger than shards.
+_OF_PARTS = ("split", "tokens")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StagePlan:
+    """What one stage takes."""
+
+    stage: str
+    jobs: int
+    tasks: int
+    """Parts of its work that run at once, at most."""
+    cpu_seconds: float
+    seconds: float
+    memory_bytes: float
+    """Of one worker."""
+    shuffled_bytes: float
+    disk_bytes: float
+    """What it leaves on disk, in `.work` and in OUT."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A build on a number of workers."""
+
+    workers: int
+    inputs: tuple[SourceInput, ...]
+    stages: tuple[StagePlan, ...]
+    start_seconds: float
+    documents: float
+    shards: int
+    tokens: float
+
+    @property
+    def text_bytes(self) -> float:
+        """After cleaning."""
+        return sum(source.clean_bytes for source in self.inputs)
+
+    @property
+    def seconds(self) -> float:
+        """From the start of the command to its end."""
+        return self.start_seconds + sum(stage.seconds for stage in self.stages)
+
+    @property
+    def disk_bytes(self) -> float:
+        """At the end of the build, and while the largest exchange is on disk."""
+        return sum(stage.disk_bytes for stage in self.stages) + max(stage.shuffled_bytes for stage in self.stages)
+
+
+def plan_build(
+    config: CorpusConfig, inputs: Sequence[SourceInput], workers: int, rates: Rates, job_seconds: float = 0.0
+) -> Plan:
+    """The stages of a build of the inputs. `job_seconds` is added for each Beam job: minutes on Dataflow."""
+    model = _Model(config, tuple(inputs), workers, rates, job_seconds)
+    names = stages.until("reports", [f"dedup.{name}" for name in config.dedup.added])
+    return Plan(
+        workers=workers,
+        inputs=tuple(inputs),
+        stages=tuple(model.stage(name) for name in names),
+        start_seconds=rates.start_seconds,
+        documents=model.text / rates.text_bytes_per_document,
+        shards=model.num_shards,
+        tokens=model.text / rates.text_bytes_per_token,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    config: CorpusConfig
+    inputs: tuple[SourceInput, ...]
+    workers: int
+    rates: Rates
+    job_seconds: float
+
+    @property
+    def text(self) -> float:
+        return sum(source.clean_bytes for source in self.inputs)
+
+    @property
+    def num_shards(self) -> int:
+        """Each source has its own shards."""
+        return sum(max(1, _ceil(source.text_bytes / SHARD_BYTES)) for source in self.inputs)
+
+    def stage(self, name: str) -> StagePlan:
+        """One stage; all zero if the corpus file does not enable it, and for `reports`, which takes well under 1 s."""
+        if name == "reports" or not is_enabled(name, self.config):
+            return StagePlan(
+                stage=name, jobs=0, tasks=0, cpu_seconds=0, seconds=0, memory_bytes=0, shuffled_bytes=0, disk_bytes=0
+            )
+        fixed, shared = self.rates.stage(name).fixed_cpu_seconds, self._shared_cpu_seconds(name)
+        jobs, (tasks, largest) = num_jobs(name, self.config), self._tasks(name)
+        busy = max(1, min(self.workers, tasks))
+        working = max(shared / busy, shared * largest)
+        return StagePlan(
+            stage=name,
+            jobs=jobs,
+            tasks=tasks,
+            cpu_seconds=fixed + shared,
+            seconds=fixed + working + jobs * self.job_seconds,
+            memory_bytes=self._memory_bytes(name),
+            shuffled_bytes=self._shuffled_bytes(name),
+            disk_bytes=self._disk_bytes(name),
+        )
+
+    def _shared_cpu_seconds(self, name: str) -> float:
+        """CPU time in proportion to the inputs."""
+        rates, near = self.rates, self.config.dedup.near
+        if name in ("ingest", "clean"):
+            return sum(self._reading_cpu_seconds(name, source) for source in self.inputs)
+        per_mb = rates.stage(name).cpu_seconds_per_mb
+        if name == "near" and near is not None:
+            per_mb += (near.bands * near.rows - _MEASURED_HASHES) * rates.near_cpu_seconds_per_mb_and_hash
+        return self.text / _MB * max(0.0, per_mb) * self._passes(name)
+
+    def _reading_cpu_seconds(self, name: str, source: SourceInput) -> float:
+        """Of `ingest` or `clean` for one source, by the rates of its format."""
+        rate = self.rates.format(source.format)
+        if name == "ingest":
+            return source.decoded_bytes / _MB * rate.ingest_cpu_seconds_per_mb
+        return source.text_bytes / _MB * rate.clean_cpu_seconds_per_mb
+
+    def _passes(self, name: str) -> float:
+        """Rounds of `substring` and the measuring one, by those of one round; 1 for other stages."""
+        substring = self.config.dedup.substring
+        if name != "substring" or substring is None:
+            return 1.0
+        rounds = 3 if substring.rounds == "fixpoint" else substring.rounds
+        return (rounds + 1) / 2
+
+    def _tasks(self, name: str) -> tuple[int, float]:
+        """The number of tasks of a stage, and the share of the largest."""
+        if name == "ingest":
+            return self._ingest_tasks()
+        if name == "tokenizer":
+            chunks = sum(self._chunks(size) for size in self._domains().values())
+            return chunks, 1 / chunks
+        if name in _OF_PARTS:
+            parts = sum(max(1, _ceil(size / part_bytes_of(int(size)))) for size in self._domains().values())
+            return parts, min(1.0, self._largest_part() / max(1.0, self.text))
+        largest = min(SHARD_BYTES, max((source.text_bytes for source in self.inputs), default=0.0))
+        return self.num_shards, min(1.0, largest / max(1.0, self.text))
+
+    def _ingest_tasks(self) -> tuple[int, float]:
+        """Files of one task have about the stored bytes of a shard; a file is in one task."""
+        tasks, largest, total = 0, 0.0, max(1.0, sum(source.decoded_bytes for source in self.inputs))
+        for source in self.inputs:
+            tasks += max(1, min(source.num_files, _ceil(source.stored_bytes / SHARD_BYTES)))
+            at_least = min(1.0, SHARD_BYTES / max(1.0, source.stored_bytes))
+            largest = max(largest, max(source.largest_share, at_least) * source.decoded_bytes / total)
+        return tasks, min(1.0, largest)
+
+    def _domains(self) -> Mapping[tuple[str, str], float]:
+        """Clean text by row of Table 1."""
+        sizes: dict[tuple[str, str], float] = {}
+        for source in self.inputs:
+            key = (source.dataset, source.source)
+            sizes[key] = sizes.get(key, 0.0) + source.clean_bytes
+        return sizes
+
+    def _largest_part(self) -> float:
+        """Text of the largest published file."""
+        return max(min(size, part_bytes_of(int(size))) for size in self._domains().values())
+
+    def _chunks(self, size_bytes: float) -> int:
+        asked = self.config.tokenizer.chunks
+        return asked if isinstance(asked, int) else max(1, min(_CHUNKS, round(size_bytes / _CHUNK_BYTES)))
+
+    def _memory_bytes(self, name: str) -> float:
+        """That of the sample, and what the mix took more, in proportion to the size of a task."""
+        rate = self.rates.stage(name)
+        return _MB * (rate.fixed_memory_mb + max(0.0, rate.memory_mb - rate.fixed_memory_mb) * self._task_growth(name))
+
+    def _task_growth(self, name: str) -> float:
+        """The bytes of the largest task, by those of the largest task of the mix."""
+        measured = self.rates.largest_source_bytes
+        if name == "tokenizer":
+            return max(size / self._chunks(size) for size in self._domains().values()) / min(measured, _CHUNK_BYTES)
+        if name in _OF_PARTS:
+            return self._largest_part() / min(measured, part_bytes_of(int(measured)))
+        return min(SHARD_BYTES, max(source.text_bytes for source in self.inputs)) / min(measured, SHARD_BYTES)
+
+    def _shuffled_bytes(self, name: str) -> float:
+        """Bytes of the tables of exchanges, compressed."""
+        per_text, near = self.rates.stage(name).exchanged_per_text, self.config.dedup.near
+        if name == "near" and near is not None:
+            per_text += (near.bands - _MEASURED_BANDS) * self.rates.near_exchanged_per_text_and_band
+        return max(0.0, per_text) * self.text * self._passes(name)
+
+    def _disk_bytes(self, name: str) -> float:
+        folders = {"split": ("documents", "removed"), "tokens": ("tokens",)}.get(name, ())
+        published = sum(self.rates.published_per_text[folder] for folder in folders)
+        return (self.rates.stage(name).disk_per_text + published) * self.text
+
+
+def _ceil(value: float) -> int:
+    return int(-(-value // 1))

@@ -1,0 +1,87 @@
+"""The table of measured rates, `rates.json`, which `benchmarks/scale/rates.py` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormatRate:
+    """One input format."""
+
+    decoded_per_stored: float
+    """Bytes after decompression by bytes of compressed files."""
+    text_per_decoded: float
+    clean_per_text: float
+    ingest_cpu_seconds_per_mb: float
+    """Per MB after decompression."""
+    clean_cpu_seconds_per_mb: float
+    """Per MB of text."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StageRate:
+    """One stage, on a mix of real text. All rates are per byte or MB of clean text."""
+
+    fixed_cpu_seconds: float
+    cpu_seconds_per_mb: float
+    exchanged_per_text: float
+    """Bytes that tables of exchanges have, compressed."""
+    disk_per_text: float
+    """Bytes that the stage leaves in `.work`."""
+    fixed_memory_mb: float
+    """Memory of a worker that processes the sample corpus."""
+    memory_mb: float
+    """Memory of a worker that processes the mix."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rates:
+    """All rates."""
+
+    formats: Mapping[str, FormatRate]
+    stages: Mapping[str, StageRate]
+    published_per_text: Mapping[str, float]
+    """Bytes of `documents`, `removed` and `tokens`."""
+    near_cpu_seconds_per_mb_and_hash: float
+    near_exchanged_per_text_and_band: float
+    text_bytes_per_document: float
+    text_bytes_per_token: float
+    record_bytes_per_shard: float
+    """Of the driver's records of an `ingest` stage."""
+    start_seconds: float
+    """Of the command without its stages."""
+    largest_source_bytes: float
+    """Clean text of the largest source of the mix."""
+    measured: Mapping[str, Any]
+    """Date and machine."""
+
+    def format(self, name: str) -> FormatRate:
+        """The rate of a format; that of `jsonl` for a format of another package."""
+        return self.formats.get(name, self.formats["jsonl"])
+
+    def stage(self, name: str) -> StageRate:
+        """The rate of a stage; that of `exact` for a stage of another package."""
+        return self.stages.get(name, self.stages["exact"])
+
+
+@cache
+def load_rates() -> Rates:
+    """The table of this installation."""
+    return parse_rates(json.loads(resources.files(__package__).joinpath("rates.json").read_text()))
+
+
+def parse_rates(table: Mapping[str, Any]) -> Rates:
+    """Raises: KeyError or TypeError for a table that `benchmarks/scale/rates.py` has not written in full."""
+    names = [name for name in Rates.__dataclass_fields__ if name not in ("formats", "stages", "measured")]
+    return Rates(
+        formats={name: FormatRate(**rate) for name, rate in table["formats"].items()},
+        stages={name: StageRate(**rate) for name, rate in table["stages"].items()},
+        measured=table["measured_stages"],
+        **{name: table[name] for name in names},
+    )

@@ -1,0 +1,64 @@
+"""The command `finpile plan`: its options, its JSON object, its errors, and what it does not import."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from finpile_cli.main import finpile
+
+
+def _run(*arguments: object) -> str:
+    done = CliRunner().invoke(finpile, ["plan", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_json_object_has_stages_sums_and_limits(sample_config: Path) -> None:
+    plan = json.loads(_run(sample_config, "--workers", 64, "--scale", "1TB", "--json"))
+    assert plan["workers"] == 64
+    assert plan["text_bytes"] == pytest.approx(1e12)
+    total, stages = plan["total"], plan["stages"]
+    for name in ("cpu_seconds", "jobs", "shuffled_bytes"):
+        assert total[name] == pytest.approx(sum(stage[name] for stage in stages))
+    assert total["memory_bytes"] == max(stage["memory_bytes"] for stage in stages)
+    assert {"name", "value", "bound", "unit", "remedy", "reached_at_text_bytes"} == set(plan["limits"][0])
+
+
+def test_the_tables_name_each_stage_and_the_rates(sample_config: Path) -> None:
+    shown = _run(sample_config)
+    for word in ("ingest", "tokens", "memory/worker", "What breaks first", "rates of", "not enabled"):
+        assert word in shown
+
+
+@pytest.mark.parametrize("size", ["1 parsec", "0", "-1GB", "TB"])
+def test_a_size_without_a_number_or_a_known_unit_is_refused(sample_config: Path, size: str) -> None:
+    done = CliRunner().invoke(finpile, ["plan", str(sample_config), f"--scale={size}"])
+    assert done.exit_code == 2
+    assert "is no size" in done.output
+
+
+def test_missing_inputs_are_the_error_of_a_build(tmp_path: Path) -> None:
+    config = tmp_path / "corpus.yaml"
+    config.write_text("name: x\nsources: [{name: A, dataset: B, format: text, paths: [no/*.txt]}]\n")
+    for command in (["plan", config], ["build", config, "-o", tmp_path / "out"]):
+        arguments = [sys.executable, "-m", "finpile_cli", *map(str, command)]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "source 'A': 'no/*.txt'" in done.stderr
+        assert "matches no file" in done.stderr
+
+
+def test_it_starts_without_beam(sample_config: Path) -> None:
+    program = (
+        "import sys; from click.testing import CliRunner; from finpile_cli.main import finpile; "
+        f"done = CliRunner().invoke(finpile, ['plan', {str(sample_config)!r}]); "
+        "assert done.exit_code == 0, done.output; "
+        "assert not {'apache_beam', 'numba'} & set(sys.modules), sorted(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
