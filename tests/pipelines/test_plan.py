@@ -21,7 +21,7 @@ from finpile_pipelines.plan.rates import load_rates
 from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import CorpusConfig, load_config
-from finpile.sizes import PART_BYTES, SHARD_BYTES, num_partitions
+from finpile.sizes import num_partitions
 from finpile.sources.finding import list_inputs
 
 RATES = load_rates()
@@ -142,9 +142,9 @@ def test_limits_are_exceeded_from_the_size_at_which_they_are_reached(sample: Cor
                 assert (same.value > same.bound) is is_exceeded, limit.name
 
 
-def test_a_partition_has_the_rows_of_a_published_file_at_most() -> None:
+def test_a_partition_has_the_rows_of_two_shards_at_most() -> None:
     for shards in (1, 2, 3, 4095, 4096, 4097, 32_768, 32_769, 10**6):
         partitions = num_partitions(shards)
         assert partitions >= 2
         assert partitions <= max(2, shards)
-        assert shards * SHARD_BYTES <= partitions * PART_BYTES
+        assert shards <= 2 * partitions
