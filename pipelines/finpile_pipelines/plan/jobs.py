@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from finpile.config import CorpusConfig
 
-_TOKENIZER = {"split-merge": 3, "refit": 7, "global": 6}
+#: EM over partitions is a job for each update, whose number depends on the texts: that of a small corpus.
+_TOKENIZER = {"split-merge": 3, "refit": 9, "global": 12}
 #: Rounds that `fixpoint` is taken to need.
 _FIXPOINT = 2
 
