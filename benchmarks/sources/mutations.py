@@ -156,7 +156,7 @@ def _parquet(texts: list[str]) -> bytes:
 
 def _wikipedia(texts: list[str]) -> bytes:
     pages = (
-        f"<page>\n<title>T {number}</title>\n<ns>{number % 7 // 6}</ns>\n<id>{number}</id>\n<revision>\n<id>1</id>\n"
+        f"<page>\n<title>T {number}</title>\n<ns>0</ns>\n<id>{number}</id>\n<revision>\n<id>1</id>\n"
         f"<timestamp>2022-03-04T05:06:07Z</timestamp>\n<text>''{number}'' {{{{cn}}}} [[{text}|a]] {text}</text>\n"
         "</revision>\n</page>\n"
         for number, text in enumerate(texts)
