@@ -27,6 +27,8 @@ NUM_WORKERS = 2
 #: Ports of a cluster, in the order of its block of ports.
 PORTS = ("job", "artifact", "pool", "master", "web")
 _HOST = "127.0.0.1"
+#: A source file, which Java 17 compiles as it starts it.
+_FLINK_JOB_SERVER = Path(__file__).resolve().parents[2] / "pipelines" / "runners" / "flink" / "JobServer.java"
 #: Java starts sooner and has fewer threads; Java code is a small part of the work.
 _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
@@ -207,7 +209,7 @@ def _flink(cluster: Cluster, jars: Path) -> list[Server]:
         command = _java(jars, "640m", f"{runtime}.taskexecutor.TaskManagerRunner", *conf)
         found.append(Server(name=f"worker-{number}", command=command, environment=_no_proxy()))
     arguments = ["--flink-master", f"{_HOST}:{ports['web']}", *_job_server_arguments(cluster)]
-    command = _java(jars, "1g", JOB_SERVERS["flink"], *arguments)
+    command = _java(jars, "1g", str(_FLINK_JOB_SERVER), *arguments)
     found.append(Server(name="job-server", command=command, port=ports["job"], environment=_no_proxy()))
     return [*found, _pool(cluster)]
 
