@@ -89,7 +89,7 @@ def run_case(folder: Path, engine: str, stage: str, fault: str) -> dict[str, Any
         if happened and fault != "speculation":
             _cause(fault, cluster, proxy)
         first = finish(process, _LIMIT_SECONDS)
-        if fault == "speculation":  # the number of tasks that ran twice
+        if fault == "speculation":  # the number of tasks marked for a second run
             happened = (cluster.servers.folder / "job-server.log").read_text().count(" as speculatable ")
         again: Outcome | None = None
         if first.status != 0:
