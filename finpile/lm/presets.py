@@ -123,7 +123,7 @@ def _palm(num_layers: int, num_heads: int, hidden_size: int, batch: BatchConfig)
 
 
 #: Table 1 has the batch sizes of the three models (in sequences), §5 the steps at which that of the largest grows, of
-#: 255,000. The smaller ones "followed similar schedules"; their one step is chosen here, the first of the largest.
+#: 255,000. The paper gives no steps for the smaller ones; their one step is chosen here, the first of the largest.
 PALM_8B = _palm(32, 16, 4_096, BatchConfig(size=512, ramp=((50_000, 256),)))
 PALM_62B = _palm(64, 32, 8_192, BatchConfig(size=1_024, ramp=((50_000, 512),)))
 PALM_540B = _palm(118, 48, 18_432, BatchConfig(size=2_048, ramp=((50_000, 512), (115_000, 1_024))))
