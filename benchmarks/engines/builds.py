@@ -39,16 +39,6 @@ except FinpileError as error:
     sys.exit(1)
 print(len(jobs))
 """
-_COPY = """
-import sys
-from finpile.file_systems import file_system_of
-what, url, folder = sys.argv[1:]
-fs, path = file_system_of(url)
-if what == "put":
-    fs.put(folder + "/", path + "/", recursive=True)
-else:
-    fs.get(path + "/", folder + "/", recursive=True)
-"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,12 +105,6 @@ def finish(process: subprocess.Popen[str], limit_seconds: float) -> Outcome:
     lines = [line for line in errors.splitlines() if line.strip() and not line.startswith("WARNING:")]
     jobs = int(printed.strip() or 0) if status == 0 else 0
     return Outcome(status=status, num_jobs=jobs, seconds=time.monotonic() - begin, messages=lines)
-
-
-def copy_store(what: str, url: str, folder: Path, environment: Mapping[str, str]) -> None:
-    """Copies a folder to (`put`) or from (`get`) an object store."""
-    command = [sys.executable, "-c", _COPY, what, url, str(folder)]
-    subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True)
 
 
 def num_different(one: Path, other: Path) -> int:

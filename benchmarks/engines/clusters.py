@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from finpile_pipelines.runner.portable import KEEP_WORKERS_MS
 
 from benchmarks.engines.jars import JOB_SERVERS, OPENED, find_jars
 from benchmarks.engines.servers import Server, Servers, free_ports
@@ -53,7 +54,7 @@ class Cluster:
             "--environment_type=EXTERNAL",
             f"--environment_config={_HOST}:{self.ports['pool']}",
             # Workers outlive the step that needed them first; otherwise every step of a pipeline starts new ones.
-            "--environment_cache_millis=10000",
+            f"--environment_cache_millis={KEEP_WORKERS_MS}",
             # Otherwise the job server sends all its jars to the workers, which have them, for every pipeline.
             f"--files_to_stage={self.servers.folder / 'staged'}",
         ]

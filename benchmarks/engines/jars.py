@@ -33,8 +33,8 @@ class EngineMissing(Exception):
 
 def find_jars(engine: str) -> Path:
     """The folder of an engine's jars, which `fetch_jars` made. Raises: EngineMissing."""
-    if shutil.which("java") is None:
-        raise EngineMissing("Java is not installed: install Java 17 (Debian: openjdk-17-jre-headless)")
+    if shutil.which("javac") is None:  # `JobServer.java` is compiled when it starts
+        raise EngineMissing("the JDK is not installed: install that of Java 17 (Debian: openjdk-17-jdk-headless)")
     folder = folder_of_engines() / engine / "jars"
     if not _is_current(engine, folder):
         raise EngineMissing(f"the jars of {engine} are not installed: run pipelines/runners/{engine}/up --install")
@@ -46,7 +46,7 @@ def fetch_jars(engine: str) -> Path:
     try:
         return find_jars(engine)
     except EngineMissing:
-        if shutil.which("java") is None:
+        if shutil.which("javac") is None:
             raise
     if shutil.which("mvn") is None:
         raise EngineMissing("Maven is not installed: install it (Debian: maven), it fetches the jars of the engines")

@@ -25,9 +25,10 @@ from typing import Any
 
 import psutil
 
-from benchmarks.engines.builds import Build, Outcome, copy_store, finish, num_different, remove
+from benchmarks.engines.builds import Build, Outcome, finish, num_different, remove
 from benchmarks.engines.clusters import Cluster, running
 from benchmarks.engines.corpora import write_sample
+from benchmarks.stores.copies import copy_store
 from benchmarks.stores.proxy import Proxy
 from benchmarks.stores.servers import serve
 

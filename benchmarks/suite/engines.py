@@ -21,11 +21,12 @@ from typing import Any
 
 from finpile_pipelines.runner.job_servers import find_job_server, folder_of_engines
 
-from benchmarks.engines.builds import ROOT, Build, Outcome, copy_store, finish, num_different, remove
+from benchmarks.engines.builds import ROOT, Build, Outcome, finish, num_different, remove
 from benchmarks.engines.clusters import running
 from benchmarks.engines.corpora import write_sample
 from benchmarks.engines.jars import EngineMissing
 from benchmarks.engines.servers import Server, Servers, free_ports
+from benchmarks.stores.copies import copy_store
 from benchmarks.stores.servers import serve
 
 #: Names of the table, and arguments of `Engine`.

@@ -11,7 +11,7 @@ import click
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display, duration
 from finpile_cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import PathOrUrl, root_option
 
 if TYPE_CHECKING:
     from finpile_pipelines.stage_runner import StageEvent
@@ -26,13 +26,7 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 @click.command(cls=BeamOptionsLast)
 @click.argument("config", type=PathOrUrl())
 @click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
-@click.option(
-    "--root",
-    default=None,
-    type=PathOrUrl(),
-    metavar="FOLDER",
-    help="Folder that the config's relative paths start from, instead of its `root`.",
-)
+@root_option
 @engine_options
 @json_option
 def build_command(

@@ -9,7 +9,7 @@ import click
 
 from finpile_cli.build import load
 from finpile_cli.console import Console, json_option, quantity
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import PathOrUrl, root_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,13 +27,7 @@ _CALLED_OUT = 0.05
 
 @click.command()
 @click.argument("config", type=PathOrUrl())
-@click.option(
-    "--root",
-    default=None,
-    type=PathOrUrl(),
-    metavar="FOLDER",
-    help="Folder that the config's relative paths start from, instead of its `root`.",
-)
+@root_option
 @click.option(
     "--peek", type=click.IntRange(0, 100), default=0, metavar="N", help="Print the first N records, up to 100."
 )

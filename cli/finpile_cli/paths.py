@@ -1,4 +1,4 @@
-"""The type of arguments and options that name a file or folder."""
+"""The type of arguments and options that name a file or folder, and the option for the folder of inputs."""
 
 from __future__ import annotations
 
@@ -41,3 +41,12 @@ def _check_path(path: str) -> None:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise ConfigError(f"{shown}: File name too long ({len(path):,} characters): name a shorter path") from None
+
+
+root_option = click.option(
+    "--root",
+    default=None,
+    type=PathOrUrl(),
+    metavar="FOLDER",
+    help="Folder that the config's relative paths start from, instead of its `root`.",
+)

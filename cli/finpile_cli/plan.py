@@ -12,7 +12,7 @@ import click
 from finpile_cli.build import load
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import duration
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import PathOrUrl, root_option
 
 if TYPE_CHECKING:
     from finpile_pipelines.plan.limits import Limit
@@ -37,13 +37,7 @@ class Bytes(click.ParamType[float]):
 
 @click.command()
 @click.argument("config", type=PathOrUrl())
-@click.option(
-    "--root",
-    default=None,
-    type=PathOrUrl(),
-    metavar="FOLDER",
-    help="Folder that the config's relative paths start from, instead of its `root`.",
-)
+@root_option
 @click.option("--workers", type=click.IntRange(min=1), help="Workers.  [default: CPU cores of this machine]")
 @click.option("--scale", type=Bytes(), metavar="SIZE", help="As if the same mix of sources had this much text: 1TB.")
 @click.option(

@@ -154,6 +154,15 @@ def _read(master: int) -> Iterator[bytes]:
         yield block
 
 
+#: The command line, with the time left from the first share on, however short a stage is.
+_ESTIMATES_AT_ONCE = """
+import finpile_cli.display
+from finpile_cli.main import main
+finpile_cli.display._LEAST_SECONDS = 0.0
+main()
+"""
+
+
 @pytest.fixture(scope="module")
 def terminal_build(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What an 80-column terminal is sent while a corpus is built in which each stage has something to do."""
@@ -172,7 +181,7 @@ def terminal_build(tmp_path_factory: pytest.TempPathFactory) -> str:
         "tokenizer: {vocab_size: 400, chunks: 2, chunk_vocab_size: 350}\ntokens: {sequence_length: 64}\n"
     )
     command = ["build", str(folder / "corpus.yaml"), "-o", str(folder / "out"), "--workers", "1"]
-    code, output = on_a_terminal([sys.executable, "-m", "finpile_cli", *command], 80)
+    code, output = on_a_terminal([sys.executable, "-c", _ESTIMATES_AT_ONCE, *command], 80)
     assert code == 0, output
     return output
 
@@ -186,6 +195,7 @@ def test_each_stage_grows_to_all_of_its_work_on_a_terminal(terminal_build: str) 
         assert all(before <= after for before, after in pairwise(shares)), (stage, shares)
         assert shares[-1] == 100, (stage, shares)
     assert any(0 < share < 100 for shares in stages.values() for share in shares)
+    assert " left" in text
 
 
 def test_no_stage_shows_a_rate_of_zero(terminal_build: str) -> None:

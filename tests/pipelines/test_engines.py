@@ -20,16 +20,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FINPILE = str(Path(sys.executable).with_name("finpile"))
 ENGINES = ["spark", "flink"]
-_COPY = """
-import sys
-from finpile.file_systems import file_system_of
-what, url, folder = sys.argv[1:]
-fs, path = file_system_of(url)
-if what == "put":
-    fs.put(folder + "/", path + "/", recursive=True)
-else:
-    fs.get(path + "/", folder + "/", recursive=True)
-"""
 
 
 @pytest.fixture
@@ -71,10 +61,10 @@ def test_a_cluster_builds_on_an_object_store_what_a_local_build_publishes(
         done = run([FINPILE, "build", str(config), "-o", str(folder / "out"), "--workers", "2"], {})
         assert done.returncode == 0, done.stderr
 
-    local = share("engines", make)
+    local, copy_store = share("engines", make), modules("stores.copies").copy_store
     with modules("stores.servers").serve("s3") as store:
         environment = store.environment()
-        run([sys.executable, "-c", _COPY, "put", f"{store.root}/in", str(local / "in")], environment)
+        copy_store("put", f"{store.root}/in", local / "in", environment)
         with modules("engines.clusters").running(engine, environment=environment) as cluster:
             places = ["--root", f"{store.root}/in", "-o", f"{store.root}/out"]
             command = [FINPILE, "build", str(local / "sample.yaml"), *places, "--runner", engine]
@@ -82,7 +72,7 @@ def test_a_cluster_builds_on_an_object_store_what_a_local_build_publishes(
             assert done.returncode == 0, done.stderr
             folder = cluster.servers.folder
         assert not folder.exists()
-        run([sys.executable, "-c", _COPY, "get", f"{store.root}/out", str(tmp_path / "out")], environment)
+        copy_store("get", f"{store.root}/out", tmp_path / "out", environment)
     found, expected = snapshot(tmp_path / "out"), snapshot(local / "out")
     assert sorted(found) == sorted(expected)
     assert len(expected) > 40

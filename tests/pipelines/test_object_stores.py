@@ -24,16 +24,6 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"s3": "s3fs", "gs": "gcsfs"}
 FINPILE = str(Path(sys.executable).with_name("finpile"))
-_COPY = """
-import sys
-from finpile.file_systems import file_system_of
-what, url, folder = sys.argv[1:]
-fs, path = file_system_of(url)
-if what == "put":
-    fs.put(folder + "/", path + "/", recursive=True)
-else:
-    fs.get(path + "/", folder + "/", recursive=True)
-"""
 
 
 class Client:
@@ -54,8 +44,7 @@ class Client:
         return self.run("build", str(config), *places, "--workers", str(workers))
 
     def copy(self, what: str, name: str, folder: Path) -> None:
-        command = [sys.executable, "-c", _COPY, what, f"{self.root}/{name}", str(folder)]
-        subprocess.run(command, env=self.environment, check=True, capture_output=True)
+        import_module("benchmarks.stores.copies").copy_store(what, f"{self.root}/{name}", folder, self.environment)
 
 
 @pytest.fixture

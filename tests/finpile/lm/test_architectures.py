@@ -1,4 +1,4 @@
-"""The three papers' decoders: published sizes, initialisation, and an einsum reference of PaLM."""
+"""The three papers' decoders: published sizes, initialisation, PaLM's einsum reference, and transformers' logits."""
 
 # ruff: noqa: N803, N806 (names end in the axes of their tensors)
 
@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from finpile.errors import ConfigError
+from finpile.lm.checkpoint import ModelMeta
+from finpile.lm.hugging_face import hugging_face_config, hugging_face_tensors
 from finpile.lm.model import Decoder, ModelConfig, Positions, SelfAttention, alibi_slopes, initial_std, z_loss
 from finpile.lm.presets import PRESETS, preset
 
-#: GPT-NeoX-20B: 20,554,567,680 parameters, "of which 19.9 B are non-embedding" (§2): both
+#: GPT-NeoX-20B: 20,554,567,680 parameters, of which 19.9 B are not embeddings (§2): both
 #: untied embedding matrices of the padded vocabulary of 50,432. PaLM, Table 1, in billions: all matrices, the shared
 #: embedding once; the gains of the LayerNorms would make 540.36 of 540.35.
 PUBLISHED = {
@@ -183,3 +185,32 @@ def test_settings_of_another_architecture_are_errors() -> None:
         small("palm", alibi="bloom")
     with pytest.raises(ConfigError, match="6 heads of 5 have 5 rotary dimensions"):
         small("palm", hidden_size=30)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [small("bloomberggpt", alibi="bloom"), small("bloomberggpt", num_heads=8), small("gpt-neox"), small("palm")],
+    ids=["bloom", "bloom-8-heads", "gpt-neox", "palm-as-cohere"],
+)
+def test_logits_equal_those_of_transformers(config: ModelConfig) -> None:
+    transformers = pytest.importorskip("transformers")
+    ours = random_model(config)
+    meta = ModelMeta(model=config, vocab_size=VOCAB, sequence_length=32, eot_id=60, tokenizer="")
+    values = hugging_face_config(meta)
+    theirs = transformers.AutoModelForCausalLM.from_config(
+        transformers.AutoConfig.for_model(values.pop("model_type"), **values)
+    ).eval()
+    state = hugging_face_tensors(config, ours.state_dict())
+    missing, unexpected = theirs.load_state_dict(state, strict=False)
+    assert unexpected == []
+    assert set(missing) <= {"lm_head.weight"}  # tied
+    theirs.tie_weights()
+    ids = torch.randint(0, VOCAB, (2, 32))
+    with torch.no_grad():
+        torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-5, atol=1e-5)
+
+
+def test_bloom_has_no_class_for_the_papers_slopes() -> None:
+    meta = ModelMeta(model=small("bloomberggpt"), vocab_size=VOCAB, sequence_length=32, eot_id=60, tokenizer="")
+    with pytest.raises(ConfigError, match=r"6 heads with the paper's slopes.*alibi: bloom"):
+        hugging_face_config(meta)

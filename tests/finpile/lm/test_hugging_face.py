@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +15,12 @@ from finpile_tokenizer import UnigramTokenizer, Vocabulary
 
 from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
-from finpile.lm.checkpoint import ModelMeta, load_checkpoint, restore_model
-from finpile.lm.hugging_face import hugging_face_config, hugging_face_tensors
-from finpile.lm.model import Decoder
+from finpile.lm.checkpoint import load_checkpoint, restore_model
 from finpile.lm.model_config import Architecture, ModelConfig
 from finpile.lm.train import TrainConfig, train
 from finpile.tokens import tokenizer_files
 from finpile.tokens.store import write_token_shard
 
-VOCAB = 61
 TEXTS = ["Gold and oil rose 12.5% in Zürich.", " oil\n\n\tgold", "", "株価は上がった 🙂", "goldoil  oil"]
 
 
@@ -99,46 +95,3 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path, tokenizer: UnigramToke
     with pytest.raises(ConfigError, match="3 heads with the paper's slopes"):
         export(run, "-o", tmp_path / "hf")
     assert not (tmp_path / "hf").exists()
-
-
-def small(architecture: Architecture, **changes: Any) -> ModelConfig:
-    values = {"num_layers": 2, "num_heads": 6, "hidden_size": 48, **changes}
-    return ModelConfig(architecture=architecture, **values)
-
-
-def random_model(config: ModelConfig) -> Decoder:
-    """Gains and biases are random, too, so that each of them matters."""
-    torch.manual_seed(5)
-    model = Decoder(config, VOCAB).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return model
-
-
-@pytest.mark.parametrize(
-    "config",
-    [small("bloomberggpt", alibi="bloom"), small("bloomberggpt", num_heads=8), small("gpt-neox"), small("palm")],
-    ids=["bloom", "bloom-8-heads", "gpt-neox", "palm-as-cohere"],
-)
-def test_logits_equal_those_of_transformers(config: ModelConfig) -> None:
-    transformers = pytest.importorskip("transformers")
-    ours = random_model(config)
-    meta = ModelMeta(model=config, vocab_size=VOCAB, sequence_length=32, eot_id=60, tokenizer="")
-    values = hugging_face_config(meta)
-    theirs = transformers.AutoModelForCausalLM.from_config(
-        transformers.AutoConfig.for_model(values.pop("model_type"), **values)
-    ).eval()
-    state = hugging_face_tensors(config, ours.state_dict())
-    missing, unexpected = theirs.load_state_dict(state, strict=False)
-    assert unexpected == []
-    assert set(missing) <= {"lm_head.weight"}  # tied
-    theirs.tie_weights()
-    ids = torch.randint(0, VOCAB, (2, 32))
-    with torch.no_grad():
-        torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-5, atol=1e-5)
-
-
-def test_bloom_has_no_class_for_the_papers_slopes() -> None:
-    meta = ModelMeta(model=small("bloomberggpt"), vocab_size=VOCAB, sequence_length=32, eot_id=60, tokenizer="")
-    with pytest.raises(ConfigError, match=r"6 heads with the paper's slopes.*alibi: bloom"):
-        hugging_face_config(meta)
