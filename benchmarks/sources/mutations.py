@@ -86,6 +86,7 @@ def wholes() -> list[Whole]:
         Whole("uspto", ".xml", "uspto", _uspto(texts)),
         Whole("tei", ".xml", "tei", _tei(texts)),
         Whole("subtitles", ".srt", "subtitles", _srt(texts)),
+        Whole("pdf", ".pdf", "pdf", _pdf(texts)),
     ]
     packed = [
         Whole(f"jsonl{suffix}", f".jsonl{suffix}", "jsonl", pack(lines[:900]) + pack(lines[900:]))
@@ -196,6 +197,19 @@ def _srt(texts: list[str]) -> bytes:
         f"{number}\n00:00:{number:02},000 --> 00:00:{number:02},900\n{text}\n\n" for number, text in enumerate(texts)
     )
     return "".join(cues).encode()
+
+
+def _pdf(texts: list[str]) -> bytes:
+    """Without a table of its objects, which readers then search for."""
+    kids = " ".join(f"{number} 0 R" for number in range(10, 10 + len(texts)))
+    font = "/Resources << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
+    objects = {1: "<< /Type /Catalog /Pages 2 0 R >>", 2: f"<< /Type /Pages /Kids [{kids}] /Count {len(texts)} >>"}
+    for number, text in enumerate(texts, start=10):
+        content = f"BT /F 9 Tf 72 700 Td ({text}) Tj ET"
+        objects[number] = f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 900 792] {font} /Contents {number + 100} 0 R >>"
+        objects[number + 100] = f"<< /Length {len(content)} >>\nstream\n{content}\nendstream"
+    body = "".join(f"{number} 0 obj\n{content}\nendobj\n" for number, content in objects.items())
+    return f"%PDF-1.4\n{body}trailer\n<< /Root 1 0 R >>\n%%EOF\n".encode()
 
 
 def _http(text: str) -> bytes:

@@ -27,7 +27,7 @@ _MAGIC = (
     (b"\x04\x22\x4d\x18", Looks("lz4 data: give the name the suffix .lz4")),
     (b"PK\x03\x04", Looks("a ZIP archive: give the name the suffix .zip")),
     (b"ARROW1", Looks("Arrow IPC; write it as Parquet")),
-    (b"%PDF-", Looks("PDF, which no format reads")),
+    (b"%PDF-", Looks("PDF", "pdf")),
 )
 _TEXTS = (
     (re.compile(rb"\s*<SEC-DOCUMENT>|\s*-----BEGIN PRIVACY|\s*<SUBMISSION>", re.I), Looks("an EDGAR filing", "edgar")),

@@ -13,16 +13,10 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from finpile import timestamps
-from finpile.blank import is_blank
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
 from finpile.format import Format
-from finpile.ledger import Removal
 from finpile.sources.accounting import Claim
-from finpile.sources.base import removal
-from finpile.sources.decoding import UTF8, Undecodable, decode
-from finpile.sources.one_document import read_one
+from finpile.sources.one_document import Converted, Refused, read_text
 
 _PAUSE_SECONDS = 4
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[,.]\d{1,3}"
@@ -32,28 +26,14 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>\n]*>|\{\\[^{}\n]*\}|<\d[\d:.]*>")
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The subtitles of a file; its locator is the file's."""
-    return read_one(stream, locator, source, _subtitles)
+    return read_text(stream, locator, source, _subtitles)
 
 
-def _subtitles(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
-    try:
-        written, _ = decode(data, source.encoding or UTF8)
-    except Undecodable as error:
-        return removal(source, locator, "undecodable", str(error), data)
+def _subtitles(written: str) -> Converted:
     lines, num_cues = _lines(written.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     if not num_cues:
-        return removal(source, locator, "no_record", "no line with times (00:00:01,000 --> 00:00:02,000)", data)
-    text = "\n".join(lines).strip()
-    if is_blank(text):
-        return removal(source, locator, "empty_text", f"{num_cues} cues without text", data)
-    moment = timestamps.from_name(locator.rsplit("!", 1)[-1], source.date_pattern) if source.date_pattern else None
-    return RawDocument(
-        locator=locator,
-        text=text,
-        timestamp=moment,
-        timestamp_origin="filename" if moment else "none",
-        meta={"cues": num_cues},
-    )
+        raise Refused("no_record", "no line with times (00:00:01,000 --> 00:00:02,000)")
+    return Converted(text="\n".join(lines).strip(), meta={"cues": num_cues})
 
 
 def _lines(written: list[str]) -> tuple[list[str], int]:
