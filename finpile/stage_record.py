@@ -144,17 +144,12 @@ def _began(folder: str, mark: str) -> bool:
         return False
 
 
-def run_once(
-    folder: str, mark: str, run: Callable[[], StageRecord], published: Sequence[str] = ()
-) -> tuple[StageRecord, bool]:
-    """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
+def begin(folder: str, mark: str, published: Sequence[str] = ()) -> None:
+    """Prepares the folders of a stage that is to run.
 
     Files of an interrupted run with the same fingerprint are kept, since names and bytes are the same again. Files of
-    any other run, in `folder` and in the `published` folders, are removed first; all are if one of them is damaged.
+    any other run, in `folder` and in the `published` folders, are removed; all are if one of them is damaged.
     """
-    done = load_stage(folder)
-    if done is not None and done.fingerprint == mark:
-        return done, False
     storage.remove_temporaries(folder)
     if not _began(folder, mark):
         for stale in (folder, *published):
@@ -162,6 +157,16 @@ def run_once(
         storage.write_json(storage.join(folder, _STARTED), mark)
     for unfinished in published:
         storage.remove_temporaries(unfinished)
+
+
+def run_once(
+    folder: str, mark: str, run: Callable[[], StageRecord], published: Sequence[str] = ()
+) -> tuple[StageRecord, bool]:
+    """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran."""
+    done = load_stage(folder)
+    if done is not None and done.fingerprint == mark:
+        return done, False
+    begin(folder, mark, published)
     record = run()
     record = replace(record, seals=seals_of(folder, _own_files(folder)))
     save_stage(folder, record)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from finpile.config import SourceConfig
+from finpile.config import CorpusConfig, SourceConfig
 from finpile.document import RawDocument
 from finpile.errors import InputError
 from finpile.timestamps import DateEvidence, Order
@@ -83,6 +83,26 @@ class FieldEvidence:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> FieldEvidence:
         return cls(raw["num_documents"], dict(raw["found"]), DateEvidence.from_json(raw["dates"]), list(raw["names"]))
+
+
+def evidence_by_entry(outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The evidence of each source entry, from that of its files: JSON objects with `entry` and `evidence`, or None."""
+    entries: dict[int, FieldEvidence] = {}
+    for outcome in outcomes:
+        if outcome["evidence"] is not None:
+            entries.setdefault(outcome["entry"], FieldEvidence()).merge(FieldEvidence.from_json(outcome["evidence"]))
+    return [{"entry": entry, **evidence.to_json()} for entry, evidence in sorted(entries.items())]
+
+
+def decide_orders(config: CorpusConfig, evidence: Iterable[Mapping[str, Any]]) -> list[Order | None]:
+    """The order of each source entry's dates, where its values have to prove one, from `evidence_by_entry`.
+
+    Raises: InputError for a field that no record has, and for dates whose order is neither declared nor proven.
+    """
+    found = {entry["entry"]: FieldEvidence.from_json(entry) for entry in evidence}
+    for entry, source in enumerate(config.sources):
+        found.setdefault(entry, FieldEvidence()).check_fields(source)
+    return [found[entry].date_order(source) for entry, source in enumerate(config.sources)]
 
 
 def _close(name: str, names: list[str]) -> str:

@@ -81,6 +81,8 @@ class Context:
     """All stages of the build, by name, in order."""
     records: Mapping[str, StageRecord]
     """Of the stages before this one, by name, in order."""
+    runs_next: bool = False
+    """Whether the pipeline of this stage has to do the work of the stage that it `may_run`."""
 
     @property
     def folder(self) -> str:
@@ -145,6 +147,10 @@ def all_processes(context: Context) -> None:
     """As a stage's `work`: it uses all processes of the engine, whatever the size of the corpus."""
 
 
+def _check_nothing(context: Context) -> None:
+    return None
+
+
 def _prepare_nothing(config: CorpusConfig) -> Any:
     return None
 
@@ -173,12 +179,18 @@ class Stage:
     settings: Callable[[Context], Sequence[Any] | None]
     """JSON-able values on which the outcome depends, besides earlier stages: if they change, the stage runs again.
     None if the corpus file does not enable it. Called before the stage begins to write; may raise ConfigError or
-    InputError."""
+    InputError. That of a stage which another one `may_run` reads no records of earlier stages."""
     run: Callable[[Context], Outcome]
     """Writes the stage's files. May be repeated after an interruption: names and bytes are then the same."""
     kernels: Callable[[CorpusConfig], Sequence[str]] = _no_kernels
     """Groups of kernels that the stage calls under this corpus file: `module:function`, or `module` for its function
     `compile_kernels`. They are compiled while earlier stages run, and loaded before worker processes are forked."""
+    check: Callable[[Context], None] = _check_nothing
+    """Raises ConfigError or InputError for what earlier stages found, before the stage begins to write."""
+    may_run: str = ""
+    """The next stage, if the pipeline of this one can do its work: then both are one job of an engine on which jobs
+    take minutes to start. `Context.runs_next` demands it. The next stage finds its files as an interrupted run of its
+    own would leave them."""
     prepare: Callable[[CorpusConfig], Any] = _prepare_nothing
     """Reads and checks further inputs before anything is written; its result is in `Context.prepared`."""
     work: Callable[[Context], Work | None] = _clean_text

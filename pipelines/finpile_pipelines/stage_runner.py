@@ -76,8 +76,8 @@ class StageRunner:
     def run(self, stage: Stage, context: Context) -> None:
         """Runs a stage, or finds it done. It is given the context with a sized engine."""
         name, settings = stage.name, stage.settings(context)
-        before = [record.fingerprint for record in self.records.values()][-1:]
-        mark = fingerprint(__version__, name, [None] if settings is None else settings, before)
+        mark = _mark(name, settings, [record.fingerprint for record in self.records.values()][-1:])
+        stage.check(context)
 
         def run() -> StageRecord:
             self._listen(StageEvent(name, "running"))
@@ -87,7 +87,8 @@ class StageRunner:
             if settings is not None:
                 self._wait_for_kernels(name, stage.kernels(context.config))
             engine = sized_engine(context, stage.work(context), stage.releases_lock)
-            outcome = stage.run(replace(context, engine=engine))
+            runs_next = self._begin_next(stage, context, mark)
+            outcome = stage.run(replace(context, engine=engine, runs_next=runs_next))
             storage.remove_tree(storage.join(context.folder, "scratch"))
             return StageRecord(
                 stage=name,
@@ -106,6 +107,18 @@ class StageRunner:
         if ran or name not in self._reported:
             self._listen(StageEvent(name, "done" if ran else "found", record))
         self._reported.add(name)
+
+    def _begin_next(self, stage: Stage, context: Context, mark: str) -> bool:
+        """Whether the pipeline of this stage has to do the work of the next one, whose folder is prepared then."""
+        following = context.stages.get(stage.may_run)
+        if following is None or not context.engine.runs_jobs:
+            return False
+        folder = self._layout.work(following.name)
+        following_mark = _mark(following.name, following.settings(context), [mark])
+        if stage_record.is_done(folder, following_mark):
+            return False
+        stage_record.begin(folder, following_mark, self._layout.published(following.name))
+        return True
 
     def _wait_for_kernels(self, stage: str, groups: Sequence[str]) -> None:
         """Waits for groups that are being compiled in the background; worker processes will load them once."""
@@ -170,6 +183,11 @@ class StageRunner:
         manifest = write_manifest(self._layout, manifest)
         self._folder.end()
         return manifest
+
+
+def _mark(stage: str, settings: Sequence[Any] | None, before: Sequence[str]) -> str:
+    """The fingerprint of a stage's outcome, from its settings and the fingerprint of the stage before it."""
+    return fingerprint(__version__, stage, [None] if settings is None else settings, list(before))
 
 
 def _cpu_seconds() -> float:

@@ -11,13 +11,17 @@ from finpile.clean import Cleaned, clean_batch, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import text_views
+from finpile.errors import InputError
 from finpile.ledger import ledger_table
+from finpile.sources.evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
-from finpile_pipelines.corpus.ingest import decide_orders
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import ShardRef, add_counts, count_reasons, shard_url, write_clean
+from finpile_pipelines.shard_refs import ShardRef, add_counts, count_reasons, shard_refs, shard_url, write_clean
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
+
+#: A shard, and the order of day, month and year in its source's dates.
+CleanTask = tuple[ShardRef, Order | None]
 
 
 def clean_task(
@@ -52,35 +56,73 @@ def clean_task(
 
 
 class Clean(beam.PTransform):
-    """Shards of raw documents to shards of clean ones."""
+    """Shards of raw documents, each with the order of its dates, to outcomes; writes shards of clean documents."""
 
-    def __init__(self, config: CorpusConfig, orders: Sequence[Order | None], input_folder: str, folder: str) -> None:
+    def __init__(self, config: CorpusConfig, input_folder: str, folder: str) -> None:
         super().__init__()
-        self._arguments = (config.sources, tuple(orders), config.heldout.undated == "drop", input_folder, folder)
+        self._arguments = (config.sources, config.heldout.undated == "drop", input_folder, folder)
 
-    def expand(self, refs: beam.PCollection[ShardRef]) -> beam.PCollection[dict[str, Any]]:
-        sources, orders, drop_undated, input_folder, folder = self._arguments
+    def expand(self, tasks: beam.PCollection[CleanTask]) -> beam.PCollection[dict[str, Any]]:
+        sources, drop_undated, input_folder, folder = self._arguments
 
-        def clean(ref: ShardRef) -> dict[str, Any]:
-            return clean_task(ref, ref.source(sources), input_folder, folder, orders[ref.entry], drop_undated)
+        def clean(task: CleanTask) -> dict[str, Any]:
+            ref, order = task
+            return clean_task(ref, ref.source(sources), input_folder, folder, order, drop_undated)
 
-        return refs | "CleanShard" >> beam.Map(clean)
+        return tasks | "CleanShard" >> beam.Map(clean)
+
+
+def _tasks(refs: Sequence[ShardRef], orders: Sequence[Order | None]) -> list[CleanTask]:
+    return [(ref, orders[ref.entry]) for ref in refs]
+
+
+def orders_of(config: CorpusConfig, outcomes: Outcomes) -> list[Order | None] | None:
+    """The orders of dates that the outcomes of `ingest` prove; None if an error follows from them."""
+    try:
+        return decide_orders(config, evidence_by_entry(outcomes))
+    except InputError:
+        return None
+
+
+def clean_after(
+    read: beam.PCollection[Any], config: CorpusConfig, input_folder: str, folder: str, share: float
+) -> None:
+    """Cleans what an earlier pass of the same pipeline wrote to `input_folder`; `read` is its `orders_of`."""
+    is_read = After(read)
+
+    def plan(orders: Sequence[Order | None]) -> list[CleanTask]:
+        return _tasks(shard_refs(storage.read_json(_results(input_folder))), orders)
+
+    _ = (
+        read.pipeline
+        | "CleanTasks" >> PlannedTasks(plan, share, after=is_read, note="clean")
+        | Clean(config, input_folder, folder)
+        | "GatherCleaned" >> Gather(_results(folder), after=is_read)
+    )
+
+
+def _results(folder: str) -> str:
+    return storage.join(folder, "tasks.json")
 
 
 def settings(context: Context) -> list[Any]:
-    """The settings on which the stage's outcome depends.
-
-    Raises: InputError for dates whose order is neither declared nor proven: before the stage changes anything.
-    """
+    """The settings on which the stage's outcome depends, besides what `ingest` found."""
     config = context.config
-    _orders(context)
     sources = [[to_dict(source.clean), source.date_format] for source in config.sources]
     return [*sources, config.heldout.undated == "drop"]
 
 
 def _orders(context: Context) -> list[Order | None]:
-    """The order of day, month and year that each source entry's dates prove, if they do."""
+    """The order of day, month and year that each source entry's dates prove, if they do.
+
+    Raises: InputError for dates whose order is neither declared nor proven.
+    """
     return decide_orders(context.config, context.counts("ingest")["evidence"])
+
+
+def check(context: Context) -> None:
+    """Raises: InputError for dates whose order is neither declared nor proven."""
+    _orders(context)
 
 
 def work(context: Context) -> Work:
@@ -89,19 +131,31 @@ def work(context: Context) -> Work:
 
 
 def run(context: Context) -> Outcome:
-    """Cleans all shards. The counts are by source, with digests against which `finpile verify` checks the ledger."""
-    config, refs, results = context.config, context.refs, storage.join(context.folder, "tasks.json")
-    clean = Clean(config, _orders(context), context.input_folder, context.folder)
+    """Cleans all shards. The counts are by source, with digests against which `finpile verify` checks the ledger.
 
-    def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(refs) | clean | Gather(results)
+    If the pipeline of `ingest` has cleaned them, or a run that was interrupted after it, nothing is left to run.
+    """
+    if not _is_cleaned(context):
+        tasks, results = _tasks(context.refs, _orders(context)), _results(context.folder)
+        clean = Clean(context.config, context.input_folder, context.folder)
 
-    context.engine.run("clean", construct)
-    rows = add_counts(storage.read_json(results), ("dataset", "source"))
+        def construct(pipeline: beam.Pipeline) -> None:
+            _ = pipeline | Tasks(tasks) | clean | Gather(results)
+
+        context.engine.run("clean", construct)
+    rows = add_counts(storage.read_json(_results(context.folder)), ("dataset", "source"))
     for row in rows:
         for name in ("digest", "digest_before_filters"):
             row[name] = to_hex(add(row[name]))
     return Outcome(counts={"sources": rows})
+
+
+def _is_cleaned(context: Context) -> bool:
+    """Whether all shards and their outcomes are in the stage's folder: the outcomes are written last."""
+    if not storage.is_file(_results(context.folder)):
+        return False
+    found = set(storage.list_files(storage.join(context.folder, "documents")))
+    return all(f"{ref.name}.arrow" in found for ref in context.refs)
 
 
 def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
@@ -114,7 +168,15 @@ def clean_kernels(config: CorpusConfig) -> Sequence[str]:
     return ("finpile.clean.clean",) if any(map(needs_kernels, config.sources)) else ()
 
 
-STAGE = Stage(name="clean", settings=settings, run=run, kernels=clean_kernels, work=work, ledger_bytes=ledger_bytes)
+STAGE = Stage(
+    name="clean",
+    settings=settings,
+    check=check,
+    run=run,
+    kernels=clean_kernels,
+    work=work,
+    ledger_bytes=ledger_bytes,
+)
 
 
 def _digest(cleaned: Cleaned) -> int:

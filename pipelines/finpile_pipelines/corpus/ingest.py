@@ -5,9 +5,10 @@ What became of each file's bytes is published as `inputs/`, so that `finpile ver
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -21,11 +22,11 @@ from finpile.layout import INPUTS_PART, Layout
 from finpile.ledger import Removal, ledger_table
 from finpile.sizes import SHARD_BYTES
 from finpile.sources.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch
-from finpile.sources.evidence import FieldEvidence
+from finpile.sources.evidence import FieldEvidence, evidence_by_entry
 from finpile.sources.finding import InputFile, list_inputs
 from finpile.sources.reading import read_file
 from finpile.stage_record import FileRecord
-from finpile.timestamps import Order
+from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress, report_reading
 from finpile_pipelines.shard_refs import add_counts, count_reasons, shard_url
@@ -39,6 +40,8 @@ _LEDGER_ROWS = 1 << 16
 _LEDGER_BYTES = 64 << 20
 #: Shards whose text a task holds at most, where a source has several rows.
 _SHARDS_HELD = 4
+#: Share of reading in the work of a pipeline that also cleans; affects the shown progress only.
+_READING = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,18 +200,24 @@ def work(context: Context) -> Work:
 def run(context: Context) -> Outcome:
     """Reads all inputs, and publishes their accounts. The counts are by source.
 
+    If `clean` may run ahead, the same pipeline cleans the shards, in a second pass.
+
     Raises: RunError if no document of a source could be read.
     """
     tasks, folder, shard_bytes = _tasks(context), context.folder, context.sizes.shard_bytes
     results = storage.join(folder, "tasks.json")
+    config, clean_folder, runs_clean = context.config, context.clean_folder, context.runs_next
+    share, summary = (_READING, partial(orders_of, config)) if runs_clean else (1.0, len)
 
     def construct(pipeline: beam.Pipeline) -> None:
-        _ = (
+        read = (
             pipeline
-            | Tasks(tasks, sizes=[task.size_bytes for task in tasks])
+            | Tasks(tasks, share, [task.size_bytes for task in tasks])
             | Ingest(folder, shard_bytes)
-            | Gather(results)
+            | Gather(results, summary)
         )
+        if runs_clean:
+            clean_after(read, config, folder, clean_folder, 1.0 - share)
 
     context.engine.run("ingest", construct)
     counts = _counts(storage.read_json(results))
@@ -234,31 +243,12 @@ def _counts(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} "
                 f"files ({reasons}); check its `format`, `fields` and `members`"
             )
-    return {"sources": rows, "evidence": _evidence_by_entry(outcomes)}
+    return {"sources": rows, "evidence": evidence_by_entry(outcomes)}
 
 
 def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
     """The bytes that were removed."""
     return sum(row["removed_bytes"] for row in counts["sources"])
-
-
-def decide_orders(config: CorpusConfig, evidence: Sequence[Mapping[str, Any]]) -> list[Order | None]:
-    """The order of each source entry's dates, where its values have to prove one; `evidence` is what `run` counted.
-
-    Raises: InputError for a field that no record has, and for dates whose order is neither declared nor proven.
-    """
-    found = {entry["entry"]: FieldEvidence.from_json(entry) for entry in evidence}
-    for entry, source in enumerate(config.sources):
-        found.setdefault(entry, FieldEvidence()).check_fields(source)
-    return [found[entry].date_order(source) for entry, source in enumerate(config.sources)]
-
-
-def _evidence_by_entry(outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    entries: dict[int, FieldEvidence] = {}
-    for outcome in outcomes:
-        if outcome["evidence"] is not None:
-            entries.setdefault(outcome["entry"], FieldEvidence()).merge(FieldEvidence.from_json(outcome["evidence"]))
-    return [{"entry": entry, **evidence.to_json()} for entry, evidence in sorted(entries.items())]
 
 
 def _read_all(task: IngestTask, accounts: _Accounts) -> Iterator[Any]:
@@ -412,4 +402,12 @@ class _ShardWriter:
         self._reported = self._all
 
 
-STAGE = Stage(name="ingest", settings=settings, run=run, prepare=find_inputs, work=work, ledger_bytes=ledger_bytes)
+STAGE = Stage(
+    name="ingest",
+    settings=settings,
+    run=run,
+    prepare=find_inputs,
+    work=work,
+    may_run="clean",
+    ledger_bytes=ledger_bytes,
+)

@@ -1,4 +1,4 @@
-"""The number of Beam jobs of each stage under a corpus file, as docs/decisions/0033-few-jobs.md describes them.
+"""The number of jobs that each stage runs on a cluster under a corpus file (docs/decisions/0033-few-jobs.md).
 
 A test builds a corpus with all stages and compares. Jobs whose number depends on the texts are not counted: those for
 keys that very many documents share, and the rounds of connected components of more than 4 million pairs.
@@ -27,8 +27,11 @@ def is_enabled(stage: str, config: CorpusConfig) -> bool:
 
 
 def num_jobs(stage: str, config: CorpusConfig) -> int:
-    """The Beam jobs that an enabled stage runs, at most: rounds of `substring` end when nothing is left to cut."""
-    if stage == "reports":
+    """The jobs that an enabled stage runs, at most: rounds of `substring` end when nothing is left to cut.
+
+    The job of `ingest` does the work of `clean`; the local runner has a pipeline for each.
+    """
+    if stage in ("clean", "reports"):
         return 0
     if stage == "substring" and config.dedup.substring is not None:
         rounds = config.dedup.substring.rounds

@@ -47,6 +47,11 @@ class Engine:
             dataflow.check(self.beam_args)
 
     @property
+    def runs_jobs(self) -> bool:
+        """Whether a pipeline is a job of a cluster, which takes up to minutes to start."""
+        return self.runner != "local"
+
+    @property
     def exchange_transport(self) -> Transport:
         if self.runner == "local" and self.transport != "shuffle":
             return "local"
