@@ -37,6 +37,8 @@ _NUM_PAGES_SHOWN = 20
 _SCRIPT = str(Path(__file__).parents[1] / "pdf_pages.py")
 #: PDFium's mark of a hyphen at the end of a line, which it joins with the next one.
 _HYPHEN = "\ufffe"
+#: A word with hyphens.
+_COMPOUND = re.compile(r"\w+(?:-\w+)+")
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
@@ -83,13 +85,14 @@ def join_hyphens(text: str) -> str:
     'long-term, long-term and Delaware'
     """
     first, *others = text.split(_HYPHEN)
+    compounds = set(_COMPOUND.findall(text)) if others else set()
     parts = [first]
     for part in others:
         before = parts[-1].split()[-1:] or [""]
         head = before[0]
         tail = "".join(part.split()[:1])
         compound = "-".join(word.strip(",.;:()") for word in (head, tail))
-        keeps = not tail[:1].islower() or compound in text
+        keeps = not tail[:1].islower() or compound in compounds
         parts += ["-" if keeps else "", part]
     return "".join(parts)
 
