@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 UTF8 = ("utf-8",)
+_FALLBACKS = ("utf-8", "cp1252", "latin-1")
 
 
 class Undecodable(ValueError):
@@ -28,6 +29,26 @@ def decode(data: bytes, encodings: Sequence[str] = UTF8) -> tuple[str, str]:
         else:
             return text.removeprefix("\ufeff"), encoding
     raise Undecodable("; ".join(failures))
+
+
+def likely_encodings(data: bytes, declared: str | None, *, is_html: bool) -> tuple[str, ...]:
+    """The encodings that the sender, the page and its bytes say, best evidence first; the last one reads any byte."""
+    if declared is None and data.isascii() and b"\x1b" not in data:
+        return UTF8
+    from resiliparse.parse.encoding import detect_encoding
+
+    detected = detect_encoding(data, from_html_meta=is_html)
+    return tuple(name for name in (declared, detected, *_FALLBACKS) if name and _is_known(name))
+
+
+def _is_known(encoding: str) -> bool:
+    try:
+        b"a".decode(encoding)
+    except UnicodeError:
+        return True
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 def has_surrogates(text: str) -> bool:

@@ -36,15 +36,17 @@ class Piece(NamedTuple):
         return len(self.data) == self.end - self.start
 
 
-def pieces(stream: BinaryIO, opening: bytes, closing: bytes) -> Iterator[Piece]:
-    """Cuts before each match of the pattern `opening` and behind each `closing`; pieces follow each other without gap.
+def pieces(stream: BinaryIO, opening: bytes, closing: bytes | None) -> Iterator[Piece]:
+    """Cuts before each match of the pattern `opening`, and behind each `closing` if there is one.
 
-    Of a piece above `limits.record` of the stream, only the head is held in memory.
+    Pieces follow each other without gap. Of a piece above `limits.record` of the stream, only the head is
+    held in memory.
 
     Raises: BrokenStream of the stream; its `partial` is then the piece that was being read.
     """
     max_bytes = cast(ByteStream, stream).limits.record_bytes
-    window = _Window(stream, re.compile(b"(?P<opening>%s)|%s" % (opening, re.escape(closing))), max_bytes)
+    closes = b"" if closing is None else b"|" + re.escape(closing)
+    window = _Window(stream, re.compile(b"(?P<opening>%s)%s" % (opening, closes)), max_bytes)
     is_open = False
     while (mark := window.next_mark(is_open)) is not None:
         opens = mark["opening"] is not None

@@ -25,8 +25,6 @@ from functools import partial
 from typing import BinaryIO, cast
 from urllib.parse import urlsplit
 
-from resiliparse.parse.encoding import detect_encoding
-
 from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
@@ -34,7 +32,7 @@ from finpile.format import Format
 from finpile.ledger import Removal
 from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
-from finpile.sources.decoding import Undecodable, decode
+from finpile.sources.decoding import Undecodable, decode, likely_encodings
 from finpile.sources.http import HttpError, PayloadTooLarge, parse_response
 from finpile.sources.streams import ByteStream
 from finpile.sources.web_records import Damaged, Separator, WebRecord, read_records
@@ -42,7 +40,6 @@ from finpile.sources.web_records import Damaged, Separator, WebRecord, read_reco
 _MEDIA_TYPES = {"text/html": HTML, "application/xhtml+xml": HTML, "text/plain": PLAIN}
 _NO_DOCUMENT = ("warcinfo", "request", "metadata", "revisit", "filedesc")
 _OK = 200
-_FALLBACK_ENCODINGS = ("utf-8", "cp1252", "latin-1")
 _ARC_DATE_DIGITS = 14
 
 
@@ -132,7 +129,7 @@ def _document(
     if media_type is None:
         return removal(source, locator, "not_text", f"{content_type or 'no type'} {record.url}", payload)
     try:
-        text, _ = decode(payload, source.encoding or _encodings(payload, charset, media_type))
+        text, _ = decode(payload, source.encoding or likely_encodings(payload, charset, is_html=media_type == HTML))
     except Undecodable as error:
         return removal(source, locator, "undecodable", str(error), payload)
     if is_blank(text):
@@ -150,22 +147,6 @@ def _crawl_date(date: str) -> str | None:
         return datetime.fromisoformat(date).isoformat()
     except ValueError:
         return None
-
-
-def _encodings(payload: bytes, charset: str | None, media_type: str) -> tuple[str, ...]:
-    """The encodings of the server, the page and its bytes, best evidence first; the last one reads any byte."""
-    detected = detect_encoding(payload, from_html_meta=media_type == HTML)
-    return tuple(name for name in (charset, detected, *_FALLBACK_ENCODINGS) if name and _is_known(name))
-
-
-def _is_known(encoding: str) -> bool:
-    try:
-        b"a".decode(encoding)
-    except UnicodeError:
-        return True
-    except (LookupError, ValueError):
-        return False
-    return True
 
 
 FORMAT = Format(

@@ -1,0 +1,205 @@
+"""Electronic mail: a file is a message (`.eml`, maildir, the folders of the Enron corpus) or an mbox with many.
+
+A document is the subject and the text of a message, quotations included: its plain parts, or else its HTML. Attachments
+and forwarded messages that are parts of their own are rows of the ledger. The date is the header's, in UTC.
+
+Headers that no empty line separates from the text, as in the Enron spam corpus, end before the first line that is no
+header of a known name.
+
+Source: RFC 5322; RFC 2045 to 2049; mbox: RFC 4155.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import re
+from collections.abc import Iterator
+from email.errors import HeaderParseError
+from email.header import decode_header
+from email.message import Message
+from email.parser import BytesParser
+from email.policy import compat32
+from functools import partial
+from typing import BinaryIO, NamedTuple, cast
+
+from finpile import timestamps
+from finpile.config import SourceConfig
+from finpile.document import HTML, PLAIN
+from finpile.format import Format
+from finpile.sources.accounting import Claim
+from finpile.sources.decoding import decode, likely_encodings
+from finpile.sources.one_document import Converted, LeftOut, Refused, converted_record, read_bytes
+from finpile.sources.pieces import lost, pieces
+from finpile.sources.streams import ByteStream
+
+_FROM = b"From "
+_FROM_LINE = rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]{1,200}\d\d:\d\d[^\r\n]{1,40}\r?\n"
+_ESCAPED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_HEADER = re.compile(rb"([!-9;-~]{1,76})[ \t]*:")
+_KNOWN = re.compile(
+    rb"(from|to|cc|bcc|subject|date|message-id|reply-to|sender|in-reply-to|references|received|return-path|"
+    rb"delivered-to|mime-version|status|lines|path|newsgroups|organization|(content|x|list|dkim|arc|authentication|"
+    rb"resent|thread|user)-.+)\Z",
+    re.IGNORECASE,
+)
+_SPACE = re.compile(r"\s+")
+_COMMENT = re.compile(r"\s*\([^()]*\)\s*\Z")
+
+
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    """The messages of a file. Locators of an mbox's end in the byte offset of the message, decompressed."""
+    if stream.tell() == 0 and not cast(ByteStream, stream).peek().startswith(_FROM):
+        yield from read_bytes(stream, locator, source, partial(_message, source=source))
+        return
+    for piece in pieces(stream, _FROM_LINE, None):
+        where = f"{locator}#{piece.start}"
+        if not piece.is_whole:
+            yield lost(source, where, "too_large", f"a message of {piece.end - piece.start} bytes", piece)
+        elif piece.is_open:
+            yield from converted_record(piece.start, piece.data, where, source, partial(_of_mbox, source=source))
+        else:
+            detail = f"{len(piece.data)} bytes before the first message that is whole"
+            yield lost(source, where, "corrupt_file" if piece.start else "no_record", detail, piece)
+
+
+def _of_mbox(data: bytes, source: SourceConfig) -> Converted:
+    """A message behind its line `From SENDER DATE`, whose escapes are undone; the date is that of the delivery."""
+    first, _, rest = data.partition(b"\n")
+    delivered = first.decode("latin-1").strip().split(" ", 2)[-1]
+    return _message(_ESCAPED_FROM.sub(rb"\1", rest), source, delivered)
+
+
+def _message(data: bytes, source: SourceConfig, delivered: str = "") -> Converted:
+    try:
+        message = BytesParser(policy=compat32).parsebytes(_separated(data))
+        parts = _Parts.of(message, source)
+    except RecursionError:
+        raise Refused("unreadable_record", "its parts are nested too deep") from None
+    headers = {name.lower(): _decoded(str(value)) for name, value in reversed(list(message.raw_items()))}
+    written = headers.get("date") or delivered
+    moment = timestamps.read(_COMMENT.sub("", written)).moment if written else None
+    subject = headers.get("subject", "")
+    meta: dict[str, object] = {name: headers[name] for name in ("from", "to", "cc") if headers.get(name)}
+    if "message-id" in headers:
+        meta["message_id"] = headers["message-id"]
+    if parts.attachments:
+        meta["attachments"] = len(parts.attachments)
+    if written and moment is None:
+        meta["unreadable_timestamp"] = written
+    text, media_type = parts.text(subject)
+    return Converted(
+        text=text,
+        media_type=media_type,
+        timestamp=moment,
+        title=subject,
+        meta=meta,
+        left_out=tuple(parts.attachments),
+    )
+
+
+def _separated(data: bytes) -> bytes:
+    """The message with an empty line behind its headers. Raises: Refused for bytes that begin with no header."""
+    start, known_end, is_known = 0, 0, False
+    while start < len(data):
+        end = data.find(b"\n", start) + 1 or len(data)
+        line = data[start:end]
+        if not line.strip():
+            break
+        if header := _HEADER.match(line):
+            is_known = _KNOWN.match(header[1].rstrip()) is not None
+        elif not line.startswith((b" ", b"\t")):
+            data = data[:known_end] + b"\n" + data[known_end:]
+            break
+        known_end = end if is_known else known_end
+        start = end
+    if not known_end:
+        raise Refused("no_record", "no header of a message")
+    return data
+
+
+def _decoded(value: str) -> str:
+    """A header in Unicode, on one line."""
+    raw = value.encode("utf-8", "surrogateescape")  # bytes above 127 are surrogates
+    text = decode(raw, ("utf-8", "cp1252", "latin-1"))[0]
+    if "=?" in text:
+        with contextlib.suppress(HeaderParseError, ValueError):  # no encoded word
+            text = "".join(_word(*found) for found in decode_header(text))
+    return _SPACE.sub(" ", text).strip()
+
+
+def _word(data: bytes | str, charset: str | None) -> str:
+    if isinstance(data, str):
+        return data
+    return decode(data, likely_encodings(data, charset, is_html=False))[0]
+
+
+class _Text(NamedTuple):
+    text: str
+    is_html: bool
+
+
+class _Parts:
+    """The texts and attachments of a message."""
+
+    def __init__(self) -> None:
+        self.texts: list[_Text] = []
+        self.attachments: list[LeftOut] = []
+
+    @classmethod
+    def of(cls, message: Message, source: SourceConfig) -> _Parts:
+        """Raises: Undecodable if the source names encodings, and none fits."""
+        parts = cls()
+        parts._add(message, source)
+        return parts
+
+    def text(self, subject: str) -> tuple[str, str]:
+        """The text behind its subject, and its media type."""
+        if any(part.is_html for part in self.texts):
+            bodies = [text if is_html else f"<pre>{html.escape(text)}</pre>" for text, is_html in self.texts]
+            return "\n".join([f"<p>{html.escape(subject)}</p>", *bodies]), HTML
+        body = "\n\n".join(part.text.strip() for part in self.texts if part.text.strip())
+        return (f"{subject}\n\n{body}" if subject and body else body), PLAIN
+
+    def _add(self, part: Message, source: SourceConfig) -> None:
+        kind, is_attached = part.get_content_type(), part.get_content_disposition() == "attachment"
+        if kind == "multipart/alternative" and part.is_multipart():
+            self._add_first(cast("list[Message]", part.get_payload()), source)
+        elif part.is_multipart() and kind != "message/rfc822":
+            for inner in cast("list[Message]", part.get_payload()):
+                self._add(inner, source)
+        elif kind in ("text/plain", "text/html") and not is_attached:
+            data = cast(bytes, part.get_payload(decode=True) or b"")
+            is_html = kind == "text/html"
+            encodings = source.encoding or likely_encodings(data, part.get_content_charset(), is_html=is_html)
+            text = decode(data, encodings)[0].replace("\r\n", "\n")
+            self.texts += [_Text(text, is_html)] if text.strip() else []
+        else:
+            self._leave_out(part, kind)
+
+    def _add_first(self, choices: list[Message], source: SourceConfig) -> None:
+        """Of parts with one content, the plain one with text, or else the last one."""
+        found = [_Parts.of(choice, source) for choice in choices]
+        plain = [one for one in found if one.texts and not any(text.is_html for text in one.texts)]
+        chosen = (plain or [one for one in reversed(found) if one.texts] or [_Parts()])[0]
+        self.texts += chosen.texts
+        for one in found:
+            for place in one.attachments:
+                self._append(place.detail, place.data)
+
+    def _leave_out(self, part: Message, kind: str) -> None:
+        payload = part.get_payload(decode=True)
+        inner = cast("list[Message]", part.get_payload()) if part.is_multipart() else []
+        data = payload if isinstance(payload, bytes) else b"\n".join(one.as_bytes() for one in inner)
+        self._append(f"{kind} {_decoded(part.get_filename() or '')}".strip() + f", {len(data)} bytes", data)
+
+    def _append(self, detail: str, data: bytes) -> None:
+        place = f"/attachment-{len(self.attachments) + 1}"
+        self.attachments.append(LeftOut(place, "attachment", detail, data))
+
+
+FORMAT = Format(
+    name="mail",
+    read=read,
+    reasons={"attachment": "a part of a message that is no text, or is attached; the message has its bytes, too"},
+)

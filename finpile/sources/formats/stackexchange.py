@@ -1,0 +1,181 @@
+"""Dumps of Stack Exchange (`Posts.xml`): a question with all its answers, most votes first, is a document.
+
+Answers follow their questions anywhere in the file: posts are collected in a temporary database, which is on disk
+where it exceeds 64 MiB, and documents follow at the end of the file, by number of question. The date is that of the
+newest post or edit of a document, so that no text is dated before it was written. Bodies are HTML.
+
+Source: https://meta.stackexchange.com/questions/2677 (schema of the dump).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import BinaryIO, NamedTuple, cast
+
+from finpile import timestamps
+from finpile.config import SourceConfig
+from finpile.document import HTML, RawDocument
+from finpile.format import Format
+from finpile.ledger import Removal
+from finpile.limits import HEAD_BYTES
+from finpile.sources.accounting import Claim, Content, Lost, Record, Structure
+from finpile.sources.base import removal
+from finpile.sources.pieces import Piece, lost, pieces
+from finpile.sources.streams import BrokenStream, ByteStream
+from finpile.sources.xml_text import XmlError, parse_xml
+
+_QUESTION, _ANSWER = "1", "2"
+_CACHE_KIB = 64 << 10
+_FRAME = re.compile(rb"\s*(?:\xef\xbb\xbf)?(?:<\?xml[^<>]*>\s*)?(?:<!DOCTYPE[^<>]*>\s*)?(?:</?posts>\s*)?")
+_NUMBER = re.compile(r"-?\d{1,18}")
+_TAG = re.compile(r"[^<>|]+")
+_SITE = re.compile(r"([a-z0-9\-]+(?:\.[a-z0-9\-]+)*\.stackexchange)(?:\.com)?[/!\-]")
+
+
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    """The questions of a file. Locators end in the byte offset of the question's row, decompressed."""
+    posts, broken = _Posts(cast(ByteStream, stream).limits.record_bytes), None
+    try:
+        for piece in pieces(stream, rb"<row\s", b"/>"):
+            yield posts.claim(piece, f"{locator}#{piece.start}", source)
+    except BrokenStream as error:  # what was collected before is complete
+        broken = error
+    yield from posts.documents(locator, source)
+    if broken is not None:
+        raise broken
+
+
+class _Post(NamedTuple):
+    question: int
+    is_answer: bool
+    score: int
+    number: int
+    start: int
+    row: bytes
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        return dict(parse_xml(self.row).attrib)
+
+
+class _Posts:
+    """The questions and answers of a file."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._end = 0
+        self._rows = sqlite3.connect("", isolation_level=None, check_same_thread=False)  # "": temporary
+        self._rows.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        self._rows.execute("PRAGMA journal_mode = OFF")
+        self._rows.execute(
+            "CREATE TABLE posts (question INT, is_answer INT, score INT, number INT, start INT, row BLOB)"
+        )
+
+    def claim(self, piece: Piece, where: str, source: SourceConfig) -> Claim:
+        """Collects a post; all else is a row of the ledger or structure."""
+        self._end = piece.end
+        if not piece.is_whole:
+            return lost(source, where, "too_large", f"a row of {piece.end - piece.start} bytes", piece)
+        if not piece.is_open:
+            return self._between(piece, where, source)
+        try:
+            facts = parse_xml(piece.data).attrib
+        except XmlError as error:
+            return lost(source, where, "unreadable_record", str(error), piece)
+        kind = facts.get("PostTypeId")
+        if kind not in (_QUESTION, _ANSWER):
+            detail = f"PostTypeId is {kind}" if kind else "a row without PostTypeId: no Posts.xml"
+            return lost(source, where, "other_post", detail, piece)
+        keys = [facts.get("Id"), facts.get("ParentId") if kind == _ANSWER else facts.get("Id"), facts.get("Score", "0")]
+        if not all(key and _NUMBER.fullmatch(key) for key in keys) or "Body" not in facts:
+            return lost(source, where, "unreadable_record", "a post without Id, ParentId, Score or Body", piece)
+        number, question, score = (int(key or 0) for key in keys)
+        values = (question, kind == _ANSWER, score, number, piece.start, piece.data)
+        self._rows.execute("INSERT INTO posts VALUES (?, ?, ?, ?, ?, ?)", values)
+        return Content(piece.start, piece.end)
+
+    def documents(self, locator: str, source: SourceConfig) -> Iterator[Claim]:
+        """The documents of all questions, as records whose bytes are claimed."""
+        order = "SELECT * FROM posts ORDER BY question, is_answer, score DESC, number, start"
+        for _, group in groupby(map(_Post._make, self._rows.execute(order)), key=itemgetter(0)):
+            thread: list[_Post] = []
+            num_bytes = 0
+            for post in group:
+                where = f"{locator}#{post.start}"
+                num_bytes += len(post.row)
+                if thread and not post.is_answer:
+                    yield self._row(where, source, "unreadable_record", f"a second question {post.number}", post)
+                elif not thread and post.is_answer:
+                    yield self._row(where, source, "no_question", f"an answer to {post.question}", post)
+                elif num_bytes > self._max_bytes:
+                    yield self._row(where, source, "too_large", f"{num_bytes} bytes of one question", post)
+                else:
+                    thread.append(post)
+            if thread:
+                where = f"{locator}#{thread[0].start}"
+                raw = b"\n".join(post.row for post in thread)
+                yield Record(self._end, self._end, where, raw, partial(_thread, thread, where, source))
+        self._rows.close()
+
+    def _row(self, where: str, source: SourceConfig, reason: str, detail: str, post: _Post) -> Lost:
+        data = post.row[:HEAD_BYTES] if reason == "too_large" else post.row
+        return Lost(self._end, self._end, removal(source, where, reason, detail, data))
+
+    def _between(self, piece: Piece, where: str, source: SourceConfig) -> Claim:
+        if piece.data.isspace():
+            return Structure(piece.start, piece.end, "white_space")
+        if _FRAME.fullmatch(piece.data):
+            return Structure(piece.start, piece.end, "stackexchange_frame")
+        if piece.start == 0 and piece.is_last:
+            return lost(source, where, "no_record", "no <row> element", piece)
+        return lost(source, where, "unreadable_record", "bytes between two rows", piece)
+
+
+def _thread(posts: list[_Post], locator: str, source: SourceConfig) -> RawDocument | Removal:
+    question, *answers = [post.attributes for post in posts]
+    title = question.get("Title", "")
+    parts = [f"<h1>{html.escape(title)}</h1>"] if title else []
+    parts.append(question["Body"])
+    for answer in answers:
+        parts += ["<h2>Answer</h2>", answer["Body"]]
+    if not any(post["Body"].strip() for post in (question, *answers)):
+        return removal(source, locator, "empty_text", "no post with a body", posts[0].row)
+    dates = [post[name] for post in (question, *answers) for name in ("CreationDate", "LastEditDate") if name in post]
+    moments = [moment for moment in map(timestamps.parse, dates) if moment is not None]
+    tags = _TAG.findall(question.get("Tags", ""))
+    site = _SITE.search(locator)
+    meta = {
+        "question": posts[0].number,
+        "score": posts[0].score,
+        "answer_scores": [post.score for post in posts[1:]],
+        **({"tags": tags} if tags else {}),
+        **({"created": question["CreationDate"]} if "CreationDate" in question else {}),
+    }
+    return RawDocument(
+        locator=locator,
+        text="\n".join(parts),
+        media_type=HTML,
+        timestamp=max(moments, default=None),
+        timestamp_origin="header" if moments else "none",
+        title=title or None,
+        url=f"https://{site[1]}.com/q/{posts[0].number}" if site else None,
+        license=question.get("ContentLicense"),
+        meta=meta,
+    )
+
+
+FORMAT = Format(
+    name="stackexchange",
+    read=read,
+    reasons={
+        "other_post": "a row that is neither a question nor an answer (wiki of a tag, comment, user, ...)",
+        "no_question": "an answer whose question the file has not",
+    },
+    structure={"stackexchange_frame": "the declaration, and the tags <posts> and </posts>"},
+)

@@ -1,0 +1,145 @@
+"""Mail: headers, parts, mailboxes, and messages whose headers nothing separates from their text."""
+
+from __future__ import annotations
+
+import email
+import io
+import mailbox
+import random
+import subprocess
+import tarfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP, default
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pytest
+
+from finpile.config import SourceConfig
+from finpile.document import HTML, RawDocument
+from finpile.format import FORMATS
+from finpile.ledger import Removal
+from finpile.sources import Account, list_inputs, read_file, read_stream
+
+Items = tuple[list[RawDocument], list[Removal]]
+
+
+def read(data: bytes, **settings: Any) -> Items:
+    source = SourceConfig(name="N", dataset="D", format="mail", paths=("*",), **settings)
+    accounts: list[Account] = []
+    items = list(read_stream(FORMATS.get("mail"), io.BytesIO(data), "a.eml", source, accounts.append))
+    assert accounts[0].balance() == 0 and accounts[0].removals == sum(isinstance(item, Removal) for item in items)
+    return [i for i in items if isinstance(i, RawDocument)], [i for i in items if isinstance(i, Removal)]
+
+
+def message(text: str, **headers: str) -> EmailMessage:
+    made = EmailMessage(policy=default)
+    for name, value in {"From": "Ann <a@x.com>", "To": "b@x.com", "Subject": "Öl", **headers}.items():
+        made[name] = value
+    made["Date"] = "Mon, 14 May 2001 16:39:00 -0700 (PDT)"
+    made.set_content(text)
+    return made
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", "cp1252", "utf-7"])
+@pytest.mark.parametrize("encoding", ["base64", "quoted-printable"])
+def test_message_of_any_charset(charset: str, encoding: str) -> None:
+    made = message("")
+    made.set_content("Öl stieg.\n\n> Gas?\n", charset=charset, cte=encoding)
+    [document], [] = read(made.as_bytes(policy=SMTP))
+    assert document.text == "Öl\n\nÖl stieg.\n\n> Gas?"
+    assert (document.title, document.timestamp) == ("Öl", datetime(2001, 5, 14, 23, 39, tzinfo=UTC))
+    assert document.meta == {"from": "Ann <a@x.com>", "to": "b@x.com"}
+
+
+def test_plain_part_is_the_text_and_attachments_are_rows() -> None:
+    made = message("Plain.")
+    made.add_alternative("<p>Rich.</p>", subtype="html")
+    made.add_attachment(b"%PDF-1.4", maintype="application", subtype="pdf", filename="réport.pdf")
+    made.add_attachment(message("inner"))
+    [document], rows = read(made.as_bytes())
+    assert (document.text, document.meta["attachments"]) == ("Öl\n\nPlain.", 2)
+    assert [(row.locator, row.reason) for row in rows] == [(f"a.eml/attachment-{n}", "attachment") for n in (1, 2)]
+    assert (rows[0].detail, rows[0].removed_text) == ("application/pdf réport.pdf, 8 bytes", b"%PDF-1.4")
+    assert b"inner" in rows[1].removed_text
+
+
+def test_html_alone_is_html() -> None:
+    made = message("")
+    made.set_content("<p>Rich</p>", subtype="html")
+    [document], [] = read(made.as_bytes())
+    assert (document.media_type, document.text.split("\n")[:2]) == (HTML, ["<p>Öl</p>", "<p>Rich</p>"])
+
+
+def test_headers_that_nothing_separates_end_at_the_first_line_of_text() -> None:
+    [document], [] = read(b"Subject: oil\nnote : all\nre: gas\nmore\n")
+    assert document.text == "oil\n\nnote : all\nre: gas\nmore"
+    assert (
+        read(b"Subject: oil\nto: a@x.com\ngary ,\nsubject: x\n\nend")[0][0].text == "oil\n\ngary ,\nsubject: x\n\nend"
+    )
+
+
+def test_mailbox_is_read_as_the_standard_library_reads_it(tmp_path: Path) -> None:
+    box = mailbox.mbox(tmp_path / "box")
+    texts = [f"Line {number}\nFrom here on\n\nFrom 12:00 there was oil.\n" for number in range(20)]
+    for text in texts:
+        box.add(message(text))
+    box.flush()
+    data = (tmp_path / "box").read_bytes()
+    documents, [] = read(data)
+    assert [document.text for document in documents] == [f"Öl\n\n{text.strip()}" for text in texts]
+    offsets = [int(document.locator.partition("#")[2]) for document in documents]
+    assert all(data[offset:].startswith(b"From MAILER-DAEMON") for offset in offsets)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"no header\n\ntext", "no_record"),
+        (b"Subject: x\n\n \n", "empty_text"),
+        (b"Subject: x\nContent-Type: text/plain\n\n\xff", "undecodable"),
+        (b"Subject: x\n" + b"".join(b'Content-Type: multipart/mixed; boundary="%d"\n\n--%d\n' % (n, n)
+                                     for n in range(3000)), "unreadable_record"),
+    ],
+)  # fmt: skip
+def test_file_without_text_is_a_row_with_its_bytes(data: bytes, reason: str) -> None:
+    [], [row] = read(data, **({"encoding": ("utf-8",)} if reason == "undecodable" else {}))
+    assert (row.reason, row.removed_text) == (reason, data)
+
+
+def test_damaged_messages_lose_nothing_silently() -> None:
+    made = message("Oil and gas.\n" * 9, Subject="=?utf-8?q?=C3=96l?= =?iso-8859-1?b?5g==?=")
+    made.add_alternative("<p>Rich</p>", subtype="html")
+    made.add_attachment(b"\0" * 99, maintype="application", subtype="pdf", filename="a.pdf")
+    draw, whole = random.Random(3), made.as_bytes()
+    for start in (b"", b"From a@x.com Sat Jan  3 01:05:34 1996\n"):
+        for _ in range(150):
+            data = bytearray(start + whole + (b"\n" + start + whole if start else b""))
+            for _ in range(draw.randint(1, 4)):
+                place = draw.randrange(len(start), len(data))
+                data[place : place + draw.randint(0, 6)] = draw.randbytes(draw.randint(0, 6))
+            assert all(row.reason != "reader_error" for row in read(bytes(data))[1])
+
+
+def test_mails_of_enron(shared_data: Callable[[str], Path]) -> None:
+    """Each file is a document or a row; texts have every word of the files, as split by Python's own library."""
+    archive = shared_data("enron") / "enron1_subset.tar.zst"
+    source = SourceConfig(
+        name="N", dataset="D", format="mail", paths=(archive.name,), members=("*.txt",), date_pattern="%Y-%m-%d"
+    )
+    [file] = list_inputs(source, str(archive.parent))
+    items = list(read_file(file, source))
+    documents = [item for item in items if isinstance(item, RawDocument)]
+    packed = subprocess.run(["unzstd", "-c", str(archive)], check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as files:
+        members = [cast(IO[bytes], files.extractfile(member)).read() for member in files if member.isfile()]
+    removals = [item for item in items if isinstance(item, Removal)]
+    assert len(items) == len(members) == 5172 and {row.reason for row in removals} == {"empty_text"}
+    assert all(email.message_from_bytes(row.removed_text).get_payload() in ("", "\n") for row in removals)
+    lost = sum(len(row.removed_text.split()) for row in removals)
+    words = sum(len(document.text.encode("latin-1", "replace").split()) for document in documents)
+    expected = sum(len(member.split()) for member in members) - len(documents)  # `Subject:` is no word of a document
+    assert abs(words + lost - expected) < 30  # 15 files are not UTF-8
+    assert all(document.timestamp for document in documents)
