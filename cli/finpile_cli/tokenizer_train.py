@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.config import TokenizerConfig
-from finpile.report.vocabulary import shortfall
+from finpile.report.vocabulary import short_chunks, shortfall
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, engine_options, make_engine
@@ -128,7 +128,7 @@ def train_command(
             listen=_listener(console, display),
         )
         evaluated = evaluate_folder(held_out, out, engine) if held_out else []
-    _close(console, trained, evaluated, out)
+    _close(console, trained, evaluated, config, out)
 
 
 def read_settings(preset: str | None, settings: dict[str, Any]) -> TokenizerConfig:
@@ -151,7 +151,9 @@ def _listener(console: Console, display: Display) -> Listener:
     return listen
 
 
-def _close(console: Console, trained: TrainedFolder, evaluated: list[HeldOut], out: str) -> None:
+def _close(
+    console: Console, trained: TrainedFolder, evaluated: list[HeldOut], config: TokenizerConfig, out: str
+) -> None:
     """Prints the tables, the warnings and the path of the tokenizer."""
     about = trained.about
     rows = _domain_rows(trained)
@@ -161,7 +163,7 @@ def _close(console: Console, trained: TrainedFolder, evaluated: list[HeldOut], o
     if evaluated:
         columns = ["dataset", "source", "documents", "bytes", "tokens", "bytes per token", "bits per byte"]
         console.table("Held out", columns, [_held_out_cells(row) for row in evaluated])
-    warnings = list(_warnings(trained))
+    warnings = list(_warnings(trained, config))
     for warning in warnings:
         console.line(f"warning: {warning}", style="yellow")
     if not trained.ran:
@@ -211,8 +213,10 @@ def _chunk_sums(chunks: list[dict[str, Any]]) -> dict[str, Any]:
     return {"chunks": len(chunks), "pieces": pieces, "bits_per_byte": bits / size if size else None}
 
 
-def _warnings(trained: TrainedFolder) -> Iterable[str]:
+def _warnings(trained: TrainedFolder, config: TokenizerConfig) -> Iterable[str]:
     short = shortfall(trained.about, size="--vocab-size", chunk_settings="--chunk-vocab-size or --chunks")
+    if short is None and config.chunks != "auto":
+        short = short_chunks(trained.about, size="--chunk-vocab-size", chunks="--chunks")
     if short:
         yield short
     for domain in trained.domains:

@@ -49,11 +49,8 @@ def _feistel(values: Words, half_bits: int, seed: int, epoch: int) -> Words:
 
 
 def _mix(words: Words) -> Words:
-    """The mixing function of SplitMix64 on 64-bit words; arithmetic wraps."""
-    words = words + splitmix.GOLDEN
-    words = (words ^ words >> np.uint64(30)) * splitmix.MIX_1
-    words = (words ^ words >> np.uint64(27)) * splitmix.MIX_2
-    return words ^ words >> np.uint64(31)
+    """The output of SplitMix64 after each state; arithmetic wraps."""
+    return splitmix.mix(words + splitmix.GOLDEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The warning about a vocabulary that is smaller than requested."""
+"""The warnings about a vocabulary, or models of chunks, that are smaller than requested."""
 
 from __future__ import annotations
 
@@ -18,3 +18,18 @@ def shortfall(training: Mapping[str, Any], *, size: str, chunk_settings: str) ->
     if training["mode"] != "global":
         remedy += f", or raise {chunk_settings}"
     return f"the vocabulary has {found:,} of the {requested:,} entries requested, the text gives no more: {remedy}"
+
+
+def short_chunks(training: Mapping[str, Any], *, size: str, chunks: str) -> str | None:
+    """A warning if models of chunks have far fewer pieces than requested, else None; `training` is `training.json`.
+
+    `size` and `chunks` are the names of the settings in the remedy.
+    """
+    if not training.get("short_chunks"):
+        return None
+    num_models, requested = training["chunk_models"], training["chunk_vocab_size"]
+    return (
+        f"{training['short_chunks']:,} of {num_models:,} models of chunks have less than a quarter of the "
+        f"{requested:,} pieces requested, and all have {training['mean_chunk_pieces']:,} on average: their text gives "
+        f"no more. Add text, or lower {chunks} or {size}"
+    )

@@ -10,7 +10,7 @@ from typing import Any
 
 from finpile.report.dates import date_statistics, date_warnings
 from finpile.report.summary import source_rows
-from finpile.report.vocabulary import shortfall
+from finpile.report.vocabulary import short_chunks, shortfall
 
 #: Share of a source's documents above which removals for one reason are a warning.
 _CALLED_OUT = 0.5
@@ -22,7 +22,7 @@ def build_warnings(manifest: Mapping[str, Any]) -> list[str]:
     return [
         *_lost_to_one_reason(manifest),
         *_unchecked_sets(manifest, counts),
-        *_small_vocabulary(counts),
+        *_small_vocabulary(manifest, counts),
         *date_warnings(date_statistics(counts.get("clean", {}).get("sources", ()))),
     ]
 
@@ -45,8 +45,11 @@ def _unchecked_sets(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> I
             )
 
 
-def _small_vocabulary(counts: Mapping[str, Any]) -> Iterator[str]:
-    chunk_settings = "`tokenizer.chunk_vocab_size` or `tokenizer.chunks`"
-    if "tokenizer" in counts:
-        warning = shortfall(counts["tokenizer"], size="`tokenizer.vocab_size`", chunk_settings=chunk_settings)
-        yield from [warning] if warning else []
+def _small_vocabulary(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
+    training, chunk_size, chunks = counts.get("tokenizer"), "`tokenizer.chunk_vocab_size`", "`tokenizer.chunks`"
+    if training is None:
+        return
+    warning = shortfall(training, size="`tokenizer.vocab_size`", chunk_settings=f"{chunk_size} or {chunks}")
+    if warning is None and manifest["config"]["tokenizer"]["chunks"] != "auto":
+        warning = short_chunks(training, size=chunk_size, chunks=chunks)
+    yield from [warning] if warning else []

@@ -16,6 +16,7 @@ from finpile_tokenizer.merging import MIN_VOCAB_SIZE, merge, prune_to
 from finpile_tokenizer.model import UnigramModel
 from finpile_tokenizer.pretokens.counts import PretokenCounts, count_pretokens
 from finpile_tokenizer.pretokens.pretokenizer import pretokenize
+from finpile_tokenizer.pretokens.segments import cut_texts
 from finpile_tokenizer.segmentations.nbest import MIN_BLOCK_BYTES
 from finpile_tokenizer.tokenizer import UnigramTokenizer
 from finpile_tokenizer.training import em, prune
@@ -41,7 +42,8 @@ _BYTES = pa.array([bytes([value]) for value in range(256)], pa.large_binary())
 
 
 def compile_counting() -> None:
-    """The kernels that count pretokens and merge models."""
+    """The kernels that cut texts, count pretokens and merge models."""
+    cut_texts(pa.array([b"a1"], pa.large_binary()), 1)
     count_pretokens(pa.array([b"a1"], pa.large_binary())).merge([])
     merge([_model()])
 

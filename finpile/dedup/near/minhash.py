@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from finpile import splitmix
 from finpile.config import NearConfig
 from finpile.dedup import _hash_kernels
 from finpile.dedup._hash_kernels import U32, U64
 from finpile.document import text_arrays
-from finpile.splitmix import GOLDEN, MIX_1, MIX_2
 
 #: Marks a document without words: all its keys have this value. Exclude such keys from the exchange.
 NO_KEY = int(_hash_kernels.NO_KEY)
@@ -86,10 +86,7 @@ def keys_in_scope(keys: U64, scope: str) -> U64:
 
 def split_mix(num: int, seed: int) -> U64:
     """Returns the first `num` outputs of SplitMix64 for a seed."""
-    state = np.arange(1, num + 1, dtype=np.uint64) * GOLDEN + np.uint64(seed)
-    state = (state ^ (state >> np.uint64(30))) * MIX_1
-    state = (state ^ (state >> np.uint64(27))) * MIX_2
-    return state ^ (state >> np.uint64(31))
+    return splitmix.mix(np.arange(1, num + 1, dtype=np.uint64) * splitmix.GOLDEN + np.uint64(seed))
 
 
 @lru_cache(maxsize=8)

@@ -1,11 +1,9 @@
 """Counts the pretokens of each chunk and writes one file per chunk. Later steps read these counts, not the texts.
 
-A chunk is a range of its domain's document digests. The chunks are therefore the same in every run and on every
-machine, they do not depend on how documents are distributed over files, and each chunk is a uniform sample of its
-domain.
+Chunks are those of `finpile_pipelines.unigram.chunks`; a domain with one chunk is counted without cutting its texts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +13,18 @@ import pyarrow as pa
 from finpile_tokenizer import PretokenCounts, count_pretokens
 
 from finpile import storage
-from finpile.dedup import exact
-from finpile.document import digest_bits
-from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
-from finpile_pipelines.exchange.tasks import Tasks
+from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress
+from finpile_pipelines.unigram.chunks import (
+    AddBucketSizes,
+    BucketSizes,
+    Edges,
+    bucket_sizes,
+    edges_from_json,
+    edges_to_json,
+    split_to_chunks,
+)
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.texts import Domain, Label, TextFile, TrainingTexts
 
@@ -70,10 +75,20 @@ def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:
             "num_distinct": len(counts.pretokens),
         }
 
+    split = {label: domain for label, domain in domains.items() if domain.num_chunks > 1}
+
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
+        edges: Any = {}
+        after = None
+        if split:
+            tasks = Tasks(texts.files, 0.2, sizes, note="sizes of chunks")
+            measured = pipeline | "Measured" >> tasks | "Measure" >> beam.FlatMap(_measure_file, split)
+            chosen = measured | beam.CombinePerKey(AddBucketSizes()) | "Choose" >> beam.Map(edges_to_json, split)
+            gathered = chosen | "GatherEdges" >> Gather(run.url("edges.json"), edges_from_json)
+            edges, after = beam.pvalue.AsSingleton(gathered), After(gathered)
         exchange = ExchangeByPartition(run.engine.exchange_transport, run.exchange_folder, "ByChunk", 0.2 / len(labels))
-        tasks = Tasks(enumerate(zip(texts.files, sizes, strict=True)), 0.8, sizes)
-        counted = pipeline | tasks | "Count" >> beam.FlatMap(_count_file, domains)
+        tasks = Tasks(enumerate(zip(texts.files, sizes, strict=True)), 0.6 if split else 0.8, sizes, after=after)
+        counted = pipeline | tasks | "Count" >> beam.FlatMap(_count_file, domains, edges)
         return counted | exchange | "Write" >> beam.Map(write)
 
     rows = run.step("count", construct, lambda rows: f"{len(rows)} chunks")
@@ -120,32 +135,44 @@ def own_array(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return numbers
 
 
-def _count_file(task: tuple[int, tuple[TextFile, int]], domains: Mapping[Label, Domain]) -> Iterator[PartitionedTables]:
+def _measure_file(file: TextFile, split: Mapping[Label, Domain]) -> Iterator[tuple[Label, BucketSizes]]:
+    """The bytes of each bucket in one file, for the domains that have several chunks."""
+    for label, texts in _blocks(file):
+        if label in split:
+            yield label, bucket_sizes(texts)
+
+
+def _count_file(
+    task: tuple[int, tuple[TextFile, int]], domains: Mapping[Label, Domain], edges: Edges
+) -> Iterator[PartitionedTables]:
     """The pretoken counts of one file, by chunk; one set of tables per block of text."""
     number, (file, size_bytes) = task
     done = 0
-    for block, (label, arrays) in enumerate(_blocks(file)):
+    for block, (label, texts) in enumerate(_blocks(file)):
         if label not in domains:
             continue
-        domain = domains[label]
-        table = pa.table({"text": pa.chunked_array(arrays, pa.large_string())})
-        chunk = by_range(digest_bits(exact.document_digests(table)), domain.num_chunks) + domain.first_chunk
-        parts = split_by_partition(table, chunk)
+        first = domains[label].first_chunk
+        if label in edges:
+            table, chunk = split_to_chunks(texts, edges[label])
+            parts = split_by_partition(table, chunk + first)
+        else:
+            parts = {first: pa.table({"text": texts})}
         counts = {name: counts_table(count_pretokens(part["text"])) for name, part in parts.items()}
-        report_progress(table.num_rows, table["text"].nbytes)
-        done += table["text"].nbytes
+        report_progress(len(texts), texts.nbytes)
+        done += texts.nbytes
         report_part(done / max(size_bytes, done))
         yield PartitionedTables(
             f"{number:06d}-{block:06d}", {name: part for name, part in counts.items() if part.num_rows}
         )
 
 
-def _blocks(file: TextFile) -> Iterator[tuple[Label, Sequence[pa.Array]]]:
+def _blocks(file: TextFile) -> Iterator[tuple[Label, pa.ChunkedArray]]:
     """The file's texts in blocks of about `_BLOCK_BYTES`; each block belongs to one domain."""
     held: dict[Label, list[pa.Array]] = {}
     for label, texts in file.texts():
         block = held.setdefault(label, [])
         block.append(texts)
         if sum(array.nbytes for array in block) >= _BLOCK_BYTES:
-            yield label, held.pop(label)
-    yield from held.items()
+            yield label, pa.chunked_array(held.pop(label), pa.large_string())
+    for label, block in held.items():
+        yield label, pa.chunked_array(block, pa.large_string())

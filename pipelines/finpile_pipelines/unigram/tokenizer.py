@@ -34,6 +34,8 @@ from finpile_pipelines.unigram.whole_text import refit, train_globally
 OUTPUTS = (*FILES, MERGED_MODEL, TRAINING_FILE)
 #: Relative work of the steps of each mode: counting, the first model, EM on all text.
 _WORKS = {"split-merge": (3, 17, 0), "refit": (3, 12, 5), "global": (3, 17, 0)}
+#: A chunk model with less than this share of the requested pieces is counted as short, for a warning.
+_SHORT = 0.25
 _ALGORITHMS = {
     "split-merge": "unigram, split and merge",
     "refit": "unigram, split and merge, then EM on all text",
@@ -140,7 +142,14 @@ def _split_and_merge(
 ) -> tuple[UnigramModel, dict[str, Any]]:
     training, merging = run.parts(19, 1)
     models = train_chunks(training, chunks)
-    details = {"chunk_vocab_size": run.config.chunk_vocab_size, "chunks": [model.to_json() for model in models]}
+    requested = run.config.chunk_vocab_size
+    details = {
+        "chunk_vocab_size": requested,
+        "chunk_models": len(models),
+        "short_chunks": sum(model.num_pieces < _SHORT * requested for model in models),
+        "mean_chunk_pieces": sum(model.num_pieces for model in models) // len(models),
+        "chunks": [model.to_json() for model in models],
+    }
     return merge_chunks(merging, texts, chunks), details
 
 

@@ -22,7 +22,7 @@ def manifest(dropped: int, **stages: dict[str, Any]) -> dict[str, Any]:
         },
         **stages,
     }
-    config = {"contamination": {"min_words": 8}}
+    config = {"contamination": {"min_words": 8}, "tokenizer": {"chunks": 256}}
     return {"config": config, "stages": [{"stage": name, "counts": row} for name, row in counts.items()]}
 
 
@@ -45,3 +45,15 @@ def test_vocabulary_that_the_text_cannot_feed(found: int, warns: bool) -> None:
     warnings = build_warnings(manifest(0, tokenizer=counts))
     assert bool(warnings) == warns
     assert all("399 of the 400 entries requested" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(("chunks", "short", "warns"), [(256, 0, False), (256, 5, True), ("auto", 5, False)])
+def test_chunks_that_the_text_cannot_feed(chunks: Any, short: int, warns: bool) -> None:
+    counts = {"vocab_size": 400, "vocab_size_asked_for": 400, "mode": "split-merge", "chunk_vocab_size": 300}
+    models = {"chunk_models": 512, "short_chunks": short, "mean_chunk_pieces": 290}
+    build = manifest(0, tokenizer={**counts, **models})
+    build["config"]["tokenizer"]["chunks"] = chunks
+    warnings = build_warnings(build)
+    assert bool(warnings) == warns
+    says = "5 of 512 models of chunks have less than a quarter of the 300 pieces requested, and all have 290 on average"
+    assert all(warning.startswith(says) for warning in warnings)
