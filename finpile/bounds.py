@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 from finpile.errors import ConfigError
 from finpile.strict_yaml import nearest
@@ -48,3 +50,24 @@ def part(what: str, value: float) -> None:
     """Raises: ConfigError if `value` is not in (0, 1]."""
     if not 0 < value <= 1:
         raise ConfigError(f"{what} is {value}: expected 0 < value <= 1, such as 0.3")
+
+
+def not_negative(parameters: Any) -> None:
+    """Raises: ConfigError for a number of a dataclass that is below 0 or no number."""
+    for entry in dataclasses.fields(parameters):
+        value = getattr(parameters, entry.name)
+        if isinstance(value, int | float) and not value >= 0:
+            raise ConfigError(f"{entry.name} is {value}: expected at least 0, or null for no bound")
+
+
+def outside(value: float, least: float | None, most: float | None, unit: str) -> str | None:
+    """What a rule measured beside its bound, if the value is below `least` or above `most`; null is no bound.
+
+    >>> outside(2.9, 3, 10, "characters in a word"), outside(3, 3, 10, "characters in a word")
+    ('2.9 characters in a word < 3', None)
+    """
+    if least is not None and value < least:
+        return f"{value:.6g} {unit} < {least:g}"
+    if most is not None and value > most:
+        return f"{value:.6g} {unit} > {most:g}"
+    return None

@@ -58,7 +58,8 @@ class CleanConfig:
     """Cleaning of the text of a source."""
 
     filters: tuple[FilterConfig, ...] = ()
-    """Filters in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`. Rules for web pages remove most of any other
+    """Filters in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`, `gopher_quality`, `gopher_repetition`,
+    `fineweb`, or an entry point `finpile.filters` of another package. Rules for web pages remove most of any other
     text."""
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: extracts the text of documents that the source declares as HTML."""

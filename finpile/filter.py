@@ -45,6 +45,8 @@ class Filter:
     """Ledger reasons of rejections and spans, and their meanings."""
     parameters: type[Any] = NoParameters
     """A frozen dataclass whose fields all have defaults; a corpus file may set them: `filters: [{NAME: {...}}]`."""
+    kernels: str | None = None
+    """A module whose `compile_kernels` compiles the Numba kernels that the filter calls."""
 
 
 FILTERS: Registry[Filter] = Registry(

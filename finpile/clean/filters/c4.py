@@ -59,7 +59,8 @@ REASONS = {
 #: A line and the line ends after it; before it only at the very start of a text.
 _LINE = re.compile(r"(?:\A\n++)?([^\n]++)\n*+")
 _CITATION = re.compile(r"\[\d*+\]|\[edit\]|\[citation needed\]")
-_SENTENCE_END = re.compile(r"(?<![.?!])[.?!]++[\"')\]\u2019\u201d]*+(?=\s|$)")
+#: The end of a sentence: end marks, with closing quotes and brackets, before white space.
+SENTENCE_END = re.compile(r"(?<![.?!])[.?!]++[\"')\]\u2019\u201d]*+(?=\s|$)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +127,7 @@ def _fault(line: str, parameters: C4Parameters) -> str | None:
 
 def _num_sentences(line: str) -> int:
     """At least one: a line that stays ends a sentence, if only with a quotation mark."""
-    return max(1, len(_SENTENCE_END.findall(_CITATION.sub("", line))))
+    return max(1, len(SENTENCE_END.findall(_CITATION.sub("", line))))
 
 
 def _line_spans(lines: list[re.Match[str]], faults: list[str | None]) -> list[Span]:

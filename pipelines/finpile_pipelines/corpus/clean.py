@@ -12,6 +12,7 @@ from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import text_views
 from finpile.errors import InputError
+from finpile.filter import FILTERS
 from finpile.ledger import ledger_table
 from finpile.sources.evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
@@ -164,8 +165,10 @@ def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
 
 
 def clean_kernels(config: CorpusConfig) -> Sequence[str]:
-    """The group of kernels, unless the texts of all sources stay byte for byte."""
-    return ("finpile.clean.clean",) if any(map(needs_kernels, config.sources)) else ()
+    """The groups of kernels of the sources: none if all texts stay byte for byte."""
+    common = ("finpile.clean.clean",) if any(map(needs_kernels, config.sources)) else ()
+    of_filters = {FILTERS.get(entry.name).kernels for source in config.sources for entry in source.clean.filters}
+    return (*common, *sorted(group for group in of_filters if group is not None))
 
 
 STAGE = Stage(

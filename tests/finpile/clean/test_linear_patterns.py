@@ -158,7 +158,7 @@ def test_the_counting_matcher_finds_the_matches_of_re(name: str, text: str) -> N
 #: The patterns as they were when they backtracked: what they matched is the definition.
 DEFINITIONS = {
     "c4._LINE": r"\n*([^\n]+)\n*",
-    "c4._SENTENCE_END": r"[.?!]+[\"')\]\u2019\u201d]*(?=\s|$)",
+    "c4.SENTENCE_END": r"[.?!]+[\"')\]\u2019\u201d]*(?=\s|$)",
     "c4._LONG_WORD": r"(?:\A|(?<=\s))\S{1001}",
     "html_dates._ATTRIBUTE": r"""([\w:.\-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""",
 }
