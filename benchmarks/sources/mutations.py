@@ -89,6 +89,9 @@ def wholes() -> list[Whole]:
         Whole("eml", ".eml", "mail", _mail(texts)),
         Whole("mbox", ".mbox", "mail", _mbox(texts)),
         Whole("stackexchange", ".xml", "stackexchange", _posts(texts)),
+        Whole("irc", ".log", "irc", _irc(texts)),
+        Whole("code", ".py", "code", "\n".join(texts).replace(" ", " =\n").encode()),
+        Whole("markdown", ".md", "markdown", _markdown(texts)),
         Whole("pdf", ".pdf", "pdf", _pdf(texts)),
     ]
     packed = [
@@ -226,6 +229,21 @@ def _posts(texts: list[str]) -> bytes:
         for number, text in enumerate(texts)
     )
     return ("<posts>\n" + "".join(rows) + "</posts>\n").encode()
+
+
+def _irc(texts: list[str]) -> bytes:
+    days = (
+        f"--- Day changed Sun May {number + 1} 2022\n00:01 < nick> {text}\n00:02 -!- a [b@c] has joined #d\n"
+        for number, text in enumerate(texts)
+    )
+    return "".join(days).encode()
+
+
+def _markdown(texts: list[str]) -> bytes:
+    parts = (
+        f"# {number}\n\n- *{text}*\n\n|a|b|\n|-|-|\n|`{number}`|<b>c</b>|\n\n" for number, text in enumerate(texts)
+    )
+    return ("---\ntitle: T\ndate: 2022-03-04\n---\n" + "".join(parts)).encode()
 
 
 def _pdf(texts: list[str]) -> bytes:

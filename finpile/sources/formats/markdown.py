@@ -1,0 +1,114 @@
+"""Markdown as plain text: paragraphs, headings, items, cells and code without their marks, by markdown-it-py.
+
+Lines of a paragraph are joined. A block of `key: value` lines between `---` at the beginning is metadata, `title` and
+`date` are those of the document. HTML is left out, its text kept.
+
+Source: CommonMark 0.31, https://spec.commonmark.org; tables of https://github.github.com/gfm.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from finpile import timestamps
+from finpile.config import SourceConfig
+from finpile.format import Format
+from finpile.sources.accounting import Claim
+from finpile.sources.one_document import Converted, read_text
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_FRONT = re.compile(r"---[ \t]*\n((?:[^\n]*\n){0,200}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+_PAIR = re.compile(r"([\w\-]{1,64})[ \t]*:[ \t]*(.*)")
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[a-zA-Z][^<>]*>", re.DOTALL)
+_BLOCK_ENDS = ("paragraph_close", "heading_close", "table_close", "bullet_list_close", "ordered_list_close", "hr")
+_GAPS = re.compile(r"\n{3,}")
+
+
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    """The text of a file; its locator is the file's."""
+    return read_text(stream, locator, source, _converted)
+
+
+def _converted(written: str) -> Converted:
+    written = written.replace("\r\n", "\n").replace("\r", "\n")
+    facts: dict[str, str] = {}
+    if front := _FRONT.match(written):
+        pairs = (_PAIR.fullmatch(line) for line in front[1].split("\n"))
+        facts = {pair[1].lower(): pair[2].strip().strip("\"'") for pair in pairs if pair}
+        written = written[front.end() :]
+    tokens = _parser().parse(written)
+    title = facts.pop("title", "") or _first_heading(tokens)
+    moment = timestamps.parse(facts["date"]) if facts.get("date") else None
+    return Converted(
+        text=_text(tokens), title=title, timestamp=moment, meta={name: fact for name, fact in facts.items() if fact}
+    )
+
+
+@functools.cache
+def _parser() -> Any:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("table")
+
+
+def _first_heading(tokens: list[Token]) -> str:
+    at = next((number for number, token in enumerate(tokens) if token.type == "heading_open"), None)
+    return _inline(tokens[at + 1]).strip() if at is not None else ""
+
+
+def _text(tokens: list[Token]) -> str:
+    """Blocks with an empty line between them; items of a tight list and rows of a table without one."""
+    found: list[str] = []
+    mark = ""
+    for token in tokens:
+        kind = token.type
+        if kind == "inline":
+            found.append(mark + _inline(token))
+            mark = ""
+        elif kind in ("fence", "code_block"):
+            found.append(f"{mark}{token.content}\n")
+            mark = ""
+        elif kind == "html_block":
+            text = html.unescape(_TAG.sub("", token.content)).strip()
+            found += [text, "\n\n"] if text else []
+        elif kind == "list_item_open":
+            mark = f"{token.info}{token.markup} " if token.info else "- "
+        elif kind in ("td_close", "th_close"):
+            found.append("\t")
+        elif kind == "tr_close":
+            found[-1:] = ["\n"]
+        elif kind == "paragraph_close" and token.hidden:
+            found.append("\n")
+        elif kind in (
+            "paragraph_close",
+            "heading_close",
+            "table_close",
+            "bullet_list_close",
+            "ordered_list_close",
+            "hr",
+        ):
+            found.append("\n\n")
+    return _GAPS.sub("\n\n", "".join(found)).strip()
+
+
+def _inline(token: Token) -> str:
+    return "".join(map(_span, token.children or ()))
+
+
+def _span(token: Token) -> str:
+    if token.type == "softbreak":
+        return " "
+    if token.type == "hardbreak":
+        return "\n"
+    if token.type in ("text", "text_special", "code_inline"):
+        return token.content
+    return _inline(token) if token.type == "image" else ""
+
+
+FORMAT = Format(name="markdown", read=read)

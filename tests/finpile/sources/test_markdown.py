@@ -1,0 +1,89 @@
+"""Markdown as plain text."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from finpile.config import SourceConfig
+from finpile.document import RawDocument
+from finpile.format import FORMATS
+from finpile.ledger import Removal
+from finpile.sources import list_inputs, read_file, read_stream
+
+WRITTEN = """---
+title: "Oil"
+date: 2022-03-04
+tags: a, b
+---
+<!-- note -->
+Heading
+=======
+
+A *line*
+of **text** with [a link](http://x.com "t") &amp; `code`.\\
+Next ![an image](i.png)<br>
+
+1. one
+2. two
+   - nested
+
+> quoted
+
+| a | b |
+|---|---|
+| 1 | *2* |
+
+```python
+x = 1
+
+y = 2
+```
+
+<div>Kept &lt;
+text</div>
+"""
+
+
+def read(written: str) -> RawDocument | Removal:
+    source = SourceConfig(name="N", dataset="D", format="markdown", paths=("*",))
+    [item] = read_stream(FORMATS.get("markdown"), io.BytesIO(written.encode()), "a.md", source)
+    return item
+
+
+def test_marks_are_left_out_and_text_is_kept() -> None:
+    document = read(WRITTEN)
+    assert isinstance(document, RawDocument)
+    assert document.text == (
+        "Heading\n\nA line of text with a link & code.\nNext an image\n\n1. one\n2. two\n- nested\n\nquoted\n\n"
+        "a\tb\n1\t2\n\nx = 1\n\ny = 2\n\nKept <\ntext"
+    )
+    assert (document.title, document.timestamp) == ("Oil", datetime(2022, 3, 4, tzinfo=UTC))
+    assert document.meta == {"date": "2022-03-04", "tags": "a, b"}
+
+
+def test_title_is_the_first_heading() -> None:
+    document = read("---\n\ntext\n\n## *One*\n\n# Two\n")
+    assert isinstance(document, RawDocument) and (document.title, document.text) == ("One", "text\n\nOne\n\nTwo")
+
+
+def test_deep_nesting_costs_linear_time() -> None:
+    for mark in (">", "- ", "[", "*", "<"):
+        assert read(mark * 20_000 + "x") is not None
+
+
+def test_books(shared_data: Callable[[str], Path]) -> None:
+    """All words of the files, marks aside."""
+    archive = shared_data("books") / "classic_books_markdown.tar.zst"
+    source = SourceConfig(name="N", dataset="D", format="markdown", paths=(archive.name,), members=("*Dickens*.md",))
+    unpack = ["tar", "-I", "zstd", "--wildcards", "-xOf", str(archive), "*Dickens*.md"]
+    [file] = list_inputs(source, str(archive.parent))
+    documents = [item for item in read_file(file, source) if isinstance(item, RawDocument)]
+    whole = subprocess.run(unpack, check=True, capture_output=True).stdout.decode()
+    expected = len(re.findall(r"[^\W_]+", whole))
+    found = sum(len(re.findall(r"[^\W_]+", document.text)) for document in documents)
+    assert documents and abs(found - expected) < expected / 10_000
