@@ -11,7 +11,7 @@ OUT/.work/build.json                                      whether the manifest d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -96,8 +96,24 @@ def row_of(path: str) -> tuple[str, str]:
 
 def read_published(url: str, columns: Sequence[str] | None = None) -> pa.Table:
     """A Parquet file below `documents/` or `removed/`, with the columns that its folders' names hold, as strings."""
+    named, stored = _split_columns(url, columns)
+    return _with_named(storage.read_parquet(url, stored), named, columns)
+
+
+def read_published_parts(url: str, columns: Sequence[str] | None = None, *, size_bytes: int) -> Iterator[pa.Table]:
+    """The rows of such a file, in tables of about `size_bytes`; of a file without rows, none."""
+    named, stored = _split_columns(url, columns)
+    for table in storage.read_parquet_parts(url, stored, size_bytes=size_bytes):
+        yield _with_named(table, named, columns)
+
+
+def _split_columns(url: str, columns: Sequence[str] | None) -> tuple[dict[str, str], list[str] | None]:
+    """The wanted columns that the path holds, with their values, and the names of the others; None for all."""
     named = {name: value for name, value in values_in_path(url).items() if columns is None or name in columns}
-    table = storage.read_parquet(url, None if columns is None else [name for name in columns if name not in named])
+    return named, None if columns is None else [name for name in columns if name not in named]
+
+
+def _with_named(table: pa.Table, named: Mapping[str, str], columns: Sequence[str] | None) -> pa.Table:
     for name, value in named.items():
         field = pa.field(name, pa.string(), nullable=False)
         table = table.append_column(field, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))

@@ -30,6 +30,8 @@ from finpile.seals import SealingStream, is_sealed, read_sealed
 
 #: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
 ROW_GROUP_ROWS = 8192
+#: Rows that are decoded at a time where a file is read in parts.
+_BATCH_ROWS = 256
 _PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "store_schema": True}
 _BLOCK_BYTES = 1 << 20
 _TEMPORARY = ".tmp"
@@ -245,6 +247,21 @@ def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
     with pa.BufferReader(read_sealed(url)) if is_sealed(url) else open_file(url) as stream:
         # On this thread: a thread of Arrow could still release buffers of the stream while Python shuts down.
         return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
+
+
+def read_parquet_parts(url: str, columns: list[str] | None = None, *, size_bytes: int) -> Iterator[pa.Table]:
+    """The rows of a file, in tables of about `size_bytes`; of a file without rows, none."""
+    batches: list[pa.RecordBatch] = []
+    held_bytes = 0
+    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else open_file(url) as stream:
+        for batch in pq.ParquetFile(stream).iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+            batches.append(batch)
+            held_bytes += batch.nbytes
+            if held_bytes >= size_bytes:
+                yield pa.Table.from_batches(batches)
+                batches, held_bytes = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches)
 
 
 def read_parquet_if_exists(url: str, schema: pa.Schema) -> pa.Table:

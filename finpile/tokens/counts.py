@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
@@ -12,6 +12,11 @@ import pyarrow.compute as pc
 
 def count_documents(table: pa.Table, num_tokens: pa.Array) -> dict[str, Any]:
     """Documents, characters, bytes and tokens of one documents shard, by split and year."""
+    return sum_sizes(table["dataset"][0].as_py(), table["source"][0].as_py(), [document_sizes(table, num_tokens)])
+
+
+def document_sizes(table: pa.Table, num_tokens: pa.Array) -> pa.Table:
+    """One row for each document: characters, bytes, tokens, split, year and day."""
     columns = {
         "split": table["split"],
         "year": pc.year(table["timestamp"]),
@@ -20,6 +25,11 @@ def count_documents(table: pa.Table, num_tokens: pa.Array) -> dict[str, Any]:
         "num_bytes": pc.binary_length(table["text"]),
         "num_tokens": num_tokens,
     }
+    return pa.table(columns)
+
+
+def sum_sizes(dataset: str, source: str, sizes: Iterable[pa.Table]) -> dict[str, Any]:
+    """What `count_documents` counts of a documents shard, from the sizes of all of its documents."""
     sums = [
         ("num_chars", "sum"),
         ("num_bytes", "sum"),
@@ -28,10 +38,10 @@ def count_documents(table: pa.Table, num_tokens: pa.Array) -> dict[str, Any]:
         ("day", "max"),
         ([], "count_all"),
     ]
-    groups = pa.table(columns).group_by(["split", "year"]).aggregate(sums).to_pylist()
+    groups = pa.concat_tables(sizes).group_by(["split", "year"]).aggregate(sums).to_pylist()
     return {
-        "dataset": table["dataset"][0].as_py(),
-        "source": table["source"][0].as_py(),
+        "dataset": dataset,
+        "source": source,
         "groups": [_group(row) for row in sorted(groups, key=lambda row: (row["split"], row["year"] or 0))],
     }
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-OPTIONAL = ("pandas", "pymongo", "scipy", "apache_beam.io.gcp.bigquery")
+OPTIONAL = ("pandas", "pymongo", "bson", "scipy", "apache_beam.io.gcp.bigquery", "google.cloud.storage")
 
 _PROGRAM = """
 import atexit, sys

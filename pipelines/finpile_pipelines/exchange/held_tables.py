@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 #: Bytes of Arrow buffers that all exchanges of a pipeline hold together.
-HELD_BYTES = 256 << 20
+HELD_BYTES = 128 << 20
 
 
 @dataclass(slots=True)

@@ -1,12 +1,13 @@
 """Imports Beam, pyarrow and Numba without optional packages that no stage uses, which takes half of the time.
 
-Beam imports pandas for batches that are data frames, pymongo for MongoDB, and its connectors to Google's services;
-pyarrow imports pandas when it converts the first list, to find out if it is a series; Numba imports scipy for linear
-algebra. A build on the local runner uses none of them. All but Beam's connectors can be imported afterwards. Then
-`to_pandas` works, `pyarrow.array` takes a series for a list, and kernels cannot use linear algebra.
+Beam imports pandas for batches that are data frames, pymongo and bson for MongoDB, and its connectors to Google's
+services with Google's clients; pyarrow imports pandas when it converts the first list, to find out if it is a series;
+Numba imports scipy for linear algebra. A build on the local runner uses none of them: it reads and writes stores by
+fsspec. All but Beam's connectors can be imported afterwards. Then `to_pandas` works, `pyarrow.array` takes a series for
+a list, and kernels cannot use linear algebra.
 
-Source: apache_beam 2.77, typehints/__init__.py, io/__init__.py, io/mongodbio.py; pyarrow 25, pandas-shim.pxi; numba
-0.68, np/arraymath.py.
+Source: apache_beam 2.77, typehints/__init__.py, io/__init__.py, io/mongodbio.py, io/filesystems.py; pyarrow 25,
+pandas-shim.pxi; numba 0.68, np/arraymath.py.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 #: Packages and modules that they import if they are installed.
-_OPTIONAL = frozenset({"apache_beam.io.gcp.bigquery", "pandas", "pymongo", "scipy"})
+_OPTIONAL = frozenset(
+    {"apache_beam.io.gcp.bigquery", "apache_beam.io.gcp.gcsfilesystem", "bson", "pandas", "pymongo", "scipy"}
+)
 #: Of the command that starts the fork server: its imports are lean too.
 LEAN = "--lean"
 

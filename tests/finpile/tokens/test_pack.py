@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,10 @@ LENGTHS = st.lists(st.integers(0, 12), max_size=6)
 
 def join_slowly(documents: list[list[int]]) -> list[int]:
     return [token for document in documents for token in [*document, EOT]]
+
+
+def starts_of(lengths: list[int]) -> list[int]:
+    return [0, *accumulate(lengths)]
 
 
 @given(documents=DOCUMENTS, before=st.integers(0, 2), after=st.integers(0, 2), large=st.booleans())
@@ -43,6 +47,10 @@ def test_documents_are_joined_in_the_order_that_is_given(documents: list[list[in
     lists = pa.array(documents, pa.large_list(pa.int32()))
     expected = join_slowly([documents[place] for place in order])
     assert join_documents(lists, EOT, pa.array(order, pa.uint64())).tolist() == expected
+    cuts = sorted(draw.randrange(len(documents) + 1) for _ in range(2))
+    edges = [0, *cuts, len(documents)]
+    chunked = pa.chunked_array([lists.slice(begin, end - begin) for begin, end in pairwise(edges)], lists.type)
+    assert join_documents(chunked, EOT, pa.array(order, pa.uint64())).tolist() == expected
 
 
 @given(lengths=LENGTHS, sequence_length=st.integers(1, 7), per_shard=st.integers(1, 3))
@@ -64,7 +72,7 @@ def test_stream_shorter_than_a_sequence_makes_no_shard() -> None:
 def test_overlaps_are_the_tokens_of_the_range(lengths: list[int], cut: tuple[int, int]) -> None:
     stream = [(piece, position) for piece, length in enumerate(lengths) for position in range(length)]
     begin, end = sorted(cut)
-    found = overlaps(lengths, begin, end)
+    found = overlaps(starts_of(lengths), begin, end)
     assert [(piece, position) for piece, low, high in found for position in range(low, high)] == stream[begin:end]
     assert all(low < high for _, low, high in found), "a piece that is not touched is not read"
 
@@ -75,8 +83,9 @@ def test_shards_hold_the_joined_documents_in_order(
 ) -> None:
     pieces = [join_documents(pa.array(some, pa.large_list(pa.int32())), EOT) for some in documents]
     lengths = [len(piece) for piece in pieces]
+    starts = starts_of(lengths)
     shards = [
-        [token for piece, low, high in overlaps(lengths, begin, end) for token in pieces[piece][low:high].tolist()]
+        [token for piece, low, high in overlaps(starts, begin, end) for token in pieces[piece][low:high].tolist()]
         for begin, end in cut_points(lengths, sequence_length, per_shard)
     ]
     everything = [token for some in documents for token in join_slowly(some)]
@@ -88,4 +97,4 @@ def test_shards_hold_the_joined_documents_in_order(
 @pytest.mark.parametrize("far", [1 << 33, 1 << 50])
 def test_offsets_are_not_kept_in_32_bits(far: int) -> None:
     assert cut_points([far, far], far, 1) == [(0, far), (far, 2 * far)]
-    assert overlaps([far, far], far - 1, far + 2) == [(0, far - 1, far), (1, 0, 2)]
+    assert overlaps([0, far, 2 * far], far - 1, far + 2) == [(0, far - 1, far), (1, 0, 2)]

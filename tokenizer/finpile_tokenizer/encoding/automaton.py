@@ -88,7 +88,7 @@ class Automaton:
             counts,
             ids,
         )
-        return ids[:total], counts
+        return ids[:total].copy(), counts  # a view would keep four bytes for each byte of text
 
 
 def build_automaton(pieces: pa.LargeBinaryArray, log_probs: Float64s) -> Automaton:

@@ -1,0 +1,62 @@
+"""A documents shard is encoded in parts: neither ids nor counts depend on their sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from finpile_pipelines import tokens
+
+from finpile import storage
+from finpile.layout import Layout, read_published, read_published_parts
+from finpile.split import TRAIN
+from finpile.tokens.counts import count_documents
+from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
+
+COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
+
+
+@pytest.fixture(scope="module")
+def shards(sample_build: Path) -> list[str]:
+    found = [f"documents/{path}" for path in storage.list_files(f"{sample_build}/documents")]
+    assert any(set(read_published(f"{sample_build}/{path}")["split"].to_pylist()) - {TRAIN} for path in found)
+    return found
+
+
+@pytest.mark.parametrize("size_bytes", [1, 5_000, 1 << 30])
+def test_parts_of_a_file_are_its_rows_in_order(sample_build: Path, shards: list[str], size_bytes: int) -> None:
+    for path in shards:
+        url = f"{sample_build}/{path}"
+        parts = list(read_published_parts(url, COLUMNS, size_bytes=size_bytes))
+        assert pa.concat_tables(parts).equals(read_published(url, COLUMNS))
+        assert all(part.slice(0, part.num_rows // 2).nbytes < size_bytes for part in parts[1:] if part.num_rows > 512)
+
+
+@pytest.mark.parametrize("size_bytes", [1, 1 << 30])
+def test_ids_and_counts_do_not_depend_on_parts(
+    sample_build: Path, shards: list[str], size_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "SHARD_BYTES", size_bytes)
+    monkeypatch.setattr(storage, "_BATCH_ROWS", 7)
+    layout = Layout(str(sample_build))
+    tokenizer, checksum = load_tokenizer(layout.tokenizer), tokenizer_checksum(layout)
+    for path in shards:
+        table = read_published(f"{sample_build}/{path}", COLUMNS)
+        ids = tokenizer.encode_array(table["text"])
+        expected = dict(zip(table["id"].to_pylist(), ids.to_pylist(), strict=True))
+        is_train = pc.equal(table["split"], TRAIN).to_pylist()
+        sent: dict[str, Any] = {}
+        counts = []
+        origins = []
+        for partitioned, counted in tokens.encode_task(path, layout, checksum, partitions=3):
+            counts += counted
+            origins.append(partitioned.origin)
+            for rows in partitioned.tables.values():
+                sent |= zip(rows["id"].to_pylist(), rows["ids"].to_pylist(), strict=True)
+        assert counts == [count_documents(table, pc.list_value_length(ids))]
+        assert len(set(origins)) == len(origins), "the exchange needs distinct names"
+        kept = [name for name, keep in zip(table["id"].to_pylist(), is_train, strict=True) if keep]
+        assert sent == {name: expected[name] for name in kept}
