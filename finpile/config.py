@@ -83,7 +83,7 @@ class SourceConfig:
     """The group of rows: `FinPile`, `The Pile`, `C4`, `Wikipedia`, ..."""
     format: str
     """`jsonl`, `parquet`, `csv`, `text`, `edgar`, `warc`, `sgml`, `wikipedia`, `jats`, `uspto`, `tei`, `subtitles`,
-    `pdf`, `mail`, `stackexchange`, `irc`, `code`, `markdown`, or an entry point `finpile.formats` of another
+    `pdf`, `mail`, `stackexchange`, `irc`, `code`, `markdown`, `latex`, or an entry point `finpile.formats` of another
     package."""
     paths: tuple[str, ...]
     """Files or patterns: relative to `root`, or fsspec URLs. Archives (.tar[.gz|.zst|.lz4], .zip) are opened."""

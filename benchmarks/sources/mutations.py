@@ -92,6 +92,7 @@ def wholes() -> list[Whole]:
         Whole("irc", ".log", "irc", _irc(texts)),
         Whole("code", ".py", "code", "\n".join(texts).replace(" ", " =\n").encode()),
         Whole("markdown", ".md", "markdown", _markdown(texts)),
+        Whole("latex", ".tex", "latex", _latex(texts)),
         Whole("pdf", ".pdf", "pdf", _pdf(texts)),
     ]
     packed = [
@@ -244,6 +245,11 @@ def _markdown(texts: list[str]) -> bytes:
         f"# {number}\n\n- *{text}*\n\n|a|b|\n|-|-|\n|`{number}`|<b>c</b>|\n\n" for number, text in enumerate(texts)
     )
     return ("---\ntitle: T\ndate: 2022-03-04\n---\n" + "".join(parts)).encode()
+
+
+def _latex(texts: list[str]) -> bytes:
+    parts = (f"\\section{{a}} % c\n{{\\em {text}}} $x_1$~\\cite{{a}}\n\n" for text in texts)
+    return f"\\documentclass{{article}}\n\\begin{{document}}\n{''.join(parts)}\\end{{document}}\n".encode()
 
 
 def _pdf(texts: list[str]) -> bytes:
