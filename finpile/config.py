@@ -59,8 +59,8 @@ class CleanConfig:
 
     filters: tuple[FilterConfig, ...] = ()
     """Filters in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`, `gopher_quality`, `gopher_repetition`,
-    `fineweb`, or an entry point `finpile.filters` of another package. Rules for web pages remove most of any other
-    text."""
+    `fineweb`, `language`, or an entry point `finpile.filters` of another package. Rules for web pages remove most of
+    any other text."""
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: extracts the text of documents that the source declares as HTML."""
     normalise: bool = True
@@ -102,6 +102,9 @@ class SourceConfig:
     clean: CleanConfig = field(default_factory=CleanConfig)
     license: str | None = None
     """Licence of documents without a licence of their own."""
+    max_removed: float = 0.5
+    """A warning names each reason and each filter that removes more than this share of the source's documents, or of
+    its cleaned text in spans, in (0, 1]."""
     limits: LimitsConfig | None = None
     """Limits of one input of this source; null: the limits of the corpus."""
 
@@ -128,6 +131,7 @@ class SourceConfig:
                 key = key.replace("label", "name")
                 raise ConfigError(f"{key} of a source is empty: it is the name of a row or group of rows of Table 1")
         FORMATS.check(self.format)
+        bounds.part(f"max_removed of source {self.label!r}", self.max_removed)
         if not self.paths:
             raise ConfigError(f"source {self.label!r} has no paths: name at least one file or pattern")
         fields = FORMATS.get(self.format).fields if self.fields or self.date_format is not None else ()

@@ -45,6 +45,8 @@ class Filter:
     """Ledger reasons of rejections and spans, and their meanings."""
     parameters: type[Any] = NoParameters
     """A frozen dataclass whose fields all have defaults; a corpus file may set them: `filters: [{NAME: {...}}]`."""
+    facts: Callable[[str, Any], Mapping[str, Any]] | None = None
+    """`facts(text, parameters)`: values that a document which the filter keeps gets in `meta`, by key."""
     kernels: str | None = None
     """A module whose `compile_kernels` compiles the Numba kernels that the filter calls."""
 

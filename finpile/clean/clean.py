@@ -16,6 +16,7 @@ digest is part of the result.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,7 +27,7 @@ import pyarrow.compute as pc
 
 from finpile import timestamps
 from finpile.blank import is_blank, visible_class
-from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating
+from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating, to_json
 from finpile.clean.html import HtmlError, Page, to_text
 from finpile.clean.markup import TooComplex, measure
 from finpile.clean.normalise import normalise
@@ -245,7 +246,8 @@ class _Work:
     def _filter(self, row: _Row, text: str, page: Page) -> None:
         """Keeps what the filters leave of a text, under its date."""
         self._count(row.id, text)
-        found = apply_all(self.filters, text)
+        facts: dict[str, Any] = {}
+        found = apply_all(self.filters, text, facts)
         if isinstance(found, Rejection):
             self._remove(row, found.reason, found.detail, text)
             return
@@ -264,7 +266,8 @@ class _Work:
         if page.simplified:
             self._note(row, "simplified_html", page.simplified, 0, 0, b"")
         self._take_out(row, text, found)
-        kept = replace(row, text=left, timestamp=dated.moment, timestamp_origin=dated.origin, meta=dated.meta)
+        meta = dated.meta if not facts else to_json({**json.loads(dated.meta), **facts})
+        kept = replace(row, text=left, timestamp=dated.moment, timestamp_origin=dated.origin, meta=meta)
         self.kept.append(kept)
 
     def _is_html(self, row: _Row) -> bool:

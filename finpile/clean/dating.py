@@ -92,7 +92,7 @@ class Dating:
             meta = json.loads(document.meta)
             if UNREADABLE_TIMESTAMP in meta:
                 found.notes.append((UNREADABLE_TIMESTAMP, _as_text(meta.pop(UNREADABLE_TIMESTAMP))))
-                found.meta = _to_json(meta)
+                found.meta = to_json(meta)
         written = document.raw_timestamp
         if not written or written.isspace() or (self._format is None and document.timestamp is not None):
             return
@@ -125,10 +125,11 @@ def _with_precision(meta: str, reading: Reading) -> str:
         return meta
     values = json.loads(meta)
     values.pop(PRECISION, None)
-    return _to_json(values if reading.precision == "second" else {**values, PRECISION: reading.precision})
+    return to_json(values if reading.precision == "second" else {**values, PRECISION: reading.precision})
 
 
-def _to_json(meta: dict[str, Any]) -> str:
+def to_json(meta: dict[str, Any]) -> str:
+    """Metadata as it is written."""
     return json.dumps(meta, sort_keys=True, ensure_ascii=False)
 
 

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from finpile.filter import Filter, Rejection, Span
 
 
-def apply_all(filters: Sequence[tuple[Filter, Any]], text: str) -> Rejection | list[Span]:
+def apply_all(
+    filters: Sequence[tuple[Filter, Any]], text: str, facts: MutableMapping[str, Any] | None = None
+) -> Rejection | list[Span]:
     """Applies filters, each with its parameters, to what the filters before it left of the text.
 
-    Returns the first rejection, or all spans in characters of `text`, in ascending order, without overlaps.
+    Returns the first rejection, or all spans in characters of `text`, in ascending order, without overlaps. `facts`
+    gets what the filters measured for `meta`.
 
     Raises: ValueError for a reason that is none of the filter's.
     """
     taken: list[Span] = []
     for rules, parameters in filters:
-        found = rules.apply(without(text, taken), parameters)
+        left = without(text, taken)
+        found = rules.apply(left, parameters)
         for reason in {found.reason} if isinstance(found, Rejection) else {span.reason for span in found}:
             if reason not in rules.reasons:
                 raise ValueError(f"{reason!r} is no reason of filter {rules.name}; known: {', '.join(rules.reasons)}")
         if isinstance(found, Rejection):
             return found
+        if facts is not None and rules.facts is not None:
+            facts.update(rules.facts(left, parameters))
         taken = _merged(taken, found)
     return taken
 

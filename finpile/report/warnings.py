@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from finpile.filter import FILTERS
 from finpile.report.dates import date_statistics, date_warnings
 from finpile.report.summary import source_rows
 from finpile.report.vocabulary import short_chunks, shortfall
 
-#: Share of a source's documents above which removals for one reason are a warning.
+#: `max_removed` of builds that were made before it could be set.
 _CALLED_OUT = 0.5
 
 
@@ -20,18 +21,67 @@ def build_warnings(manifest: Mapping[str, Any]) -> list[str]:
     """All warnings of a build, from its manifest: `config`, and `stages` with their counts."""
     counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
     return [
-        *_lost_to_one_reason(manifest),
+        *_lost_to_one_reason(manifest, counts),
         *_unchecked_sets(manifest, counts),
         *_small_vocabulary(manifest, counts),
         *date_warnings(date_statistics(counts.get("clean", {}).get("sources", ()))),
     ]
 
 
-def _lost_to_one_reason(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _lost_to_one_reason(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:
+    """Warns of reasons, and of filters with several reasons, that remove more of a source than its `max_removed`."""
+    texts = {
+        (row["dataset"], row["source"]): row["text_bytes"] + row["removed_bytes"]
+        for row in counts.get("clean", {}).get("sources", ())
+    }
+    cut = _cut_bytes(counts)
     for row in source_rows(manifest):
-        for reason, count in sorted(row["reasons"].items()):
-            if count > _CALLED_OUT * row["read"]:
-                yield f"{row['source']} lost {count} of {row['read']} documents to {reason}"
+        key = (row["dataset"], row["source"])
+        most, filters = _settings_of(manifest, *key)
+        groups: list[tuple[str, tuple[str, ...]]] = [
+            (reason, (reason,)) for reason in sorted({*row["reasons"], *cut.get(key, {})})
+        ]
+        known = [(name, tuple(FILTERS.get(name).reasons)) for name in filters if name in FILTERS]
+        groups += [(f"filter {name}", reasons) for name, reasons in known if len(reasons) > 1]
+        named: set[str] = set()
+        for name, reasons in groups:
+            num_docs = sum(row["reasons"].get(reason, 0) for reason in reasons)
+            num_bytes = sum(cut.get(key, {}).get(reason, 0) for reason in reasons)
+            if named.intersection(reasons):
+                continue  # one of the filter's rules is called out
+            if num_docs > most * row["read"]:
+                named.update(reasons)
+                yield f"{row['source']} lost {num_docs} of {row['read']} documents to {name}"
+            if num_bytes > most * texts.get(key, 0):
+                named.update(reasons)
+                yield f"{row['source']} lost {num_bytes} of {texts[key]} bytes of text to {name}, in parts of documents"
+
+
+def _cut_bytes(counts: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, int]]:
+    """Bytes that the clean stage cut out of documents, by source and reason.
+
+    A reason removes either documents or parts of them.
+    """
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for part in counts.get("split", {}).get("ledger", ()):
+        for removed in part["removed"] if part["stage"] == "clean" else ():
+            if removed.get("num_spans", 0):
+                by_reason = found.setdefault((removed["dataset"], removed["source"]), {})
+                by_reason[removed["reason"]] = by_reason.get(removed["reason"], 0) + removed["num_bytes"]
+    return found
+
+
+def _settings_of(manifest: Mapping[str, Any], dataset: str, source: str) -> tuple[float, list[str]]:
+    """The least `max_removed` of the entries of a source, and the names of its filters."""
+    most, filters = _CALLED_OUT, dict[str, None]()
+    entries = [entry for entry in manifest.get("config", {}).get("sources", ()) if entry["dataset"] == dataset]
+    entries = [entry for entry in entries if not isinstance(entry["name"], str) or entry["name"] == source]
+    if entries:
+        most = min(entry.get("max_removed", _CALLED_OUT) for entry in entries)
+    for entry in entries:
+        names = entry.get("clean", {}).get("filters", ())
+        filters |= dict.fromkeys(name if isinstance(name, str) else next(iter(name)) for name in names)
+    return most, list(filters)
 
 
 def _unchecked_sets(manifest: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,8 @@ from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 
 def settings(context: Context) -> list[Any]:
     """The settings on which the stage's outcome depends."""
-    return [context.config.name, to_dict(context.config.reports)]
+    config = context.config
+    return [config.name, to_dict(config.reports), [source.max_removed for source in config.sources]]
 
 
 def run(context: Context) -> Outcome:

@@ -57,3 +57,52 @@ def test_chunks_that_the_text_cannot_feed(chunks: Any, short: int, warns: bool) 
     assert bool(warnings) == warns
     says = "5 of 512 models of chunks have less than a quarter of the 300 pieces requested, and all have 290 on average"
     assert all(warning.startswith(says) for warning in warnings)
+
+
+def with_settings(counts: dict[str, Any], **source: Any) -> dict[str, Any]:
+    """A build with settings of its one source."""
+    made = manifest(0, **counts)
+    made["config"]["sources"] = [{"dataset": "D", "name": "News", "clean": {"filters": []}, **source}]
+    return made
+
+
+def cleaned(*removed: tuple[str, int, int]) -> dict[str, Any]:
+    """Ten documents of 100 bytes of text; of each reason the number of documents, and of bytes in spans."""
+    rows = [
+        {**NEWS, "reason": reason, "num_docs": num_docs, "num_spans": int(num_bytes > 0), "num_bytes": num_bytes}
+        for reason, num_docs, num_bytes in removed
+    ]
+    dropped, cut = sum(row["num_docs"] for row in rows), sum(row["num_bytes"] for row in rows)
+    return {
+        "clean": {
+            "sources": [
+                {**NEWS, "documents": 10 - dropped, "removed": {}, "text_bytes": 100 - cut, "removed_bytes": cut}
+            ]
+        },
+        "split": {
+            "documents": [{**NEWS, "documents": 10 - dropped, "heldout": 0}],
+            "ledger": [{"stage": "clean", "removed": rows}],
+        },
+    }
+
+
+@pytest.mark.parametrize(("share", "warns"), [(0.2, True), (0.3, False), (0.4, False)])
+def test_max_removed_of_a_source_is_the_bound(share: float, warns: bool) -> None:
+    made = with_settings(cleaned(("language_other", 3, 0)), max_removed=share)
+    expected = ["News lost 3 of 10 documents to language_other"] if warns else []
+    assert [warning for warning in build_warnings(made) if "lost" in warning] == expected
+
+
+@pytest.mark.parametrize(("cut", "warns"), [(49, False), (50, False), (51, True)])
+def test_text_cut_out_of_documents_counts_in_bytes(cut: int, warns: bool) -> None:
+    made = with_settings(cleaned(("c4_short_line", 0, cut)))
+    expected = [f"News lost {cut} of 100 bytes of text to c4_short_line, in parts of documents"] if warns else []
+    assert [warning for warning in build_warnings(made) if "lost" in warning] == expected
+
+
+def test_filter_whose_reasons_together_remove_more_is_named() -> None:
+    made = with_settings(
+        cleaned(("gopher_hashes", 3, 0), ("gopher_stop_words", 3, 0)), clean={"filters": [{"gopher_quality": {}}]}
+    )
+    lost = [warning for warning in build_warnings(made) if "lost" in warning]
+    assert lost == ["News lost 6 of 10 documents to filter gopher_quality"]
