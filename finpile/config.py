@@ -16,6 +16,7 @@ from finpile.format import FORMATS
 from finpile.limits import LimitsConfig
 from finpile.rows import RowsConfig
 from finpile.strict_yaml import PLACE, Place, absolute, added_field, added_keys, load_yaml, settings
+from finpile.text_template import is_template, parse_template
 from finpile.timestamps import date_format
 
 _WINDOW_REASON = "the symbols around a repeated window are compared in memory, up to twice its length"
@@ -90,7 +91,8 @@ class SourceConfig:
     members: tuple[str, ...] = ()
     """Patterns of files inside archives; empty: all files."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """jsonl, parquet, csv: the input fields of `text`, `timestamp`, `title`, `url`, `license`. Dots select keys."""
+    """jsonl, parquet, csv: the input fields of `text`, `timestamp`, `title`, `url`, `license`. Dots select keys. `text`
+    can be a template of several: `"{{title}} {{#turns}}{{speaker}}: {{text}} {{/turns}}"`."""
     date_pattern: str | None = None
     """Date in the path, as strptime pattern: `%Y-%m-%d`, `%y%m%d`. It can be anywhere in the file name without adjacent
     digits; with `*` at its end (`%Y%m%d*`), more digits can follow, as in `201603092` for the second on 2016-03-09."""
@@ -139,6 +141,8 @@ class SourceConfig:
             raise ConfigError(f"source {self.label!r}: format {self.format} has no named fields: remove `fields`")
         for key in self.fields:
             bounds.one_of("fields", key, fields)
+        if is_template(self.fields.get("text", "")):
+            parse_template(self.fields["text"])
         if self.date_format is not None:
             if "timestamp" not in fields:
                 raise ConfigError(f"date_format: format {self.format} has no date field, in source {self.label!r}")

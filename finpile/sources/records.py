@@ -14,6 +14,7 @@ from finpile.document import RawDocument
 from finpile.ledger import Removal
 from finpile.sources.base import removal
 from finpile.sources.decoding import UTF8, Undecodable, decode, has_surrogates, spell_surrogates
+from finpile.text_template import is_template, parse_template
 
 #: Fields of a document that a record may have, each under its own name unless `fields` maps it.
 TARGETS = ("text", "timestamp", "title", "url", "license")
@@ -41,9 +42,19 @@ def to_document(
 
     The record is consumed: values that no field takes become `meta`. The row holds `raw`, the record's bytes.
     """
-    found = {target: _Place.find(record, key) for target, key in keys.items()}
+    is_composed = is_template(keys["text"])
+    found = {
+        target: None if is_composed and target == "text" else _Place.find(record, key) for target, key in keys.items()
+    }
     values = {target: None if place is None else place.value for target, place in found.items()}
     text: Any = values["text"]
+    if is_composed:
+        template = parse_template(keys["text"])
+        try:
+            text = template.render(record)
+        except (TypeError, RecursionError) as error:
+            return removal(source, locator, "wrong_type", str(error), raw)
+        parts = [_Place.find(record, name) for name in template.names]
     if isinstance(text, bytes):
         raw = raw or text
         try:
@@ -58,6 +69,9 @@ def to_document(
     for target, place in found.items():
         if place is not None and (target in ("text", "timestamp") or isinstance(place.value, _SIMPLE)):
             place.remove()
+    for place in parts if is_composed else ():
+        if place is not None:
+            place.remove()
     meta = _plain(record)
     if reading.moment is None and written is None and moment is not None:
         meta["unreadable_timestamp"] = _plain(moment)
@@ -69,7 +83,9 @@ def to_document(
         timestamp=reading.moment,
         timestamp_origin="none" if reading.moment is None else "field",
         raw_timestamp=written,
-        fields_found=tuple(target for target, place in found.items() if place is not None),
+        fields_found=tuple(
+            target for target, place in found.items() if place is not None or (is_composed and target == "text")
+        ),
         url=_string(values["url"]),
         title=_string(values["title"]),
         license=_string(values["license"]),

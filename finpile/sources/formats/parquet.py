@@ -22,6 +22,7 @@ from finpile.sources.accounting import Claim, Content, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.records import RECORD_REASONS, TARGETS, field_keys, to_document
 from finpile.sources.streams import BLOCK_BYTES, BrokenStream
+from finpile.text_template import input_keys
 
 _BATCH_ROWS = 1024
 #: A file that cannot seek (a member of an archive) is kept in memory up to this size, else in a temporary file.
@@ -70,17 +71,19 @@ def _read(stream: IO[bytes], locator: str, source: SourceConfig) -> Iterator[Cla
         yield Lost(0, size, removal(source, locator, "unreadable_file", str(error), _bytes(stream, 0, size)))
         return
     keys = field_keys(source)
-    if not any(leaf.feeds(keys["text"]) for leaf in leaves):
+    text_keys = input_keys(keys["text"])
+    if not any(leaf.feeds(key) for key in text_keys for leaf in leaves):
         names = ", ".join(file.schema_arrow.names)
         detail = f"no column `{keys['text']}` for {num_rows} rows; columns: {names}"
         yield Lost(0, size, removal(source, locator, "no_text", detail, _bytes(stream, 0, size)))
         return
-    read_keys = [*keys.values(), *([] if isinstance(source.name, str) else [source.name.field])]
+    needed = [*text_keys, *(keys[name] for name in _NEEDED)]
+    read_keys = [*text_keys, *keys.values(), *([] if isinstance(source.name, str) else [source.name.field])]
     wanted = [leaf for leaf in leaves if leaf.is_simple or any(leaf.feeds(key) for key in read_keys)]
     damage: dict[tuple[int, str], str] = {}
     first_row = 0
     for group in range(file.num_row_groups):
-        rows = _Rows(file, group, first_row, wanted, [keys[name] for name in _NEEDED], damage)
+        rows = _Rows(file, group, first_row, wanted, needed, damage)
         for ordinal, record in rows.read():
             where, text = f"{locator}#{ordinal}", record.get(keys["text"])
             raw = text.encode("utf-8", "replace") if isinstance(text, str) else b""
@@ -228,7 +231,7 @@ def _document(record: dict[str, Any], locator: str, source: SourceConfig, keys: 
     """Raises: what a value of a field raised; one that no field needs is left out."""
     for name, value in list(record.items()):
         if isinstance(value, _Unreadable):
-            if name in keys.values():
+            if name in (*keys.values(), *input_keys(keys["text"])):
                 raise value.error
             del record[name]
     return to_document(record, locator, source, keys)
