@@ -93,6 +93,8 @@ class ByteStream(io.BufferedIOBase):
 
     def __init__(self, blocks: Iterator[Block], locator: str = "", limits: LimitsConfig | None = None) -> None:
         self.limits = limits or LimitsConfig()
+        self.dictionary = b""
+        """What the compressed frames of this stream share; a codec sets it."""
         self._locator = locator
         self._record_bytes = self.limits.record_bytes
         self._blocks = blocks

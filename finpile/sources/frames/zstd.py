@@ -1,4 +1,4 @@
-"""Zstandard frames, and skippable ones: RFC 8878 §3.1.
+"""Zstandard frames, and skippable ones: RFC 8878 §3.1; the dictionary in front of a .warc.zst.
 
 The blocks of a frame are found here and decoded one at a time: a block never gives more than 128 KiB, however far it
 expands, and what precedes a damaged one is known.
@@ -16,6 +16,8 @@ from finpile.sources.streams import BLOCK_BYTES, ByteStream
 
 _MARK = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = tuple(bytes([0x50 + number]) + b"\x2a\x4d\x18" for number in range(16))
+_DICTIONARY_MARK, _DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18", b"\x37\xa4\x30\xec"
+_MAX_DICTIONARY_BYTES = 8 << 20
 MARKS: tuple[bytes, ...] = (_MARK,)
 MAY_BE_PADDED = False
 
@@ -30,12 +32,17 @@ def frame(source: ByteStream, limits: LimitsConfig) -> Iterator[bytes]:
     """The content of one frame; none of a skippable one."""
     mark = take(source, len(_MARK))
     if mark in _SKIPPABLE:
-        skip(source, int.from_bytes(take(source, 4), "little"))
+        size = int.from_bytes(take(source, 4), "little")
+        if mark == _DICTIONARY_MARK and size <= _MAX_DICTIONARY_BYTES:
+            source.dictionary = _dictionary(take(source, size)) or source.dictionary
+        else:
+            skip(source, size)
         return
     if mark != _MARK:
         raise Damaged("no Zstandard frame")
     header, has_checksum = _header(source, limits)
-    decoder = zstandard.ZstdDecompressor(max_window_size=limits.window_bytes).decompressobj()
+    known = zstandard.ZstdCompressionDict(source.dictionary) if source.dictionary else None
+    decoder = zstandard.ZstdDecompressor(dict_data=known, max_window_size=limits.window_bytes).decompressobj()
     try:
         decoder.decompress(mark + header)
     except zstandard.ZstdError as error:
@@ -60,6 +67,19 @@ def frame(source: ByteStream, limits: LimitsConfig) -> Iterator[bytes]:
             decoder.decompress(take(source, 4))
         except zstandard.ZstdError as error:
             raise WrongChecksum(str(error)) from error
+
+
+def _dictionary(data: bytes) -> bytes:
+    """The dictionary that a skippable frame holds, compressed or not; empty if it holds something else.
+
+    Source: https://iipc.github.io/warc-specifications/specifications/warc-zstd/
+    """
+    if data.startswith(_MARK):
+        try:
+            data = zstandard.ZstdDecompressor().decompress(data, max_output_size=_MAX_DICTIONARY_BYTES)
+        except zstandard.ZstdError:
+            return b""
+    return data if data.startswith(_DICTIONARY_MAGIC) else b""
 
 
 def _header(source: ByteStream, limits: LimitsConfig) -> tuple[bytes, bool]:

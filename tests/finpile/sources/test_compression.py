@@ -229,3 +229,21 @@ def test_a_window_above_the_limit_is_refused_before_it_is_allocated(codec: str) 
     _, [gap] = runs(data, codec, LimitsConfig(window="1 MiB"))
     assert gap.reason == "too_large" and "limits.window" in gap.detail
     assert runs(data, codec)[1] == []
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_dictionary_in_the_first_frame(is_packed: bool, tmp_path: Path) -> None:
+    """As .warc.zst files have it; `zstd -D` reads the same frames."""
+    texts = [f"WARC/1.0 record {number}: oil and gas rose by {number * 7} percent\n".encode() for number in range(3000)]
+    dictionary = zstandard.train_dictionary(4096, texts)
+    packer = zstandard.ZstdCompressor(dict_data=dictionary)
+    frames = b"".join(packer.compress(b"".join(texts[at : at + 100])) for at in range(0, 3000, 100))
+    held = zstandard.compress(dictionary.as_bytes()) if is_packed else dictionary.as_bytes()
+    data = b"\x5d\x2a\x4d\x18" + len(held).to_bytes(4, "little") + held + frames
+    items = list(decompress(iter([data]), ".zst", "a.warc.zst"))
+    assert b"".join(item for item in items if isinstance(item, bytes)) == b"".join(texts)
+    (tmp_path / "dictionary").write_bytes(dictionary.as_bytes())
+    command = ["zstd", "-dcq", "-D", str(tmp_path / "dictionary")]
+    assert subprocess.run(command, input=frames, capture_output=True, check=True).stdout == b"".join(texts)
+    without = list(decompress(iter([frames + zstandard.compress(b"end")]), ".zst", "a.zst"))
+    assert b"".join(item for item in without if isinstance(item, bytes)) == b"end"
