@@ -19,6 +19,7 @@ from finpile.rows import RowsConfig, find_value
 from finpile.sources import list_inputs, read_file
 
 ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"
 ROWS = RowsConfig(field="meta.set", allow=("Github", "ArXiv"), rename={"Github": "GitHub"})
 RECORDS: list[dict[str, Any]] = [
     {"text": "code", "meta": {"set": "Github"}},
@@ -83,13 +84,20 @@ def test_keys_with_dots_of_their_own_come_first() -> None:
     assert [find_value(record, key) for key in ("a.b", "a.c.d", "a.x", "x")] == [1, 4, None, None]
 
 
-def test_bloomberggpt_has_every_row_of_table_1_and_the_tokenizer_of_the_paper() -> None:
-    config = load_config(ROOT / "pipelines" / "configs" / "bloomberggpt.yaml")
+@pytest.mark.parametrize("name", ["bloomberggpt", "pile-mini"])
+def test_corpus_has_every_row_of_table_1_and_the_tokenizer_of_the_paper(name: str) -> None:
+    config = load_config(ROOT / "pipelines" / "configs" / f"{name}.yaml")
     with (ROOT / "tests" / "golden" / "bloomberggpt_table1.csv").open() as file:
         expected = {row["row"] for row in csv.DictReader(file) if row["row"] not in ("FinPile", "PUBLIC", "TOTAL")}
     assert {row for source in config.sources for row in source.rows} == expected
-    pile = next(source for source in config.sources if source.dataset == "The Pile")
-    assert len(pile.rows) == 22
+    assert len({row for source in config.sources if source.dataset == "The Pile" for row in source.rows}) == 22
     tokenizer = config.tokenizer
     assert (tokenizer.chunks, tokenizer.chunk_vocab_size, tokenizer.vocab_size) == (256, 65_536, 1 << 17)
     assert tokenizer.train_on == ("The Pile",)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data")
+def test_every_source_of_pile_mini_finds_its_archives() -> None:
+    config = load_config(ROOT / "pipelines" / "configs" / "pile-mini.yaml")
+    for source in config.sources:
+        assert list_inputs(source, str(DATA)), source.label
