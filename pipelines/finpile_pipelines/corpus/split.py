@@ -117,7 +117,7 @@ def run(context: Context) -> Outcome:
     return Outcome(counts={"documents": documents, "ledger": ledger}, files=list(map(_record, outcomes)))
 
 
-STAGE = Stage(name="split", settings=settings, run=run)
+STAGE = Stage(name="split", settings=settings, run=run, releases_lock=True)
 
 
 def _plan(context: Context) -> Parts:
