@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from finpile.clean._word_kernels import I64, U32
+from finpile.clean._word_kernels import I64, U32, U64
 from finpile.splitmix import GOLDEN, MIX_1, MIX_2
 
 _NEWLINE = np.uint32(10)
+_ONE = np.uint64(1)
 
 
 @njit(cache=True, nogil=True)
@@ -105,13 +106,17 @@ def repeated(starts: I64, ends: I64, firsts: I64) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _find(firsts: I64, at: Any, n: Any, table: I64) -> Any:
+def extend_keys(keys: U64, firsts: I64, n: Any) -> None:
+    """Turns the hash values of the runs of n - 1 words into those of n; zeros are those of no word."""
+    for at in range(firsts.shape[0] - n + 1):
+        keys[at] = _mixed(keys[at], firsts[at + n - 1])
+
+
+@njit(cache=True, nogil=True)
+def _find(firsts: I64, keys: U64, at: Any, n: Any, table: I64) -> Any:
     """The start of the first n-gram equal to that at `at`, which is added if there is none."""
     mask = table.shape[0] - 1
-    key = np.uint64(n)
-    for i in range(n):
-        key = _mixed(key, firsts[at + i])
-    slot = np.int64(key) & mask
+    slot = np.int64(keys[at] >> _ONE) & mask
     while True:
         other = table[slot]
         if other < 0:
@@ -128,18 +133,18 @@ def _find(firsts: I64, at: Any, n: Any, table: I64) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def top_chars(starts: I64, ends: I64, firsts: I64, n: Any) -> Any:
-    """The characters of all occurrences of the most frequent n-gram, with one blank between its words.
+def top_chars(starts: I64, ends: I64, firsts: I64, keys: U64, n: Any) -> Any:
+    """The characters of all occurrences of the most frequent n-gram, with one blank between its words; its occurrences.
 
     Of several most frequent ones, the one that comes first.
     """
     num_grams = firsts.shape[0] - n + 1
     if num_grams < 1:
-        return 0
+        return np.int64(0), np.int64(0)
     table = _table(num_grams)
     counts = np.zeros(num_grams, np.int64)
     for at in range(num_grams):
-        counts[_find(firsts, at, n, table)] += 1
+        counts[_find(firsts, keys, at, n, table)] += 1
     top = 0
     for at in range(num_grams):
         if counts[at] > counts[top]:
@@ -147,11 +152,39 @@ def top_chars(starts: I64, ends: I64, firsts: I64, n: Any) -> Any:
     num_chars = n - 1
     for i in range(top, top + n):
         num_chars += ends[i] - starts[i]
-    return num_chars * counts[top]
+    return num_chars * counts[top], counts[top]
 
 
 @njit(cache=True, nogil=True)
-def repeated_chars(starts: I64, ends: I64, firsts: I64, n: Any) -> Any:
+def longest_chars(starts: I64, ends: I64, n: Any) -> Any:
+    """The characters of the longest n-gram, with one blank between its words."""
+    longest = num_chars = np.int64(0)
+    for at in range(starts.shape[0]):
+        num_chars += ends[at] - starts[at]
+        if at >= n:
+            num_chars -= ends[at - n] - starts[at - n]
+        longest = max(longest, num_chars)
+    return longest + n - 1
+
+
+@njit(cache=True, nogil=True)
+def covered_chars(starts: I64, ends: I64, firsts: I64, keys: U64, n: Any) -> Any:
+    """The characters of all words that are in an n-gram which occurred before."""
+    num_grams = firsts.shape[0] - n + 1
+    if num_grams < 1:
+        return 0
+    table = _table(num_grams)
+    num_chars = covered = 0  # words before `covered` are counted, or in no such n-gram
+    for at in range(num_grams):
+        if _find(firsts, keys, at, n, table) != at:
+            for i in range(max(at, covered), at + n):
+                num_chars += ends[i] - starts[i]
+            covered = at + n
+    return num_chars
+
+
+@njit(cache=True, nogil=True)
+def repeated_chars(starts: I64, ends: I64, firsts: I64, keys: U64, n: Any) -> Any:
     """The characters of the words in n-grams that occurred before; a word counts once.
 
     The text is read from left to right; the reading continues behind an n-gram that is counted.
@@ -162,7 +195,7 @@ def repeated_chars(starts: I64, ends: I64, firsts: I64, n: Any) -> Any:
     table = _table(num_grams)
     num_chars = at = 0
     while at < num_grams:
-        if _find(firsts, at, n, table) == at:
+        if _find(firsts, keys, at, n, table) == at:
             at += 1
             continue
         for i in range(at, at + n):

@@ -13,6 +13,7 @@ from numba import njit
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
 #: Bits of a character's class: white space; letter; letter, digit or combining mark; upper case; lower case; what ends

