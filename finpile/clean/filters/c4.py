@@ -14,10 +14,11 @@ https://arxiv.org/abs/1910.10683, and the values of the published code (tensorfl
 | strip citation marks such as [1], [edit], [citation needed]    | `c4_citation`                                       |
 | drop pages with "lorem ipsum"                                  | `c4_lorem_ipsum`                                    |
 | drop pages with a curly bracket                                | `c4_curly_bracket`                                  |
+| drop pages with a word of a list                               | `c4_bad_word`, for the words of `bad_words`         |
 | drop pages of fewer than 3 sentences (code; paper: 5)          | `c4_few_sentences`, counted in the lines that stay  |
 
-Left out: the list of bad words, which is not shipped; the language rule (English at probability 0.99), which needs a
-model; duplicate spans of three sentences, which are the work of `finpile.dedup`.
+The language rule, English at 0.99, is a filter of its own: `filters: [{language: {allow: [en], min_score: 0.99}}, c4]`.
+Left out: duplicate spans of three sentences, which are the work of `finpile.dedup`.
 
 Sentences are counted by their end marks, not by NLTK's Punkt as in the code: an abbreviation counts as an end.
 A line's rules are applied in the order of the code: long word, end mark, ellipsis, words, Javascript, policy. The
@@ -31,6 +32,7 @@ import re
 from dataclasses import dataclass
 
 from finpile import bounds
+from finpile.errors import ConfigError
 from finpile.filter import Filter, Rejection, Span
 
 END_MARKS = (".", "?", "!", '"')
@@ -43,6 +45,7 @@ POLICY_PHRASES = (
 REASONS = {
     "c4_lorem_ipsum": "a page with placeholder text",
     "c4_curly_bracket": "a page with a curly bracket: code",
+    "c4_bad_word": "a page with a word of `bad_words`",
     "c4_few_sentences": "a page of too few sentences in lines that are worth keeping",
     "c4_long_word": "a line with a word of excessive length",
     "c4_no_end_mark": "a line that does not end as a sentence does",
@@ -73,12 +76,17 @@ class C4Parameters:
     """Lines of fewer words are removed."""
     max_word_characters: int = 1000
     """Lines with a longer word are removed."""
+    bad_words: tuple[str, ...] = ()
+    """Pages with one of these words or phrases, in any case and between other characters than letters, digits and `_`,
+    are rejected; none are shipped."""
 
     def __post_init__(self) -> None:
         bounds.at_least("min_sentences", self.min_sentences, 1)
         bounds.at_least("min_words_per_line", self.min_words_per_line, 1)
         why = "no word is longer"
         bounds.within("max_word_characters", self.max_word_characters, 1, _MAX_WORD_CHARACTERS, why)
+        if not all(word.strip() for word in self.bad_words):
+            raise ConfigError("bad_words has an empty word, which every page has: remove it")
 
 
 _DEFAULTS = C4Parameters()
@@ -90,6 +98,11 @@ def _long_word(num_characters: int) -> re.Pattern[str]:
     return re.compile(rf"(?<!\S)\S{{{num_characters + 1}}}")
 
 
+@functools.cache
+def _bad_word(words: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(word.lower()) for word in words)})(?!\w)")
+
+
 def apply(text: str, parameters: C4Parameters = _DEFAULTS) -> Rejection | list[Span]:
     """The lines and citation marks to remove, or why the page is rejected."""
     lowered = text.lower()
@@ -97,6 +110,9 @@ def apply(text: str, parameters: C4Parameters = _DEFAULTS) -> Rejection | list[S
         return Rejection("c4_lorem_ipsum", f"at character {lowered.index('lorem ipsum')}")
     if "{" in text:
         return Rejection("c4_curly_bracket", f"at character {text.index('{')}")
+    bad = _bad_word(parameters.bad_words).search(lowered) if parameters.bad_words else None
+    if bad is not None:
+        return Rejection("c4_bad_word", f"{bad[0]!r} at character {bad.start()}")
     lines = list(_LINE.finditer(text))
     faults = [_fault(line[1], parameters) for line in lines]
     kept = [line[1] for line, fault in zip(lines, faults, strict=True) if fault is None]

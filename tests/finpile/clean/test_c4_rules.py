@@ -14,6 +14,7 @@ from finpile.clean.filters import c4
 from finpile.clean.filters.c4 import C4Parameters
 from finpile.clean.normalise import normalise
 from finpile.clean.rules import apply_all, byte_spans, without
+from finpile.errors import ConfigError
 from finpile.filter import Filter
 
 GOOD = "Oil prices rose again on Monday."
@@ -189,3 +190,29 @@ def test_reason_that_a_filter_does_not_declare_is_an_error() -> None:
     undeclared = Filter(name="cut", apply=_cut, reasons={})
     with pytest.raises(ValueError, match="'cut' is no reason of filter cut"):
         apply_all([(undeclared, "a")], "banana")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("A Darn page.", "'darn' at character 2"),
+        ("darn", "'darn' at character 0"),
+        ("so (hell-bent) it", "'hell-bent' at character 4"),
+        ("the \u00e9 word", "'\u00e9' at character 4"),
+        ("darned", None),
+        ("undarn", None),
+        ("darn_it", None),
+        ("darn2", None),
+        ("caf\u00e9", None),
+        ("hell bent", None),
+    ],
+)
+def test_page_with_a_word_of_the_list_is_rejected(text: str, found: str | None) -> None:
+    parameters = C4Parameters(bad_words=("darn", "Hell-Bent", "\u00c9"))
+    result = c4.apply(f"{text}\n{PAGE}", parameters)
+    assert (result.detail if isinstance(result, Rejection) and result.reason == "c4_bad_word" else None) == found
+
+
+def test_empty_word_in_the_list_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="bad_words has an empty word"):
+        C4Parameters(bad_words=("darn", " "))
