@@ -64,6 +64,9 @@ class CleanConfig:
     any other text."""
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: extracts the text of documents that the source declares as HTML."""
+    mojibake: Literal["keep", "repair"] = "keep"
+    """`repair`: lines that were decoded with another encoding than their own (`schÃ¶n`) are repaired before the normal
+    form; a row of the ledger has their number."""
     normalise: bool = True
     """Converts to Unicode NFC and normalises white space; `false` with `html: never` keeps texts byte for byte."""
 

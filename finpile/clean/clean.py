@@ -1,8 +1,9 @@
 """The clean stage over one batch: markup, normal form, filters, dates; each loss a row of the ledger.
 
 1. HTML becomes text; pages of a web crawl lose their menus, other HTML (a filing, a speech) keeps all that it shows.
-2. The text gets its normal form (`finpile.clean.normalise`), unless the source has `normalise: false`. An empty text
-   is then removed as a whole, in its raw form.
+2. With `mojibake: repair`, wrongly decoded lines are repaired (`finpile.clean.mojibake`). The text gets its normal form
+   (`finpile.clean.normalise`), unless the source has `normalise: false`. An empty text is then removed as a whole, in
+   its raw form.
 3. The source's filters reject the text or take spans out of it. Ledger offsets are bytes of the text after step 2.
 4. A date whose order was open is read in the order of its field. A document without date gets one from its HTML, its
    URL, or its file's name, in this order. A date that was there but could not be read, or that cannot be true, leaves a
@@ -30,6 +31,7 @@ from finpile.blank import is_blank, visible_class
 from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating, to_json
 from finpile.clean.html import HtmlError, Page, to_text
 from finpile.clean.markup import TooComplex, measure
+from finpile.clean.mojibake import repair
 from finpile.clean.normalise import normalise
 from finpile.clean.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
@@ -50,6 +52,7 @@ REASONS = {
     "cleaning_error": "a document on which a step of the cleaning failed",
     "empty_text": "nothing but markup and what no one sees; `removed_text` is the document as it was read",
     "simplified_html": "a page above a bound of what its reading may cost, read by a simpler method; takes no text",
+    "repaired_mojibake": "lines decoded with another encoding than their own, which are repaired; takes no text",
     "nothing_left": "a text of which the filters' spans take everything",
     "undated": "a document for which no date was found, under `heldout: {undated: drop}`",
     **DATE_REASONS,
@@ -130,7 +133,13 @@ def compile_kernels() -> None:
 def _is_settled(batch: pa.RecordBatch, source: SourceConfig) -> bool:
     """Whether every step would leave every document as it is: then no text need become a Python string."""
     cleaning = source.clean
-    if cleaning.normalise or cleaning.html != "never" or cleaning.filters or source.date_pattern:
+    if (
+        cleaning.normalise
+        or cleaning.mojibake == "repair"
+        or cleaning.html != "never"
+        or cleaning.filters
+        or source.date_pattern
+    ):
         return False
     moment, undated = batch["timestamp"], pc.is_null(batch["timestamp"])
     early, late = (pa.scalar(bound, moment.type) for bound in (timestamps.EARLIEST, timestamps.LATEST))
@@ -231,7 +240,8 @@ class _Work:
     def _clean(self, row: _Row) -> None:
         try:
             page = self._extract(row)
-            text = normalise(page.text) if self.source.clean.normalise else page.text
+            text, num_repaired = repair(page.text) if self.source.clean.mojibake == "repair" else (page.text, 0)
+            text = normalise(text) if self.source.clean.normalise else text
         except HtmlError as error:
             self._remove(row, "unreadable_html", str(error), row.text)
             return
@@ -241,9 +251,9 @@ class _Work:
         if is_blank(text):
             self._remove(row, "empty_text", f"{len(row.text)} characters of {row.media_type}", row.text)
             return
-        self._filter(replace(row, title=row.title or page.title), text, page)
+        self._filter(replace(row, title=row.title or page.title), text, page, num_repaired)
 
-    def _filter(self, row: _Row, text: str, page: Page) -> None:
+    def _filter(self, row: _Row, text: str, page: Page, num_repaired: int) -> None:
         """Keeps what the filters leave of a text, under its date."""
         self._count(row.id, text)
         facts: dict[str, Any] = {}
@@ -265,6 +275,8 @@ class _Work:
             self._note(row, reason, detail, 0, 0, b"")
         if page.simplified:
             self._note(row, "simplified_html", page.simplified, 0, 0, b"")
+        if num_repaired:
+            self._note(row, "repaired_mojibake", f"{num_repaired} lines", 0, 0, b"")
         self._take_out(row, text, found)
         meta = dated.meta if not facts else to_json({**json.loads(dated.meta), **facts})
         kept = replace(row, text=left, timestamp=dated.moment, timestamp_origin=dated.origin, meta=meta)

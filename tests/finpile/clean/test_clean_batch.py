@@ -324,3 +324,20 @@ def test_a_page_above_a_bound_is_simplified_or_removed_with_its_counts() -> None
         (removal.locator, removal.reason, removal.start) for removal in clean(deeper, marks, format="warc").removals
     ]
     assert rows == [("deeper", "too_complex", None), ("marks", "too_complex", None)]
+
+
+def mojibake(text: str) -> str:
+    """The text, its UTF-8 decoded as Windows-1252."""
+    return text.encode().decode("cp1252")
+
+
+def test_mojibake_is_repaired_line_by_line_and_noted() -> None:
+    right = "Die Börse schloss höher – sagt der Händler.\nPlain ASCII.\nÀ Paris, la séance fut calme."
+    lines = right.split("\n")
+    wrong = "\n".join([mojibake(lines[0]), lines[1], lines[2]])
+    row, notes = one(RawDocument(text=wrong, media_type=PLAIN, locator="a#0"), mojibake="repair")
+    assert (row["text"], notes) == (right, [("repaired_mojibake", "1 lines")])
+    row, notes = one(RawDocument(text=wrong, media_type=PLAIN, locator="a#0"))
+    assert (row["text"], notes) == (wrong, [])
+    row, notes = one(RawDocument(text=right, media_type=PLAIN, locator="a#0"), mojibake="repair")
+    assert (row["text"], notes) == (right, [])
