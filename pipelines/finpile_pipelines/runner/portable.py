@@ -6,6 +6,7 @@ start it with an engine embedded in it. Python code then runs in the launcher (`
 
 from __future__ import annotations
 
+import atexit
 import logging
 import shutil
 import threading
@@ -127,6 +128,18 @@ _JOB_SERVERS: dict[str, JobServer] = {}
 def _silent_beam() -> Iterator[None]:
     """Beam logs the engine's stack traces, and its threads print lost connections; the raised error is enough."""
     disabled, hook = logging.root.manager.disable, threading.excepthook
+    _silence()
+    try:
+        yield
+        threading.excepthook = hook  # after a failure threads may still end
+    finally:
+        logging.disable(disabled)
+        atexit.unregister(_silence)
+        atexit.register(_silence)  # runs before the functions that are registered now, in which job servers end
+
+
+def _silence() -> None:
+    hook = threading.excepthook
 
     def without_connections(args: threading.ExceptHookArgs) -> None:
         if not isinstance(args.exc_value, grpc.RpcError):
@@ -134,11 +147,6 @@ def _silent_beam() -> Iterator[None]:
 
     logging.disable(logging.CRITICAL)
     threading.excepthook = without_connections
-    try:
-        yield
-        threading.excepthook = hook  # after a failure threads may still end
-    finally:
-        logging.disable(disabled)
 
 
 def _status(error: grpc.RpcError) -> str:
