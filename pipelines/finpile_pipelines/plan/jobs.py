@@ -1,4 +1,4 @@
-"""The number of jobs that each stage runs on a cluster under a corpus file (docs/decisions/0033-few-jobs.md).
+"""The number of jobs that each stage runs on a cluster under a corpus file (docs/decisions/0033-few-jobs.md, 0042).
 
 A test builds a corpus with all stages and compares. Jobs whose number depends on the texts are not counted: those for
 keys that very many documents share, and the rounds of connected components of more than 4 million pairs.
