@@ -22,6 +22,7 @@ from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -175,14 +176,18 @@ def sgml(naive: Naive, pattern: str) -> None:
 def edgar(naive: Naive, *patterns: str) -> None:
     for path in (path for pattern in patterns for path in files(pattern)):
         submission = path.read_text(encoding="utf-8")
-        day = re.search(r"(?:FILED AS OF DATE:\s*|<FILING-DATE>)(\d{8})", submission)
-        assert day
+        accepted = re.search(r"<ACCEPTANCE-DATETIME>(\d{14})", submission)
+        filed = re.search(r"(?:FILED AS OF DATE:\s*|<FILING-DATE>)(\d{8})", submission)
+        assert filed
+        moment = datetime.strptime(filed[1], "%Y%m%d").replace(tzinfo=UTC)
+        if accepted:
+            moment = datetime.strptime(accepted[1], "%Y%m%d%H%M%S").replace(tzinfo=ZoneInfo("America/New_York"))
         for body in re.findall(r"<TEXT>\n(.*?)\n</TEXT>", submission, re.DOTALL):
             if body.startswith("begin 644"):
                 naive.removed["ingest", "not_text"] += 1
             else:
                 naive.markup.append(body)
-                add(naive, without_tags(body), datetime.strptime(day[1], "%Y%m%d").replace(tzinfo=UTC))
+                add(naive, without_tags(body), moment.astimezone(UTC))
 
 
 def warc(naive: Naive, pattern: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -158,7 +159,7 @@ def filings(plan: Plan) -> None:
         exhibit = _exhibit(number, main.title)
         documents.append(containers.filing_document(exhibit.title, 2, f"exhibit{number}.htm", exhibit.text))
         for _ in documents:
-            row.keep(moment)
+            row.keep(moment if number == 7 else _accepted(moment))  # of number 7 the copy without that moment is kept
         if number in (0, 4, 7):
             picture = containers.uuencoded("logo.jpg", b"\xff\xd8\xff\xe0" + containers.noise(400))
             documents.append(containers.filing_document("GRAPHIC", 3, "logo.jpg", picture))
@@ -178,6 +179,11 @@ def filings(plan: Plan) -> None:
     )
     row.num_cut += row.planted["forward_looking_statements"] - 2  # the feed's copy is removed, the first one is kept
     _amendment(plan, row, when[3])
+
+
+def _accepted(moment: datetime) -> datetime:
+    """The moment that EDGAR writes without a zone, in the time of New York."""
+    return moment.replace(tzinfo=ZoneInfo("America/New_York"))
 
 
 def _exhibit(number: int, company: str) -> Story:
@@ -200,7 +206,7 @@ def _amendment(plan: Plan, row: Row, moment: datetime) -> None:
     plan.files[f"filings/{accession}.txt"] = containers.full_submission(
         accession, "8-K/A", main.title, filed, documents
     )
-    row.keep(filed)
+    row.keep(_accepted(filed))
     row.drop("near", "near_duplicate", _NEAR)
 
 

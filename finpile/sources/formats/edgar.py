@@ -13,18 +13,17 @@ inside a PEM envelope), and `.nc` with `<SUBMISSION>` and a header of tags. Each
 A file without `<DOCUMENT>` gives one row: `empty_text` for a header alone, else `not_a_submission`. A submission
 whose end is missing gives what can be read, the open last document included, and one row `truncated_file`.
 
-The timestamp is the filing date. Between documents there are the header, the end tags of the submission and white
-space; anything else, such as a document whose start tag is damaged, is a ledger row `unreadable_record`.
+The timestamp is the moment of acceptance (`finpile.sources.edgar_header`). Between documents there are the header, the
+end tags of the submission and white space; anything else, such as a document whose start tag is damaged, is a ledger
+row `unreadable_record`.
 
 Source: EDGAR Public Dissemination Service (PDS) Technical Specification, https://www.sec.gov/oit/announcement/pds
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
 
@@ -36,9 +35,10 @@ from finpile.ledger import Removal
 from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.decoding import Undecodable, decode
+from finpile.sources.edgar_header import Header, read_header
+from finpile.sources.edgar_header import tags as read_tags
 from finpile.sources.pieces import Piece, lost, pieces
 from finpile.sources.streams import BrokenStream
-from finpile.timestamps import parse
 
 #: Filings do not declare their encoding; the last one reads any byte.
 DEFAULT_ENCODINGS = ("utf-8", "cp1252", "latin-1")
@@ -72,51 +72,8 @@ _HTML_SUFFIXES = (".htm", ".html")
 #: <TYPE> of what is data, or a rendering of data, however it is written down.
 _DATA_TYPES = re.compile(r"(?:XML|JSON|ZIP|EXCEL|GRAPHIC|PDF)$|EX-101\b|EX-27\b", re.IGNORECASE)
 
-_TAG = re.compile(r"<([A-Z][A-Z0-9.\-]*)>([^<\r\n]*)")
-_LINE = re.compile(r"^[ \t]*([A-Z][A-Z0-9 \-]*?)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
-_ACCESSION = re.compile(r"(?<!\d)\d{10}-\d{2}-\d{6}(?!\d)")
-_SIC = re.compile(r"\d{4}")
-
-#: Header names in both dialects -> what they are called here.
-_FIELDS = {
-    "ACCESSION NUMBER": "accession", "ACCESSION-NUMBER": "accession",
-    "CONFORMED SUBMISSION TYPE": "form_type", "TYPE": "form_type",
-    "FILED AS OF DATE": "filed", "FILING-DATE": "filed",
-    "CONFORMED PERIOD OF REPORT": "period", "PERIOD": "period",
-}  # fmt: skip
-_PARTY_FIELDS = {
-    "COMPANY CONFORMED NAME": "company", "CONFORMED-NAME": "company",
-    "CENTRAL INDEX KEY": "cik", "CIK": "cik",
-    "STANDARD INDUSTRIAL CLASSIFICATION": "sic", "ASSIGNED-SIC": "sic",
-}  # fmt: skip
-#: Whom a filing can be about, best first: a reporting owner's Form 4 is about the issuer.
-_PARTIES = ("ISSUER", "SUBJECT COMPANY", "FILER", "FILED FOR", "SERIAL COMPANY", "FILED BY", "REPORTING OWNER")
 #: Tags of a <DOCUMENT> -> keys of its meta.
 _DOCUMENT_FIELDS = {"TYPE": "document_type", "SEQUENCE": "sequence", "FILENAME": "filename"}
-
-
-@dataclass(slots=True)
-class _Header:
-    """The header's fields, and those of each party to the filing, in the order of the file."""
-
-    fields: dict[str, str] = field(default_factory=dict)
-    parties: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-
-    def subject(self) -> dict[str, str]:
-        """The party that the filing is about."""
-        named = [entry for entry in self.parties if "company" in entry[1]]
-        return min(named, key=lambda entry: _PARTIES.index(entry[0]), default=("", {}))[1]
-
-    def add(self, name: str, value: str) -> None:
-        """Takes one line of the header; of a repeated field the first counts."""
-        if name.replace("-", " ") in _PARTIES and not value:
-            self.parties.append((name.replace("-", " "), {}))
-        elif value and name in _FIELDS:
-            self.fields.setdefault(_FIELDS[name], value)
-        elif value and name in _PARTY_FIELDS:
-            if not self.parties:
-                self.parties.append(("FILER", {}))
-            self.parties[-1][1].setdefault(_PARTY_FIELDS[name], value)
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
@@ -126,7 +83,7 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
 
     Raises: BrokenStream of the stream, after the documents before its defect.
     """
-    submission = _Submission(locator, source, _read_header("", locator))
+    submission = _Submission(locator, source, read_header("", locator))
     position = stream.tell()
     try:
         for piece in pieces(stream, _OPEN, _CLOSE):
@@ -143,7 +100,7 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
 class _Submission:
     """What has been read of one submission."""
 
-    def __init__(self, locator: str, source: SourceConfig, header: _Header) -> None:
+    def __init__(self, locator: str, source: SourceConfig, header: Header) -> None:
         self._locator = locator
         self._source = source
         self._header = header
@@ -186,7 +143,7 @@ class _Submission:
             self._trailer = None
         header = data[after : after + _header_end(data[after:])]
         if header:
-            self._header = _read_header(_header_text(header), self._locator)
+            self._header = read_header(_header_text(header), self._locator)
             self._trailer = next((_TRAILERS[mark] for mark in _TRAILERS if mark in header), None)
         known = after + len(header)
         if known:
@@ -242,12 +199,12 @@ def _second_head(data: bytes, first: int | None = None) -> int | None:
     return None
 
 
-def _document(record: bytes, locator: str, source: SourceConfig, header: _Header) -> RawDocument | Removal:
+def _document(record: bytes, locator: str, source: SourceConfig, header: Header) -> RawDocument | Removal:
     """One `<DOCUMENT>`, given from its start tag."""
     record = record.removesuffix(_CLOSE)
     begin = record.find(_TEXT_OPEN)
     head = record if begin < 0 else record[:begin]
-    tags = {name: value for name, value in _tags(_header_text(head)) if value}
+    tags = {name: value for name, value in read_tags(_header_text(head)) if value}
     document_type = tags.get("TYPE", "")
     content = b"" if begin < 0 else _content(record[begin + len(_TEXT_OPEN) :])
     if not content.strip():
@@ -293,47 +250,25 @@ def _kind(content: bytes, document_type: str, filename: str) -> str:
     return HTML if filename.lower().endswith(_HTML_SUFFIXES) else PLAIN
 
 
-def _raw_document(text: str, locator: str, media_type: str, tags: dict[str, str], header: _Header) -> RawDocument:
-    fields, subject = header.fields, header.subject()
-    filed = parse(fields.get("filed"))
-    meta = {name: value for name, value in fields.items() if name != "filed"} | subject
-    meta |= {name: tags[tag] for tag, name in _DOCUMENT_FIELDS.items() if tag in tags}
-    if filed is None and "filed" in fields:
-        meta["unreadable_timestamp"] = fields["filed"]
-    form_type = fields.get("form_type") or tags.get("TYPE", "")
-    title = " ".join(dict.fromkeys(filter(None, (subject.get("company"), form_type, tags.get("DESCRIPTION")))))
+def _raw_document(text: str, locator: str, media_type: str, tags: dict[str, str], header: Header) -> RawDocument:
+    published = header.published()
+    meta = header.meta() | {name: tags[tag] for tag, name in _DOCUMENT_FIELDS.items() if tag in tags}
+    form_type = header.fields.get("form_type") or tags.get("TYPE", "")
+    company = header.subject().get("company")
+    title = " ".join(dict.fromkeys(filter(None, (company, form_type, tags.get("DESCRIPTION")))))
     return RawDocument(
         locator=locator,
         text=text,
         media_type=media_type,
-        timestamp=filed,
-        timestamp_origin="header" if filed else "none",
+        timestamp=published,
+        timestamp_origin="header" if published else "none",
         title=title or None,
         meta=meta,
     )
 
 
-def _read_header(text: str, locator: str) -> _Header:
-    """The header's fields; the accession number may also be in the file's name."""
-    header = _Header()
-    lines = text.replace("\r", "\n")
-    for name, value in [*_LINE.findall(lines), *_tags(lines)]:
-        header.add(name, value)
-    for _, party in header.parties:
-        if sic := _SIC.search(party.pop("sic", "")):
-            party["sic"] = sic[0]
-    if found := _ACCESSION.search(locator):
-        header.fields.setdefault("accession", found[0])
-    return header
-
-
 def _header_text(data: bytes) -> str:
     return decode(data, DEFAULT_ENCODINGS)[0]
-
-
-def _tags(text: str) -> Iterator[tuple[str, str]]:
-    """Start tags and what follows them up to the next tag or line."""
-    return ((name, html.unescape(value).strip()) for name, value in _TAG.findall(text))
 
 
 FORMAT = Format(

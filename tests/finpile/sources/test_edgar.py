@@ -86,9 +86,45 @@ def test_both_dialects_give_the_same_documents() -> None:
     assert first.title == second.title == "SMITH & SONS 4 OWNERSHIP"
     assert first.timestamp == second.timestamp == datetime(1999, 3, 2, tzinfo=UTC)
     assert first.meta == {
-        "accession": "0000000001-99-000001", "form_type": "4", "period": "19990228", "company": "SMITH & SONS",
-        "cik": "0000000007", "sic": "3540", "document_type": "4", "sequence": "1", "filename": "a.txt",
+        "accession": "0000000001-99-000001", "form_type": "4", "period": "19990228", "filed": "19990302",
+        "company": "SMITH & SONS", "cik": "0000000007", "ciks": ["0000000009", "0000000007"], "sic": "3540",
+        "document_type": "4", "sequence": "1", "filename": "a.txt",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("accepted", "moment"),
+    [
+        ("20240418171550", datetime(2024, 4, 18, 21, 15, 50, tzinfo=UTC)),  # daylight saving time
+        ("20241227162940", datetime(2024, 12, 27, 21, 29, 40, tzinfo=UTC)),
+        ("20061102210000", datetime(2006, 11, 3, 2, 0, 0, tzinfo=UTC)),  # before 2007 it ended in October
+        ("20071102210000", datetime(2007, 11, 3, 1, 0, 0, tzinfo=UTC)),
+        ("20241103013000", datetime(2024, 11, 3, 6, 30, 0, tzinfo=UTC)),  # occurs twice: the later one
+    ],
+)
+def test_the_timestamp_is_the_moment_of_acceptance_in_new_york(accepted: str, moment: datetime) -> None:
+    found = one(txt(document("one")).replace(b"ACCESSION", f"<ACCEPTANCE-DATETIME>{accepted}\nACCESSION".encode(), 1))
+    assert (found.timestamp, found.timestamp_origin) == (moment, "header")
+    assert (found.meta["accepted"], found.meta["filed"]) == (accepted, "19990302")
+
+
+@pytest.mark.parametrize("accepted", ["20240418", "20241341000000", "99999999999999", "2024\u0661418171550"])
+def test_an_acceptance_that_cannot_be_read_leaves_the_filing_date_and_is_reported(accepted: str) -> None:
+    found = one(txt(document("one")).replace(b"ACCESSION", f"<ACCEPTANCE-DATETIME>{accepted}\nACCESSION".encode(), 1))
+    assert found.timestamp == datetime(1999, 3, 2, tzinfo=UTC)
+    assert found.meta["unreadable_timestamp"] == accepted and "accepted" not in found.meta
+
+
+def test_a_filing_that_was_confidential_is_dated_by_its_release() -> None:
+    data = txt(document("one")).replace(b"hdr.sgml : 19990302\n", b"hdr.sgml : 19990302\n<PRIVATE-TO-PUBLIC>\n")
+    data = data.replace(b"ACCESSION", b"<ACCEPTANCE-DATETIME>19990302120000\nACCESSION", 1)
+    assert one(data).timestamp == datetime(1999, 3, 2, tzinfo=UTC)
+    assert one(data.replace(b"01.txt : 19990302", b"01.txt : 19991004")).timestamp == datetime(1999, 10, 4, tzinfo=UTC)
+
+
+def test_declared_items_are_kept_in_their_order() -> None:
+    header = b"ITEM INFORMATION:\t\tOther events\nITEM INFORMATION:\t\nITEM INFORMATION: 7\nFILED AS"
+    assert one(txt(document("one")).replace(b"FILED AS", header, 1)).meta["declared_items"] == ["Other events", "7"]
 
 
 def test_a_locator_leads_to_the_document() -> None:
@@ -250,3 +286,6 @@ def test_real_submissions() -> None:
             assert "0000899681-95-000096" in entry.locator
         else:  # a filing is filed in the year of its accession number, or in the first days of the next
             assert entry.timestamp.year % 100 - int(entry.meta["accession"][11:13]) in (0, 1)
+    dated = {Path(entry.locator.rpartition("#")[0]).name: entry.timestamp for entry in documents}
+    assert dated["0000943374-24-000509.txt"] == datetime(2024, 12, 27, 21, 29, 40, tzinfo=UTC)
+    assert dated["0001193125-24-100942.txt"] == datetime(2024, 10, 4, tzinfo=UTC)  # filed in April, confidential
