@@ -4,7 +4,9 @@ OUT/manifest.json                                         written last
 OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
 OUT/removed/stage=S/part-00000-of-00001.parquet
 OUT/inputs/part-00000-of-00001.parquet                    the account of each input's bytes
-OUT/tokenizer/  OUT/tokens/split=train/  OUT/reports/
+OUT/tokenizer/  OUT/reports/
+OUT/tokens/split=train/part-00000-of-00001.arrow
+OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if documents are held out
 OUT/.work/STAGE/                                          files that a stage passes to later ones, and its record
 OUT/.work/build.json                                      whether the manifest describes the folder
 """
@@ -76,8 +78,7 @@ class Layout:
 
 def document_part(dataset: str, source: str, index: int, count: int) -> str:
     """Path of a documents shard, relative to the root; names are percent-encoded as hive readers expect."""
-    folder = f"documents/dataset={quote(dataset, safe='')}/source={quote(source, safe='')}"
-    return f"{folder}/part-{index:05d}-of-{count:05d}.parquet"
+    return f"documents/{_source_folder(dataset, source)}/part-{index:05d}-of-{count:05d}.parquet"
 
 
 def removed_part(stage: str, index: int, count: int) -> str:
@@ -86,6 +87,20 @@ def removed_part(stage: str, index: int, count: int) -> str:
 
 def token_part(split: str, index: int, count: int) -> str:
     return f"tokens/split={split}/part-{index:05d}-of-{count:05d}.arrow"
+
+
+def heldout_token_part(dataset: str, source: str, index: int, count: int) -> str:
+    """Path of a shard of one source's held-out tokens."""
+    return f"tokens/split=heldout/{_source_folder(dataset, source)}/part-{index:05d}-of-{count:05d}.arrow"
+
+
+def heldout_tokens(layout: Layout, dataset: str, source: str) -> str:
+    """The folder of one source's held-out token shards."""
+    return storage.join(layout.tokens, "split=heldout", _source_folder(dataset, source))
+
+
+def _source_folder(dataset: str, source: str) -> str:
+    return f"dataset={quote(dataset, safe='')}/source={quote(source, safe='')}"
 
 
 def row_of(path: str) -> tuple[str, str]:

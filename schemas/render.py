@@ -178,13 +178,17 @@ def _tokens() -> dict[str, Any]:
 
     said = dict(_descriptions(TokenMeta))
     return {
-        "title": "Token shard: tokens/split=train/part-*.arrow, an uncompressed Arrow IPC file",
+        "title": "Token shard: tokens/split=*/**/part-*.arrow, an uncompressed Arrow IPC file",
         "version": _ARROW_VERSION,
         "columns": [
             {"name": "ids", "type": column(MAX_UINT16_VOCAB), "nullable": False, "when": "vocab_size <= 65536"},
             {"name": "ids", "type": column(MAX_UINT16_VOCAB + 1), "nullable": False, "when": "vocab_size > 65536"},
         ],
-        "metadata": {**said, "num_sequences": "Rows of this shard."},
+        "metadata": {
+            **said,
+            "num_sequences": "Rows of this shard.",
+            "padding": "Tokens at the end of a shard of held-out tokens that are of no document; absent if none.",
+        },
     }
 
 

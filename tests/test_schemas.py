@@ -114,10 +114,14 @@ def test_batches_between_stages_have_the_promised_columns(sample_build: Path, st
 
 
 def test_token_shards_have_the_promised_column_and_metadata(sample_build: Path) -> None:
-    (file,) = sorted((sample_build / "tokens").rglob("*.arrow"))
-    schema = pa.ipc.open_file(file).schema
+    train, *heldout = sorted(
+        (sample_build / "tokens").rglob("*.arrow"), key=lambda path: "split=train" not in str(path)
+    )
+    schema = pa.ipc.open_file(train).schema
     metadata = {key.decode(): value.decode() for key, value in schema.metadata.items()}
-    assert set(metadata) == set(contract("tokens")["metadata"])
+    assert set(metadata) == set(contract("tokens")["metadata"]) - {"padding"}
+    for file in heldout:
+        assert {key.decode() for key in pa.ipc.open_file(file).schema.metadata} == set(contract("tokens")["metadata"])
     assert int(metadata["vocab_size"]) <= 65_536
     promised = contract("tokens")["columns"][0]
     sized = promised["type"].replace("sequence_length", metadata["sequence_length"])

@@ -29,6 +29,8 @@ MAX_UINT16_VOCAB = 1 << 16
 _MAX_OPEN_SHARDS = 256
 #: Metadata key: the number of sequences, so that a remote shard is counted without reading its ids.
 _NUM_SEQUENCES = "num_sequences"
+#: Metadata key: the tokens at the end of a shard that fill its last sequence and are of no document, if there are some.
+_PADDING = "padding"
 
 Ids = npt.NDArray[np.unsignedinteger]
 
@@ -59,30 +61,37 @@ class TokenMeta:
         """uint16 if it can represent every id, else uint32."""
         return np.dtype(np.uint16 if self.vocab_size <= MAX_UINT16_VOCAB else np.uint32)
 
-    def schema(self, num_sequences: int | None = None) -> pa.Schema:
+    def schema(self, num_sequences: int | None = None, padding: int = 0) -> pa.Schema:
         """The Arrow schema of a shard, with its metadata."""
         values = {name: str(value) for name, value in asdict(self).items()}
         if num_sequences is not None:
             values[_NUM_SEQUENCES] = str(num_sequences)
+        if padding:
+            values[_PADDING] = str(padding)
         item = pa.field("item", pa.from_numpy_dtype(self.dtype), nullable=False)
         return pa.schema([pa.field("ids", pa.list_(item, self.sequence_length), nullable=False)], metadata=values)
 
 
-def write_token_shard(url: str, sequences: Ids, *, vocab_size: int, eot_id: int, tokenizer: str) -> int:
+def write_token_shard(
+    url: str, sequences: Ids, *, vocab_size: int, eot_id: int, tokenizer: str, padding: int = 0
+) -> int:
     """Writes one shard atomically; returns the number of its sequences.
 
-    `sequences` is [N, sequence_length] of any integer type. The same ids give the same bytes.
+    `sequences` is [N, sequence_length] of any integer type; the last `padding` tokens are of no document. The same ids
+    give the same bytes.
 
     Raises: InputError if an id is outside the vocabulary, ConfigError if the metadata are inconsistent.
     """
     num_sequences, length = sequences.shape
+    if not 0 <= padding <= (length - 1 if num_sequences else 0):
+        raise ConfigError(f"{url}: padding is {padding}: expected 0 to {length - 1}, and 0 without sequences")
     meta = TokenMeta(vocab_size=vocab_size, sequence_length=length, eot_id=eot_id, tokenizer=tokenizer)
     if sequences.size and not 0 <= int(sequences.min()) <= int(sequences.max()) < vocab_size:
         raise InputError(
             f"{url}: ids run from {sequences.min()} to {sequences.max()}, expected 0 to {vocab_size - 1}; "
             "these ids come from another tokenizer than the vocab_size"
         )
-    schema = meta.schema(num_sequences)
+    schema = meta.schema(num_sequences, padding)
     flat = pa.array(np.ascontiguousarray(sequences, dtype=meta.dtype).reshape(-1))
     column = pa.FixedSizeListArray.from_arrays(flat, type=schema.field("ids").type)
     return storage.write_ipc(url, schema, [pa.record_batch([column], schema=schema)], compress=False)
@@ -99,8 +108,11 @@ class TokenStore:
     (2, 2048)
     """
 
-    def __init__(self, urls: Sequence[str], counts: Sequence[int], meta: TokenMeta) -> None:
+    def __init__(
+        self, urls: Sequence[str], counts: Sequence[int], meta: TokenMeta, paddings: Sequence[int] | None = None
+    ) -> None:
         self._urls = tuple(urls)
+        self._paddings = tuple(paddings or [0] * len(urls))
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self._open: dict[int, Ids] = {}
         self.meta = meta
@@ -117,13 +129,13 @@ class TokenStore:
             raise InputError(f"{folder}: {state}; expected the token shards of a build, such as OUT/tokens/split=train")
         headers = [_read_header(url) for url in urls]
         first = headers[0][0]
-        for url, (meta, _) in zip(urls, headers, strict=True):
+        for url, (meta, _, _) in zip(urls, headers, strict=True):
             if meta != first:
                 raise InputError(
                     f"{folder}: mixed shards: {urls[0]} has {first}, {url} has {meta}; "
                     "keep the shards of one build in one folder"
                 )
-        return cls(urls, [count for _, count in headers], first)
+        return cls(urls, [count for _, count, _ in headers], first, [padding for _, _, padding in headers])
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -144,6 +156,12 @@ class TokenStore:
             out[row] = self[int(index)]
         return out
 
+    def length_of(self, index: int) -> int:
+        """Tokens of one sequence, 0 .. len - 1, without the padding at the end of a shard of held-out tokens."""
+        shard = int(np.searchsorted(self._starts, index, side="right")) - 1
+        is_last = index + 1 == int(self._starts[shard + 1])
+        return self.sequence_length - (self._paddings[shard] if is_last else 0)
+
     def shards(self) -> Iterator[Ids]:
         """The ids of each shard, [N, sequence_length], in the order of the shard names."""
         return (self._shard(index) for index in range(len(self._urls)))
@@ -162,7 +180,8 @@ class TokenStore:
 
     @cached_property
     def num_tokens(self) -> int:
-        return len(self) * self.sequence_length
+        """Without padding."""
+        return len(self) * self.sequence_length - sum(self._paddings)
 
     def _shard(self, shard: int) -> Ids:
         """The ids of one shard, [N, sequence_length]; closes the least recently opened shard if too many are open."""
@@ -173,15 +192,17 @@ class TokenStore:
         return self._open[shard]
 
 
-def _read_header(url: str) -> tuple[TokenMeta, int]:
-    """The metadata of a shard and its number of sequences."""
+def _read_header(url: str) -> tuple[TokenMeta, int, int]:
+    """The metadata of a shard, its number of sequences, and that of the tokens at its end that are padding."""
     try:
         with open_file(url) as stream, pa.ipc.open_file(stream) as reader:
             meta = _parse_meta(url, reader.schema)
-            count = (reader.schema.metadata or {}).get(_NUM_SEQUENCES.encode())
+            found = reader.schema.metadata or {}
+            padding = int(found.get(_PADDING.encode(), 0))
+            count = found.get(_NUM_SEQUENCES.encode())
             if count is not None:
-                return meta, int(count)
-            return meta, sum(reader.get_batch(index).num_rows for index in range(reader.num_record_batches))
+                return meta, int(count), padding
+            return meta, sum(reader.get_batch(index).num_rows for index in range(reader.num_record_batches)), padding
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{url}: cannot be read as an Arrow file ({error}); build the token shards again") from error
 

@@ -1,7 +1,8 @@
 """Checks of token shards: documents encoded again with the build's tokenizer equal the shards and their counts.
 
-The stream is too large to be made again in one piece. Its documents are compared as a multiset, by the digests of their
-ids; their order is that of the digests of their texts, which the ids give back.
+A stream is too large to be made again in one piece. Its documents are compared as a multiset, by the digests of their
+ids; their order is that of the digests of their texts, which the ids give back. Training documents are one stream,
+held-out documents one for each source.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
 from finpile.document import text_digest, text_views
-from finpile.layout import Layout, read_published
-from finpile.split import TRAIN
+from finpile.layout import Layout, heldout_tokens, read_published, row_of
+from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.counts import count_documents
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
@@ -52,21 +53,21 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         eot_id=tokenizer.eot_id,
         tokenizer=tokenizer_checksum(layout),
     )
-    return [_are_counted(counts, expected, length), _are_encoded(layout, meta, expected, advance)]
+    found = [_are_counted(counts, expected, length), _are_encoded(layout, meta, expected, advance)]
+    if expected.heldout or "heldout" in counts:
+        found.append(_are_held_out(layout, meta, counts.get("heldout", []), expected, advance))
+    return found
 
 
 class _Expected:
-    """What the documents give, without the stream itself."""
+    """What the documents give, without the streams themselves."""
 
     def __init__(self, tokenizer: UnigramTokenizer, sequence_length: int) -> None:
         self._tokenizer = tokenizer
         self._sequence_length = sequence_length
         self.statistics: list[dict[str, Any]] = []
-        self.num_tokens = 0
-        """Of the stream, ends of documents included."""
-        self.digest = 0
-        self._last: list[tuple[bytes, int, _Ids]] = []
-        self._last_tokens = 0
+        self.train = _Stream(tokenizer.eot_id, sequence_length)
+        self.heldout: dict[tuple[str, str], _Stream] = {}
 
     def add(self, table: pa.Table) -> None:
         encoded = self._tokenizer.encode_array(table["text"].combine_chunks(), num_threads=os.cpu_count() or 1)
@@ -76,23 +77,39 @@ class _Expected:
         bounds = encoded.offsets.to_numpy().tolist()
         is_train = pc.equal(table["split"], TRAIN).to_pylist()
         for index, (view, (begin, end)) in enumerate(zip(text_views(table), pairwise(bounds), strict=True)):
-            if is_train[index]:
-                self._add(text_digest(view), ids[begin:end])
+            stream = self.train if is_train[index] else self._heldout(table, index)
+            stream.add(text_digest(view), ids[begin:end])
 
     def pieces(self) -> pa.LargeBinaryArray:
         """The bytes of each id; none of the one that ends a document."""
         return pa.array([*self._tokenizer.vocabulary.pieces.to_pylist(), b""], pa.large_binary())
 
+    def _heldout(self, table: pa.Table, index: int) -> _Stream:
+        source = (table["dataset"][index].as_py(), table["source"][index].as_py())
+        return self.heldout.setdefault(source, _Stream(self._tokenizer.eot_id, self._sequence_length))
+
+
+class _Stream:
+    """Number, digest and end of the tokens of a stream."""
+
+    def __init__(self, eot_id: int, sequence_length: int) -> None:
+        self._eot_id = eot_id
+        self._sequence_length = sequence_length
+        self.num_tokens = 0
+        """Ends of documents included."""
+        self.digest = 0
+        self._last: list[tuple[bytes, int, _Ids]] = []
+        self._last_tokens = 0
+
     def tail(self) -> _Ids:
         """The tokens at the end of the stream that fill no sequence."""
         size = self.num_tokens % self._sequence_length
-        end = [self._tokenizer.eot_id]
-        parts = [np.concatenate([ids, end]) for _, _, ids in sorted(self._last, key=lambda entry: entry[:2])]
+        parts = [np.concatenate([ids, [self._eot_id]]) for _, _, ids in sorted(self._last, key=lambda entry: entry[:2])]
         stream = np.concatenate(parts) if parts else np.zeros(0)
         out: _Ids = stream.astype(np.int32)[len(stream) - size :]
         return out
 
-    def _add(self, digest: bytes, ids: _Ids) -> None:
+    def add(self, digest: bytes, ids: _Ids) -> None:
         self.num_tokens += len(ids) + 1
         self.digest = (self.digest + _digest(ids)) % _MODULUS
         if self._last_tokens >= self._sequence_length and digest < self._last[0][0]:
@@ -105,9 +122,9 @@ class _Expected:
 
 def _are_counted(counts: Mapping[str, Any], expected: _Expected, length: int) -> Check:
     found = {
-        "stream_tokens": expected.num_tokens,
-        "sequences": expected.num_tokens // length,
-        "tokens_left_over": expected.num_tokens % length,
+        "stream_tokens": expected.train.num_tokens,
+        "sequences": expected.train.num_tokens // length,
+        "tokens_left_over": expected.train.num_tokens % length,
     }
     wrong = [
         f"{name} is {counts[name]}, the documents give {value}"
@@ -118,7 +135,7 @@ def _are_counted(counts: Mapping[str, Any], expected: _Expected, length: int) ->
     wrong += [f"the documents do not give {row}" for row in sorted(set(recorded) - set(again))]
     if not wrong and recorded != again:
         wrong.append("the statistics do not list every file of documents once")
-    return Check.of("counts of documents, characters, bytes and tokens", wrong, f"{expected.num_tokens:,} tokens")
+    return Check.of("counts of documents, characters, bytes and tokens", wrong, f"{expected.train.num_tokens:,} tokens")
 
 
 def _canonical(row: Mapping[str, Any]) -> str:
@@ -129,39 +146,79 @@ def _are_encoded(layout: Layout, meta: TokenMeta, expected: _Expected, advance: 
     name = "token shards = training documents, encoded, in the order of their texts' digests"
     folder = storage.join(layout.tokens, f"split={TRAIN}")
     wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(layout.tokens) if not _is_shard(path)]
-    store = TokenStore.open(folder)
-    if store.meta != meta:
-        wrong.append(f"the shards are of {store.meta}, the build of {meta}")
-    elif len(store) != expected.num_tokens // meta.sequence_length:
-        wrong.append(f"{len(store)} sequences, the documents give {expected.num_tokens // meta.sequence_length}")
+    store, stream = TokenStore.open(folder), expected.train
+    if len(store) != stream.num_tokens // meta.sequence_length:
+        wrong.append(f"{len(store)} sequences, the documents give {stream.num_tokens // meta.sequence_length}")
     else:
-        wrong += _compare(store, meta, expected, advance)
+        wrong += _compare(store, meta, expected, stream, advance)
     return Check.of(name, wrong, f"{len(store):,} sequences of {meta.sequence_length}")
 
 
-def _compare(store: TokenStore, meta: TokenMeta, expected: _Expected, advance: Advance) -> list[str]:
+def _are_held_out(
+    layout: Layout, meta: TokenMeta, recorded: list[dict[str, Any]], expected: _Expected, advance: Advance
+) -> Check:
+    """The same of the held-out documents of each source, whose last sequence is padded."""
+    wrong = []
+    found = [
+        {
+            "dataset": dataset,
+            "source": source,
+            "stream_tokens": stream.num_tokens,
+            "sequences": -(-stream.num_tokens // meta.sequence_length),
+        }
+        for (dataset, source), stream in sorted(expected.heldout.items())
+    ]
+    if found != recorded:
+        wrong.append(f"the manifest counts {recorded}, the documents give {found}")
+    paths = storage.list_files(storage.join(layout.tokens, f"split={HELDOUT}"))
+    extra = {row_of(path) for path in paths} - set(expected.heldout)
+    wrong += [f"there are shards of {source}, which has no held-out document" for source in sorted(extra)]
+    for source, stream in sorted(expected.heldout.items()):
+        store = TokenStore.open(heldout_tokens(layout, *source))
+        if store.num_tokens != stream.num_tokens:
+            wrong.append(f"{source}: {store.num_tokens} tokens, the documents give {stream.num_tokens}")
+        else:
+            wrong += [f"{source}: {what}" for what in _compare(store, meta, expected, stream, advance)]
+    name = "held-out token shards = held-out documents, encoded, by source"
+    return Check.of(name, wrong, f"{sum(stream.num_tokens for stream in expected.heldout.values()):,} tokens")
+
+
+def _compare(store: TokenStore, meta: TokenMeta, expected: _Expected, stream: _Stream, advance: Advance) -> list[str]:
+    if store.meta != meta:
+        return [f"the shards are of {store.meta}, the build of {meta}"]
     digest, last = 0, b""
     wrong: list[str] = []
-    for ids, text in _documents(store, meta, expected, advance):
+    for ids, text in _documents(_blocks(store, stream, advance), meta, expected):
         digest = (digest + _digest(ids)) % _MODULUS
         current = text_digest(text)
         if current < last and not wrong:
             wrong.append("documents are not in the order of their texts' digests")
         last = current
-    if digest != expected.digest:
+    if store.num_tokens < len(store) * store.sequence_length:
+        padding = store[len(store) - 1][store.length_of(len(store) - 1) :]
+        wrong += ["the padding is not the token that ends a document"] * bool((padding != meta.eot_id).any())
+    if digest != stream.digest:
         wrong.append("the sequences are not those of the documents and the tokenizer")
     return wrong
 
 
-def _documents(
-    store: TokenStore, meta: TokenMeta, expected: _Expected, advance: Advance
-) -> Iterator[tuple[_Ids, memoryview]]:
-    """The ids and text of each document of the stream; what its end lacks of a sequence is taken as expected."""
+def _blocks(store: TokenStore, stream: _Stream, advance: Advance) -> Iterator[_Ids]:
+    """The tokens of a stream without padding; what its end lacks of a sequence is taken as expected."""
+    left = stream.num_tokens
+    for block in store.shards():
+        advance(block.nbytes)
+        yield block.reshape(-1)[:left].astype(np.int32)
+        left -= min(left, block.size)
+    if left:
+        yield stream.tail()
+
+
+def _documents(blocks: Iterator[_Ids], meta: TokenMeta, expected: _Expected) -> Iterator[tuple[_Ids, memoryview]]:
+    """The ids and text of each document of a stream."""
     pieces = expected.pieces()
     rest: _Ids = np.zeros(0, np.int32)
-    for block in (*store.shards(), expected.tail()):
-        stream = np.concatenate([rest, block.reshape(-1).astype(np.int32)])
-        advance(block.nbytes)
+    for block in blocks:
+        stream = np.concatenate([rest, block])
         ends = np.flatnonzero(stream == meta.eot_id)
         if len(stream) and int(stream.max()) >= meta.vocab_size:
             raise ValueError(f"a token shard has the id {stream.max()}, the vocabulary {meta.vocab_size} entries")
@@ -183,4 +240,4 @@ def _digest(ids: _Ids) -> int:
 
 
 def _is_shard(path: str) -> bool:
-    return path.startswith(f"split={TRAIN}/") and path.endswith(SHARD_SUFFIX)
+    return path.startswith((f"split={TRAIN}/", f"split={HELDOUT}/")) and path.endswith(SHARD_SUFFIX)

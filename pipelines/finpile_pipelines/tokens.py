@@ -1,13 +1,15 @@
 """Token shards: documents are encoded where they lie, brought into one order, joined, and cut to sequences.
 
-    encode   ids of documents --by digest--> pieces of one stream of tokens, in files
-    write    ranges of the stream, each a token shard, when all lengths are known
+    encode   ids of documents --by digest--> pieces of streams of tokens, in files
+    write    ranges of the streams, each a token shard, when all lengths are known
 
-The order is that of the texts' digests over all sources: a shuffle that does not depend on shards or workers.
+Training documents of all sources are one stream. Held-out documents are a stream for each source, whose last sequence
+is padded, so that a loss on them is one of a source and covers every token. The order of a stream is that of the texts'
+digests: a shuffle that does not depend on shards or workers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
 from typing import Any
@@ -24,7 +26,7 @@ from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
 from finpile.document import digest_bits
 from finpile.errors import RunError
-from finpile.layout import Layout, read_published_parts, row_of, token_part
+from finpile.layout import Layout, heldout_token_part, read_published_parts, row_of, token_part
 from finpile.sizes import SHARD_BYTES, STREAM_BYTES
 from finpile.split import TRAIN
 from finpile.stage_record import FileRecord
@@ -52,17 +54,18 @@ def settings(context: Context) -> list[Any]:
 
 
 def run(context: Context) -> Outcome:
-    """Writes `tokens/split=train`. Tables are made from its counts, by source, split and year.
+    """Writes `tokens/split=train`, and `tokens/split=heldout` if documents are held out.
+
+    Tables are made from its counts, by source, split and year.
 
     Raises: RunError if the training documents do not fill a single sequence.
     """
     sequence_length, files = context.config.tokens.sequence_length, context.documents
     folder = context.folder
-    train_bytes = sum(file["text_bytes"] for file in files)
-    partitions = max(1, -(-train_bytes // STREAM_BYTES))
-    _run_pipeline(context.engine, files, partitions, sequence_length, context.layout, folder)
-    lengths = _sorted_lengths(storage.read_json(storage.join(folder, "streams.json")))
-    num_tokens = sum(length for _, length in lengths)
+    streams = Streams.of(files)
+    _run_pipeline(context.engine, files, streams, sequence_length, context.layout, folder)
+    lengths = streams.group(_sorted_lengths(storage.read_json(storage.join(folder, "streams.json"))))
+    num_tokens = sum(length for _, length in lengths.pop(None, []))
     if num_tokens < sequence_length:
         raise RunError(
             f"the training documents give {num_tokens} tokens, fewer than one sequence of {sequence_length}: "
@@ -75,6 +78,12 @@ def run(context: Context) -> Outcome:
         "sequences": num_tokens // sequence_length,
         "tokens_left_over": num_tokens % sequence_length,
     }
+    if lengths:
+        counts["heldout"] = [
+            _heldout_counts(*source, sum(length for _, length in found), sequence_length)
+            for source, found in sorted(lengths.items())
+            if source is not None
+        ]
     return Outcome(counts=counts, files=written)
 
 
@@ -83,9 +92,69 @@ def encoding_kernels(config: CorpusConfig) -> Sequence[str]:
     return ENCODING_GROUPS
 
 
+def _heldout_counts(dataset: str, source: str, num_tokens: int, sequence_length: int) -> dict[str, Any]:
+    return {
+        "dataset": dataset,
+        "source": source,
+        "stream_tokens": num_tokens,
+        "sequences": -(-num_tokens // sequence_length),
+    }
+
+
 STAGE = Stage(
     name="tokens", settings=settings, run=run, kernels=encoding_kernels, work=all_processes, releases_lock=True
 )
+
+
+Source = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The partitions of each stream, numbered from 0: those of the training documents, then those of each source."""
+
+    train: int
+    """Number of partitions of the training documents."""
+    heldout: Mapping[Source, range]
+    """Partitions of the held-out documents of each source that has some."""
+
+    @classmethod
+    def of(cls, files: Sequence[Mapping[str, Any]]) -> "Streams":
+        """Streams of files of documents; each partition has about `STREAM_BYTES` of their text at most."""
+        train = max(1, -(-sum(file["text_bytes"] for file in files) // STREAM_BYTES))
+        sizes: dict[Source, int] = {}
+        for file in files:
+            if file["heldout"]:
+                source = row_of(file["path"])
+                sizes[source] = sizes.get(source, 0) + file["text_bytes"]
+        heldout, begin = {}, train
+        for source, size in sorted(sizes.items()):
+            heldout[source] = range(begin, begin + max(1, -(-size // STREAM_BYTES)))
+            begin = heldout[source].stop
+        return cls(train, heldout)
+
+    @property
+    def num_partitions(self) -> int:
+        return self.train + sum(map(len, self.heldout.values()))
+
+    def partition(self, table: pa.Table, source: Source) -> np.ndarray[Any, Any]:
+        """The partition of each document of a source, by its digest."""
+        bits = digest_bits(table["digest"])
+        partition = by_range(bits, self.train)
+        is_train = pc.equal(table["split"], TRAIN)
+        if pc.all(is_train).as_py():
+            return partition
+        numbers = self.heldout[source]
+        held = numbers.start + by_range(bits, len(numbers))
+        return np.where(is_train.to_numpy(), partition, held)
+
+    def group(self, lengths: Sequence[tuple[str, int]]) -> dict[Source | None, list[tuple[str, int]]]:
+        """Files of the streams and their lengths, by the source of held-out documents; None: training documents."""
+        stream_of = {number: source for source, numbers in self.heldout.items() for number in numbers}
+        grouped: dict[Source | None, list[tuple[str, int]]] = {}
+        for name, length in lengths:
+            grouped.setdefault(stream_of.get(int(name.removesuffix(".arrow"))), []).append((name, length))
+        return grouped
 
 
 @lru_cache(maxsize=1)
@@ -96,9 +165,9 @@ def _open_tokenizer(url: str, checksum: str) -> UnigramTokenizer:
 
 
 def encode_task(
-    path: str, layout: Layout, checksum: str, partitions: int
+    path: str, layout: Layout, checksum: str, streams: Streams
 ) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
-    """Encodes one documents shard, about 16 MiB at a time: its training documents' ids by stream partition.
+    """Encodes one documents shard, about 16 MiB at a time: its documents' ids by partition of their stream.
 
     With the last table come the counts of the whole shard.
     """
@@ -109,11 +178,9 @@ def encode_task(
         ids = tokenizer.encode_array(table["text"])
         report_progress(table.num_rows, table["text"].nbytes)
         sizes.append(document_sizes(table, pc.list_value_length(ids)))
-        rows = pa.table({"digest": exact.document_digests(table), "id": table["id"], "ids": ids})
-        is_train = pc.equal(table["split"], TRAIN)
-        if not pc.all(is_train).as_py():  # else a filter would copy all ids
-            rows = rows.filter(is_train)
-        partition = by_range(digest_bits(rows["digest"]), partitions)
+        digests = exact.document_digests(table)
+        rows = pa.table({"digest": digests, "id": table["id"], "ids": ids})
+        partition = streams.partition(table.append_column("digest", digests), row_of(path))
         yield PartitionedTables(f"{origin}-{number:04d}", split_by_partition(rows, partition)), []
     yield PartitionedTables(origin, {}), [sum_sizes(*row_of(path), sizes)]
 
@@ -129,7 +196,7 @@ def _counts(encoded: tuple[PartitionedTables, list[dict[str, Any]]]) -> list[dic
 def _run_pipeline(
     engine: Engine,
     files: Sequence[Mapping[str, Any]],
-    partitions: int,
+    streams: Streams,
     sequence_length: int,
     layout: Layout,
     folder: str,
@@ -150,38 +217,53 @@ def _run_pipeline(
         storage.write_ipc(storage.join(folder, "streams", name), _STREAM_SCHEMA, batches, compress=False)
         return {"name": name, "length": len(stream)}
 
-    def plan(streams: list[tuple[str, int]]) -> list[tuple[str, list[tuple[str, int, int]]]]:
-        names, lengths = [name for name, _ in streams], [length for _, length in streams]
-        starts, ranges = [0, *accumulate(lengths)], cut_points(lengths, sequence_length, per_shard)
+    def plan(found: list[tuple[str, int]]) -> list[_WriteTask]:
         return [
-            (
-                token_part(TRAIN, index, len(ranges)),
-                [(names[piece], low, high) for piece, low, high in overlaps(starts, begin, end)],
-            )
-            for index, (begin, end) in enumerate(ranges)
+            task
+            for source, pieces in streams.group(found).items()
+            for task in _write_tasks(source, pieces, sequence_length, per_shard)
         ]
 
-    def write_shard(task: tuple[str, list[tuple[str, int, int]]]) -> dict[str, Any]:
+    def write_shard(task: _WriteTask) -> dict[str, Any]:
         path, pieces = task
         parts = (_read_stream(storage.join(folder, "streams", name), low, high) for name, low, high in pieces)
-        sequences = np.concatenate(list(chain.from_iterable(parts))).reshape(-1, sequence_length)
+        ids = np.concatenate(list(chain.from_iterable(parts)))
+        padding = -len(ids) % sequence_length
+        sequences = np.pad(ids, (0, padding), constant_values=eot_id).reshape(-1, sequence_length)
         url = storage.join(layout.root, path)
-        write_token_shard(url, sequences, vocab_size=vocab_size, eot_id=eot_id, tokenizer=checksum)
+        write_token_shard(url, sequences, vocab_size=vocab_size, eot_id=eot_id, tokenizer=checksum, padding=padding)
         return asdict(stage_record.file_record(layout.root, path, len(sequences)))
 
     def construct(pipeline: beam.Pipeline) -> None:
         tasks = Tasks((file["path"] for file in files), 0.7, [file["text_bytes"] for file in files], note="encode")
-        encoded = pipeline | "Files" >> tasks | "Encode" >> beam.FlatMap(encode_task, layout, checksum, partitions)
+        encoded = pipeline | "Files" >> tasks | "Encode" >> beam.FlatMap(encode_task, layout, checksum, streams)
         ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.FlatMap(_counts)
-        exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / partitions)
-        streams = Gather(storage.join(folder, "streams.json"), _sorted_lengths)
-        lengths = ids | exchange | "Stream" >> beam.Map(write_stream) | "GatherStreams" >> streams
+        exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / streams.num_partitions)
+        gather = Gather(storage.join(folder, "streams.json"), _sorted_lengths)
+        lengths = ids | exchange | "Stream" >> beam.Map(write_stream) | "GatherStreams" >> gather
         _ = counts | "GatherCounts" >> Gather(storage.join(folder, "statistics.json"))
         ranges = pipeline | "Ranges" >> PlannedTasks(plan, 0.1, after=After(lengths), note="write")
         written = ranges | "Write" >> beam.Map(write_shard)
         _ = written | "GatherFiles" >> Gather(storage.join(folder, "files.json"))
 
     engine.run("tokens", construct)
+
+
+#: Path of a token shard, and the ranges (file of the stream, from, to) of its tokens.
+_WriteTask = tuple[str, list[tuple[str, int, int]]]
+
+
+def _write_tasks(
+    source: Source | None, pieces: Sequence[tuple[str, int]], sequence_length: int, per_shard: int
+) -> Iterator[_WriteTask]:
+    """The shards of one stream. The incomplete last sequence of held-out documents is one of them, too."""
+    names, lengths = [name for name, _ in pieces], [length for _, length in pieces]
+    padding = 0 if source is None else -sum(lengths) % sequence_length
+    starts, ranges = [0, *accumulate(lengths)], cut_points([*lengths, padding], sequence_length, per_shard)
+    for index, (begin, end) in enumerate(ranges):
+        where = (index, len(ranges))
+        path = token_part(TRAIN, *where) if source is None else heldout_token_part(*source, *where)
+        yield path, [(names[piece], low, high) for piece, low, high in overlaps(starts, begin, end)]
 
 
 def _sorted_lengths(streams: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:

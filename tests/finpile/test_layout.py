@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.layout import Layout, document_part, removed_part, row_of, token_part
+from finpile.layout import Layout, document_part, heldout_token_part, heldout_tokens, removed_part, row_of, token_part
 from finpile.stages import ledger_stages, names
 
 #: Names as users write them: signs of paths and of hive's own notation among them.
@@ -31,6 +31,9 @@ def test_paths_are_those_of_the_contract() -> None:
     )
     assert removed_part("exact", 1, 2) == "removed/stage=exact/part-00001-of-00002.parquet"
     assert token_part("train", 0, 1) == "tokens/split=train/part-00000-of-00001.arrow"
+    heldout = "tokens/split=heldout/dataset=The%20Pile/source=Pile-CC"
+    assert heldout_token_part("The Pile", "Pile-CC", 0, 1) == f"{heldout}/part-00000-of-00001.arrow"
+    assert heldout_tokens(Layout("out"), "The Pile", "Pile-CC") == f"out/{heldout}"
 
 
 @pytest.mark.parametrize("root", ["out", "/out/", "gs://bucket/out"])

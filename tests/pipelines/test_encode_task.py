@@ -11,7 +11,7 @@ import pytest
 from finpile_pipelines import tokens
 
 from finpile import storage
-from finpile.layout import Layout, read_published, read_published_parts
+from finpile.layout import Layout, read_published, read_published_parts, row_of
 from finpile.split import TRAIN
 from finpile.tokens.counts import count_documents
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
@@ -47,16 +47,17 @@ def test_ids_and_counts_do_not_depend_on_parts(
         table = read_published(f"{sample_build}/{path}", COLUMNS)
         ids = tokenizer.encode_array(table["text"])
         expected = dict(zip(table["id"].to_pylist(), ids.to_pylist(), strict=True))
-        is_train = pc.equal(table["split"], TRAIN).to_pylist()
+        is_train = dict(zip(table["id"].to_pylist(), pc.equal(table["split"], TRAIN).to_pylist(), strict=True))
+        streams = tokens.Streams(3, {row_of(path): range(7, 9)})
         sent: dict[str, Any] = {}
         counts = []
         origins = []
-        for partitioned, counted in tokens.encode_task(path, layout, checksum, partitions=3):
+        for partitioned, counted in tokens.encode_task(path, layout, checksum, streams):
             counts += counted
             origins.append(partitioned.origin)
-            for rows in partitioned.tables.values():
+            for partition, rows in partitioned.tables.items():
                 sent |= zip(rows["id"].to_pylist(), rows["ids"].to_pylist(), strict=True)
+                assert {is_train[name] for name in rows["id"].to_pylist()} == {partition < 3}
         assert counts == [count_documents(table, pc.list_value_length(ids))]
         assert len(set(origins)) == len(origins), "the exchange needs distinct names"
-        kept = [name for name, keep in zip(table["id"].to_pylist(), is_train, strict=True) if keep]
-        assert sent == {name: expected[name] for name in kept}
+        assert sent == expected

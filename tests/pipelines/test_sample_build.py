@@ -25,7 +25,8 @@ from finpile_tokenizer import END_OF_TEXT, UnigramTokenizer
 
 from finpile.config import load_config
 from finpile.document import document_id
-from finpile.layout import read_published
+from finpile.layout import Layout, heldout_tokens, read_published
+from finpile.tokens import TokenStore
 from finpile.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -183,7 +184,9 @@ def test_token_shards_are_the_training_documents_in_digest_order(
     eot = peer.token_to_id(END_OF_TEXT)
     assert eot is not None
     stream = [number for row in documents for number in [*ids_of(peer, row), eot]]
-    shards = [pa.ipc.open_file(path).read_all() for path in sorted((sample_build / "tokens").rglob("*.arrow"))]
+    shards = [
+        pa.ipc.open_file(path).read_all() for path in sorted((sample_build / "tokens/split=train").rglob("*.arrow"))
+    ]
     shape = (-1, SEQUENCE_LENGTH)
     sequences = np.concatenate([np.array(shard["ids"].combine_chunks().flatten()).reshape(shape) for shard in shards])
     counts = {stage["stage"]: stage["counts"] for stage in manifest_of(sample_build)["stages"]}["tokens"]
@@ -197,6 +200,29 @@ def test_token_shards_are_the_training_documents_in_digest_order(
     assert decoded == text[: len(decoded)]
     tail = UnigramTokenizer.load(sample_build / "tokenizer").decode(stream[sequences.size :])
     assert decoded + tail == text
+
+
+def test_held_out_shards_are_the_held_out_documents_of_each_source(
+    sample_build: Path, found: Found, peer: tokenizers.Tokenizer
+) -> None:
+    counts = {stage["stage"]: stage["counts"] for stage in manifest_of(sample_build)["stages"]}["tokens"]
+    eot = peer.token_to_id(END_OF_TEXT)
+    assert eot is not None
+    expected = []
+    for (dataset, source), (documents, _) in sorted(found.by_source.items()):
+        heldout = in_stream_order([row for row in documents if row["split"] == "heldout"])
+        if not heldout:
+            continue
+        stream = [number for row in heldout for number in [*ids_of(peer, row), eot]]
+        num_sequences = -(-len(stream) // SEQUENCE_LENGTH)
+        store = TokenStore.open(heldout_tokens(Layout(str(sample_build)), dataset, source))
+        ids = store.batch(range(len(store))).ravel().tolist()
+        assert ids == stream + [eot] * (num_sequences * SEQUENCE_LENGTH - len(stream))
+        assert store.num_tokens == sum(map(store.length_of, range(len(store)))) == len(stream)
+        row = {"dataset": dataset, "source": source, "stream_tokens": len(stream), "sequences": num_sequences}
+        expected.append(row)
+    assert counts["heldout"] == expected
+    assert len(expected) == 8
 
 
 def test_table_1_counts_the_training_documents_on_disk(

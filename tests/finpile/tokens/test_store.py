@@ -55,6 +55,17 @@ def test_ids_take_two_bytes_up_to_65536_entries(tmp_path: Path, vocab_size: int,
     assert store.meta.tokenizer == "ab12"
 
 
+def test_padding_is_no_token_of_the_store(tmp_path: Path) -> None:
+    for name, padding in (("a", 3), ("b", 0), ("c", 7)):
+        write(tmp_path / name, sequences(4), [], padding=padding)
+    store = TokenStore.open(str(tmp_path))
+    assert [store.length_of(index) for index in range(12)] == [8, 8, 8, 5, 8, 8, 8, 8, 8, 8, 8, 1]
+    assert store.num_tokens == 12 * 8 - 10
+    for padding, count in ((8, 1), (1, 0), (-1, 1)):
+        with pytest.raises(ConfigError, match=f"padding is {padding}: expected 0 to 7"):
+            write(tmp_path / "d", sequences(count), [], padding=padding)
+
+
 def test_a_local_shard_is_mapped_and_not_copied(tmp_path: Path) -> None:
     write(tmp_path, sequences(64, 512), [])
     store = TokenStore.open(str(tmp_path))

@@ -32,6 +32,7 @@ LICENCES = "licences are those of the corpus file, or of the record"
 TOKENIZER = "tokenizer.json, vocabulary.parquet, merged.parquet, training.json and the manifest agree"
 TOKEN_COUNTS = "counts of documents, characters, bytes and tokens"
 TOKENS = "token shards = training documents, encoded, in the order of their texts' digests"
+HELDOUT_TOKENS = "held-out token shards = held-out documents, encoded, by source"
 REPORTS = "reports = the counts of the manifest"
 LATER = "what is held out is later than all that is trained on"
 
@@ -244,6 +245,31 @@ def test_edited_tokens_are_found(copy_of_sample: Path, change: Callable[[Ids, Un
     )
     mend(copy_of_sample)
     assert TOKENS in broken(copy_of_sample)
+
+
+@pytest.mark.parametrize("change", [alter, swap], ids=["one token", "two documents swapped"])
+def test_edited_held_out_tokens_are_found(copy_of_sample: Path, change: Callable[[Ids, UnigramTokenizer], Ids]) -> None:
+    folder = copy_of_sample / "tokens/split=heldout/dataset=FinPile/source=News"
+    store = TokenStore.open(str(folder))
+    edited = change(store.batch(range(len(store))), UnigramTokenizer.load(copy_of_sample / "tokenizer"))
+    (path,) = folder.iterdir()
+    padding = store.sequence_length - store.length_of(len(store) - 1)
+    said: Row = {"vocab_size": store.vocab_size, "eot_id": store.eot_id, "tokenizer": store.meta.tokenizer}
+    write_token_shard(str(path), edited, **said, padding=padding)
+    mend(copy_of_sample)
+    assert broken(copy_of_sample) == {HELDOUT_TOKENS}
+
+
+def test_held_out_tokens_that_are_absent_or_padded_otherwise_are_found(copy_of_sample: Path) -> None:
+    folder = copy_of_sample / "tokens/split=heldout/dataset=FinPile/source=News"
+    store = TokenStore.open(str(folder))
+    (path,) = folder.iterdir()
+    said: Row = {"vocab_size": store.vocab_size, "eot_id": store.eot_id, "tokenizer": store.meta.tokenizer}
+    write_token_shard(str(path), store.batch(range(len(store))), **said)
+    edit_manifest(copy_of_sample, lambda stages: stages["tokens"]["counts"]["heldout"].pop())
+    mend(copy_of_sample)
+    (found,) = [check for check in verify(str(copy_of_sample)) if not check.ok]
+    assert found.name == HELDOUT_TOKENS
 
 
 @pytest.mark.parametrize("key", ["vocab_size", "tokenizer"])
