@@ -1,6 +1,6 @@
 """The model of a build: what each stage takes on a number of workers.
 
-A stage has fixed CPU time and CPU time in proportion to text, which workers share as far as there are tasks: the stage
+A stage has a fixed time, and CPU time in proportion to text, which workers share as far as there are tasks: the stage
 ends no earlier than its longest task. All rates are measured (`finpile_pipelines.plan.rates`).
 """
 
@@ -110,7 +110,7 @@ class _Model:
             return StagePlan(
                 stage=name, jobs=0, tasks=0, cpu_seconds=0, seconds=0, memory_bytes=0, shuffled_bytes=0, disk_bytes=0
             )
-        fixed, shared = self.rates.stage(name).fixed_cpu_seconds, self._shared_cpu_seconds(name)
+        rate, shared = self.rates.stage(name), self._shared_cpu_seconds(name)
         jobs, (tasks, largest) = num_jobs(name, self.config), self._tasks(name)
         busy = max(1, min(self.workers, tasks))
         working = max(shared / busy, shared * largest)
@@ -118,8 +118,8 @@ class _Model:
             stage=name,
             jobs=jobs,
             tasks=tasks,
-            cpu_seconds=fixed + shared,
-            seconds=fixed + working + jobs * self.job_seconds,
+            cpu_seconds=rate.fixed_cpu_seconds + shared,
+            seconds=rate.fixed_seconds + working + jobs * self.job_seconds,
             memory_bytes=self._memory_bytes(name),
             shuffled_bytes=self._shuffled_bytes(name),
             disk_bytes=self._disk_bytes(name),

@@ -28,7 +28,10 @@ class FormatRate:
 class StageRate:
     """One stage, on a mix of real text. All rates are per byte or MB of clean text."""
 
+    fixed_seconds: float
+    """Wall time of the sample corpus."""
     fixed_cpu_seconds: float
+    """CPU time of the sample corpus."""
     cpu_seconds_per_mb: float
     exchanged_per_text: float
     """Bytes that tables of exchanges have, compressed."""
