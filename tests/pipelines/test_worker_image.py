@@ -11,7 +11,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -65,36 +67,63 @@ def container() -> Iterator[str]:
     run(TOOLS / "buildah", "rm", name)
 
 
-@pytest.fixture
+@contextmanager
+def job_service(folder: Path) -> Iterator[list[str]]:
+    """Beam's job service in Python, on this machine."""
+    if is_listening(JOB_PORT):
+        pytest.skip(f"port {JOB_PORT} is in use")
+    service = [sys.executable, "-m", "apache_beam.runners.portability.local_job_service_main", "--port", JOB_PORT]
+    with server([*service, "--staging_dir", folder / "staging"], folder / "service.log"):
+        yield [f"--job_endpoint=localhost:{JOB_PORT}"]
+
+
+@contextmanager
+def spark(folder: Path) -> Iterator[list[str]]:
+    """A Spark cluster on this machine: a master, two workers, a job server."""
+    clusters, jars = import_module("benchmarks.engines.clusters"), import_module("benchmarks.engines.jars")
+    try:
+        with clusters.running("spark") as cluster:
+            yield cluster.options
+    except jars.EngineMissing as missing:
+        pytest.skip(str(missing))
+
+
+@contextmanager
+def server(command: Sequence[object], log: Path) -> Iterator[None]:
+    """A process with its children, which ends with the block."""
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [str(part) for part in command], stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+@pytest.fixture(params=[job_service, spark])
 def engine(
+    request: pytest.FixtureRequest,
     container: str,
     eventually: Callable[[Callable[[], Any]], Any],
+    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> Iterator[Engine]:
-    """Beam's job service on this machine, and a pool of workers in the container that see `tmp_path`."""
-    if is_listening(POOL_PORT) or is_listening(JOB_PORT):
-        pytest.skip(f"port {POOL_PORT} or {JOB_PORT} is in use")
+    """An engine on this machine, and a pool of workers in the container that see `tmp_path`."""
+    if is_listening(POOL_PORT):
+        pytest.skip(f"port {POOL_PORT} is in use")
+    monkeypatch.syspath_prepend(str(ROOT))
     (tmp_path / "sitecustomize.py").write_text(_PROBE)
     variables = [f"--env=PYTHONPATH={tmp_path}", f"--env=COMPILED={tmp_path / 'compiled'}"]
     # Root: the workers write into the folder of the user who runs this test.
     mounts = [f"--volume={folder}:{folder}" for folder in (tmp_path, ROOT / "data_samples")]
     pool = [TOOLS / "buildah", "run", "--user=root", *variables, *mounts, container, "--", "/opt/apache/beam/boot"]
-    service = [sys.executable, "-m", "apache_beam.runners.portability.local_job_service_main", "--port", JOB_PORT]
-    servers = [
-        subprocess.Popen([str(part) for part in command], stdout=log, stderr=log, start_new_session=True)
-        for command, log in (
-            ([*pool, "--worker_pool"], (tmp_path / "pool.log").open("w")),
-            ([*service, "--staging_dir", tmp_path / "staging"], (tmp_path / "service.log").open("w")),
-        )
-    ]
-    try:
-        assert eventually(lambda: is_listening(JOB_PORT) and is_listening(POOL_PORT))
+    with server([*pool, "--worker_pool"], tmp_path / "pool.log"), request.param(tmp_path) as options:
+        job_port = int(options[0].rpartition(":")[2])
+        assert eventually(lambda: is_listening(POOL_PORT) and is_listening(job_port))
         environment = ("--environment_type=EXTERNAL", f"--environment_config=localhost:{POOL_PORT}")
-        yield Engine(runner="spark", beam_args=(f"--job_endpoint=localhost:{JOB_PORT}", *environment))
-    finally:
-        for server in servers:
-            os.killpg(server.pid, signal.SIGTERM)
-            server.wait()
+        yield Engine(runner="spark", beam_args=(*options, *environment))
 
 
 @pytest.mark.slow
