@@ -5,7 +5,8 @@
     ├── InputError    (ValueError)    an input is missing or is not what it claims  exit 2
     ├── RunError      (RuntimeError)  the run itself failed                         exit 1
     │   ├── WorkerDied                a worker process ended (killed, out of memory)
-    │   └── StoreError                an object store does not answer, or does not let this user in
+    │   ├── StoreError                an object store does not answer, or does not let this user in
+    │   └── FetchError                a server does not deliver a file
     └── IntegrityError (RuntimeError) an output file is damaged or inconsistent     exit 1
 
 A message has the defect, its place, the expectation and the remedy. Invalid *documents* are not errors: they become
@@ -43,6 +44,10 @@ class WorkerDied(RunError):
 
 class StoreError(RunError):
     """A request to an object store failed, also when it was repeated."""
+
+
+class FetchError(RunError):
+    """A server does not deliver a file, also when the request was repeated."""
 
 
 class IntegrityError(FinpileError, RuntimeError):

@@ -17,8 +17,9 @@ import click
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
+from archive_server import ArchiveServer
 from finpile_cli.main import finpile
-from finpile_cli.tokenizer import tokenizer_group
+from sample_archives import sample_files
 
 from finpile import __version__
 from finpile.config import CorpusConfig, FilterConfig
@@ -81,9 +82,17 @@ def workplace(sample_build: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return place
 
 
-def run(step: Step, place: Path) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def publishers() -> Iterator[dict[str, str]]:
+    """Variables that name a local server in place of those of EDGAR, Common Crawl and Wikipedia."""
+    with ArchiveServer(sample_files()) as server:
+        yield {f"FINPILE_{name}_SERVER": server.url for name in ("EDGAR", "COMMONCRAWL", "WIKIPEDIA")}
+
+
+def run(step: Step, place: Path, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
+        **variables,
         "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": ":".join(str(ROOT / folder) for folder in ("", "pipelines", "tokenizer")),
     }
@@ -113,11 +122,11 @@ def printed(output: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_and_snippets_print_the_shown_output(workplace: Path, page: str) -> None:
+def test_commands_and_snippets_print_the_shown_output(workplace: Path, publishers: dict[str, str], page: str) -> None:
     if page == "docs/guide-training.md":
         pytest.importorskip("torch")
     for step in steps(page):
-        done = run(step, workplace)
+        done = run(step, workplace, publishers)
         source = step.command[-1]
         is_error = (step.expected or "").startswith("finpile: ")
         assert done.returncode == (2 if is_error else 0), f"{page}: {source}\n{done.stdout}"
@@ -166,9 +175,10 @@ def test_readme_shows_table_1_of_the_sample_build(sample_build: Path) -> None:
 def commands() -> dict[str, list[str]]:
     """Every command, and the commands below it."""
     context = click.Context(finpile)
+    found = {name: finpile.get_command(context, name) for name in finpile.list_commands(context)}
     return {
-        name: tokenizer_group.list_commands(context) if name == "tokenizer" else []
-        for name in finpile.list_commands(context)
+        name: command.list_commands(context) if isinstance(command, click.Group) else []
+        for name, command in found.items()
     }
 
 

@@ -18,6 +18,7 @@ from finpile_cli.lazy_group import LazyGroup
 _COMMANDS = {
     "build": ("finpile_cli.build", "build_command", "Build a corpus: documents, tokenizer, token shards, reports."),
     "check": ("finpile_cli.check", "check_command", "Validate a corpus file, list its inputs, read first records."),
+    "fetch": ("finpile_cli.fetch", "fetch_group", "Download archives: EDGAR, Common Crawl, Wikipedia."),
     "plan": ("finpile_cli.plan", "plan_command", "Predict time, memory, disk and jobs of a build from its inputs."),
     "dedup": ("finpile_cli.dedup", "dedup_command", "Remove duplicates from Parquet or JSON Lines."),
     "report": ("finpile_cli.inspect", "report_command", "Write the reports of a build again."),

@@ -8,7 +8,16 @@ import pickle
 import pytest
 
 from finpile import errors
-from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError, StoreError, WorkerDied
+from finpile.errors import (
+    ConfigError,
+    FetchError,
+    FinpileError,
+    InputError,
+    IntegrityError,
+    RunError,
+    StoreError,
+    WorkerDied,
+)
 
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
 
@@ -18,6 +27,7 @@ TREE = [
     (RunError, RuntimeError, 1),
     (WorkerDied, RunError, 1),
     (StoreError, RunError, 1),
+    (FetchError, RunError, 1),
     (IntegrityError, RuntimeError, 1),
 ]
 
