@@ -28,6 +28,8 @@ class Format:
     """Whether it reads the opened file itself, by seeking, and not a forward stream."""
     suffixes: tuple[str, ...] = ()
     """Ends of file names that `finpile dedup` reads by this format."""
+    describe: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
+    """Facts for `meta` that only a cleaned text shows: `describe(text, meta)`, in time linear in the text."""
     has_menus: bool = False
     """Whether its HTML documents are pages of a web crawl, with menus around the main content."""
 

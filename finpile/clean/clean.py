@@ -139,6 +139,7 @@ def _is_settled(batch: pa.RecordBatch, source: SourceConfig) -> bool:
         or cleaning.html != "never"
         or cleaning.filters
         or source.date_pattern
+        or FORMATS.get(source.format).describe
     ):
         return False
     moment, undated = batch["timestamp"], pc.is_null(batch["timestamp"])
@@ -278,9 +279,17 @@ class _Work:
         if num_repaired:
             self._note(row, "repaired_mojibake", f"{num_repaired} lines", 0, 0, b"")
         self._take_out(row, text, found)
-        meta = dated.meta if not facts else to_json({**json.loads(dated.meta), **facts})
+        meta = self._described(left, dated.meta, facts)
         kept = replace(row, text=left, timestamp=dated.moment, timestamp_origin=dated.origin, meta=meta)
         self.kept.append(kept)
+
+    def _described(self, text: str, meta: str, facts: dict[str, Any]) -> str:
+        """The metadata with the facts of the filters and those that the source's format finds in the text."""
+        describe = FORMATS.get(self.source.format).describe
+        if describe is None:
+            return meta if not facts else to_json({**json.loads(meta), **facts})
+        known = {**json.loads(meta), **facts}
+        return to_json({**known, **describe(text, known)})
 
     def _is_html(self, row: _Row) -> bool:
         mode = self.source.clean.html

@@ -23,13 +23,15 @@ Source: EDGAR Public Dissemination Service (PDS) Technical Specification, https:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from finpile.blank import is_blank
 from finpile.config import SourceConfig
 from finpile.document import HTML, PLAIN, RawDocument
+from finpile.filings import find_items
+from finpile.filings.item_titles import declared_number
 from finpile.format import Format
 from finpile.ledger import Removal
 from finpile.sources.accounting import Claim, Lost, Record, Structure
@@ -72,6 +74,8 @@ _HTML_SUFFIXES = (".htm", ".html")
 #: <TYPE> of what is data, or a rendering of data, however it is written down.
 _DATA_TYPES = re.compile(r"(?:XML|JSON|ZIP|EXCEL|GRAPHIC|PDF)$|EX-101\b|EX-27\b", re.IGNORECASE)
 
+#: The filing date from which items of Form 8-K have numbers such as 5.02. Source: SEC Release 33-8400.
+_NEW_8K = "20040823"
 #: Tags of a <DOCUMENT> -> keys of its meta.
 _DOCUMENT_FIELDS = {"TYPE": "document_type", "SEQUENCE": "sequence", "FILENAME": "filename"}
 
@@ -271,9 +275,27 @@ def _header_text(data: bytes) -> str:
     return decode(data, DEFAULT_ENCODINGS)[0]
 
 
+def describe(text: str, meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The items of a main document that its text shows: `items`, and `items_unsure` for those without a sure place."""
+    form = str(meta.get("document_type", ""))
+    found = find_items(text, form)
+    numbers = [item.number for item in found.found]
+    unsure = [*found.unsure, *_declared(form, meta, {*numbers, *found.unsure})]
+    return {name: values for name, values in (("items", numbers), ("items_unsure", unsure)) if values}
+
+
+def _declared(form: str, meta: Mapping[str, Any], known: set[str]) -> list[str]:
+    """Items that the header of an 8-K of the form since August 2004 declares, and no heading names."""
+    if not form.upper().startswith("8-K") or str(meta.get("filed", "")) < _NEW_8K:
+        return []
+    names = (declared_number(str(name)) for name in meta.get("declared_items", ()))
+    return [name for name in names if name is not None and name not in known]
+
+
 FORMAT = Format(
     name="edgar",
     read=read,
+    describe=describe,
     reasons={"not_a_submission": "a file without a document of a submission"},
     structure={"edgar_header": "the submission's header and its end tag"},
 )
