@@ -3,7 +3,8 @@
     python -m benchmarks.sources.mutations [--num 20000] [--seed 1] [--only NAME] [--results FOLDER]
 
 A small whole file of each format, plain, compressed and in archives, is damaged at random (bits flipped, bytes cut out,
-inserted, doubled, exchanged, the end cut off) and read by `read_file`. What must hold of each is in `problems`.
+inserted, doubled, exchanged, the end cut off) and read by `read_file`. What must hold of each is in `problems`; a file
+that takes more than 10 s of CPU time, or 512 MiB of memory, is a problem, too.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import io
 import json
 import lzma
 import random
+import resource
 import sys
 import tarfile
 import tempfile
+import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,6 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import lz4.frame
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
@@ -41,6 +45,9 @@ from finpile.sources.accounting import Content, Lost, Record, Structure
 _WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel".split()  # noqa: SIM905
 _NUM_RECORDS = 12
 _MAX_CHANGE_BYTES = 40
+#: Bounds of one file: CPU time, and growth of this process and its children.
+_MAX_SECONDS = 10.0
+_MAX_GROWTH_BYTES = 512 << 20
 #: What structural bytes must look like, if their content can be checked.
 _FORMS: dict[str, Callable[[bytes], bool]] = {
     "white_space": lambda data: not data.strip(),
@@ -73,6 +80,9 @@ def wholes() -> list[Whole]:
     files = {f"{number:02}.txt": text.encode() for number, text in enumerate(texts)} | {"notes.md": b"no text"}
     plain = [
         Whole("jsonl", ".jsonl", "jsonl", lines),
+        Whole(
+            "json", ".json", "json", json.dumps({"text": "\n".join(texts), "n": [1, {"a": None}]}, indent=4).encode()
+        ),
         Whole("text", ".txt", "text", "\n".join(texts).encode()),
         Whole("sgml", ".sgm", "sgml", _sgml(texts)),
         Whole("edgar, txt", ".txt", "edgar", _edgar(texts, is_feed=False)),
@@ -465,6 +475,10 @@ class Result(NamedTuple):
     reasons: Counter[str]
     """Rows of the ledger."""
     num_documents: int
+    most_seconds: float
+    """CPU time of the slowest file."""
+    growth_bytes: int
+    """Of the resident memory of the process and its children, at its peak."""
 
 
 def run(num: int, seed: int, only: str | None = None) -> Iterator[Result]:
@@ -475,20 +489,37 @@ def run(num: int, seed: int, only: str | None = None) -> Iterator[Result]:
         num_documents = 0
         reasons: Counter[str] = Counter()
         each = -(-num // len(chosen))
+        most_seconds, before = 0.0, _peak_bytes()
         with tempfile.TemporaryDirectory() as folder:
             for number in range(each):
                 data = mutate(whole.data, random.Random(f"{seed} {whole.name} {number}"))
+                start = time.process_time()
                 found = read_damaged(whole, data, Path(folder))
+                seconds, growth = time.process_time() - start, _peak_bytes() - before
+                most_seconds = max(most_seconds, seconds)
+                if seconds > _MAX_SECONDS:
+                    wrong.append((number, f"{seconds:.1f} s"))
+                if growth > _MAX_GROWTH_BYTES:
+                    wrong.append((number, f"{growth:,} bytes of memory"))
+                    before += growth
                 wrong += [(number, problem) for problem in found.problems]
                 reasons.update(found.reasons)
                 num_documents += found.num_documents
-        yield Result(whole, each, wrong, reasons, num_documents)
+        yield Result(whole, each, wrong, reasons, num_documents, most_seconds, _peak_bytes() - before)
+
+
+def _peak_bytes() -> int:
+    """The largest resident memory that this process had, and what its children have."""
+    children = sum(child.memory_info().rss for child in psutil.Process().children())
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + children
 
 
 _ABOUT = (
     "Each file is read by `read_file`. A problem is: an exception; an account whose bytes are not those of records, "
     "ledger, members and structure; documents, rows or bytes of rows that the accounts count otherwise; two items of "
-    "one id; bytes that a reader left out; a claim, of a file neither packed nor Parquet, that is not the file's bytes."
+    "one id; bytes that a reader left out; a claim, of a file neither packed nor Parquet, that is not the file's "
+    "bytes; more than 10 s of CPU time or 512 MiB more memory for a file. Slowest: CPU time of this process; memory: "
+    "its growth and that of its children."
 )
 
 
@@ -506,7 +537,9 @@ def main() -> int:
         for number, problem in one.problems[:5]:
             say(f"    {number}: {problem}")
         named = ", ".join(f"{count:,} {reason}" for reason, count in one.reasons.most_common(4))
-        rows.append([one.whole.name, f"{one.num_files:,}", f"{len(one.problems)}", f"{one.num_documents:,}", named])
+        bounds = [f"{one.most_seconds:.2f}", f"{max(0, one.growth_bytes) / 1e6:.0f}"]
+        counts = [f"{one.num_files:,}", f"{len(one.problems)}", f"{one.num_documents:,}"]
+        rows.append([one.whole.name, *counts, *bounds, named])
         total, num_wrong = total + one.num_files, num_wrong + len(one.problems)
     report = Report(
         arguments.results, "mutations", "Damaged files of every format", ["finpile", "pyarrow", "zstandard"]
@@ -515,7 +548,7 @@ def main() -> int:
     return 1 if num_wrong else 0
 
 
-_HEAD = ["format", "damaged files", "problems", "documents", "rows of the ledger"]
+_HEAD = ["format", "damaged files", "problems", "documents", "slowest, s", "memory, MB", "rows of the ledger"]
 
 if __name__ == "__main__":
     sys.exit(main())

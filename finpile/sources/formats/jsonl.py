@@ -39,11 +39,12 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
         if line.isspace():
             yield Structure(offset, end, "white_space")
         else:
-            yield Record(offset, end, where, line, partial(_record, line, where, source, keys))
+            yield Record(offset, end, where, line, partial(document_of, line, where, source, keys))
         offset = end
 
 
-def _record(line: bytes, locator: str, source: SourceConfig, keys: dict[str, str]) -> RawDocument | Removal:
+def document_of(line: bytes, locator: str, source: SourceConfig, keys: dict[str, str]) -> RawDocument | Removal:
+    """The document of an object's bytes, or the ledger row with the reason why it has none."""
     try:
         record = parse_line(line, source.encoding or UTF8)
     except Undecodable as error:
@@ -55,7 +56,7 @@ def _record(line: bytes, locator: str, source: SourceConfig, keys: dict[str, str
     return to_document(record, locator, source, keys, line)
 
 
-def _field_names(stream: BinaryIO, record: bytes) -> list[str]:
+def field_names(stream: BinaryIO, record: bytes) -> list[str]:
     """Names of the keys of a record without text; none for a record that is no JSON object."""
     del stream
     try:
@@ -74,6 +75,6 @@ FORMAT = Format(
         **RECORD_REASONS,
     },
     fields=TARGETS,
-    field_names=_field_names,
+    field_names=field_names,
     suffixes=(".jsonl", ".ndjson", ".json"),
 )

@@ -119,7 +119,7 @@ def test_damaged_files_that_were_once_not_read_to_their_end(
 def test_whole_files_of_the_mutations_are_read_without_a_row(tmp_path: Path, mutations: Mutations) -> None:
     """Else the damaged ones would show nothing."""
     numbers = {"edgar, txt": 6, "edgar, nc": 6} | dict.fromkeys(
-        ("text", "jats", "tei", "subtitles", "pdf", "eml", "code", "markdown", "latex"), 1
+        ("text", "json", "jats", "tei", "subtitles", "pdf", "eml", "code", "markdown", "latex"), 1
     )
     for whole in mutations.wholes():
         found = mutations.read_damaged(whole, whole.data, tmp_path)
