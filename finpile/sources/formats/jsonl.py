@@ -70,8 +70,8 @@ FORMAT = Format(
     name="jsonl",
     read=read,
     reasons={
-        "broken_json": f"a line that is no JSON, or is nested more than {MAX_DEPTH} deep",
-        "not_an_object": "a line of JSON that is no object",
+        "broken_json": f"a line or file that is no JSON, or is nested more than {MAX_DEPTH} deep",
+        "not_an_object": "a line or file of JSON that is no object",
         **RECORD_REASONS,
     },
     fields=TARGETS,
