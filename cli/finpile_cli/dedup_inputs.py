@@ -123,7 +123,7 @@ def _check_fields(source: SourceConfig, root: str) -> None:
     """
     for path in source.paths[:_NUM_FILES_LOOKED_AT]:
         (file,) = list_inputs(replace(source, paths=(path,)), root)
-        found = list(islice(read_file(file, source), _NUM_RECORDS_LOOKED_AT))
+        found = list(_first_records(file, source))
         documents = [item for item in found if isinstance(item, RawDocument)]
         refused = [item for item in found if isinstance(item, Removal)]
         if documents:
@@ -141,6 +141,14 @@ def _check_fields(source: SourceConfig, root: str) -> None:
                 f"{file.url}: its first lines are no JSON objects ({refused[0].detail}): expected one object a line; "
                 f"of an array, jq -c '.[]' makes such lines"
             )
+
+
+def _first_records(file: InputFile, source: SourceConfig) -> Iterator[RawDocument | Removal]:
+    """The first records of a file, up to one that has the fields, which settles that they are there."""
+    for item in islice(read_file(file, source), _NUM_RECORDS_LOOKED_AT):
+        yield item
+        if isinstance(item, RawDocument) and ("timestamp" not in source.fields or "timestamp" in item.fields_found):
+            return
 
 
 def _check_timestamp(file: InputFile, source: SourceConfig, documents: Sequence[RawDocument]) -> None:

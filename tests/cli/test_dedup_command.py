@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,14 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from finpile_cli import dedup_inputs
 from finpile_cli.main import finpile
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError
+from finpile.sources.reading import read_file
 from finpile.stages import names
 from finpile.storage import read_json
 
@@ -284,6 +286,23 @@ def test_named_fields_are_read(run: Run, tmp_path: Path) -> None:
     assert run("dedup", file, "-o", tmp_path / "out", *flags).code == 0
     (kept,) = rows_of(tmp_path / "out", "documents")
     assert (kept["text"], json.loads(kept["meta"])) == (STORY, {"text": "2020-01-01"})
+
+
+@pytest.mark.parametrize(("timestamp_field", "num_read"), [(None, 2), ("seen", 3)])
+def test_records_are_looked_at_up_to_one_that_has_the_fields(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, timestamp_field: str | None, num_read: int
+) -> None:
+    records = [{}, {"text": "a"}, {"text": "b", "seen": "2020-01-01"}, {"text": "c"}]
+    file, read = write_lines(tmp_path / "in.jsonl", list(map(json.dumps, records))), []
+
+    def counted(*arguments: Any) -> Iterator[Any]:
+        for item in read_file(*arguments):
+            read.append(item)
+            yield item
+
+    monkeypatch.setattr(dedup_inputs, "read_file", counted)
+    dedup_inputs.find_inputs([str(file)], str(tmp_path / "out"), "text", timestamp_field)
+    assert len(read) == num_read
 
 
 @pytest.mark.parametrize(("declared", "older"), [("day-first", "2/1/2008"), ("month-first", "1/2/2008")])
