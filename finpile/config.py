@@ -14,6 +14,7 @@ from finpile.errors import ConfigError
 from finpile.filter import FILTERS
 from finpile.format import FORMATS
 from finpile.limits import LimitsConfig
+from finpile.mixture import WeightConfig, to_setting, weights
 from finpile.rows import RowsConfig
 from finpile.strict_yaml import PLACE, Place, absolute, added_field, added_keys, load_yaml, settings
 from finpile.text_template import is_template, parse_template
@@ -440,6 +441,9 @@ class CorpusConfig:
     heldout: HeldoutConfig = field(default_factory=HeldoutConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     tokens: TokensConfig = field(default_factory=TokensConfig)
+    mixture: Mapping[str, float | WeightConfig] | None = None
+    """How often documents are in the token shards, by row, dataset or `DATASET/ROW`: a number, `3 epochs`, `40%` of all
+    tokens, or a mapping; rows without an entry: once. With a mixture, even an empty one, shards have their sources."""
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     """Limits of one input, for every source without limits of its own."""
@@ -452,6 +456,13 @@ class CorpusConfig:
         known = sorted({source.dataset for source in self.sources})
         for name in self.tokenizer.train_on:
             bounds.one_of("tokenizer.train_on", name, known)
+        if self.mixture is not None:
+            weights(self.mixture, self.rows)
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """(dataset, source) of all rows of Table 1, sorted."""
+        return tuple(sorted({(source.dataset, row) for source in self.sources for row in source.rows}))
 
 
 def load_config(path: str | Path) -> CorpusConfig:
@@ -467,6 +478,8 @@ def to_dict(value: Any) -> Any:
     """A configuration as JSON values, including defaults."""
     if isinstance(value, FilterConfig):
         return value.to_setting()
+    if isinstance(value, WeightConfig):
+        return to_setting(value)
     if dataclasses.is_dataclass(value):
         added = added_field(value)
         return {

@@ -149,7 +149,7 @@ class _Reader:
         if origin is tuple:
             return self._tuple(node, typing.get_args(kind)[0], what)
         if origin is Mapping:
-            return self._mapping(node, what)
+            return self._mapping(node, what, typing.get_args(kind)[1])
         return self._scalar(node, kind, what)
 
     def _union(self, node: yaml.Node, kinds: tuple[Any, ...], what: str) -> Any:
@@ -234,10 +234,10 @@ class _Reader:
             self._error(node, f"{what} is {_found(node)}: expected a list")
         return tuple(self.read(child, kind, f"an entry of {what}") for child in node.value)
 
-    def _mapping(self, node: yaml.Node, what: str) -> dict[str, str]:
+    def _mapping(self, node: yaml.Node, what: str, kind: Any) -> dict[str, Any]:
         if not isinstance(node, yaml.MappingNode):
             self._error(node, f"{what} is {_found(node)}: expected a mapping of names")
-        return {key: self._scalar(child, str, f"`{key}` of {what}") for key, child in self._entries(node, what)}
+        return {key: self.read(child, kind, f"`{key}` of {what}") for key, child in self._entries(node, what)}
 
     def _entries(self, node: yaml.MappingNode, what: str) -> Iterator[tuple[str, yaml.Node]]:
         """Keys and their values; keys are unique texts."""
@@ -291,6 +291,8 @@ def _described(kind: Any) -> str:
     if dataclasses.is_dataclass(kind):
         choices: Any = getattr(kind, "choices", tuple)
         return " or ".join(["a mapping", *choices()])
+    if typing.get_origin(kind) is Mapping:
+        return "a mapping"
     return _NAMES.get(kind, "a list")
 
 

@@ -176,19 +176,30 @@ def _tokens() -> dict[str, Any]:
         meta = TokenMeta(vocab_size=vocab_size, sequence_length=1, eot_id=0, tokenizer="")
         return str(meta.schema().field("ids").type).replace("[1]", "[sequence_length]")
 
+    mixed = TokenMeta(vocab_size=1, sequence_length=1, eot_id=0, tokenizer="", sources=(("", ""),))
+
     said = dict(_descriptions(TokenMeta))
+    sources = said.pop("sources")
     return {
         "title": "Token shard: tokens/split=*/**/part-*.arrow, an uncompressed Arrow IPC file",
         "version": _ARROW_VERSION,
         "columns": [
             {"name": "ids", "type": column(MAX_UINT16_VOCAB), "nullable": False, "when": "vocab_size <= 65536"},
             {"name": "ids", "type": column(MAX_UINT16_VOCAB + 1), "nullable": False, "when": "vocab_size > 65536"},
+            {
+                "name": "runs",
+                "type": str(mixed.schema().field("runs").type),
+                "nullable": False,
+                "when": "the corpus has a mixture",
+                "meaning": "runs of tokens of one source; `source` is an index into the metadata `sources`",
+            },
         ],
         "metadata": {
             **said,
             "num_sequences": "Rows of this shard.",
             "padding": "Tokens at the end of a shard of held-out tokens that are of no document; absent if none.",
         },
+        "metadata_of_a_mixture": {"sources": f"JSON list: {sources}"},
     }
 
 
@@ -344,7 +355,9 @@ class _Field:
     @property
     def nested(self) -> type | None:
         """The dataclass of this field: alone, in a list, or as an alternative to null."""
-        options = (self.kind, *typing.get_args(self.kind))
+        options = [self.kind]
+        for option in options:
+            options += typing.get_args(option)
         return next(
             (
                 option
@@ -353,6 +366,11 @@ class _Field:
             ),
             None,
         )
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether the field is a mapping from names, or such a mapping is an alternative to null."""
+        return any(typing.get_origin(option) is Mapping for option in (self.kind, *typing.get_args(self.kind)))
 
     @property
     def has_plain_default(self) -> bool:
@@ -417,6 +435,7 @@ def _reference(kind: type, path: str) -> str:
         lines.append(f"| `{entry.name}` | {_words(entry.kind)} | {default} | {_escaped(meaning)} |")
         if entry.nested is not None:
             item = f"{entry.name}[]" if typing.get_origin(entry.kind) is tuple else entry.name
+            item += ".NAME" if entry.is_mapping else ""
             below.append(_reference(entry.nested, f"{path}.{item}".lstrip(".")))
         if entry.kind == tuple[FilterConfig, ...]:
             filters = ((name, FILTERS.get(name).parameters) for name in FILTERS.built_in)
@@ -488,7 +507,7 @@ def _words(kind: Any) -> str:
     if origin is tuple:
         return "list of names or mappings" if arguments[0] is FilterConfig else f"list of {_words(arguments[0])}s"
     if origin is Mapping:
-        return "mapping of texts"
+        return "mapping of texts" if arguments[1] is str else f"mapping from names to {_words(arguments[1])}"
     return " or ".join(_words(option) for option in arguments)
 
 

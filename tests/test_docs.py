@@ -198,7 +198,9 @@ def keys(kind: type) -> Iterator[str]:
     hints = typing.get_type_hints(kind)
     for entry in settings(kind):
         yield entry.name
-        for option in (hints[entry.name], *typing.get_args(hints[entry.name])):
+        options = [hints[entry.name]]
+        for option in options:
+            options += typing.get_args(option)
             if isinstance(option, type) and dataclasses.is_dataclass(option) and option is not FilterConfig:
                 yield from keys(option)
 

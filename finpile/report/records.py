@@ -59,17 +59,25 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
         details=_details(counts),
     )
     private = tuple(config["reports"]["private"])
-    statistics = corpus_statistics(groups, private, counts["clean"]["sources"])
+    statistics = corpus_statistics(groups, private, counts["clean"]["sources"], counts["tokens"].get("mixture"))
     return write_reports(layout.reports, statistics, removals, facts)
 
 
 def corpus_statistics(
-    groups: Iterable[Mapping[str, Any]], private: tuple[str, ...], cleaned: Iterable[Mapping[str, Any]] = ()
+    groups: Iterable[Mapping[str, Any]],
+    private: tuple[str, ...],
+    cleaned: Iterable[Mapping[str, Any]] = (),
+    mixture: Iterable[Mapping[str, Any]] | None = None,
 ) -> CorpusStatistics:
     """The sums of the `tokens` stage's counts of training documents, by source and by year.
 
-    `cleaned` has the counts of the clean stage by source, including those of dates.
+    `cleaned` has the counts of the clean stage by source, including those of dates; `mixture` those of the `tokens`
+    stage by class of documents, None for a corpus without a mixture.
     """
+    effective: dict[tuple[str, str], int] = {}
+    for entry in mixture or ():
+        row = (entry["dataset"], entry["source"])
+        effective[row] = effective.get(row, 0) + entry["effective_tokens"]
     train = [group for group in groups if group["split"] == TRAIN]
     sources: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     years: dict[tuple[str, str, int | None], list[Mapping[str, Any]]] = {}
@@ -79,7 +87,10 @@ def corpus_statistics(
     return CorpusStatistics(
         sources=tuple(
             SourceStatistics(
-                dataset=dataset, source=source, **_sums(some, "num_docs", "num_chars", "num_tokens", "num_bytes")
+                dataset=dataset,
+                source=source,
+                num_effective_tokens=None if mixture is None else effective.get((dataset, source), 0),
+                **_sums(some, "num_docs", "num_chars", "num_tokens", "num_bytes"),
             )
             for (dataset, source), some in sorted(sources.items())
         ),

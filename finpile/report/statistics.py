@@ -26,6 +26,8 @@ class SourceStatistics:
     """Tokens of the documents' texts, without end-of-text tokens."""
     num_bytes: int
     """UTF-8 bytes."""
+    num_effective_tokens: int | None = None
+    """`num_tokens`, each document as often as the mixture has it; absent without a mixture."""
 
     def __post_init__(self) -> None:
         _reject_negative(self)
@@ -101,7 +103,7 @@ class CorpusStatistics:
         years = [
             {**asdict(row), "first_day": _iso(row.first_day), "last_day": _iso(row.last_day)} for row in self.years
         ]
-        sources = [asdict(row) for row in self.sources]
+        sources = [{name: value for name, value in asdict(row).items() if value is not None} for row in self.sources]
         dates = [asdict(row) for row in self.dates]
         found = {"version": _FORMAT_VERSION, "private": list(self.private), "sources": sources, "years": years}
         return {**found, "dates": dates}
@@ -165,7 +167,7 @@ def load_statistics(url: str) -> CorpusStatistics:
 
 def _reject_negative(row: Any) -> None:
     for name, value in asdict(row).items():
-        if name.startswith("num_") and value < 0:
+        if name.startswith("num_") and value is not None and value < 0:
             raise InputError(f"{name} of {row.dataset}/{row.source} is {value}: a count cannot be negative")
 
 

@@ -1,9 +1,11 @@
 """Table 1: the composition of the training set.
 
 Columns: documents, characters per document (C/D), characters, characters per token (C/T), tokens, and the share of all
-tokens (T%). Rows: each private dataset's total and its sources; `PUBLIC` and the sources of all public datasets;
-`TOTAL`. As in the paper, a public dataset has no total row, only space above its first row; in CSV and JSON, `group` is
-its name.
+tokens (T%). Of a corpus with a mixture also the tokens with all copies of documents (effective tokens, ET), how often
+a token is there on average (epochs, E = ET / tokens), and the share of all effective tokens (ET%).
+
+Rows: each private dataset's total and its sources; `PUBLIC` and the sources of all public datasets; `TOTAL`. As in the
+paper, a public dataset has no total row, only space above its first row; in CSV and JSON, `group` is its name.
 
 Sources are sorted by falling number of tokens, and public datasets by their largest source. A dataset with a single
 source of the same name is one row.
@@ -23,6 +25,7 @@ from finpile.report.table import Column, Row, RowKind, Table
 
 #: The total of a column has at least this number of units, so that rows have enough digits to differ.
 _LEAST_UNITS = 1000
+_MIXTURE = "Effective tokens (ET) count each copy of a document in the mixture; E are epochs, ET / tokens. "
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,16 @@ class _Sums:
     docs: int
     chars: int
     tokens: int
+    effective_tokens: int = 0
 
     @classmethod
     def of(cls, sources: Iterable[SourceStatistics]) -> _Sums:
         rows = list(sources)
         return cls(
-            sum(row.num_docs for row in rows), sum(row.num_chars for row in rows), sum(row.num_tokens for row in rows)
+            sum(row.num_docs for row in rows),
+            sum(row.num_chars for row in rows),
+            sum(row.num_tokens for row in rows),
+            sum(row.num_effective_tokens or 0 for row in rows),
         )
 
 
@@ -45,9 +52,10 @@ class _Layout:
 
     total: _Sums
     units: _Sums
+    has_mixture: bool
 
     def cells(self, label: str, sums: _Sums) -> tuple[Cell, ...]:
-        return (
+        cells = (
             name(label),
             count(sums.docs, self.units.docs),
             ratio(sums.chars, sums.docs, 0),
@@ -56,9 +64,17 @@ class _Layout:
             count(sums.tokens, self.units.tokens),
             percent(sums.tokens, self.total.tokens, 2),
         )
+        if not self.has_mixture:
+            return cells
+        return (
+            *cells,
+            count(sums.effective_tokens, self.units.effective_tokens),
+            ratio(sums.effective_tokens, sums.tokens, 2),
+            percent(sums.effective_tokens, self.total.effective_tokens, 2),
+        )
 
     def columns(self) -> tuple[Column, ...]:
-        return (
+        columns = (
             Column(key="name", title="Dataset"),
             Column(key="num_docs", title="Docs", unit=_power(self.units.docs)),
             Column(key="chars_per_doc", title="C/D"),
@@ -66,6 +82,14 @@ class _Layout:
             Column(key="chars_per_token", title="C/T"),
             Column(key="num_tokens", title="Toks", unit=_power(self.units.tokens)),
             Column(key="token_percent", title="T%"),
+        )
+        if not self.has_mixture:
+            return columns
+        return (
+            *columns,
+            Column(key="num_effective_tokens", title="ET", unit=_power(self.units.effective_tokens)),
+            Column(key="epochs", title="E"),
+            Column(key="effective_token_percent", title="ET%"),
         )
 
 
@@ -85,7 +109,8 @@ def table1(statistics: CorpusStatistics) -> Table:
         title="Table 1",
         caption=(
             "The training set: documents, characters per document (C/D), characters, characters per token (C/T), "
-            "tokens, and the share of all tokens (T%). Units other than one stand in the header."
+            f"tokens, and the share of all tokens (T%). {_MIXTURE if layout.has_mixture else ''}"
+            "Units other than one stand in the header."
         ),
         columns=layout.columns(),
         rows=tuple(rows),
@@ -94,10 +119,9 @@ def table1(statistics: CorpusStatistics) -> Table:
 
 def _layout(statistics: CorpusStatistics) -> _Layout:
     total = _Sums.of(statistics.sources)
-    exponents = (
-        choose_unit(sum_, step=STEP_MYRIAD, least=_LEAST_UNITS) for sum_ in (total.docs, total.chars, total.tokens)
-    )
-    return _Layout(total, _Sums(*exponents))
+    sums = (total.docs, total.chars, total.tokens, total.effective_tokens)
+    units = _Sums(*(choose_unit(sum_, step=STEP_MYRIAD, least=_LEAST_UNITS) for sum_ in sums))
+    return _Layout(total, units, any(row.num_effective_tokens is not None for row in statistics.sources))
 
 
 def _by_dataset(sources: Iterable[SourceStatistics]) -> list[list[SourceStatistics]]:

@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 Ids = npt.NDArray[np.integer[Any]]
+I64 = npt.NDArray[np.int64]
 _NONE = np.zeros(0, np.int64)
+
+
+class Runs(NamedTuple):
+    """Runs of tokens of one source in a stream, or in the sequences of a shard."""
+
+    sources: I64
+    """The number of each run's source."""
+    lengths: I64
+    """Its tokens."""
 
 
 def join_documents(
@@ -62,3 +72,32 @@ def overlaps(starts: Sequence[int], begin: int, end: int) -> list[tuple[int, int
     first, last = bisect_right(starts, begin) - 1, min(bisect_left(starts, end), len(starts) - 1)
     edges = [(index, max(begin, starts[index]), min(end, starts[index + 1])) for index in range(first, last)]
     return [(index, low - starts[index], high - starts[index]) for index, low, high in edges if low < high]
+
+
+def cut_runs(runs: Runs, begin: int, end: int) -> Runs:
+    """The runs of the tokens `begin` to `end` of a stream.
+
+    >>> cut_runs(Runs(np.array([7, 8, 9]), np.array([5, 2, 5])), 3, 8).lengths.tolist()
+    [2, 2, 1]
+    """
+    ends = np.cumsum(runs.lengths)
+    lengths = np.minimum(ends, end) - np.maximum(ends - runs.lengths, begin)
+    is_inside = lengths > 0
+    return Runs(runs.sources[is_inside], lengths[is_inside])
+
+
+def runs_of_sequences(runs: Runs, sequence_length: int) -> tuple[I64, Runs]:
+    """The runs of each sequence of a stream that is cut: offsets as of an Arrow list, and the runs of all sequences.
+
+    Neighbours of one source in a sequence are one run.
+
+    >>> offsets, cut = runs_of_sequences(Runs(np.array([1, 1, 2]), np.array([2, 5, 1])), 4)
+    >>> offsets.tolist(), cut.sources.tolist(), cut.lengths.tolist()
+    ([0, 1, 3], [1, 1, 2], [4, 3, 1])
+    """
+    changes = np.append(np.flatnonzero(np.diff(runs.sources)), len(runs.sources) - 1)
+    ends, sources = np.cumsum(runs.lengths)[changes], runs.sources[changes]
+    cuts = np.arange(sequence_length, int(ends[-1]) + 1, sequence_length)
+    edges = np.union1d(ends, cuts)
+    offsets = np.concatenate([[0], np.searchsorted(edges, cuts) + 1])
+    return offsets, Runs(sources[np.searchsorted(ends, edges)], np.diff(edges, prepend=0))

@@ -5,10 +5,16 @@ A shard is an Arrow IPC file, uncompressed so that it can be memory-mapped, with
     ids: FixedSizeList<uint16 | uint32>[sequence_length]      one row is one training sequence
 
 The schema metadata identify the vocabulary of the ids. `uint16` is for vocabularies of up to 65,536 entries.
+
+The shards of a corpus with a mixture also have the sources of the tokens, as runs of tokens of one source:
+
+    runs: List<Struct<source: uint16, num_tokens: uint32>>    those of one sequence; a source is an index into the
+                                                              metadata `sources`, a JSON list of [dataset, source]
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -21,6 +27,8 @@ from fsspec.implementations.local import LocalFileSystem
 from finpile import storage
 from finpile.errors import ConfigError, InputError
 from finpile.file_systems import file_system_of, open_file, read_all
+from finpile.mixture import Row
+from finpile.tokens.pack import Runs, runs_of_sequences
 
 SHARD_SUFFIX = ".arrow"
 #: Ids below this fit in two bytes.
@@ -31,6 +39,8 @@ _MAX_OPEN_SHARDS = 256
 _NUM_SEQUENCES = "num_sequences"
 #: Metadata key: the tokens at the end of a shard that fill its last sequence and are of no document, if there are some.
 _PADDING = "padding"
+_RUN = pa.struct([pa.field("source", pa.uint16(), nullable=False), pa.field("num_tokens", pa.uint32(), nullable=False)])
+_RUNS = pa.field("runs", pa.list_(pa.field("item", _RUN, nullable=False)), nullable=False)
 
 Ids = npt.NDArray[np.unsignedinteger]
 
@@ -47,6 +57,8 @@ class TokenMeta:
     """The id of `<|endoftext|>`, which ends every document."""
     tokenizer: str
     """Checksum of the tokenizer that made the ids, in hex."""
+    sources: tuple[Row, ...] = ()
+    """(dataset, source) of the sources to which the column `runs` refers; empty for shards without it."""
 
     def __post_init__(self) -> None:
         if self.vocab_size < 1 or self.sequence_length < 1:
@@ -63,29 +75,44 @@ class TokenMeta:
 
     def schema(self, num_sequences: int | None = None, padding: int = 0) -> pa.Schema:
         """The Arrow schema of a shard, with its metadata."""
-        values = {name: str(value) for name, value in asdict(self).items()}
+        values = {name: str(value) for name, value in asdict(self).items() if name != "sources"}
+        if self.sources:
+            values["sources"] = json.dumps(self.sources, ensure_ascii=False)
         if num_sequences is not None:
             values[_NUM_SEQUENCES] = str(num_sequences)
         if padding:
             values[_PADDING] = str(padding)
         item = pa.field("item", pa.from_numpy_dtype(self.dtype), nullable=False)
-        return pa.schema([pa.field("ids", pa.list_(item, self.sequence_length), nullable=False)], metadata=values)
+        ids = pa.field("ids", pa.list_(item, self.sequence_length), nullable=False)
+        return pa.schema([ids, _RUNS] if self.sources else [ids], metadata=values)
 
 
 def write_token_shard(
-    url: str, sequences: Ids, *, vocab_size: int, eot_id: int, tokenizer: str, padding: int = 0
+    url: str,
+    sequences: Ids,
+    *,
+    vocab_size: int,
+    eot_id: int,
+    tokenizer: str,
+    padding: int = 0,
+    sources: Sequence[Row] = (),
+    runs: Runs | None = None,
 ) -> int:
     """Writes one shard atomically; returns the number of its sequences.
 
-    `sequences` is [N, sequence_length] of any integer type; the last `padding` tokens are of no document. The same ids
-    give the same bytes.
+    `sequences` is [N, sequence_length] of any integer type; the last `padding` tokens are of no document. `runs` are
+    those of the tokens' sources, which are indices into `sources`; both are given or none. The same ids give the same
+    bytes.
 
-    Raises: InputError if an id is outside the vocabulary, ConfigError if the metadata are inconsistent.
+    Raises: InputError if an id is outside the vocabulary or the runs are not those of the sequences, ConfigError if the
+    metadata are inconsistent.
     """
     num_sequences, length = sequences.shape
     if not 0 <= padding <= (length - 1 if num_sequences else 0):
         raise ConfigError(f"{url}: padding is {padding}: expected 0 to {length - 1}, and 0 without sequences")
-    meta = TokenMeta(vocab_size=vocab_size, sequence_length=length, eot_id=eot_id, tokenizer=tokenizer)
+    meta = TokenMeta(
+        vocab_size=vocab_size, sequence_length=length, eot_id=eot_id, tokenizer=tokenizer, sources=tuple(sources)
+    )
     if sequences.size and not 0 <= int(sequences.min()) <= int(sequences.max()) < vocab_size:
         raise InputError(
             f"{url}: ids run from {sequences.min()} to {sequences.max()}, expected 0 to {vocab_size - 1}; "
@@ -93,8 +120,24 @@ def write_token_shard(
         )
     schema = meta.schema(num_sequences, padding)
     flat = pa.array(np.ascontiguousarray(sequences, dtype=meta.dtype).reshape(-1))
-    column = pa.FixedSizeListArray.from_arrays(flat, type=schema.field("ids").type)
-    return storage.write_ipc(url, schema, [pa.record_batch([column], schema=schema)], compress=False)
+    columns: list[pa.Array] = [pa.FixedSizeListArray.from_arrays(flat, type=schema.field("ids").type)]
+    if sources or runs is not None:
+        columns.append(_runs_column(url, runs, num_sequences, length, len(sources)))
+    return storage.write_ipc(url, schema, [pa.record_batch(columns, schema=schema)], compress=False)
+
+
+def _runs_column(url: str, runs: Runs | None, num_sequences: int, length: int, num_sources: int) -> pa.ListArray:
+    if runs is None or int(runs.lengths.sum()) != num_sequences * length or not num_sources:
+        raise InputError(f"{url}: the runs of sources are not those of {num_sequences} sequences of {length} tokens")
+    if len(runs.sources) and not 0 <= int(runs.sources.min()) <= int(runs.sources.max()) < num_sources:
+        raise InputError(f"{url}: a run is of source {runs.sources.max()}: expected 0 to {num_sources - 1}")
+    if not num_sequences:
+        return pa.array([], _RUNS.type)
+    offsets, cut = runs_of_sequences(runs, length)
+    values = pa.StructArray.from_arrays(
+        [pa.array(cut.sources.astype(np.uint16)), pa.array(cut.lengths.astype(np.uint32))], fields=list(_RUN)
+    )
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, type=_RUNS.type)
 
 
 class TokenStore:
@@ -162,6 +205,34 @@ class TokenStore:
         is_last = index + 1 == int(self._starts[shard + 1])
         return self.sequence_length - (self._paddings[shard] if is_last else 0)
 
+    def tokens_by_source(self) -> dict[Row, int]:
+        """The tokens of each source in all sequences, `<|endoftext|>` included; empty for shards without sources.
+
+        Reads the runs of all shards, but no ids.
+        """
+        totals = np.zeros(len(self.meta.sources), np.int64)
+        for runs in self.shard_runs():
+            np.add.at(totals, runs.sources, runs.lengths)
+        return dict(zip(self.meta.sources, totals.tolist(), strict=True))
+
+    def runs(self, index: int) -> list[tuple[Row, int]]:
+        """The source and number of tokens of each run of a sequence, in order; empty for shards without sources."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"sequence {index} of {len(self)}")
+        if not self.meta.sources:
+            return []
+        index %= len(self)
+        shard = int(np.searchsorted(self._starts, index, side="right")) - 1
+        found = _read_runs(self._urls[shard])[index - int(self._starts[shard])].as_py()
+        return [(self.meta.sources[run["source"]], run["num_tokens"]) for run in found]
+
+    def shard_runs(self) -> Iterator[Runs]:
+        """The runs of each shard, in the order of the shard names; none for shards without sources."""
+        for url in self._urls if self.meta.sources else ():
+            runs = _read_runs(url).values
+            sources, lengths = (runs.field(name).to_numpy().astype(np.int64) for name in ("source", "num_tokens"))
+            yield Runs(sources, lengths)
+
     def shards(self) -> Iterator[Ids]:
         """The ids of each shard, [N, sequence_length], in the order of the shard names."""
         return (self._shard(index) for index in range(len(self._urls)))
@@ -215,20 +286,29 @@ def _parse_meta(url: str, schema: pa.Schema) -> TokenMeta:
             sequence_length=int(found[b"sequence_length"]),
             eot_id=int(found[b"eot_id"]),
             tokenizer=found[b"tokenizer"].decode(),
+            sources=tuple((dataset, source) for dataset, source in json.loads(found.get(b"sources", b"[]"))),
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise InputError(f"{url}: is no token shard: metadata {error}; expected a file that finpile wrote") from error
     if not schema.equals(meta.schema()):
         raise InputError(f"{url}: has columns {schema.to_string(show_schema_metadata=False)}, expected {meta.schema()}")
     return meta
 
 
-def _read_ids(url: str) -> Ids:
-    """The column as one array: a view of the mapped file if it is local, else of its bytes."""
+def _read_column(url: str, name: str) -> pa.Array:
+    """A column as one array: a view of the mapped file if it is local, else of its bytes."""
     fs, path = file_system_of(url)
     source = pa.memory_map(path) if isinstance(fs, LocalFileSystem) else pa.BufferReader(read_all(fs, path))
     with pa.ipc.open_file(source) as reader:
-        chunks = reader.read_all().column("ids")
-    column = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()  # the latter always copies
+        chunks = reader.read_all().column(name)
+    return chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()  # the latter always copies
+
+
+def _read_runs(url: str) -> pa.ListArray:
+    return _read_column(url, "runs")
+
+
+def _read_ids(url: str) -> Ids:
+    column = _read_column(url, "ids")
     ids: Ids = column.flatten().to_numpy(zero_copy_only=True)
     return ids.reshape(len(column), column.type.list_size)

@@ -7,13 +7,13 @@ held-out documents one for each source.
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +25,17 @@ from finpile import storage
 from finpile.document import text_digest, text_views
 from finpile.layout import Layout, heldout_tokens, read_published, row_of
 from finpile.split import HELDOUT, TRAIN
+from finpile.tokens.copies import positions
 from finpile.tokens.counts import count_documents
+from finpile.tokens.pack import Runs
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 from finpile.verify.check import Advance, Check
+from finpile.verify.mixture import Mixture, ids_digest
 
 _Ids = npt.NDArray[np.int32]
 _COLUMNS = ("dataset", "source", "text", "timestamp", "split")
+_MIXTURE_COLUMNS = (*_COLUMNS, "id", "num_copies")
 _MODULUS = 1 << 128
 
 
@@ -42,9 +46,10 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         return []
     counts, length = stages["tokens"]["counts"], manifest["config"]["tokens"]["sequence_length"]
     tokenizer = load_tokenizer(layout.tokenizer)
-    expected = _Expected(tokenizer, length)
+    mixture = Mixture.of(manifest["config"], counts)
+    expected = _Expected(tokenizer, length, mixture)
     for name in storage.list_files(layout.documents):
-        table = read_published(storage.join(layout.documents, name), _COLUMNS)
+        table = read_published(storage.join(layout.documents, name), _MIXTURE_COLUMNS if mixture else _COLUMNS)
         expected.add(table)
         advance(table["text"].nbytes)
     meta = TokenMeta(
@@ -56,15 +61,25 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     found = [_are_counted(counts, expected, length), _are_encoded(layout, meta, expected, advance)]
     if expected.heldout or "heldout" in counts:
         found.append(_are_held_out(layout, meta, counts.get("heldout", []), expected, advance))
-    return found
+    return [*found, mixture.check()] if mixture else found
+
+
+class _Place(NamedTuple):
+    """A document in a stream; its number makes places distinct."""
+
+    position: bytes
+    number: int
+    source: int
+    ids: _Ids
 
 
 class _Expected:
     """What the documents give, without the streams themselves."""
 
-    def __init__(self, tokenizer: UnigramTokenizer, sequence_length: int) -> None:
+    def __init__(self, tokenizer: UnigramTokenizer, sequence_length: int, mixture: Mixture | None) -> None:
         self._tokenizer = tokenizer
         self._sequence_length = sequence_length
+        self.mixture = mixture
         self.statistics: list[dict[str, Any]] = []
         self.train = _Stream(tokenizer.eot_id, sequence_length)
         self.heldout: dict[tuple[str, str], _Stream] = {}
@@ -76,9 +91,16 @@ class _Expected:
         ids: _Ids = encoded.values.to_numpy()
         bounds = encoded.offsets.to_numpy().tolist()
         is_train = pc.equal(table["split"], TRAIN).to_pylist()
-        for index, (view, (begin, end)) in enumerate(zip(text_views(table), pairwise(bounds), strict=True)):
-            stream = self.train if is_train[index] else self._heldout(table, index)
-            stream.add(text_digest(view), ids[begin:end])
+        digests = [text_digest(view) for view in text_views(table)]
+        source, copies = 0, [1] * len(digests)
+        if self.mixture is not None:
+            source = self.mixture.source_of(table)
+            copies = self.mixture.copies(table, digests, lengths.to_numpy(), np.array(is_train, np.bool_))
+        for index, (digest, (begin, end)) in enumerate(zip(digests, pairwise(bounds), strict=True)):
+            if is_train[index]:
+                self.train.add(digest, ids[begin:end], copies[index], source)
+            else:
+                self._heldout(table, index).add(digest, ids[begin:end])
 
     def pieces(self) -> pa.LargeBinaryArray:
         """The bytes of each id; none of the one that ends a document."""
@@ -98,26 +120,40 @@ class _Stream:
         self.num_tokens = 0
         """Ends of documents included."""
         self.digest = 0
-        self._last: list[tuple[bytes, int, _Ids]] = []
+        self._last: list[_Place] = []
         self._last_tokens = 0
+        self._num_places = 0
 
-    def tail(self) -> _Ids:
-        """The tokens at the end of the stream that fill no sequence."""
+    def tail(self) -> tuple[_Ids, Runs]:
+        """The tokens at the end of the stream that fill no sequence, and their sources."""
         size = self.num_tokens % self._sequence_length
-        parts = [np.concatenate([ids, [self._eot_id]]) for _, _, ids in sorted(self._last, key=lambda entry: entry[:2])]
-        stream = np.concatenate(parts) if parts else np.zeros(0)
+        end = [self._eot_id]
+        last = sorted(self._last, key=lambda place: place[:2])
+        stream = np.concatenate([np.zeros(0), *(np.concatenate([place.ids, end]) for place in last)])
+        sources = np.repeat([place.source for place in last], [len(place.ids) + 1 for place in last])
         out: _Ids = stream.astype(np.int32)[len(stream) - size :]
-        return out
+        of_tail = sources[len(stream) - size :].astype(np.int64)
+        return out, Runs(of_tail, np.ones_like(of_tail))
 
-    def add(self, digest: bytes, ids: _Ids) -> None:
-        self.num_tokens += len(ids) + 1
-        self.digest = (self.digest + _digest(ids)) % _MODULUS
-        if self._last_tokens >= self._sequence_length and digest < self._last[0][0]:
+    def add(self, digest: bytes, ids: _Ids, num_copies: int = 1, source: int = 0) -> None:
+        self.num_tokens += num_copies * (len(ids) + 1)
+        self.digest = (self.digest + num_copies * ids_digest(ids, source)) % _MODULUS
+        for copy in range(num_copies):
+            self._add_last(_position(digest, copy), ids, source)
+
+    def _add_last(self, position: bytes, ids: _Ids, source: int) -> None:
+        if self._last_tokens >= self._sequence_length and position < self._last[0].position:
             return
-        heapq.heappush(self._last, (digest, self.num_tokens, ids.copy()))
+        self._num_places += 1
+        heapq.heappush(self._last, _Place(position, self._num_places, source, ids.copy()))
         self._last_tokens += len(ids) + 1
-        while self._last_tokens - len(self._last[0][2]) - 1 >= self._sequence_length:
-            self._last_tokens -= len(heapq.heappop(self._last)[2]) + 1
+        while self._last_tokens - len(self._last[0].ids) - 1 >= self._sequence_length:
+            self._last_tokens -= len(heapq.heappop(self._last).ids) + 1
+
+
+def _position(digest: bytes, copy: int) -> bytes:
+    found: bytes = positions(pa.array([digest]), copy)[0].as_py() if copy else digest
+    return found
 
 
 def _are_counted(counts: Mapping[str, Any], expected: _Expected, length: int) -> Check:
@@ -147,6 +183,8 @@ def _are_encoded(layout: Layout, meta: TokenMeta, expected: _Expected, advance: 
     folder = storage.join(layout.tokens, f"split={TRAIN}")
     wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(layout.tokens) if not _is_shard(path)]
     store, stream = TokenStore.open(folder), expected.train
+    if expected.mixture is not None:
+        meta = replace(meta, sources=expected.mixture.sources)
     if len(store) != stream.num_tokens // meta.sequence_length:
         wrong.append(f"{len(store)} sequences, the documents give {stream.num_tokens // meta.sequence_length}")
     else:
@@ -187,13 +225,15 @@ def _compare(store: TokenStore, meta: TokenMeta, expected: _Expected, stream: _S
     if store.meta != meta:
         return [f"the shards are of {store.meta}, the build of {meta}"]
     digest, last = 0, b""
+    most = expected.mixture.most_copies if meta.sources and expected.mixture else 1
     wrong: list[str] = []
-    for ids, text in _documents(_blocks(store, stream, advance), meta, expected):
-        digest = (digest + _digest(ids)) % _MODULUS
+    for ids, text, source in _documents(_blocks(store, stream, advance), meta, expected):
+        digest = (digest + ids_digest(ids, source)) % _MODULUS
         current = text_digest(text)
-        if current < last and not wrong:
+        later = [place for place in (_position(current, copy) for copy in range(most)) if place >= last]
+        if not later and not wrong:
             wrong.append("documents are not in the order of their texts' digests")
-        last = current
+        last = min(later, default=last)
     if store.num_tokens < len(store) * store.sequence_length:
         padding = store[len(store) - 1][store.length_of(len(store) - 1) :]
         wrong += ["the padding is not the token that ends a document"] * bool((padding != meta.eot_id).any())
@@ -202,22 +242,30 @@ def _compare(store: TokenStore, meta: TokenMeta, expected: _Expected, stream: _S
     return wrong
 
 
-def _blocks(store: TokenStore, stream: _Stream, advance: Advance) -> Iterator[_Ids]:
+_Block = tuple[_Ids, Runs | None]
+"""Tokens of a stream, and the sources of a mixture."""
+
+
+def _blocks(store: TokenStore, stream: _Stream, advance: Advance) -> Iterator[_Block]:
     """The tokens of a stream without padding; what its end lacks of a sequence is taken as expected."""
     left = stream.num_tokens
+    runs: Iterator[Runs | None] = iter(store.shard_runs())
     for block in store.shards():
         advance(block.nbytes)
-        yield block.reshape(-1)[:left].astype(np.int32)
+        yield block.reshape(-1)[:left].astype(np.int32), next(runs, None)
         left -= min(left, block.size)
     if left:
-        yield stream.tail()
+        ids, of_tail = stream.tail()
+        yield ids, of_tail if store.meta.sources else None
 
 
-def _documents(blocks: Iterator[_Ids], meta: TokenMeta, expected: _Expected) -> Iterator[tuple[_Ids, memoryview]]:
-    """The ids and text of each document of a stream."""
+def _documents(
+    blocks: Iterator[_Block], meta: TokenMeta, expected: _Expected
+) -> Iterator[tuple[_Ids, memoryview, int]]:
+    """The ids, text and number of the source of each document of a stream."""
     pieces = expected.pieces()
     rest: _Ids = np.zeros(0, np.int32)
-    for block in blocks:
+    for block, runs in blocks:
         stream = np.concatenate([rest, block])
         ends = np.flatnonzero(stream == meta.eot_id)
         if len(stream) and int(stream.max()) >= meta.vocab_size:
@@ -226,17 +274,16 @@ def _documents(blocks: Iterator[_Ids], meta: TokenMeta, expected: _Expected) -> 
         _, offsets, data = texts.buffers()
         places = np.frombuffer(offsets, np.int64)[: len(stream) + 1]
         view = memoryview(data or b"")
+        sources = np.zeros(len(ends), np.int64)
+        if runs is not None:
+            sources = runs.sources[np.searchsorted(np.cumsum(runs.lengths), ends - len(rest), side="right")]
         begin = 0
-        for end in ends.tolist():
-            yield stream[begin:end], view[places[begin] : places[end]]
+        for end, source in zip(ends.tolist(), sources.tolist(), strict=True):
+            yield stream[begin:end], view[places[begin] : places[end]], source
             begin = end + 1
         rest = stream[begin:]
     if len(rest):
-        yield rest, memoryview(b"")
-
-
-def _digest(ids: _Ids) -> int:
-    return int.from_bytes(hashlib.blake2b(np.ascontiguousarray(ids, np.int32).data, digest_size=16).digest())
+        yield rest, memoryview(b""), 0
 
 
 def _is_shard(path: str) -> bool:

@@ -6,6 +6,9 @@
 Training documents of all sources are one stream. Held-out documents are a stream for each source, whose last sequence
 is padded, so that a loss on them is one of a source and covers every token. The order of a stream is that of the texts'
 digests: a shuffle that does not depend on shards or workers.
+
+With a mixture, training documents are in the stream as often as their weights say, and the shards have the sources of
+their tokens. Shares and fractions need a pass before, which encodes the documents to count their tokens (`.mixture`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +33,14 @@ from finpile.layout import Layout, heldout_token_part, read_published_parts, row
 from finpile.sizes import SHARD_BYTES, STREAM_BYTES
 from finpile.split import TRAIN
 from finpile.stage_record import FileRecord
+from finpile.tokens.copies import DocumentClass
 from finpile.tokens.counts import document_sizes, sum_sizes
-from finpile.tokens.pack import cut_points, join_documents, overlaps
+from finpile.tokens.pack import Runs, cut_points, cut_runs, join_documents, overlaps
 from finpile.tokens.store import write_token_shard
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
+from finpile_pipelines.mixture import MixedFile, Mixture, SettleCopies, lengths_of, sum_counts
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
@@ -44,13 +49,20 @@ from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 SHARD_TOKENS = 1 << 24
 #: Columns of the documents that are encoded.
 _COLUMNS = ("id", "text", "timestamp", "split")
+_SENT = ("digest", "id", "ids")
+_MIXTURE_COLUMNS = (*_COLUMNS, "num_copies")
 _STREAM_BATCH = 1 << 20
 _STREAM_SCHEMA = pa.schema([("ids", pa.int32())])
+_RUN_SCHEMA = pa.schema([("source", pa.int64()), ("num_tokens", pa.int64())])
+
+#: A documents shard, and the classes of documents of a mixture as JSON; None without one.
+_EncodeTask = tuple[str, list[dict[str, Any]] | None]
 
 
 def settings(context: Context) -> list[Any]:
     """The settings on which the stage's outcome depends."""
-    return [to_dict(context.config.tokens)]
+    mixture = Mixture.of(context.config)
+    return [to_dict(context.config.tokens), *([] if mixture is None else [mixture.settings()])]
 
 
 def run(context: Context) -> Outcome:
@@ -62,8 +74,9 @@ def run(context: Context) -> Outcome:
     """
     sequence_length, files = context.config.tokens.sequence_length, context.documents
     folder = context.folder
-    streams = Streams.of(files)
-    _run_pipeline(context.engine, files, streams, sequence_length, context.layout, folder)
+    mixture = Mixture.of(context.config)
+    streams = Streams.of(files, mixture)
+    _run_pipeline(context.engine, files, streams, mixture, sequence_length, context.layout, folder)
     lengths = streams.group(_sorted_lengths(storage.read_json(storage.join(folder, "streams.json"))))
     num_tokens = sum(length for _, length in lengths.pop(None, []))
     if num_tokens < sequence_length:
@@ -72,8 +85,10 @@ def run(context: Context) -> Outcome:
             "lower tokens.sequence_length or add documents"
         )
     written = [FileRecord(**file) for file in storage.read_json(storage.join(folder, "files.json"))]
+    statistics = storage.read_json(storage.join(folder, "statistics.json"))
+    of_mixture = [part.pop("mixture", []) for part in statistics]
     counts = {
-        "statistics": storage.read_json(storage.join(folder, "statistics.json")),
+        "statistics": statistics,
         "stream_tokens": num_tokens,
         "sequences": num_tokens // sequence_length,
         "tokens_left_over": num_tokens % sequence_length,
@@ -84,6 +99,8 @@ def run(context: Context) -> Outcome:
             for source, found in sorted(lengths.items())
             if source is not None
         ]
+    if mixture is not None:
+        counts |= {"mixture": sum_counts(of_mixture), "sources": [list(row) for row in mixture.sources]}
     return Outcome(counts=counts, files=written)
 
 
@@ -119,9 +136,10 @@ class Streams:
     """Partitions of the held-out documents of each source that has some."""
 
     @classmethod
-    def of(cls, files: Sequence[Mapping[str, Any]]) -> "Streams":
+    def of(cls, files: Sequence[Mapping[str, Any]], mixture: Mixture | None = None) -> "Streams":
         """Streams of files of documents; each partition has about `STREAM_BYTES` of their text at most."""
-        train = max(1, -(-sum(file["text_bytes"] for file in files) // STREAM_BYTES))
+        train_bytes = mixture.train_bytes(files) if mixture else sum(file["text_bytes"] for file in files)
+        train = max(1, -(-train_bytes // STREAM_BYTES))
         sizes: dict[Source, int] = {}
         for file in files:
             if file["heldout"]:
@@ -165,24 +183,45 @@ def _open_tokenizer(url: str, checksum: str) -> UnigramTokenizer:
 
 
 def encode_task(
-    path: str, layout: Layout, checksum: str, streams: Streams
+    path: str, layout: Layout, checksum: str, streams: Streams, classes: Sequence[DocumentClass] | None = None
 ) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
     """Encodes one documents shard, about 16 MiB at a time: its documents' ids by partition of their stream.
 
-    With the last table come the counts of the whole shard.
+    `classes` are those of a mixture. With the last table come the counts of the whole shard.
     """
     tokenizer = _open_tokenizer(layout.tokenizer, checksum)
-    url, origin = storage.join(layout.root, path), path.replace("/", "-")
+    url, origin, row = storage.join(layout.root, path), path.replace("/", "-"), row_of(path)
+    mixed = None if classes is None else MixedFile(classes, row)
     sizes = []
-    for number, table in enumerate(read_published_parts(url, _COLUMNS, size_bytes=SHARD_BYTES)):
+    columns = _COLUMNS if mixed is None else _MIXTURE_COLUMNS
+    for number, table in enumerate(read_published_parts(url, columns, size_bytes=SHARD_BYTES)):
         ids = tokenizer.encode_array(table["text"])
         report_progress(table.num_rows, table["text"].nbytes)
         sizes.append(document_sizes(table, pc.list_value_length(ids)))
-        digests = exact.document_digests(table)
-        rows = pa.table({"digest": digests, "id": table["id"], "ids": ids})
-        partition = streams.partition(table.append_column("digest", digests), row_of(path))
-        yield PartitionedTables(f"{origin}-{number:04d}", split_by_partition(rows, partition)), []
-    yield PartitionedTables(origin, {}), [sum_sizes(*row_of(path), sizes)]
+        rows = pa.table({"digest": exact.document_digests(table), "id": table["id"], "ids": ids})
+        rows = rows.append_column("split", table["split"])
+        if mixed is not None:
+            rows = rows.append_column("num_copies", table["num_copies"])
+        for copy, some in enumerate([rows] if mixed is None else mixed.copies(rows)):
+            sent = some.select(_SENT if mixed is None else (*_SENT, "source"))
+            name = f"{origin}-{number:04d}" if mixed is None else f"{origin}-{number:04d}-{copy:04d}"
+            yield PartitionedTables(name, split_by_partition(sent, streams.partition(some, row))), []
+    counts = sum_sizes(*row, sizes)
+    yield PartitionedTables(origin, {}), [counts if mixed is None else {**counts, "mixture": mixed.counts()}]
+
+
+def count_task(
+    path: str, layout: Layout, checksum: str, partitions: int, mixture: Mixture
+) -> Iterator[PartitionedTables]:
+    """Counts the tokens of the training documents of one shard, by partition of their selection keys."""
+
+    def read() -> Iterator[pa.Table]:
+        url = storage.join(layout.root, path)
+        for table in read_published_parts(url, _MIXTURE_COLUMNS, size_bytes=SHARD_BYTES):
+            report_progress(table.num_rows, table["text"].nbytes)
+            yield table
+
+    return lengths_of(read(), _open_tokenizer(layout.tokenizer, checksum), path, mixture, partitions)
 
 
 def _ids(encoded: tuple[PartitionedTables, list[dict[str, Any]]]) -> PartitionedTables:
@@ -197,6 +236,7 @@ def _run_pipeline(
     engine: Engine,
     files: Sequence[Mapping[str, Any]],
     streams: Streams,
+    mixture: Mixture | None,
     sequence_length: int,
     layout: Layout,
     folder: str,
@@ -207,6 +247,7 @@ def _run_pipeline(
     vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
     per_shard = max(1, SHARD_TOKENS // sequence_length)
     scratch = storage.join(folder, "scratch")
+    sources = mixture.sources if mixture else ()
 
     def write_stream(group: tuple[int, pa.Table]) -> dict[str, Any]:
         name = f"{group[0]:06d}.arrow"
@@ -215,6 +256,8 @@ def _run_pipeline(
         pieces = (stream[begin : begin + _STREAM_BATCH] for begin in range(0, len(stream), _STREAM_BATCH))
         batches = (pa.record_batch([pa.array(piece)], schema=_STREAM_SCHEMA) for piece in pieces)
         storage.write_ipc(storage.join(folder, "streams", name), _STREAM_SCHEMA, batches, compress=False)
+        if sources:
+            _write_runs(storage.join(folder, "runs", name), group[1], order)
         return {"name": name, "length": len(stream)}
 
     def plan(found: list[tuple[str, int]]) -> list[_WriteTask]:
@@ -230,13 +273,43 @@ def _run_pipeline(
         ids = np.concatenate(list(chain.from_iterable(parts)))
         padding = -len(ids) % sequence_length
         sequences = np.pad(ids, (0, padding), constant_values=eot_id).reshape(-1, sequence_length)
-        url = storage.join(layout.root, path)
-        write_token_shard(url, sequences, vocab_size=vocab_size, eot_id=eot_id, tokenizer=checksum, padding=padding)
+        of_shard, runs = (sources, None) if path.startswith(_TRAIN_FOLDER) else ((), None)
+        if of_shard:
+            cut = [_read_runs(storage.join(folder, "runs", name), low, high) for name, low, high in pieces]
+            runs = Runs(*map(np.concatenate, zip(*cut, strict=True)))
+        write_token_shard(
+            storage.join(layout.root, path),
+            sequences,
+            vocab_size=vocab_size,
+            eot_id=eot_id,
+            tokenizer=checksum,
+            padding=padding,
+            sources=of_shard,
+            runs=runs,
+        )
         return asdict(stage_record.file_record(layout.root, path, len(sequences)))
 
+    def with_classes(classes: list[dict[str, Any]] | None) -> list[_EncodeTask]:
+        return [(file["path"], classes) for file in files]
+
+    def encode(task: _EncodeTask) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
+        path, classes = task
+        of_mixture = None if classes is None else [DocumentClass.from_json(entry) for entry in classes]
+        return encode_task(path, layout, checksum, streams, of_mixture)
+
     def construct(pipeline: beam.Pipeline) -> None:
-        tasks = Tasks((file["path"] for file in files), 0.7, [file["text_bytes"] for file in files], note="encode")
-        encoded = pipeline | "Files" >> tasks | "Encode" >> beam.FlatMap(encode_task, layout, checksum, streams)
+        sizes = [file["text_bytes"] for file in files]
+        if mixture is not None and mixture.needs_counts:
+            tasks = Tasks((file["path"] for file in files), 0.3, sizes, note="count")
+            count = beam.FlatMap(count_task, layout, checksum, streams.train, mixture)
+            exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByKey")
+            settle = SettleCopies(mixture, folder, exchange)
+            copies = pipeline | "CountFiles" >> tasks | "Count" >> count | settle
+            encode_tasks: beam.PTransform = PlannedTasks(with_classes, 0.4, after=After(copies), note="encode")
+        else:
+            classes = None if mixture is None else [entry.to_json() for entry in mixture.classes]
+            encode_tasks = Tasks(with_classes(classes), 0.7, sizes, note="encode")
+        encoded = pipeline | "Files" >> encode_tasks | "Encode" >> beam.FlatMap(encode)
         ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.FlatMap(_counts)
         exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / streams.num_partitions)
         gather = Gather(storage.join(folder, "streams.json"), _sorted_lengths)
@@ -249,6 +322,7 @@ def _run_pipeline(
     engine.run("tokens", construct)
 
 
+_TRAIN_FOLDER = f"tokens/split={TRAIN}/"
 #: Path of a token shard, and the ranges (file of the stream, from, to) of its tokens.
 _WriteTask = tuple[str, list[tuple[str, int, int]]]
 
@@ -276,3 +350,17 @@ def _read_stream(url: str, low: int, high: int) -> Iterator[np.ndarray[Any, Any]
     for batch in storage.read_ipc(url):
         yield batch["ids"].to_numpy()[max(0, low) : max(0, high)]
         low, high = low - batch.num_rows, high - batch.num_rows
+
+
+def _write_runs(url: str, documents: pa.Table, order: pa.Array) -> None:
+    """Writes the source and number of tokens of each document of a file of the stream."""
+    lengths = pc.add(pc.list_value_length(documents["ids"]), 1)
+    runs = pa.table({"source": documents["source"], "num_tokens": lengths}).take(order)
+    runs = runs.cast(_RUN_SCHEMA).combine_chunks()
+    storage.write_ipc(url, _RUN_SCHEMA, runs.to_batches(), compress=False)
+
+
+def _read_runs(url: str, low: int, high: int) -> Runs:
+    """The sources of the tokens `low` to `high` of a file of the stream."""
+    runs = pa.Table.from_batches(storage.read_ipc(url), _RUN_SCHEMA)
+    return cut_runs(Runs(runs["source"].to_numpy(), runs["num_tokens"].to_numpy()), low, high)

@@ -205,7 +205,7 @@ def test_unknown_field_names_its_own_line_and_nearest(refusal: Refusal) -> None:
 
 
 def test_unknown_key_that_is_near_to_nothing_lists_all(refusal: Refusal) -> None:
-    known = "contamination, dedup, heldout, limits, name, reports, root, sources, tokenizer, tokens"
+    known = "contamination, dedup, heldout, limits, mixture, name, reports, root, sources, tokenizer, tokens"
     assert refusal(SMALL + "zzz: 1\n") == f"corpus.yaml:8: unknown key `zzz` in the corpus; known: {known}"
 
 
@@ -473,3 +473,19 @@ def test_limits_are_sizes_and_hold_for_sources_without_their_own(
 @pytest.mark.parametrize("value", ["256 MB", "-1", "12 bytes", "1 KiB KiB", "5"])
 def test_a_size_that_is_none_is_refused_with_its_line(refusal: Refusal, value: str) -> None:
     assert "limits.record is" in refusal(SMALL + f"limits: {{record: {value}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("mixture", "message"),
+    [
+        ("{Newz: 2}", "'Newz' is no row or dataset of this corpus; did you mean `News`?"),
+        ("{News: 5 times}", "weight '5 times': expected a number such as 1.5, `3 epochs`, `40%` or a mapping"),
+        ("{News: [2]}", "expected a number or a mapping"),
+        ("{News: {epoch: 2}}", "unknown key `epoch` in `News` of `mixture`; did you mean `epochs`?"),
+        ("2", "`mixture` is '2': expected a mapping or null"),
+    ],
+)
+def test_bad_mixture_is_refused_with_its_line(mixture: str, message: str, refusal: Refusal) -> None:
+    found = refusal(f"{SMALL}mixture: {mixture}\n")
+    assert found.startswith("corpus.yaml:8: ")
+    assert message in found

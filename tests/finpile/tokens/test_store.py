@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from finpile.errors import ConfigError, InputError
 from finpile.tokens import store as store_module
+from finpile.tokens.pack import Runs
 from finpile.tokens.store import TokenStore, write_token_shard
 
 
@@ -149,3 +150,54 @@ def test_an_index_past_the_end_is_an_index_error(tmp_path: Path) -> None:
     write(tmp_path, sequences(3), [])
     with pytest.raises(IndexError):
         TokenStore.open(str(tmp_path))[3]
+
+
+# --- sources -------------------------------------------------------------------------------------------------------
+
+SOURCES = (("FinPile", "News"), ("The Pile", "Wikipedia (en)"))
+
+
+def test_sources_of_tokens_are_read_back(tmp_path: Path) -> None:
+    ids = sequences(4)
+    runs = Runs(np.array([0, 1, 0]), np.array([10, 14, 8]))
+    meta = {"vocab_size": 1000, "eot_id": 999, "tokenizer": "ab12", "sources": SOURCES}
+    write_token_shard(f"{tmp_path}/a.arrow", ids, runs=runs, **meta)  # type: ignore[arg-type]
+    empty = Runs(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    write_token_shard(f"{tmp_path}/b.arrow", ids[:0], runs=empty, **meta)  # type: ignore[arg-type]
+    store = TokenStore.open(str(tmp_path))
+    assert store.meta.sources == SOURCES
+    np.testing.assert_array_equal(store.batch(range(4)), ids)
+    assert [store.runs(index) for index in (0, 1, -1)] == [
+        [(SOURCES[0], 8)],
+        [(SOURCES[0], 2), (SOURCES[1], 6)],
+        [(SOURCES[0], 8)],
+    ]
+    assert store.tokens_by_source() == {SOURCES[0]: 18, SOURCES[1]: 14}
+
+
+@pytest.mark.parametrize(
+    ("runs", "sources"),
+    [
+        (None, SOURCES),
+        (Runs(np.array([0]), np.array([31])), SOURCES),
+        (Runs(np.array([2]), np.array([32])), SOURCES),
+        (Runs(np.array([0]), np.array([32])), ()),
+    ],
+)
+def test_runs_that_are_not_those_of_the_sequences_are_refused(
+    tmp_path: Path, runs: Runs | None, sources: tuple[tuple[str, str], ...]
+) -> None:
+    with pytest.raises(InputError, match=r"a\.arrow: (the runs|a run)"):
+        write_token_shard(
+            f"{tmp_path}/a.arrow", sequences(4), vocab_size=1000, eot_id=999, tokenizer="", sources=sources, runs=runs
+        )
+
+
+def test_shards_with_and_without_sources_do_not_mix(tmp_path: Path) -> None:
+    write(tmp_path / "x", sequences(4), [])
+    runs = Runs(np.array([0]), np.array([32]))
+    write_token_shard(
+        f"{tmp_path}/x/z.arrow", sequences(4), vocab_size=1000, eot_id=999, tokenizer="ab12", sources=SOURCES, runs=runs
+    )
+    with pytest.raises(InputError, match="mixed shards"):
+        TokenStore.open(f"{tmp_path}/x")
