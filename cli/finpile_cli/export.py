@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
-from finpile_cli.train import load_tokenizer, require_torch
+from finpile_cli.train import load_tokenizer, require_torch, step_option
+
+if TYPE_CHECKING:
+    from finpile.lm.retained import Which
 
 #: Files of a run and of a tokenizer of FinPile, whose folders an export must not write into.
 _TAKEN = ("checkpoint.pt", "vocabulary.parquet")
@@ -27,9 +31,9 @@ _SHARDS = "/tokens/split=train"
     metavar="OUT",
     help="The build whose tokenizer is exported.  [default: that of the run's token shards]",
 )
-@click.option("--step", type=click.IntRange(min=0), help="A retained model of RUN.  [default: its checkpoint]")
+@step_option
 @json_option
-def export_command(run: str, output: str, build: str | None, step: int | None, as_json: bool) -> None:
+def export_command(run: str, output: str, build: str | None, step: Which | None, as_json: bool) -> None:
     """Write the model of RUN and its tokenizer for `AutoModelForCausalLM` and `AutoTokenizer` of transformers.
 
     BloombergGPT becomes a BLOOM, GPT-NeoX a GPT-NeoX, PaLM a Cohere model. BLOOM has other slopes than the BloombergGPT

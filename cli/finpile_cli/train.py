@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from finpile.lm.checkpoint import ModelMeta
     from finpile.lm.evaluate import Score
     from finpile.lm.losses import LossRecord
+    from finpile.lm.retained import Which
 
 EVALUATION_NAME = "evaluation.json"
 _LINE_EVERY_SECONDS = 5.0
@@ -32,7 +33,8 @@ _OTHER_BUILD = "evaluate on the build whose token shards the model was trained o
 def train_command(config: str, steps: int | None, as_json: bool) -> None:
     """Train a language model on token shards with the settings of the training file CONFIG.
 
-    A killed run resumes from its last checkpoint and ends in the same bytes as an uninterrupted run.
+    A killed run resumes from its last checkpoint and ends in the same bytes as an uninterrupted run. Several processes:
+    torchrun --nproc-per-node N -m finpile_cli train CONFIG
     """
     require_torch()
     from finpile.lm.train import load_train_config, train
@@ -41,6 +43,8 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
     settings = load_train_config(config)
     last = min(settings.steps, steps or settings.steps)
     result = train(settings, stop_at=steps, on_step=_StepLines(console, last))
+    if not result.is_first:
+        return
     records = result.records
     if result.resumed_from:
         console.line(f"Resumed from step {result.resumed_from:,}")
@@ -48,7 +52,17 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
     console.table(
         "Training", ["step", "tokens", "loss", "learning rate"], [[*row[:3], f"{row[3]:.2e}"] for row in rows]
     )
-    console.line(f"{result.num_parameters:,} parameters; model, losses and curve in {result.out}")
+    if result.heldout:
+        best = min(result.heldout, key=lambda record: record.loss)
+        console.line(
+            f"Held-out loss {result.heldout[-1].loss:.4f}; lowest {best.loss:.4f} at step {best.step:,}: "
+            f"{result.out}/models/best.safetensors"
+        )
+    if result.num_rollbacks:
+        console.line(f"Loss spikes: {result.num_rollbacks}, each rolled back; see chronicle.md")
+    if speed := _speed_words(result.speed):
+        console.line(speed)
+    console.line(f"{result.num_parameters:,} parameters; model, losses, curve and chronicle in {result.out}")
     console.result(
         {
             "out": result.out,
@@ -59,8 +73,42 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
             "loss": records[-1].loss,
             "num_parameters": result.num_parameters,
             "num_sequences": result.num_sequences,
+            "heldout_loss": result.heldout[-1].loss if result.heldout else None,
+            "num_rollbacks": result.num_rollbacks,
+            "speed": result.speed,
         }
     )
+
+
+def _speed_words(speed: dict[str, float | None]) -> str:
+    units = {"tokens_per_second": "{:,.0f} tokens/s", "tflops": "{:.3g} TFLOP/s a device"}
+    units |= {"utilisation": "{:.1%} of the peak", "watt_hours": "about {:,.3g} Wh"}
+    return ", ".join(text.format(speed[name]) for name, text in units.items() if speed.get(name) is not None)
+
+
+class RetainedModel(click.ParamType["int | str"]):
+    """A step, `best` or `last`."""
+
+    name = "step"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if value in ("best", "last"):
+            return str(value)
+        try:
+            step = int(str(value))
+        except ValueError:
+            step = -1
+        if step < 0:
+            self.fail(f"{value!r}: expected a step, `best` or `last`", param, ctx)
+        return step
+
+
+step_option = click.option(
+    "--step",
+    type=RetainedModel(),
+    metavar="N|best|last",
+    help="A retained model of RUN; `best` has the lowest held-out loss.  [default: its checkpoint]",
+)
 
 
 @click.command()
@@ -79,10 +127,10 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
 @click.option(
     "--window", type=click.IntRange(min=2), help="Tokens read at once.  [default: those of a training sequence]"
 )
-@click.option("--step", type=click.IntRange(min=0), help="A retained model of RUN.  [default: its checkpoint]")
+@step_option
 @json_option
 def evaluate_command(
-    run: str, build: str, max_documents: int | None, window: int | None, step: int | None, as_json: bool
+    run: str, build: str, max_documents: int | None, window: int | None, step: Which | None, as_json: bool
 ) -> None:
     """Held-out bits per byte, by source, of the model trained in the folder RUN.
 

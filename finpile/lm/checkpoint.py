@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from finpile import storage
 from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, StoreError
 from finpile.file_systems import open_file
+from finpile.lm.guard import Rollback
 from finpile.lm.model import Decoder
 from finpile.lm.model_config import ModelConfig
 
@@ -28,6 +29,7 @@ _LATER_SETTINGS: Mapping[str, Any] = {
     "optimizer.schedule": "cosine",
     "optimizer.z_loss": 0.0,
     "interventions": [],
+    "loss_spikes": None,
 }
 
 
@@ -66,6 +68,8 @@ class Checkpoint:
     optimizer: Mapping[str, Any]
     random: Mapping[str, Any]
     """States of torch's random generators, which dropout uses; batches do not."""
+    rollbacks: Sequence[Rollback] = ()
+    """Loss spikes so far, with the sequences that they skip."""
 
     def check_settings(self, settings: Mapping[str, Any], where: str) -> None:
         """Raises: ConfigError with each setting that differs from those of this checkpoint."""
@@ -76,21 +80,22 @@ class Checkpoint:
             raise ConfigError(f"{where}: was made under other settings ({found}); set them back, or name another `out`")
 
 
-def save_checkpoint(folder: str, checkpoint: Checkpoint) -> None:
-    """Replaces the checkpoint of the folder atomically."""
-    names = ("step", "meta", "settings", "model", "optimizer", "random")
-    state = {"format": _FORMAT, **{name: getattr(checkpoint, name) for name in names}}
+def save_checkpoint(folder: str, checkpoint: Checkpoint, name: str = FILE_NAME) -> None:
+    """Replaces a checkpoint of the folder atomically."""
+    parts = ("step", "meta", "settings", "model", "optimizer", "random")
+    state = {"format": _FORMAT, **{part: getattr(checkpoint, part) for part in parts}}
     state["meta"] = to_dict(checkpoint.meta)
-    with storage.write_atomically(storage.join(folder, FILE_NAME)) as stream:
+    state["rollbacks"] = [to_dict(entry) for entry in checkpoint.rollbacks]
+    with storage.write_atomically(storage.join(folder, name)) as stream:
         torch.save(state, stream)
 
 
-def load_checkpoint(folder: str) -> Checkpoint | None:
-    """The checkpoint of the folder, with its tensors on the CPU; None if there is none.
+def load_checkpoint(folder: str, name: str = FILE_NAME) -> Checkpoint | None:
+    """A checkpoint of the folder, with its tensors on the CPU; None if there is none.
 
     Raises: InputError if the file is not a checkpoint of this version.
     """
-    url = storage.join(folder, FILE_NAME)
+    url = storage.join(folder, name)
     try:
         with open_file(url) as stream:
             stream.read(1)  # `is_zipfile` says False of a file that is missing
@@ -110,7 +115,8 @@ def load_checkpoint(folder: str) -> Checkpoint | None:
         ) from error
     if not isinstance(state, dict) or state.pop("format", None) != _FORMAT:
         raise InputError(f"{url}: is no checkpoint of this version; expected the format {_FORMAT}")
-    return Checkpoint(**{**state, "meta": meta_from_dict(state["meta"])})
+    rollbacks = tuple(Rollback(**entry) for entry in state.get("rollbacks", ()))
+    return Checkpoint(**{**state, "meta": meta_from_dict(state["meta"]), "rollbacks": rollbacks})
 
 
 def restore_model(saved: HasModel) -> Decoder:

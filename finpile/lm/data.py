@@ -1,5 +1,7 @@
 """The sequences of each training step, as a function of (seed, step): a resumed run needs no saved state for them.
 
+A batch is the same for any number of processes: each takes a run of its sequences.
+
 Every epoch is a permutation of all sequences. A Feistel network, keyed by seed and epoch, maps each position to its
 sequence in constant memory for any number of sequences.
 """
@@ -62,6 +64,8 @@ class TrainingData:
     sequence_length: int
     """Tokens of a training sequence; a divisor of the stored length, to which stored sequences are cut."""
     seed: int
+    skips: tuple[tuple[int, int], ...] = ()
+    """Pairs of a step and the sequences that are skipped before its batch."""
 
     def __post_init__(self) -> None:
         stored = self.store.sequence_length
@@ -79,10 +83,15 @@ class TrainingData:
         """Training sequences of one epoch."""
         return len(self.store) * (self.store.sequence_length // self.sequence_length)
 
-    def indices(self, step: int) -> npt.NDArray[np.int64]:
-        """The training sequences of step 0, 1, ..., in order; an epoch can end within a step."""
-        start = self.schedule.before(step)
-        positions = np.arange(start, start + self.schedule.at(step), dtype=np.int64)
+    def indices(self, step: int, rank: int = 0, world_size: int = 1) -> npt.NDArray[np.int64]:
+        """The training sequences of step 0, 1, ..., in order; an epoch can end within a step.
+
+        Of `world_size` processes, process `rank` takes its part: as many as the others or one less.
+        """
+        start = self.schedule.before(step) + sum(count for first, count in self.skips if first <= step)
+        size = self.schedule.at(step)
+        begin, end = size * rank // world_size, size * (rank + 1) // world_size
+        positions = np.arange(start + begin, start + end, dtype=np.int64)
         epochs, within = np.divmod(positions, self.num_sequences)
         out = np.empty_like(within)
         for epoch in np.unique(epochs):
@@ -90,8 +99,9 @@ class TrainingData:
             out[here] = permutation(within[here], self.num_sequences, seed=self.seed, epoch=int(epoch))
         return out
 
-    def batch(self, step: int) -> Tensor:
-        """The tokens of a step, int64 [B, sequence_length]."""
-        rows, pieces = np.divmod(self.indices(step), self.store.sequence_length // self.sequence_length)
+    def batch(self, step: int, rank: int = 0, world_size: int = 1) -> Tensor:
+        """The tokens of a step, or the part of one process, int64 [B, sequence_length]."""
+        indices = self.indices(step, rank, world_size)
+        rows, pieces = np.divmod(indices, self.store.sequence_length // self.sequence_length)
         ids = self.store.batch(rows).reshape(len(rows), -1, self.sequence_length)
         return torch.from_numpy(ids[np.arange(len(rows)), pieces])

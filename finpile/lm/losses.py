@@ -1,4 +1,9 @@
-"""The loss log, one JSON line per step, and the loss curve."""
+"""The logs of a run, one JSON line per step or measurement, and the loss curves.
+
+RUN/losses.jsonl       each step
+RUN/heldout.jsonl      each measurement of the held-out loss
+RUN/loss.svg           both curves
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Generic, Self, TypeVar
 
 from finpile import storage
+from finpile.lm.heldout import HeldoutRecord
 from finpile.report.line_chart import Line, LineChart, Rule
 
 LOG_NAME = "losses.jsonl"
+HELDOUT_NAME = "heldout.jsonl"
 PLOT_NAME = "loss.svg"
 #: Weight of the newest loss in the smoothed curve over 139,200 steps (BloombergGPT §4).
 PAPER_SMOOTHING = 0.001
@@ -37,31 +44,46 @@ class LossRecord:
     """Global norm, before clipping."""
 
 
-class LossLog:
-    """Appends to the log of a run; when opened, drops the records after the step from which the run resumes.
+Record = TypeVar("Record", LossRecord, HeldoutRecord)
 
-    On a local disk a record is in the file at once; at a URL, whose files cannot grow, after the next `sync`.
+
+class RecordLog(Generic[Record]):
+    """Appends to a log of a run; when opened, drops the records after the step from which the run resumes.
+
+    On a local disk a record is in the file at once; at a URL, whose files cannot grow, after the next `sync`. A log
+    with folder None is kept in memory only: that of a process other than the first of a run.
     """
 
-    def __init__(self, folder: str, step: int) -> None:
-        self.records = [record for record in read_log(folder) if record.step <= step]
-        self._url = storage.join(folder, LOG_NAME)
-        self._write()
+    def __init__(self, folder: str | None, name: str, kind: type[Record], step: int, *, source: str = "") -> None:
+        """`source` is the folder that a log without `folder` is read from."""
+        self.records: list[Record] = [record for record in _read(folder or source, name, kind) if record.step <= step]
+        self._url = storage.join(folder, name) if folder else ""
         self._stream: IO[bytes] | None = None
-        if "://" not in folder:
-            self._stream = Path(self._url).open("ab", buffering=0)  # noqa: SIM115  (until `__exit__`)
+        self._open()
 
-    def append(self, record: LossRecord) -> None:
+    def _open(self) -> None:
+        if self._url:
+            self._write()
+            if "://" not in self._url:
+                self._stream = Path(self._url).open("ab", buffering=0)  # noqa: SIM115  (until `__exit__`)
+
+    def rewind(self, step: int) -> None:
+        """Drops the records after a step."""
+        self.records = [record for record in self.records if record.step <= step]
+        self._close()
+        self._open()
+
+    def append(self, record: Record) -> None:
         self.records.append(record)
         if self._stream is not None:
             self._stream.write(_line(record))
 
     def sync(self) -> None:
         """Makes the log durable; called before a checkpoint is written, so that the log is never older."""
-        if self._stream is None:
-            self._write()
-        else:
+        if self._stream is not None:
             os.fsync(self._stream.fileno())
+        elif self._url:
+            self._write()
 
     def _write(self) -> None:
         storage.write_bytes(self._url, b"".join(map(_line, self.records)))
@@ -72,17 +94,30 @@ class LossLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         if self._stream is not None:
             self._stream.close()
+            self._stream = None
 
 
 def read_log(folder: str) -> list[LossRecord]:
-    """The complete lines of a run's log; an incomplete last line of a killed process is ignored."""
+    """The losses of a run; an incomplete last line of a killed process is ignored."""
+    return _read(folder, LOG_NAME, LossRecord)
+
+
+def read_heldout(folder: str) -> list[HeldoutRecord]:
+    """The held-out losses of a run; none if it does not measure them."""
+    return _read(folder, HELDOUT_NAME, HeldoutRecord)
+
+
+def _read(folder: str, name: str, kind: type[Record]) -> list[Record]:
     try:
-        lines = storage.read_bytes(storage.join(folder, LOG_NAME)).split(b"\n")[:-1]
+        lines = storage.read_bytes(storage.join(folder, name)).split(b"\n")[:-1]
     except FileNotFoundError:
         return []
-    return [LossRecord(**json.loads(line)) for line in lines]
+    return [kind(**json.loads(line)) for line in lines]
 
 
 def smooth(losses: Sequence[float], alpha: float) -> list[float]:
@@ -100,24 +135,32 @@ def smooth(losses: Sequence[float], alpha: float) -> list[float]:
     return means
 
 
-def plot(folder: str, records: Sequence[LossRecord], vocab_size: int) -> str:
-    """Draws the loss curve, raw and smoothed, beside the log; returns its path."""
+def plot(folder: str, records: Sequence[LossRecord], vocab_size: int, heldout: Sequence[HeldoutRecord] = ()) -> str:
+    """Draws the loss curves beside the log: training, raw and smoothed, and held-out; returns the file's path."""
     steps, losses = [float(record.step) for record in records], [record.loss for record in records]
     alpha = max(PAPER_SMOOTHING, min(1.0, 1 / max(1.0, _SMOOTHED_SHARE * len(records))))
+    points = [(float(record.step), record.loss) for record in heldout]
     chart = LineChart(
-        title="Training loss",
+        title="Training and held-out loss" if heldout else "Training loss",
         x_title="step",
         y_title="loss (nats per token)",
         lines=[
             Line(points=list(zip(steps, losses, strict=True)), label="each step", colour="faint", thin=True),
             Line(points=list(zip(steps, smooth(losses, alpha), strict=True)), label="smoothed"),
+            *([Line(points=points, label="held-out", colour="mark", dots=True)] if heldout else []),
         ],
-        rules=[Rule(axis="y", value=math.log(vocab_size), label=f"ln {vocab_size:,}: uniform prediction")],
+        rules=[
+            Rule(
+                axis="y",
+                value=math.log(vocab_size),
+                label=f"ln {vocab_size:,}" if heldout else f"ln {vocab_size:,}: uniform prediction",
+            )
+        ],
     )
     path = storage.join(folder, PLOT_NAME)
     storage.write_bytes(path, chart.to_svg())
     return path
 
 
-def _line(record: LossRecord) -> bytes:
+def _line(record: LossRecord | HeldoutRecord) -> bytes:
     return (json.dumps(asdict(record)) + "\n").encode()

@@ -1,212 +1,50 @@
-"""The training run, on one device.
+"""The training run: steps, logs, checkpoints, held-out loss, rollbacks.
 
     OUT/config.json        all settings, including defaults
     OUT/checkpoint.pt      the latest state
-    OUT/models/            retained models, if `keep_every` is set
+    OUT/rollback/          states that a loss spike restores, if `loss_spikes` is set
+    OUT/models/            retained models, if `keep_every` or `heldout` is set
     OUT/losses.jsonl       one line per step
-    OUT/loss.svg           the loss curve
+    OUT/heldout.jsonl      one line per measurement of the held-out loss
+    OUT/loss.svg           the loss curves
+    OUT/chronicle.md       everything that happened, and when (events.jsonl for machines)
+    OUT/tensorboard/       the curves for TensorBoard, if `tensorboard` is set
 
 The same settings give the same weights and losses on the same machine, to the last bit, also if the run was killed and
-resumed.
+resumed, or rolled back. Another number of processes gives the same batches, and sums that are rounded otherwise.
 """
-
-# ruff: noqa: N806 (names end in the axes of their tensors)
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import math
 import os
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
 
 import torch
 
 from finpile import storage
 from finpile.config import to_dict
-from finpile.errors import ConfigError, RunError
-from finpile.lm.checkpoint import (
-    Checkpoint,
-    ModelMeta,
-    load_checkpoint,
-    random_state,
-    save_checkpoint,
-    set_random_state,
-)
-from finpile.lm.data import TrainingData
-from finpile.lm.losses import LossLog, LossRecord, plot
-from finpile.lm.model import Decoder, next_token_loss, z_loss
-from finpile.lm.model_config import ModelConfig
-from finpile.lm.optimizer import OptimizerConfig, make_optimizer, set_rate
-from finpile.lm.presets import BatchConfig, preset
-from finpile.lm.retained import SavedModel, retain_model
-from finpile.strict_yaml import absolute, load_yaml
-from finpile.tokens.store import TokenStore
+from finpile.errors import FinpileError, RunError
+from finpile.lm.board import Board
+from finpile.lm.checkpoint import load_checkpoint
+from finpile.lm.chronicle import Chronicle
+from finpile.lm.guard import Rollback
+from finpile.lm.heldout import HeldoutRecord, HeldoutSet, heldout_record
+from finpile.lm.losses import HELDOUT_NAME, LOG_NAME, LossRecord, RecordLog, plot
+from finpile.lm.processes import Processes, joined
+from finpile.lm.retained import SavedModel, best_loss, retain_model
+from finpile.lm.throughput import Throughput, device_facts
+from finpile.lm.train_config import Intervention, TrainConfig, load_train_config
+from finpile.lm.trainer import Trainer
 
-#: The final learning rate as a share of the highest (§3.3).
-FINAL_RATE_SHARE = 0.1
+__all__ = ["Intervention", "TrainConfig", "TrainResult", "Trainer", "load_train_config", "repeatable", "train"]
+
+#: Folder of the states for rollbacks.
+ROLLBACK_FOLDER = "rollback"
 #: Makes cuBLAS deterministic; read when CUDA starts. https://docs.nvidia.com/cuda/cublas/#results-reproducibility
 _CUBLAS_SETTING = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Intervention:
-    """A change of a running training, from a step on. Source: BloombergGPT §4, which has three."""
-
-    step: int
-    """Steps that are complete when it takes effect."""
-    rate_factor: float = 1.0
-    """The learning rate of all later steps is multiplied by it, on top of earlier interventions."""
-    dropout: float | None = None
-    """Dropout of all later steps; null leaves it as it is."""
-
-    def __post_init__(self) -> None:
-        if self.step < 0:
-            raise ConfigError(f"interventions: step is {self.step}: expected at least 0")
-        if self.rate_factor <= 0:
-            raise ConfigError(f"interventions: rate_factor is {self.rate_factor}: expected above 0")
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ConfigError(f"interventions: dropout is {self.dropout}: expected 0 <= value < 1, or null")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrainConfig:
-    """A training file.
-
-    The model, batches, learning rate and other optimizer settings that are left out, or null, are the preset's. Other
-    settings have the defaults given here; the sequence length is that of the token shards, not the preset's.
-    """
-
-    tokens: str
-    """Folder of token shards: OUT/tokens/split=train of a build. Relative to the training file, or a URL."""
-    out: str
-    """Folder of the run; relative to the training file, or a URL, where losses are written with each checkpoint."""
-    steps: int
-    """Total number of optimiser steps."""
-    preset: str = "bloomberggpt-tiny"
-    """Where all that is left out comes from: `bloomberggpt-50b`, `gpt-neox-20b`, `palm-8b`, `palm-62b`, `palm-540b`, or
-    one of the small ones: `bloomberggpt-tiny`, `gpt-neox-tiny`, `palm-tiny`."""
-    model: ModelConfig | None = None
-    """The shape of the model; null is the shape of the preset."""
-    sequence_length: int | None = None
-    """Tokens of a training sequence: a divisor of the shards' length, into which stored sequences are cut; the shards'
-    own length if null."""
-    batch_size: int | None = None
-    """Sequences per step."""
-    warmup_batch_size: int | None = None
-    warmup_batch_steps: int | None = None
-    micro_batch_size: int | None = None
-    """Sequences per forward pass; the gradients of a step are accumulated. Null is the whole batch."""
-    learning_rate: float | None = None
-    final_learning_rate: float | None = None
-    """Null is a tenth of `learning_rate`."""
-    warmup_steps: int | None = None
-    decay_steps: int | None = None
-    """The step at which the cosine ends; null is `steps`."""
-    weight_decay: float | None = None
-    gradient_clipping: float | None = None
-    beta1: float | None = None
-    beta2: float | None = None
-    interventions: tuple[Intervention, ...] = ()
-    """Changes of learning rate and dropout, by step. A run that has stopped resumes with further interventions, if
-    their steps are still to come."""
-    seed: int = 0
-    threads: int = 2
-    """CPU threads. Another number can change the last bits of sums, and so of the weights."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """`auto`: cuda if available, else cpu."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Type of the matrices in forward and backward passes; parameters, softmax and loss are float32 (§3.4)."""
-    activation_checkpointing: bool = False
-    """Computes each block again in the backward pass instead of storing its activations: equal weights,
-    less memory, a third more work."""
-    checkpoint_every: int = 100
-    """Number of steps between two checkpoints."""
-    keep_every: int | None = None
-    """Number of steps between two retained models (OUT/models/step-N.safetensors), besides the last; null retains
-    none. Needs `out` on a local disk."""
-
-    def __post_init__(self) -> None:
-        preset(self.preset)
-        for name in ("steps", "threads", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1")
-        for name in ("micro_batch_size", "keep_every"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1, or null")
-        if self.keep_every and "://" in self.out:
-            raise ConfigError(
-                f"keep_every is {self.keep_every}: models are retained on a local disk, out is {self.out!r}"
-            )
-        self.model_config()
-        self.optimizer_config()
-        self.batch_config()
-
-    def model_config(self) -> ModelConfig:
-        """The shape of this file, or of the preset. Raises: ConfigError if they are of two architectures."""
-        expected = preset(self.preset).model
-        if self.model is not None and self.model.architecture != expected.architecture:
-            raise ConfigError(
-                f"model.architecture is {self.model.architecture}, that of the preset {self.preset} is "
-                f"{expected.architecture}: write `architecture: {expected.architecture}`, or name another preset"
-            )
-        return self.model or expected
-
-    def optimizer_config(self) -> OptimizerConfig:
-        """The optimiser of the preset with the settings of this file."""
-        base = preset(self.preset).optimizer
-        cosine = base.schedule == "cosine"
-        decay_steps = (self.steps if cosine else base.decay_steps) if self.decay_steps is None else self.decay_steps
-        rate = base.learning_rate if self.learning_rate is None else self.learning_rate
-        share = FINAL_RATE_SHARE if cosine else 0.0
-        final = share * rate if self.final_learning_rate is None else self.final_learning_rate
-        warmup = self.warmup_steps
-        if warmup is None:
-            warmup = min(base.warmup_steps, decay_steps) if cosine else base.warmup_steps
-        names = ("weight_decay", "gradient_clipping", "beta1", "beta2")
-        return dataclasses.replace(
-            base,
-            learning_rate=rate,
-            final_learning_rate=final,
-            warmup_steps=warmup,
-            decay_steps=decay_steps,
-            **{name: getattr(self, name) for name in names if getattr(self, name) is not None},
-        )
-
-    def batch_config(self) -> BatchConfig:
-        """The batches of the preset; if this file sets a batch key, without the warm-up of the preset."""
-        if self.batch_size is None and self.warmup_batch_size is None and self.warmup_batch_steps is None:
-            return preset(self.preset).batch
-        size, end = self.warmup_batch_size, self.warmup_batch_steps or 0
-        if (size is None) != (end == 0):
-            raise ConfigError(
-                f"warmup_batch_size is {size}, warmup_batch_steps {end}: give both (the second above 0), or neither"
-            )
-        return BatchConfig(
-            size=preset(self.preset).batch.size if self.batch_size is None else self.batch_size,
-            ramp=() if size is None else ((end, size),),
-        )
-
-    def torch_device(self) -> torch.device:
-        """The device. Raises: ConfigError if `cuda` is required and not available."""
-        available = torch.cuda.is_available()
-        if self.device == "cuda" and not available:
-            raise ConfigError(
-                "device is cuda, and PyTorch finds no CUDA device: use `device: auto`, or repair its installation"
-            )
-        return torch.device("cuda" if available and self.device != "cpu" else "cpu")
-
-
-def load_train_config(path: str | Path) -> TrainConfig:
-    """Reads a training file; `tokens` and `out` of the result are absolute.
-
-    Raises: ConfigError with file, line, the value found and the value expected.
-    """
-    config = load_yaml(path, TrainConfig, "a training file")
-    return dataclasses.replace(config, tokens=absolute(path, config.tokens), out=absolute(path, config.out))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,6 +59,13 @@ class TrainResult:
     num_parameters: int
     num_sequences: int
     """Training sequences of one epoch."""
+    heldout: list[HeldoutRecord] = field(default_factory=list)
+    """All measurements of the held-out loss, as `records`."""
+    speed: dict[str, float | None] = field(default_factory=dict)
+    """Of this call: tokens per second, TFLOP/s, utilisation and energy; null if not known."""
+    num_rollbacks: int = 0
+    is_first: bool = True
+    """Whether this process is the one that writes files."""
 
 
 def train(
@@ -231,150 +76,217 @@ def train(
 ) -> TrainResult:
     """Trains up to step `config.steps`, from the checkpoint in `config.out` if there is one.
 
-    `stop_at` ends the call early and has no other effect: another call resumes there, on the same schedule.
+    Under torchrun, all processes call it with the same settings and share `config.out`. `stop_at` ends the call early
+    and has no other effect: another call resumes there, on the same schedule.
 
-    Raises: ConfigError, InputError; RunError if the loss is not finite.
+    Raises: ConfigError, InputError; RunError if the loss is not finite, or spikes too often.
     """
-    last = min(config.steps, stop_at or config.steps)
-    with repeatable(config.threads):
-        run = Trainer(config)
+    with joined(config.torch_device()) as processes, repeatable(config.threads):
+        return _Run(config, processes, on_step).to(min(config.steps, stop_at or config.steps))
+
+
+class _Run:
+    """A trainer with the files of its run."""
+
+    def __init__(self, config: TrainConfig, processes: Processes, on_step: Callable[[LossRecord], None] | None) -> None:
+        self._config, self._processes, self._on_step = config, processes, on_step
+        self._trainer = run = Trainer(config, processes)
+        self._heldout = None
+        if config.heldout is not None:
+            self._heldout = HeldoutSet.open(config.heldout, run.data.store.meta, run.data.sequence_length)
+        self._throughput = _throughput(config, run)
+        self._is_warm = False
+        self._seconds = 0.0
+        self._tokens = 0
+        self._folder = config.out if processes.is_first else None
+        self._chronicle = Chronicle(self._folder, f"Training run: {config.preset}")
+        if self._folder:
+            values = {"train": to_dict(config), "resolved": run.settings(config.steps)}
+            storage.write_json(storage.join(config.out, "config.json"), values)
+            self._drop_states(lambda step: step <= run.step)
+        processes.wait()
+
+    def to(self, last: int) -> TrainResult:
+        """Trains up to a step."""
+        run, config = self._trainer, self._config
         began = run.step
-        with LossLog(config.out, run.step) as log:
-            while run.step < last:
-                log.append(run.take_step())
-                if run.step % config.checkpoint_every == 0 or run.step == last:
-                    log.sync()
-                    run.save()
-                if config.keep_every and (run.step % config.keep_every == 0 or run.step == config.steps):
-                    retain_model(config.out, SavedModel(run.step, run.meta(), run.model.state_dict()))
-                if on_step:
-                    on_step(log.records[-1])
-        plot(config.out, log.records, run.data.store.vocab_size)
-    return TrainResult(
-        out=config.out,
-        resumed_from=began,
-        records=log.records,
+        with (
+            RecordLog(self._folder, LOG_NAME, LossRecord, began, source=config.out) as log,
+            self._heldout_log(began) as heldout,
+            Board(self._folder if config.tensorboard else None, began) as board,
+        ):
+            self._log, self._heldout_records, self._board = log, heldout, board
+            self._start(last)
+            try:
+                while run.step < last:
+                    self._advance(last)
+            except FinpileError as error:
+                self._chronicle.add("failed", run.step, error=str(error).splitlines()[0])
+                raise
+            records = heldout.records if heldout else []
+            if self._folder:
+                plot(self._folder, log.records, run.data.store.vocab_size, records)
+            speed = self._throughput.report(self._tokens, self._seconds)
+            if run.step > began:
+                finished = run.step == config.steps
+                self._chronicle.add("stop", run.step, is_finished=finished, loss=log.records[-1].loss, **speed)
+        return TrainResult(
+            out=config.out,
+            resumed_from=began,
+            records=log.records,
+            num_parameters=self._throughput.num_parameters,
+            num_sequences=run.data.num_sequences,
+            heldout=records,
+            speed=speed,
+            num_rollbacks=len(run.rollbacks),
+            is_first=self._processes.is_first,
+        )
+
+    def _heldout_log(self, step: int) -> contextlib.AbstractContextManager[RecordLog[HeldoutRecord] | None]:
+        if self._heldout is None:
+            return contextlib.nullcontext()
+        return RecordLog(self._folder, HELDOUT_NAME, HeldoutRecord, step, source=self._config.out)
+
+    def _start(self, last: int) -> None:
+        run = self._trainer
+        if run.step < last:
+            self._chronicle.add(
+                "start",
+                run.step,
+                num_parameters=self._throughput.num_parameters,
+                num_processes=self._processes.world_size,
+                device=_device_name(run.device),
+            )
+
+    def _advance(self, last: int) -> None:
+        """One step, and what is due after it."""
+        run, config = self._trainer, self._config
+        guard = config.loss_spikes
+        if guard and guard.is_stored(run.step):
+            self._store_state()
+        for entry in config.interventions:
+            if entry.step == run.step:
+                self._chronicle.add("intervention", run.step, rate_factor=entry.rate_factor, dropout=entry.dropout)
+        began = time.monotonic()
+        record = run.take_step(self._log.records)
+        if isinstance(record, Rollback):
+            self._roll_back(record)
+            return
+        speed = self._timed(time.monotonic() - began)
+        self._log.append(record)
+        self._board.add(record, speed)
+        is_last = run.step == config.steps
+        if self._heldout and self._heldout_records and (run.step % config.heldout_every == 0 or is_last):
+            self._measure(self._heldout, self._heldout_records)
+        if run.step % config.checkpoint_every == 0 or run.step == last:
+            self._save()
+        if config.keep_every and (run.step % config.keep_every == 0 or is_last):
+            self._retain(run.step)
+        if self._on_step and self._processes.is_first:
+            self._on_step(record)
+
+    def _timed(self, seconds: float) -> float | None:
+        """Tokens a second of a step. The first of a call is not counted, because it also loads and compiles."""
+        tokens = self._trainer.data.schedule.at(self._trainer.step - 1) * self._trainer.data.sequence_length
+        if not self._is_warm:
+            self._is_warm = True
+            return None
+        self._seconds += seconds
+        self._tokens += tokens
+        return tokens / seconds if seconds else None
+
+    def _measure(self, heldout: HeldoutSet, log: RecordLog[HeldoutRecord]) -> None:
+        run = self._trainer
+        tokens = run.data.schedule.before(run.step) * run.data.sequence_length
+        record = heldout_record(run.step, tokens, run.heldout_sums(heldout))
+        log.append(record)
+        self._board.add_heldout(record)
+        if self._folder:
+            before = best_loss(self._folder)
+            is_best = before is None or record.loss < before
+            if is_best:
+                retain_model(self._folder, self._model(record.loss), "best")
+            self._chronicle.add("heldout", run.step, loss=record.loss, sources=record.sources, is_best=is_best)
+
+    def _model(self, heldout_loss: float | None = None) -> SavedModel:
+        run = self._trainer
+        return SavedModel(run.step, run.meta(), run.model.state_dict(), heldout_loss)
+
+    def _retain(self, step: int) -> None:
+        if self._folder:
+            path = retain_model(self._folder, self._model())
+            self._chronicle.add("retained", step, file=f"{path.parent.name}/{path.name}")
+
+    def _save(self) -> None:
+        """Writes a checkpoint, after the logs: they are never older."""
+        run, config = self._trainer, self._config
+        self._log.sync()
+        if self._heldout_records is not None:
+            self._heldout_records.sync()
+        if self._folder:
+            run.save()
+            if config.keep_every or config.heldout:
+                retain_model(self._folder, self._model(), "last")
+            if config.loss_spikes:
+                oldest = config.loss_spikes.target(run.step)
+                self._drop_states(lambda step: step >= oldest)
+            self._chronicle.add("checkpoint", run.step)
+        self._processes.wait()
+
+    def _store_state(self) -> None:
+        name = _state_name(self._trainer.step)
+        if self._folder and not storage.exists(storage.join(self._folder, name)):
+            self._trainer.save(name)
+        self._processes.wait()
+
+    def _roll_back(self, rollback: Rollback) -> None:
+        """Restores the state of `rollback.to_step`; the next batch is the first that is not skipped."""
+        run, name = self._trainer, _state_name(rollback.to_step)
+        state = load_checkpoint(self._config.out, name)
+        if state is None:
+            raise RunError(f"{self._config.out}: {name} is absent, which step {rollback.spike_step} must roll back to")
+        run.restore(state, (*run.rollbacks, rollback))
+        self._log.rewind(run.step)
+        if self._heldout_records is not None:
+            self._heldout_records.rewind(run.step)
+        self._board.rewind(run.step)
+        self._processes.wait()
+        if self._folder:
+            self._drop_states(lambda step: step <= run.step)
+        self._chronicle.add("rollback", run.step, **asdict(rollback))
+        self._save()
+
+    def _drop_states(self, keeps: Callable[[int], bool]) -> None:
+        """Removes the states for rollbacks of other steps."""
+        folder = storage.join(self._config.out, ROLLBACK_FOLDER)
+        if not storage.exists(folder):
+            return
+        for name in storage.list_files(folder):
+            if not keeps(_step_of(name)):
+                storage.remove_tree(storage.join(folder, name))
+
+
+def _state_name(step: int) -> str:
+    return f"{ROLLBACK_FOLDER}/step-{step:08}.pt"
+
+
+def _step_of(name: str) -> int:
+    return int(name.removeprefix("step-").removesuffix(".pt"))
+
+
+def _throughput(config: TrainConfig, run: Trainer) -> Throughput:
+    peak, watts = device_facts(_device_name(run.device))
+    return Throughput(
         num_parameters=sum(parameter.numel() for parameter in run.model.parameters()),
-        num_sequences=run.data.num_sequences,
+        checkpointed=config.activation_checkpointing,
+        num_devices=run.processes.world_size,
+        peak_tflops=config.peak_tflops or peak,
+        watts=config.watts or watts,
     )
 
 
-class Trainer:
-    """Model, optimiser and data of a run at a step."""
-
-    def __init__(self, config: TrainConfig) -> None:
-        """Starts at step 0, or at the step of the checkpoint in `config.out`."""
-        store = TokenStore.open(config.tokens)
-        length = config.sequence_length or store.sequence_length
-        self.config = config
-        self.data = TrainingData(store, config.batch_config(), length, config.seed)
-        self.schedule = config.optimizer_config()
-        self.device = config.torch_device()
-        torch.manual_seed(config.seed)
-        self.model = Decoder(
-            config.model_config(), store.vocab_size, activation_checkpointing=config.activation_checkpointing
-        ).to(self.device)
-        self.optimizer = make_optimizer(self.model, self.schedule)
-        self.step = 0
-        self._resume()
-        storage.write_json(
-            storage.join(config.out, "config.json"), {"train": to_dict(config), "resolved": self.settings(config.steps)}
-        )
-
-    def take_step(self) -> LossRecord:
-        """One update of the parameters; returns the loss before it."""
-        rate = self._intervene()
-        set_rate(self.optimizer, rate)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self._accumulate_gradients()
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.schedule.gradient_clipping))
-        if not math.isfinite(loss + norm):
-            raise RunError(
-                f"step {self.step + 1}: the loss is {loss}, its gradient's norm {norm}; "
-                f"lower `learning_rate` ({self.schedule.learning_rate}) or lengthen `warmup_steps`, in a new `out`"
-            )
-        self.optimizer.step()
-        self.step += 1
-        tokens = self.data.schedule.before(self.step) * self.data.sequence_length
-        return LossRecord(self.step, tokens, loss, rate, norm)
-
-    def save(self) -> None:
-        """Writes a checkpoint."""
-        save_checkpoint(
-            self.config.out,
-            Checkpoint(
-                step=self.step,
-                meta=self.meta(),
-                settings=self.settings(self.step),
-                model=self.model.state_dict(),
-                optimizer=self.optimizer.state_dict(),
-                random=random_state(),
-            ),
-        )
-
-    def meta(self) -> ModelMeta:
-        """What is needed to rebuild the model and to encode its input."""
-        store = self.data.store.meta
-        return ModelMeta(
-            model=self.model.config,
-            vocab_size=store.vocab_size,
-            sequence_length=self.data.sequence_length,
-            eot_id=store.eot_id,
-            tokenizer=store.tokenizer,
-        )
-
-    def settings(self, step: int) -> dict[str, Any]:
-        """All settings that affect the weights up to a step, without paths and the number of steps."""
-        parts = {
-            "model": self.model.config,
-            "optimizer": self.schedule,
-            "batch": self.data.schedule,
-            "tokens": self.data.store.meta,
-        }
-        nested = {f"{part}.{name}": value for part, entry in parts.items() for name, value in to_dict(entry).items()}
-        plain = {name: getattr(self.config, name) for name in ("micro_batch_size", "precision", "seed")}
-        return {
-            **nested,
-            **plain,
-            "sequence_length": self.data.sequence_length,
-            "tokens.num_sequences": len(self.data.store),
-            "interventions": [to_dict(entry) for entry in self.config.interventions if entry.step < step],
-        }
-
-    def _intervene(self) -> float:
-        """Sets the dropout of the next step; returns its learning rate."""
-        rate = self.schedule.rate(self.step)
-        dropout = self.model.config.dropout
-        for entry in sorted(self.config.interventions, key=lambda entry: entry.step):
-            if entry.step <= self.step:
-                rate *= entry.rate_factor
-                dropout = dropout if entry.dropout is None else entry.dropout
-        self.model.set_dropout(dropout)
-        return rate
-
-    def _accumulate_gradients(self) -> float:
-        """Adds the mean gradient of the batch to the parameters; returns its mean loss in nats per token."""
-        ids_BT = self.data.batch(self.step).to(self.device)
-        total = 0.0
-        self.model.train()
-        for part in torch.split(ids_BT, self.config.micro_batch_size or len(ids_BT)):
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
-                logits_BTV = self.model(part)
-                loss = next_token_loss(logits_BTV, part) * (len(part) / len(ids_BT))
-                penalty = self.schedule.z_loss * z_loss(logits_BTV) * (len(part) / len(ids_BT))
-            (loss + penalty if self.schedule.z_loss else loss).backward()  # type: ignore[no-untyped-call]
-            total += loss.item()
-        return total
-
-    def _resume(self) -> None:
-        checkpoint = load_checkpoint(self.config.out)
-        if checkpoint is None:
-            return
-        checkpoint.check_settings(self.settings(checkpoint.step), self.config.out)
-        self.model.load_state_dict(checkpoint.model)
-        self.optimizer.load_state_dict(dict(checkpoint.optimizer))
-        set_random_state(checkpoint.random)
-        self.step = checkpoint.step
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 
 @contextlib.contextmanager

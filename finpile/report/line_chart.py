@@ -117,8 +117,9 @@ class LineChart:
         entries = [(line.colour, "thin" if line.thin else "line", line.label) for line in self.lines if line.label]
         entries += [(rule.colour, "dotted", rule.label) for rule in self.rules]
         y = _TOP - 14
+        width = min(_LEGEND_WIDTH, (_WIDTH - _LEFT - _RIGHT) / max(1, len(entries)))
         for number, (colour, kind, label) in enumerate(entries):
-            x = _LEFT + number * _LEGEND_WIDTH
+            x = round(_LEFT + number * width)
             yield f'<line class="{colour} {kind}" x1="{x}" x2="{x + _LEGEND_SAMPLE}" y1="{y - 4}" y2="{y - 4}"/>'
             yield _text(x + _LEGEND_SAMPLE + 8, y, label)
 

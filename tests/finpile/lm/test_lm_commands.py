@@ -126,3 +126,26 @@ def test_without_torch_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, comm
     with pytest.raises(ConfigError, match=r'pip install "finpile\[train\]"') as caught:
         run(command, *arguments)
     assert caught.value.exit_code == 2
+
+
+def test_a_guarded_run_with_held_out_loss_is_evaluated_at_its_best_step(build: Path) -> None:
+    folder = build.parent
+    ids = np.frombuffer((TEXT * 8).encode(), np.uint8)[: 32 * 8].reshape(-1, 32)
+    shard = f"{build}/tokens/split=heldout/dataset=FinPile/source=News/a.arrow"
+    write_token_shard(shard, ids, vocab_size=257, eot_id=256, tokenizer="", padding=5)
+    with (folder / "train.yaml").open("a") as stream:
+        stream.write("heldout: out/tokens/split=heldout\nheldout_every: 10\nloss_spikes: {}\n")
+    said = run(commands.train_command, folder / "train.yaml")
+    assert "Held-out loss" in said
+    assert "tokens/s" in said
+    result = json.loads(run(commands.train_command, folder / "train.yaml", "--json"))
+    assert (result["num_rollbacks"], result["speed"]["tflops"]) == (0, None)
+    assert result["heldout_loss"] < math.log(257)
+    for step in ("best", "last"):
+        report = json.loads(run(commands.evaluate_command, folder / "run", "--on", build, "--step", step, "--json"))
+        assert report["step"] <= 60
+    refused = CliRunner().invoke(
+        commands.evaluate_command, [str(folder / "run"), "--on", str(build), "--step", "worst"]
+    )
+    assert refused.exit_code == 2
+    assert "expected a step, `best` or `last`" in refused.output
