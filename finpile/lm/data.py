@@ -102,6 +102,7 @@ class TrainingData:
     def batch(self, step: int, rank: int = 0, world_size: int = 1) -> Tensor:
         """The tokens of a step, or the part of one process, int64 [B, sequence_length]."""
         indices = self.indices(step, rank, world_size)
-        rows, pieces = np.divmod(indices, self.store.sequence_length // self.sequence_length)
-        ids = self.store.batch(rows).reshape(len(rows), -1, self.sequence_length)
+        num_pieces = self.store.sequence_length // self.sequence_length
+        rows, pieces = np.divmod(indices, num_pieces)
+        ids = self.store.batch(rows).reshape(len(rows), num_pieces, self.sequence_length)
         return torch.from_numpy(ids[np.arange(len(rows)), pieces])

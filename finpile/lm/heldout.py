@@ -100,8 +100,9 @@ class HeldoutSet:
 
     def _batch(self, store: TokenStore, sequences: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Ids [B, sequence_length] and the tokens of each sequence that are no padding [B]."""
-        rows, pieces = np.divmod(np.asarray(sequences), store.sequence_length // self.sequence_length)
-        ids = store.batch(rows).reshape(len(rows), -1, self.sequence_length)[np.arange(len(rows)), pieces]
+        num_pieces = store.sequence_length // self.sequence_length
+        rows, pieces = np.divmod(np.asarray(sequences), num_pieces)
+        ids = store.batch(rows).reshape(len(rows), num_pieces, self.sequence_length)[np.arange(len(rows)), pieces]
         lengths = np.array([store.length_of(int(row)) for row in rows]) - pieces * self.sequence_length
         return ids, lengths
 
