@@ -5,6 +5,7 @@ All limits are counts of bytes, never times, so that a build gives the same resu
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -56,6 +57,7 @@ class LimitsConfig:
         return size_bytes("limits.window", self.window)
 
 
+@functools.lru_cache(maxsize=256)
 def size_bytes(what: str, size: int | str) -> int:
     """A size in bytes, from a number or from text with a unit (KiB, MiB, GiB, TiB).
 

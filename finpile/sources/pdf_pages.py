@@ -39,6 +39,11 @@ _COLUMN_GAP = 3
 #: Two columns are at least this many rows of two cells, whose cells have at least this many characters each.
 _MIN_ROWS, _MIN_CELL = 4, 15
 
+#: `FPDFText_GetLooseCharBox` by addresses: a page has hundreds of spaces, and its typed pointers take half of the time.
+_BOX_OF = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(
+    ctypes.cast(raw.FPDFText_GetLooseCharBox, ctypes.c_void_p).value or 0
+)
+
 
 class _Cell(NamedTuple):
     """A line, or one of its parts where wide gaps separate them; with its box, in points."""
@@ -108,24 +113,28 @@ def _rows(found: pypdfium2.PdfTextPage) -> Iterator[list[_Cell]]:
     text = found.get_text_range()
     is_plain = len(text) == found.count_chars()
     box, start = raw.FS_RECTF(), 0
+    page, place = ctypes.cast(found.raw, ctypes.c_void_p).value, ctypes.addressof(box)
 
-    def place(at: int) -> tuple[float, float, float, float]:
+    def look(at: int) -> bool:
+        """Puts the box of a character into `box`; false if it has none."""
         index = at if is_plain else raw.FPDFText_GetCharIndexFromTextIndex(found, at)
-        is_known = raw.FPDFText_GetLooseCharBox(found, index, ctypes.byref(box))
-        return (box.left, box.right, box.bottom, box.top) if is_known else (0.0, 0.0, 0.0, 0.0)
+        return bool(_BOX_OF(page, index, place))
 
     for line in text.split("\r\n"):
         cells: list[_Cell] = []
-        left, _, bottom, top = place(start) if line.strip() else (0.0,) * 4
-        begin, space = 0, line.find(" ", 1)
-        while 0 < space < len(line) - 1:
-            end, (after, *_) = place(start + space - 1)[1], place(start + space + 1)
-            if after - end > _CELL_GAP * (top - bottom) > 0:
-                cells.append(_Cell(line[begin:space].strip(), left, end, bottom, top - bottom, bottom))
-                begin, left = space + 1, after
-            space = line.find(" ", space + 1)
+        left, bottom, top = (box.left, box.bottom, box.top) if line.strip() and look(start) else (0.0, 0.0, 0.0)
+        wide, begin, space, last_space = _CELL_GAP * (top - bottom), 0, line.find(" ", 1), len(line) - 1
+        word = left
+        while 0 < space < last_space and wide > 0:
+            after = box.left if look(start + space + 1) else 0.0
+            if after - word > wide:  # otherwise not even a word without width would leave a gap
+                end = box.right if look(start + space - 1) else 0.0
+                if after - end > wide:
+                    cells.append(_Cell(line[begin:space].strip(), left, end, bottom, top - bottom, bottom))
+                    begin, left = space + 1, after
+            word, space = after, line.find(" ", space + 1)
         if last := line[begin:].strip():
-            _, right, foot, _ = place(start + len(line.rstrip()) - 1)
+            right, foot = (box.right, box.bottom) if look(start + len(line.rstrip()) - 1) else (0.0, 0.0)
             cells.append(_Cell(last, left, right, bottom, top - bottom, foot))
         if cells := [cell for cell in cells if cell.text]:
             yield cells

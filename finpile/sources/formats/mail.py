@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
-from email.parser import BytesParser
+from email.parser import FeedParser
 from email.policy import compat32
 from functools import partial
 from typing import BinaryIO, NamedTuple, cast
@@ -43,6 +43,8 @@ _KNOWN = re.compile(
     rb"resent|thread|user)-.+)\Z",
     re.IGNORECASE,
 )
+#: The headers that a document keeps.
+_WANTED = ("subject", "date", "from", "to", "cc", "message-id")
 _SPACE = re.compile(r"\s+")
 _COMMENT = re.compile(r"\s*\([^()]*\)\s*\Z")
 
@@ -72,11 +74,12 @@ def _of_mbox(data: bytes, source: SourceConfig) -> Converted:
 
 def _message(data: bytes, source: SourceConfig, delivered: str = "") -> Converted:
     try:
-        message = BytesParser(policy=compat32).parsebytes(_separated(data))
+        message = parse(data)
         parts = _Parts.of(message, source)
     except RecursionError:
         raise Refused("unreadable_record", "its parts are nested too deep") from None
-    headers = {name.lower(): _decoded(str(value)) for name, value in reversed(list(message.raw_items()))}
+    written_headers = {name.lower(): value for name, value in reversed(list(message.raw_items()))}
+    headers = {name: _decoded(str(written_headers[name])) for name in _WANTED if name in written_headers}
     written = headers.get("date") or delivered
     moment = timestamps.read(_COMMENT.sub("", written)).moment if written else None
     subject = headers.get("subject", "")
@@ -98,24 +101,52 @@ def _message(data: bytes, source: SourceConfig, delivered: str = "") -> Converte
     )
 
 
-def _separated(data: bytes) -> bytes:
-    """The message with an empty line behind its headers. Raises: Refused for bytes that begin with no header."""
+def parse(data: bytes) -> Message:
+    """The message, as `email.parser.BytesParser` parses it with the policy `compat32`.
+
+    The parser takes a text apart by lines to look for the ends of parts; a text without parts it is not given.
+    Raises: Refused for bytes that begin with no header.
+    """
+    data, start = _separated(data)
+    text = data.decode("ascii", "surrogateescape")
+    if start:
+        message = _parsed(text[:start])
+        if message.get_content_maintype() not in ("multipart", "message") and not message.get_payload():
+            message.set_payload(text[start:])
+            return message
+    return _parsed(text)
+
+
+def _parsed(text: str) -> Message:
+    parser: FeedParser[Message] = FeedParser(policy=compat32)
+    parser.feed(text)
+    return parser.close()
+
+
+def _separated(data: bytes) -> tuple[bytes, int]:
+    """The message with an empty line behind its headers, and where its text begins; 0 if that is not certain.
+
+    Raises: Refused for bytes that begin with no header.
+    """
+    text_start = 0
     start, known_end, is_known = 0, 0, False
     while start < len(data):
         end = data.find(b"\n", start) + 1 or len(data)
         line = data[start:end]
         if not line.strip():
+            text_start = end if line in (b"\n", b"\r\n") else 0
             break
         if header := _HEADER.match(line):
             is_known = _KNOWN.match(header[1].rstrip()) is not None
         elif not line.startswith((b" ", b"\t")):
             data = data[:known_end] + b"\n" + data[known_end:]
+            text_start = known_end + 1
             break
         known_end = end if is_known else known_end
         start = end
     if not known_end:
         raise Refused("no_record", "no header of a message")
-    return data
+    return data, text_start
 
 
 def _decoded(value: str) -> str:

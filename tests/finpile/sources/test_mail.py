@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email
+import email.parser
+import email.policy
 import io
 import mailbox
 import random
@@ -22,6 +24,8 @@ from finpile.document import HTML, RawDocument
 from finpile.format import FORMATS
 from finpile.ledger import Removal
 from finpile.sources import Account, list_inputs, read_file, read_stream
+from finpile.sources.formats import mail
+from finpile.sources.one_document import Refused
 
 Items = tuple[list[RawDocument], list[Removal]]
 
@@ -143,3 +147,39 @@ def test_mails_of_enron(shared_data: Callable[[str], Path]) -> None:
     expected = sum(len(member.split()) for member in members) - len(documents)  # `Subject:` is no word of a document
     assert abs(words + lost - expected) < 30  # 15 files are not UTF-8
     assert all(document.timestamp for document in documents)
+
+
+# --- the parser of the standard library, of which texts without parts need only the headers ---------------------------
+
+PARTS = (
+    b"From: a@x.com\n", b"Subject: s\n t\n", b"To: b@x.com\r\n", b"Date: Mon, 14 May 2001 16:39:00 -0700\n",
+    b"X: y\rz\n",
+    b"\n", b"\r\n", b" \n", b"\r", b"text\n", b"text: more\r\n", b"From here\n", b"\xe9\xff\n", b"--b\n", b"--b--\n",
+    b'Content-Type: multipart/mixed; boundary="b"\n', b"Content-Type: text/html\n", b"Content-Type: message/rfc822\n",
+    b"Content-Transfer-Encoding: base64\n", b"Zm9v\n", b"no end", b"", b":\n", b"Content-Type: x\n",
+)  # fmt: skip
+
+
+def seen(message: email.message.Message) -> object:
+    """All that a message holds."""
+    payload = message.get_payload()
+    return (
+        message.get_unixfrom(),
+        list(message.raw_items()),
+        [seen(part) for part in payload] if isinstance(payload, list) else payload,
+    )
+
+
+def test_messages_are_those_of_the_standard_library() -> None:
+    draw = random.Random(3)
+    num_read = 0
+    for _ in range(5000):
+        data = b"".join(draw.choices(PARTS, k=draw.randint(1, 12)))
+        try:
+            separated, _ = mail._separated(data)
+        except Refused:
+            continue
+        num_read += 1
+        reference = email.parser.BytesParser(policy=email.policy.compat32).parsebytes(separated)
+        assert seen(mail.parse(data)) == seen(reference), data
+    assert num_read > 500
