@@ -106,6 +106,14 @@ def repeated(starts: I64, ends: I64, firsts: I64) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def repeated_parts(points: U32, min_newlines: Any) -> Any:
+    """The number of `parts`, of those that equal an earlier one, and of the characters of these: three in one call."""
+    starts, ends = parts(points, min_newlines)
+    num_repeated, num_chars = repeated(starts, ends, intern(points, starts, ends))
+    return starts.shape[0], num_repeated, num_chars
+
+
+@njit(cache=True, nogil=True)
 def extend_keys(keys: U64, firsts: I64, n: Any) -> None:
     """Turns the hash values of the runs of n - 1 words into those of n; zeros are those of no word."""
     for at in range(firsts.shape[0] - n + 1):

@@ -131,6 +131,15 @@ def split(points: U32, classes: U8) -> Any:
                 at += 1
                 end = at
                 continue
+            while end < size and _class_of(points[end], classes) & WORD:
+                end += 1
+            if end > at and (end == size or _class_of(points[end], classes) & SPACE):  # letters and digits alone
+                if num_words == starts.shape[0]:
+                    starts, ends = _grown(starts), _grown(ends)
+                starts[num_words], ends[num_words] = at, end
+                num_words += 1
+                at = end
+                continue
             while end < size and not _class_of(points[end], classes) & SPACE:
                 end += 1
             first, last = _middle(points, at, end, classes)

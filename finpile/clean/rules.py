@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
+from finpile.blank import is_blank
 from finpile.filter import Filter, Rejection, Span
 
 
@@ -21,6 +22,8 @@ def apply_all(
     taken: list[Span] = []
     for rules, parameters in filters:
         left = without(text, taken)
+        if taken and is_blank(left):  # nothing that a rule could measure
+            return taken
         found = rules.apply(left, parameters)
         for reason in {found.reason} if isinstance(found, Rejection) else {span.reason for span in found}:
             if reason not in rules.reasons:

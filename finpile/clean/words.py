@@ -53,8 +53,9 @@ _PLANES = 0x40000
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
+@functools.lru_cache(maxsize=1)
 def code_points(text: str) -> U32:
-    """The text as an array."""
+    """The text as an array; that of the last text is kept: several rules read one text."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
@@ -97,10 +98,8 @@ def line_counts(text: str, *, short_line: int = 0, any_line_end: bool = False) -
 
 def repeated_parts(text: str, min_newlines: int) -> tuple[int, int, int]:
     """The parts between `min_newlines` line ends or more: their number, repeated ones, the characters of these."""
-    points = code_points(text)
-    starts, ends = repeats.parts(points, np.int64(min_newlines))
-    num_repeated, num_chars = repeats.repeated(starts, ends, repeats.intern(points, starts, ends))
-    return len(starts), num_repeated, num_chars
+    num_parts, num_repeated, num_chars = repeats.repeated_parts(code_points(text), np.int64(min_newlines))
+    return int(num_parts), int(num_repeated), int(num_chars)
 
 
 def repeated_visible_lines(text: str) -> int:

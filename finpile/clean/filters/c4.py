@@ -114,17 +114,20 @@ def apply(text: str, parameters: C4Parameters = _DEFAULTS) -> Rejection | list[S
     if bad is not None:
         return Rejection("c4_bad_word", f"{bad[0]!r} at character {bad.start()}")
     lines = list(_LINE.finditer(text))
-    faults = [_fault(line[1], parameters) for line in lines]
+    searched = _CITATION.sub("", text).lower() if "[" in text else lowered
+    has_phrases = "javascript" in searched or any(phrase in searched for phrase in POLICY_PHRASES)
+    faults = [_fault(line[1], parameters, has_phrases) for line in lines]
     kept = [line[1] for line, fault in zip(lines, faults, strict=True) if fault is None]
-    num_sentences = sum(map(_num_sentences, kept))
-    least = parameters.min_sentences
-    if num_sentences < least:
-        return Rejection("c4_few_sentences", f"{num_sentences} sentences in {len(kept)} lines < {least}")
-    return sorted(_line_spans(lines, faults) + _citation_spans(lines, faults))
+    num_sentences, least = 0, parameters.min_sentences
+    for line in kept:  # no more lines than it takes to know
+        num_sentences += _num_sentences(line)
+        if num_sentences >= least:
+            return sorted(_line_spans(lines, faults) + _citation_spans(lines, faults))
+    return Rejection("c4_few_sentences", f"{num_sentences} sentences in {len(kept)} lines < {least}")
 
 
-def _fault(line: str, parameters: C4Parameters) -> str | None:
-    """The first rule that a line breaks."""
+def _fault(line: str, parameters: C4Parameters, has_phrases: bool) -> str | None:
+    """The first rule that a line breaks; `has_phrases` is whether a phrase of the last two rules is on the page."""
     longest = parameters.max_word_characters
     if len(line) > longest and _long_word(longest).search(line):
         return "c4_long_word"
@@ -133,8 +136,11 @@ def _fault(line: str, parameters: C4Parameters) -> str | None:
         return "c4_no_end_mark"
     if line.endswith(ELLIPSIS):
         return "c4_ellipsis"
-    if len(line.split()) < parameters.min_words_per_line:
+    least = parameters.min_words_per_line
+    if len(line.split(None, least)) < least:
         return "c4_short_line"
+    if not has_phrases:
+        return None
     lowered = line.lower()
     if "javascript" in lowered:
         return "c4_javascript"
@@ -143,7 +149,7 @@ def _fault(line: str, parameters: C4Parameters) -> str | None:
 
 def _num_sentences(line: str) -> int:
     """At least one: a line that stays ends a sentence, if only with a quotation mark."""
-    return max(1, len(SENTENCE_END.findall(_CITATION.sub("", line))))
+    return max(1, len(SENTENCE_END.findall(_CITATION.sub("", line) if "[" in line else line)))
 
 
 def _line_spans(lines: list[re.Match[str]], faults: list[str | None]) -> list[Span]:
@@ -168,7 +174,7 @@ def _citation_spans(lines: list[re.Match[str]], faults: list[str | None]) -> lis
         Span(line.start(1) + mark.start(), line.start(1) + mark.end(), "c4_citation")
         for line, fault in zip(lines, faults, strict=True)
         if fault is None
-        for mark in _CITATION.finditer(line[1])
+        for mark in (_CITATION.finditer(line[1]) if "[" in line[1] else ())
     ]
 
 

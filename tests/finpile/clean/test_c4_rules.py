@@ -15,7 +15,7 @@ from finpile.clean.filters.c4 import C4Parameters
 from finpile.clean.normalise import normalise
 from finpile.clean.rules import apply_all, byte_spans, without
 from finpile.errors import ConfigError
-from finpile.filter import Filter
+from finpile.filter import FILTERS, Filter
 
 GOOD = "Oil prices rose again on Monday."
 PAGE = "\n".join([GOOD, "Gold fell by two percent there.", "The dollar did not move much."])
@@ -49,6 +49,8 @@ SAMPLES = (
     "",
     "We said: “no” — and left it.",
     "Please enable Javascript to see this page.",
+    "Please enable Java[1]script to see this page.",
+    "We have a privacy[edit] policy and we use cook[EDIT]ies here.",
     "Read our privacy policy before you go on.",
     "It goes on and on ...",
     "x" * 1001 + " is a very long word.",
@@ -216,3 +218,15 @@ def test_page_with_a_word_of_the_list_is_rejected(text: str, found: str | None) 
 def test_empty_word_in_the_list_is_an_error() -> None:
     with pytest.raises(ConfigError, match="bad_words has an empty word"):
         C4Parameters(bad_words=("darn", " "))
+
+
+def test_phrase_across_two_lines_is_none() -> None:
+    page = f"{PAGE}\nThis is about terms of\nuse and more of it."
+    assert [span.reason for span in c4.apply(page)] == ["c4_no_end_mark"]  # type: ignore[union-attr]
+
+
+def test_rules_do_not_see_a_text_of_which_nothing_is_left() -> None:
+    """Such a text has no words to divide by; the clean stage removes it with the reason `nothing_left`."""
+    cut = Filter(name="cut", apply=lambda text, _: [Span(0, len(text), "cut")], reasons={"cut": ""})
+    rules = [(FILTERS.get(name), FILTERS.get(name).parameters()) for name in ("gopher_repetition", "fineweb", "c4")]
+    assert apply_all([(cut, None), *rules], "abc") == [Span(0, 3, "cut")]

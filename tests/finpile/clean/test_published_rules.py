@@ -372,3 +372,9 @@ def test_parameters_of_stop_words() -> None:
     german = GopherQualityParameters(stop_words=("der", "und"), min_words=1, min_mean_word_length=1)
     assert reason(gopher_quality.apply("der Hund und die Katze", german)) is None
     assert reason(gopher_quality.apply("Der Hund, und die Katze", german)) == "gopher_stop_words"
+
+
+def test_white_space_is_a_short_document() -> None:
+    """As for datatrove, in which the rule on the number of words comes first."""
+    assert gopher_quality.apply(" \n") == Rejection("gopher_short_document", "0 words < 50")
+    assert gopher_quality.apply(" \n", GopherQualityParameters(min_words=None)) == []
