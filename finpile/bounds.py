@@ -19,6 +19,8 @@ MAX_WINDOW = 1 << 20
 MAX_ROUNDS = 1000
 #: Documents that can contain a passage or an n-gram before it counts as boilerplate.
 MAX_DOCUMENTS = (1 << 31) - 1
+#: Earlier documents of a group that have a line before it is a template.
+MAX_EARLIER_DOCUMENTS = 1000
 #: Entries of a vocabulary: a hundred times the largest vocabularies in use.
 MAX_ENTRIES = 1 << 24
 #: Chunks of one domain.

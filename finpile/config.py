@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from finpile import bounds, stages
+from finpile.document_labels import check_rule
 from finpile.errors import ConfigError
 from finpile.filter import FILTERS
 from finpile.format import FORMATS
@@ -108,6 +109,10 @@ class SourceConfig:
     clean: CleanConfig = field(default_factory=CleanConfig)
     license: str | None = None
     """Licence of documents without a licence of their own."""
+    template_group: str | None = None
+    """The documents among which `dedup.templates` counts lines: `row` (all of the row), `host` (those of one host of
+    their URLs), `folder` (one folder of their files) or a name of metadata, such as `meta.cik`; null: none, so that no
+    template is cut from this source. Documents without the value are in no group."""
     max_removed: float = 0.5
     """A warning names each reason and each filter that removes more than this share of the source's documents, or of
     its cleaned text in spans, in (0, 1]."""
@@ -138,6 +143,8 @@ class SourceConfig:
                 raise ConfigError(f"{key} of a source is empty: it is the name of a row or group of rows of Table 1")
         FORMATS.check(self.format)
         bounds.part(f"max_removed of source {self.label!r}", self.max_removed)
+        if self.template_group is not None:
+            check_rule(f"template_group of source {self.label!r}", self.template_group)
         if not self.paths:
             raise ConfigError(f"source {self.label!r} has no paths: name at least one file or pattern")
         fields = FORMATS.get(self.format).fields if self.fields or self.date_format is not None else ()
@@ -239,6 +246,32 @@ class SubstringConfig:
             )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TemplatesConfig:
+    """Lines and paragraphs that earlier documents of a group have: navigation, disclaimers, footers of agencies.
+
+    A document is cut because of earlier documents alone, in order of time, undated ones last.
+    """
+
+    min_documents: int = 10
+    """A line or paragraph is cut if at least this number of earlier documents of the group, of different texts, have
+    it. These first ones keep it."""
+    min_block_chars: int = 20
+    """Lines with fewer characters are cut only at the beginning and at the end of a text, where all lines before them,
+    or after them, are cut too: short lines inside are names of tables' rows. The same holds for lines without a letter.
+    Lines with a digit are cut from twice as many characters on."""
+    min_chars: int = 20
+    """A document with fewer characters after cuts, not counting surrounding white space, is removed as a whole."""
+
+    def __post_init__(self) -> None:
+        why = "that number of documents is kept for each line while lines are counted"
+        bounds.within("templates.min_documents", self.min_documents, 1, bounds.MAX_EARLIER_DOCUMENTS, why)
+        why = "longer lines are not cut, and few lines have more"
+        bounds.within("templates.min_block_chars", self.min_block_chars, 1, bounds.MAX_WINDOW, why)
+        why = "it bounds what is left of a document, and few have more"
+        bounds.within("templates.min_chars", self.min_chars, 0, bounds.MAX_WINDOW, why)
+
+
 def _added_stages() -> dict[str, Any]:
     return {info.name: info.load_config() for info in stages.added()}
 
@@ -251,6 +284,9 @@ class DedupConfig:
     """Whether to remove all but one of the documents with equal text."""
     exact_fold: Literal["none", "whitespace", "case", "case_whitespace"] = "none"
     """Differences that the comparison ignores: white space, case (Unicode case folding), or both."""
+    templates: TemplatesConfig | None = None
+    """Removal of lines and paragraphs that earlier documents of a group have, for sources with a `template_group`; null
+    keeps them."""
     near: NearConfig | None = field(default_factory=NearConfig)
     """A setting, or the name of one: `paper` or `fast`; null keeps near duplicates."""
     substring: SubstringConfig | None = None
@@ -264,6 +300,12 @@ class DedupConfig:
         for what, asked in (("near duplicates", self.near), ("repeated substrings", self.substring)):
             if asked is not None and not self.exact:
                 raise ConfigError(f"dedup: {what} are searched among distinct texts: set `exact: true`")
+
+    @property
+    def optional_keys(self) -> tuple[str, ...]:
+        """The keys of its stages that are part of a build only if they are given."""
+        own = ("dedup.templates",) if self.templates is not None else ()
+        return (*own, *(f"dedup.{name}" for name in self.added))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -453,6 +495,14 @@ class CorpusConfig:
             raise ConfigError("the corpus has no sources: list at least one under `sources:`")
         bounded = tuple(dataclasses.replace(source, limits=source.limits or self.limits) for source in self.sources)
         object.__setattr__(self, "sources", bounded)  # so that a source has all settings of its reading
+        grouped = [source.label for source in self.sources if source.template_group is not None]
+        if grouped and self.dedup.templates is None:
+            raise ConfigError(
+                f"source {grouped[0]!r} has a `template_group`, and templates are not searched: add `templates: {{}}` "
+                "to `dedup`, or remove it"
+            )
+        if self.dedup.templates is not None and not grouped:
+            raise ConfigError("dedup: `templates` needs a source with a `template_group`, such as host or meta.cik")
         known = sorted({source.dataset for source in self.sources})
         for name in self.tokenizer.train_on:
             bounds.one_of("tokenizer.train_on", name, known)

@@ -36,13 +36,16 @@ class StageInfo:
     """Dotted key in the corpus file; that of an added stage is `dedup.NAME`."""
     config: str = ""
     """Added stages: the frozen keyword-only dataclass of the key's settings, as `package.module:NameConfig`."""
+    is_optional: bool = False
+    """Whether it is part of a build only if the corpus file has its key, which `DedupConfig.optional_keys` lists. True
+    for stages of other packages."""
     after: str = ""
     """Stages of other packages: the stage that it follows. Those that follow the same stage are ordered by name."""
     writes_ledger: bool = False
     """Whether it removes documents or spans, with rows in `removed/stage=NAME`."""
     is_dedup: bool = False
     """Whether it marks removals in clean shards, which `split` applies. Implies `writes_ledger`. An added stage marks
-    whole documents; spans are those of `substring` alone."""
+    whole documents; spans are those of `templates` and `substring` alone."""
     copy_reasons: tuple[str, ...] = ()
     """Reasons whose rows each name a kept document, in `duplicate_of`. If there are any, each whole document that the
     stage removes with a kept document counts as a copy of that document (`num_copies`)."""
@@ -51,6 +54,10 @@ class StageInfo:
     published: tuple[str, ...] = ()
     """Folders of OUT that it writes, and removes before it runs again."""
 
+    def __post_init__(self) -> None:
+        if self.config:
+            object.__setattr__(self, "is_optional", True)
+
     @property
     def module(self) -> str:
         """The module of its pipeline."""
@@ -58,8 +65,8 @@ class StageInfo:
 
     @property
     def is_added(self) -> bool:
-        """Whether it is part of a build only if the corpus file has its key, whose settings are no field of a config of
-        this package: true for stages of other packages."""
+        """Whether the settings of its key are no field of a config of this package: true for stages of other
+        packages."""
         return bool(self.config)
 
     def load_config(self) -> Any:
@@ -85,6 +92,15 @@ _OWN = (
         key="dedup.exact",
         is_dedup=True,
         copy_reasons=("exact_duplicate",),
+    ),
+    StageInfo(
+        name="templates",
+        pipeline=f"{_PIPELINES}.dedup.templates:STAGE",
+        key="dedup.templates",
+        is_optional=True,
+        is_dedup=True,
+        copy_reasons=("duplicate_after_cuts",),
+        names_kept=True,
     ),
     StageInfo(
         name="near",
@@ -164,6 +180,11 @@ def names() -> tuple[str, ...]:
     return _names(table())
 
 
+def required() -> tuple[str, ...]:
+    """The names of the stages of every build."""
+    return tuple(info.name for info in table() if not info.is_optional)
+
+
 def ledger_stages() -> tuple[str, ...]:
     """Those that write rows of the removal ledger."""
     return tuple(info.name for info in table() if info.writes_ledger or info.is_dedup)
@@ -179,9 +200,9 @@ def copy_stages() -> tuple[str, ...]:
     return tuple(info.name for info in table() if info.copy_reasons)
 
 
-def num_redirecting() -> int:
-    """How many stages may remove a document and name another one that is kept."""
-    return sum(bool(info.copy_reasons or info.names_kept) for info in table())
+def num_redirecting(among: Iterable[str]) -> int:
+    """How many of these stages may remove a document and name another one that is kept."""
+    return sum(bool(info.copy_reasons or info.names_kept) for info in map(find, among))
 
 
 def find(name: str) -> StageInfo:
@@ -204,7 +225,7 @@ def after(name: str) -> tuple[str, ...]:
 
 
 def until(last: str, keys: Iterable[str]) -> tuple[str, ...]:
-    """The stages of a build up to `last`, with those added stages of which the corpus file has the `keys` (`dedup.x`).
+    """The stages of a build up to `last`; of optional ones, those of which the corpus file has the `keys` (`dedup.x`).
 
     Raises: ConfigError if no build can end with `last`.
     """
@@ -212,13 +233,15 @@ def until(last: str, keys: Iterable[str]) -> tuple[str, ...]:
     if last not in ends:
         raise ConfigError(f"a build cannot end with {last!r}: expected one of {', '.join(ends)}")
     later, given = after(last), set(keys)
-    return tuple(info.name for info in table() if info.name not in later and (not info.is_added or info.key in given))
+    return tuple(
+        info.name for info in table() if info.name not in later and (not info.is_optional or info.key in given)
+    )
 
 
 def is_complete(found: Iterable[str]) -> bool:
     """Whether these are the stages of a build in their order: all of this package up to `split` or a later one."""
     known = list(found)
-    own = [info.name for info in _OWN if not info.is_added]
+    own = [info.name for info in _OWN if not info.is_optional]
     ran = [name for name in known if name in own]
     return DEDUPLICATED in ran and ran == own[: len(ran)] and known == [name for name in names() if name in known]
 

@@ -40,6 +40,7 @@ from finpile.dedup import exact
 from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.near import verify
 from finpile.dedup.substring import repeats
+from finpile.dedup.templates import blocks
 from finpile.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA
 from finpile.filter import FILTERS
 from finpile.format import FORMATS
@@ -457,6 +458,12 @@ def _reasons() -> str:
         "near": {verify.REASON: "a text with nearly the same words as a kept text; `detail` has the similarities"},
     }
     others = {
+        "templates": {
+            blocks.REASON: "lines that earlier documents of the group have; `detail` has their number and the group",
+            repeats.NOTHING_LEFT: "a text of which all lines are templates",
+            repeats.TOO_SHORT: "a text with fewer than `min_chars` characters after cuts",
+            repeats.DUPLICATE: "a text, cut or not, that equals the remaining text of another document, which is kept",
+        },
         "substring": {
             repeats.REASON: "a passage that occurs elsewhere too; `duplicate_of` is the document with the kept copy",
             repeats.NOTHING_LEFT: "a text of which all parts occur elsewhere",

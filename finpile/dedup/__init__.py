@@ -2,6 +2,7 @@
 
 in_memory.py    deduplicate(), for one table in memory
 exact.py        equal texts
+templates/      lines and paragraphs that earlier documents of a group have
 near/           near duplicates: MinHash keys, candidate pairs, verified clusters
 substring/      repeated text inside documents, in steps that a cluster can take
 contamination/  documents that contain items of evaluation sets
@@ -73,9 +74,11 @@ def compile_kernels() -> None:
     from finpile.dedup.near import minhash
     from finpile.dedup.near import warmup as near
     from finpile.dedup.substring import warmup as substring
+    from finpile.dedup.templates import blocks
 
     minhash.signatures(pa.array(["oil rose"]), minhash.FAST)
     for compile_group in (near.compile_keys, near.compile_pairs, near.compile_alignment):
         compile_group()
     substring.compile_kernels()
     evaluation_index.compile_kernels()
+    blocks.compile_kernels()

@@ -15,7 +15,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One row for each source: documents read, removed by stage, kept on each side of the split.
 
     `read` counts every record found, readable or not, so `read = unreadable + cleaned_out + exact + near + substring +
-    overlap + contamination + train + held_out`, with a term for each stage that another package adds to the build.
+    overlap + contamination + train + held_out`, with a term for each optional stage of the build, such as `templates`.
     `removed_bytes` are the bytes in the ledger, including spans removed from kept documents; `tokens` are those of
     training documents, if the build has the stage `tokens`. `undated` is the number of documents without a date, kept
     or not, and `unreadable_dates` of those with an unusable date. `reasons` has the removed documents by reason.
@@ -24,7 +24,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     # The column of a stage's removed documents; those of ingest are records that never became one.
     columns = {
         "clean": "cleaned_out",
-        **{name: name for name in dedup_stages() if name in stages or not find(name).is_added},
+        **{name: name for name in dedup_stages() if name in stages or not find(name).is_optional},
     }
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for ingested in stages["ingest"]["sources"]:

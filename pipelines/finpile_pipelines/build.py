@@ -46,7 +46,7 @@ def build(
     Raises: ConfigError or InputError before anything is written, RunError if a stage failed.
     """
     layout = Layout(out)
-    names = stages.until(until, [f"dedup.{name}" for name in config.dedup.added])
+    names = stages.until(until, config.dedup.optional_keys)
     table = {name: load(name) for name in names}
     for name in names:
         preload(stages.find(name).module)

@@ -13,7 +13,7 @@ import pytest
 
 from finpile.layout import Layout
 from finpile.lock import hold
-from finpile.stages import names
+from finpile.stages import required
 
 Run = Callable[..., Any]
 #: Stages that the sample's corpus file leaves out.
@@ -147,8 +147,8 @@ def test_finished_build_is_found_and_not_touched(run: Run, finished: Path, sampl
     assert (found.code, found.err) == (0, "")
     lines = found.out.splitlines()
     assert lines[0] == f"building sample in {finished}"
-    outcomes = {stage: "not enabled" if stage in NOT_ENABLED else "done before" for stage in names()}
-    assert dict(line.split(maxsplit=1) for line in lines[1 : len(names()) + 1]) == outcomes
+    outcomes = {stage: "not enabled" if stage in NOT_ENABLED else "done before" for stage in required()}
+    assert dict(line.split(maxsplit=1) for line in lines[1 : len(required()) + 1]) == outcomes
     assert "all stages were done before; nothing to do (--fresh starts over)" in lines
     assert lines[-1] == f"report: {finished}/reports/index.html"
     assert "\x1b" not in found.out
@@ -178,7 +178,7 @@ def test_changed_setting_runs_and_prints_the_stages_that_it_affects(
     found = run("build", sample_copy, "-o", finished)
     assert (found.code, found.err) == (0, "")
     done = [line.split()[0] for line in found.out.splitlines() if line.endswith("done before")]
-    assert done == [stage for stage in names()[:-1] if stage not in NOT_ENABLED]
+    assert done == [stage for stage in required()[:-1] if stage not in NOT_ENABLED]
     assert any(line.startswith("reports ") and " s" in line for line in found.out.splitlines())
     after = files_of(finished)
     changed = {name.split("/")[0] for name in before.keys() | after.keys() if before.get(name) != after.get(name)}

@@ -24,7 +24,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.sources.reading import read_file
-from finpile.stages import names
+from finpile.stages import required
 from finpile.storage import read_json
 
 Run = Callable[..., Any]
@@ -125,7 +125,7 @@ def test_tree_holds_documents_ledger_and_manifest_alone(made: Path) -> None:
     found = {path.name for path in (made / "out").iterdir()}
     assert found == {".work", "documents", "inputs", "manifest.json", "removed"}
     stages = [stage["stage"] for stage in read_json(str(made / "out" / "manifest.json"))["stages"]]
-    assert stages == list(names()[: names().index("split") + 1])
+    assert stages == list(required()[: required().index("split") + 1])
 
 
 def test_checks_pass_and_histories_are_printed(run: Run, made: Path) -> None:
@@ -410,7 +410,7 @@ def test_build_continues_after_the_stage_given_by_until(
         listen=lambda event: ran.extend([event.stage] * (event.state == "done")),
     )
     assert ran == ["tokenizer"]
-    assert [stage["stage"] for stage in manifest["stages"]] == list(names()[: names().index("tokenizer") + 1])
+    assert [stage["stage"] for stage in manifest["stages"]] == list(required()[: required().index("tokenizer") + 1])
 
 
 def test_build_ends_with_published_documents_at_the_earliest(sample_config: Path, tmp_path: Path) -> None:

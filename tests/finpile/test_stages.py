@@ -51,32 +51,34 @@ def test_stages_are_in_the_order_of_their_room() -> None:
     assert names[2 : 2 + len(stages.dedup_stages())] == stages.dedup_stages()
     assert stages.after("clean")[len(stages.dedup_stages())] == stages.DEDUPLICATED
     assert stages.ledger_stages() == ("ingest", "clean", *stages.dedup_stages())
-    assert stages.copy_stages() == ("exact", "near", "substring")
+    assert stages.copy_stages() == ("exact", "templates", "near", "substring")
 
 
 def test_copy_reasons_are_those_of_the_algorithms() -> None:
     found = {info.name: info.copy_reasons for info in stages.table() if info.copy_reasons}
-    assert found == {"exact": (exact.REASON,), "near": (near.REASON,), "substring": (repeats.DUPLICATE,)}
+    after_cuts = dict.fromkeys(("templates", "substring"), (repeats.DUPLICATE,))
+    assert found == {"exact": (exact.REASON,), "near": (near.REASON,), **after_cuts}
 
 
 @pytest.mark.parametrize("last", ["split", "tokenizer", "tokens", "reports"])
 def test_a_build_may_end_with_split_or_a_later_stage(last: str) -> None:
     run = stages.until(last, ())
     assert run[-1] == last
-    assert run == stages.names()[: len(run)]
+    assert run == stages.required()[: len(run)]
     assert stages.is_complete(run)
 
 
 def test_a_stage_of_this_package_can_depend_on_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line in the table adds it: no build changes that does not have its key."""
     info = stages.StageInfo(name="mine", pipeline="a:B", key="dedup.mine", config="a:C", is_dedup=True)
-    without = stages.names()
-    place = without.index("near") + 1
+    without = stages.required()
+    place = stages.names().index("near") + 1
     monkeypatch.setattr(stages, "_OWN", (*stages.table()[:place], info, *stages.table()[place:]))
     stages.table.cache_clear()
     try:
         assert stages.until("reports", ()) == without
-        assert stages.until("reports", ("dedup.mine",)) == stages.names()
+        assert stages.until("reports", ("dedup.mine",)) == tuple(name for name in stages.names() if name != "templates")
+        assert stages.until("reports", ("dedup.mine", "dedup.templates")) == stages.names()
         assert stages.names()[place] == "mine"
         assert stages.is_complete(without)
         assert stages.is_complete(stages.names())

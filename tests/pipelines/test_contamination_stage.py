@@ -17,7 +17,7 @@ from finpile_pipelines.stage_runner import StageEvent
 from finpile.config import ContaminationConfig, CorpusConfig, DedupConfig, EvalSetConfig, SourceConfig, load_config
 from finpile.errors import InputError
 from finpile.layout import read_published
-from finpile.stages import names
+from finpile.stages import required
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -193,9 +193,9 @@ def test_changed_set_or_setting_runs_from_decontamination_on(write: WriteCorpus,
         run(config, out, listen=events.append)
         return [event.stage for event in events if event.state == "running"]
 
-    late = list(names()[names().index("contamination") : names().index("split") + 1])
+    late = list(required()[required().index("contamination") : required().index("split") + 1])
     config = write()
-    assert ran(config) == list(names()[: names().index("split") + 1])
+    assert ran(config) == list(required()[: required().index("split") + 1])
     (tmp_path / "quiz.jsonl").write_bytes(lines([{"uid": "q2", "passage": ITEMS["q2"]}]))
     assert ran(config) == late
     assert texts(out) == {HELD_OUT}

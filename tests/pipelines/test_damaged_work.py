@@ -17,7 +17,7 @@ from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import IntegrityError, RunError
-from finpile.stages import names
+from finpile.stages import required
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -78,7 +78,7 @@ def test_flipped_bit_runs_its_stage_again_and_changes_nothing(
         (out / ".work" / "reports" / "stage.json").unlink()  # the last stage has to run: all others are checked first
         found = run(corpus, out)
         if path.name == "stage.json":
-            assert found == [(name, "done") for name in names() if name in (stage, "reports")]
+            assert found == [(name, "done") for name in required() if name in (stage, "reports")]
         elif path.name == "started.json":  # read by no finished stage
             assert found == [("reports", "done")]
         else:

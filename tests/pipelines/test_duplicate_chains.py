@@ -23,6 +23,8 @@ from finpile.stages import copy_stages, num_redirecting
 
 Place = tuple[int, int]
 
+_STAGES = ("exact", "near", "substring", "overlap", "contamination")
+NUM_REDIRECTING = num_redirecting(_STAGES)
 _NUM_SHARDS, _ROWS = 5, 40
 
 
@@ -59,7 +61,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Pla
     draw, folder = random.Random(11), tmp_path_factory.mktemp("found")
     left = [(shard, row) for shard in range(_NUM_SHARDS) for row in range(_ROWS)]
     found: dict[str, dict[Place, Place | None]] = {}
-    for stage in ("exact", "near", "substring", "overlap", "contamination"):
+    for stage in _STAGES:
         dropped = set(draw.sample(left[:60], 30))
         left = [place for place in left if place not in dropped]
         copies = {place: draw.choice(left[:60]) for place in sorted(dropped)}
@@ -72,7 +74,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[Pla
 def resolved(found: list[str], folder: Path, transport: Transport | None = None) -> dict[str, bytes]:
     """The files that the launcher writes, or a pipeline with that transport."""
     refs = [ShardRef(index, 0, f"s{index}") for index in range(_NUM_SHARDS)]
-    removals = Removals(folders=tuple(found), number=150, copy_stages=copy_stages(), num_redirecting=num_redirecting())
+    removals = Removals(folders=tuple(found), number=150, copy_stages=copy_stages(), num_redirecting=NUM_REDIRECTING)
     engine = Engine(transport=transport)
 
     def construct(pipeline: beam.Pipeline) -> None:
@@ -115,7 +117,7 @@ def test_copies_are_passed_on_and_counted(
             expected[place] = kept
             if kept and stage in copy_stages():
                 counts[kept] = counts.get(kept, 0) + 1
-    assert max(num_redirects) == num_redirecting() - 1
+    assert max(num_redirects) == NUM_REDIRECTING - 1
     rows = [row for shard in range(_NUM_SHARDS) for row in read_removals(str(tmp_path), shard).to_pylist()]
     assert len(rows) == 150
     assert {row["id"]: row["duplicate_of"] for row in rows} == {

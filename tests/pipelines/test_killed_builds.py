@@ -21,7 +21,7 @@ import pytest
 from finpile.build_state import BuildState, read_state
 from finpile.errors import InputError
 from finpile.layout import Layout
-from finpile.stages import names
+from finpile.stages import required
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -160,7 +160,7 @@ def test_sample_build_killed_in_every_stage_equals_an_undisturbed_one(
     tmp_path: Path,
 ) -> None:
     killer = Killer(start_python, eventually, sample_config, tmp_path / "out")
-    kill_along(names(), seed, killer, tmp_path / "out")
+    kill_along(required(), seed, killer, tmp_path / "out")
     assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
 
 

@@ -24,7 +24,7 @@ from finpile.config import load_config
 from finpile.errors import ConfigError, InputError, RunError
 from finpile.layout import Layout
 from finpile.manifest import load_manifest
-from finpile.stages import names
+from finpile.stages import required
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -107,7 +107,7 @@ def test_unfinished_build_is_refused_to_another_one(
         run(other, tmp_path / "out")
     with pytest.raises(InputError, match="no finished build: the build 'mini' is running, or was interrupted"):
         load_manifest(Layout(str(tmp_path / "out")))
-    assert run(corpus, tmp_path / "out") == list(names()[1:])
+    assert run(corpus, tmp_path / "out") == list(required()[1:])
 
 
 def test_old_build_is_whole_until_the_first_published_stage_begins(

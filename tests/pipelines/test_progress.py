@@ -32,7 +32,7 @@ from finpile import storage
 from finpile.config import SourceConfig, load_config
 from finpile.sources.finding import list_inputs
 from finpile.sources.reading import read_file
-from finpile.stages import names
+from finpile.stages import required
 
 _NEAR = {"bands": 32, "rows": 8, "numbers": "any"}
 _DEDUP = {"exact": True, "near": _NEAR, "substring": {"min_length": 20, "rounds": 2}}
@@ -187,7 +187,7 @@ def watched(
 def test_every_stage_reports_its_progress(watched: Watched) -> None:
     """Shares of each stage never fall; its last pipeline ends at 1, but where a round may or may not be followed."""
     found = stages(watched.seen)
-    assert set(found) == set(names()) - {"contamination", "reports"}
+    assert set(found) == set(required()) - {"contamination", "reports"}
     for stage, told in found.items():
         assert all(before.share <= after.share + 1e-12 for before, after in pairwise(told)), stage
         assert told[-1].share == pytest.approx(1.0) or (stage == "substring" and told[-1].share > 0.5), stage

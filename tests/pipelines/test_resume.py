@@ -18,7 +18,7 @@ from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
-from finpile.stages import names
+from finpile.stages import required
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -33,7 +33,9 @@ def run(config: Path, out: Path, engine: Engine | None = None, *, fresh: bool = 
     build(load_config(config), str(out), engine or Engine(), fresh=fresh, listen=events.append)
     ran = [event.stage for event in events if event.state == "running"]
     assert [event.stage for event in events if event.state == "done"] == ran
-    assert [event.stage for event in events if event.state == "found"] == [name for name in names() if name not in ran]
+    assert [event.stage for event in events if event.state == "found"] == [
+        name for name in required() if name not in ran
+    ]
     return ran
 
 
@@ -69,7 +71,7 @@ def test_command_reports_that_all_stages_were_done(corpus: Path, built: Path, st
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, err
     assert "all stages were done before; nothing to do" in out
-    assert out.count("done before") + out.count("not enabled") == len(names()) + 1
+    assert out.count("done before") + out.count("not enabled") == len(required()) + 1
 
 
 def with_setting(**changes: Any) -> Callable[[Path, WriteCorpus], None]:
@@ -124,7 +126,7 @@ def test_change_runs_the_affected_stages_and_equals_a_new_build(
 ) -> None:
     config, out = copied
     change(config.parent, write_corpus)
-    assert run(config, out) == list(names()[names().index(first) :])
+    assert run(config, out) == list(required()[required().index(first) :])
     assert run(config, out) == []
     run(config, config.parent / "new")
     found, expected = snapshot(out), snapshot(config.parent / "new")
@@ -161,7 +163,7 @@ def test_output_does_not_depend_on_dates_and_place_of_files(
 def test_fresh_runs_every_stage_again(copied: tuple[Path, Path], built: Path, snapshot: Snapshot) -> None:
     config, out = copied
     (out / "documents" / "stray.parquet").write_bytes(b"of another time")
-    assert run(config, out, fresh=True) == list(names())
+    assert run(config, out, fresh=True) == list(required())
     assert snapshot(out) == snapshot(built)
 
 

@@ -38,15 +38,20 @@ SHORT_SCHEMA = pa.schema(
 )
 
 
-def join_spans(earlier: pa.Table, new: pa.Table, round_number: int) -> pa.Table:
+def join_spans(
+    earlier: pa.Table, new: pa.Table, round_number: int, cuts: pa.Table | None = None, *, has_offsets: bool = True
+) -> pa.Table:
     """Returns the spans of all rounds so far, as `SPAN_SCHEMA`.
 
-    The offsets of `new` (`COVER_SCHEMA`) are bytes of the text without the `earlier` spans. Only spans of the first
-    round have an offset in the kept copy: later offsets do not refer to the original text.
+    The offsets of `new` (`COVER_SCHEMA`) are bytes of the text without the spans `cuts`: the `earlier` ones of these
+    rounds and those of other stages, which are not in the result; by default the `earlier` ones. Only spans of the
+    first round have an offset in the kept copy, and only with `has_offsets`: other offsets do not refer to the original
+    text.
     """
-    found = list(_in_original_text(earlier, new, round_number))
+    cuts = earlier if cuts is None else _in_order(cuts)
+    found = list(_in_original_text(cuts, new, round_number, has_offsets and round_number == 1))
     joined = pa.concat_tables([earlier, pa.Table.from_pylist(found, schema=SPAN_SCHEMA)])
-    return joined.sort_by([("row", "ascending"), ("start", "ascending")])
+    return _in_order(joined)
 
 
 def short_documents(documents: pa.Table, spans: pa.Table, min_chars: int) -> pa.Table:
@@ -73,13 +78,19 @@ def cut_rows(texts: pa.LargeStringArray, spans: pa.Table, first: int = 0) -> pa.
     return cut_spans(texts, rows[mine] - first, starts[mine], ends[mine])
 
 
+def _in_order(spans: pa.Table) -> pa.Table:
+    return spans.sort_by([("row", "ascending"), ("start", "ascending")])
+
+
 def _why(size: int, min_chars: int) -> dict[str, str]:
     if size:
         return {"reason": repeats.TOO_SHORT, "detail": f"{size} characters of {min_chars} are left"}
     return {"reason": repeats.NOTHING_LEFT, "detail": "all of its text stands elsewhere"}
 
 
-def _in_original_text(earlier: pa.Table, new: pa.Table, round_number: int) -> Iterator[dict[str, Any]]:
+def _in_original_text(
+    earlier: pa.Table, new: pa.Table, round_number: int, has_offsets: bool
+) -> Iterator[dict[str, Any]]:
     cuts: dict[int, list[tuple[int, int, int]]] = {}
     for row, start, end in zip(*(earlier[name].to_pylist() for name in ("row", "start", "end")), strict=True):
         mine = cuts.setdefault(row, [])
@@ -93,7 +104,7 @@ def _in_original_text(earlier: pa.Table, new: pa.Table, round_number: int) -> It
                 "reason": repeats.REASON,
                 "detail": f"round {round_number}",
                 "duplicate_of": span["kept_id"],
-                "duplicate_offset": span["kept_offset"] if round_number == 1 else None,
+                "duplicate_offset": span["kept_offset"] if has_offsets else None,
             }
 
 

@@ -107,7 +107,7 @@ def run(context: Context) -> Outcome:
         folders=context.earlier_removals,
         number=sum(context.counts(stage)["removed"] for stage in context.removal_folders),
         copy_stages=stages.copy_stages(),
-        num_redirecting=stages.num_redirecting(),
+        num_redirecting=stages.num_redirecting(context.removal_folders),
     )
     outcomes = publish(context, _plan(context), removals)
     documents = [outcome for outcome in outcomes if "stage" not in outcome]

@@ -31,6 +31,7 @@ class RemoveEqualRemains(RemoveEqual):
         self,
         engine: Engine,
         config: CorpusConfig,
+        stage: str,
         refs: Sequence[ShardRef],
         reader: RemainingDocuments,
         folder: str,
@@ -48,4 +49,4 @@ class RemoveEqualRemains(RemoveEqual):
                 tables.append(digest_rows(ref, config, table, table["row"], left, table["digest"]))
             return pa.concat_tables(tables)
 
-        super().__init__(engine, refs, "substring", rows, repeats.DUPLICATE, folder, work=work, after=after)
+        super().__init__(engine, refs, stage, rows, repeats.DUPLICATE, folder, work=work, after=after)

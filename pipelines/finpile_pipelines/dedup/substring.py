@@ -22,13 +22,20 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import CorpusConfig, SubstringConfig, to_dict
 from finpile.dedup.substring import repeats
-from finpile.dedup.substring.spans import join_spans, short_documents
+from finpile.dedup.substring.spans import SPAN_SCHEMA, join_spans, short_documents
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile_pipelines.dedup.alphabet import Alphabet, open_alphabet
 from finpile_pipelines.dedup.exact import num_removed
 from finpile_pipelines.dedup.remaining import RemainingDocuments
-from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, read_removals, removals_url, spans_url
+from finpile_pipelines.dedup.removals import (
+    NOT_CONFIGURED,
+    REMOVAL_SCHEMA,
+    read_removals,
+    read_spans,
+    removals_url,
+    spans_url,
+)
 from finpile_pipelines.dedup.request_reply import (
     RequestReply,
     exchanged_bytes,
@@ -194,14 +201,17 @@ class _Rounds:
         """Removes documents that the rounds up to `number` made equal."""
         removals = (*self.earlier_removals, _round_folder(self.folder, number))
         left = RemainingDocuments(self.config, self.clean_folder, removals)
-        return RemoveEqualRemains(engine, self.config, self.refs, left, self.left_folder, work=work, after=after)
+        return RemoveEqualRemains(
+            engine, self.config, STAGE.name, self.refs, left, self.left_folder, work=work, after=after
+        )
 
     def _round(self, number: int) -> "_Round":
         previous = _round_folder(self.folder, number - 1) if number > 1 else None
         removals = (*self.earlier_removals, previous) if previous else self.earlier_removals
         reader = RemainingDocuments(self.config, self.clean_folder, removals)
         folder = _round_folder(self.folder, number)
-        return _Round(self.substring, self.alphabet, self.refs, reader, previous, folder, number)
+        has_offsets = self.config.dedup.templates is None
+        return _Round(self.substring, self.alphabet, self.refs, reader, previous, folder, number, has_offsets)
 
 
 #: The known keys if no key is crowded.
@@ -242,6 +252,8 @@ class _Round:
     """The folder with the removals and spans of the previous round."""
     folder: str
     number: int
+    has_offsets: bool
+    """Whether no earlier stage cuts texts, so that an offset in a kept copy is one of its clean text."""
 
     def construct(
         self,
@@ -345,8 +357,9 @@ class _Round:
 
     def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
         """Writes the spans and removals of this round and the earlier ones; returns the counts of this round."""
-        earlier = self.reader.spans(ref)
-        joined = join_spans(earlier, new, self.number)
+        earlier = read_spans(self.previous, ref.index) if self.previous else SPAN_SCHEMA.empty_table()
+        cuts = self.reader.spans(ref)
+        joined = join_spans(earlier, new, self.number, cuts, has_offsets=self.has_offsets)
         if joined.num_rows:
             storage.write_parquet(spans_url(self.folder, ref.index), joined)
         short = short_documents(table, new, self.config.min_chars)

@@ -18,6 +18,7 @@ def is_enabled(stage: str, config: CorpusConfig) -> bool:
     """Whether the corpus file enables a stage."""
     given = {
         "exact": config.dedup.exact,
+        "templates": config.dedup.templates is not None,
         "near": config.dedup.near is not None,
         "substring": config.dedup.substring is not None,
         "overlap": config.heldout.overlap is not None and config.heldout.after is not None,

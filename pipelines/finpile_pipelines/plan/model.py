@@ -75,7 +75,7 @@ def plan_build(
 ) -> Plan:
     """The stages of a build of the inputs. `job_seconds` is added for each Beam job: minutes on Dataflow."""
     model = _Model(config, tuple(inputs), workers, rates, job_seconds)
-    names = stages.until("reports", [f"dedup.{name}" for name in config.dedup.added])
+    names = stages.until("reports", config.dedup.optional_keys)
     return Plan(
         workers=workers,
         inputs=tuple(inputs),

@@ -1,0 +1,1 @@
+"""Templates: lines and paragraphs that earlier documents of a group have, counted and cut."""

@@ -1,0 +1,86 @@
+"""Labels of documents, each by a rule that a source chooses: its groups of templates, and its sub-sources.
+
+    row         one label for all documents of a row of Table 1: the row
+    host        the host of the document's URL, in lower case, without `www.`
+    folder      the folder of the document's file: `2019` of `archive.zip/2019/a.htm`; the archive for a file at its top
+    meta.KEY    a value of the document's metadata, the first of a list: `meta.cik`; dots select nested keys
+
+A document without the value has no label.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from finpile import bounds
+from finpile.errors import ConfigError
+from finpile.rows import find_value
+
+_META = "meta."
+#: Characters of a label; the rest is cut.
+MAX_CHARACTERS = 200
+
+
+def check_rule(what: str, rule: str) -> None:
+    """Raises: ConfigError for a rule that is none of those above."""
+    if rule == _META or (not rule.startswith(_META) and rule in ("", "meta")):
+        raise ConfigError(f"{what} is {rule!r}: expected {', '.join(_RULES)} or the name of metadata, such as meta.cik")
+    if not rule.startswith(_META):
+        bounds.one_of(what, rule, (*_RULES, f"{_META}KEY"))
+
+
+def document_labels(documents: pa.RecordBatch | pa.Table, rule: str) -> list[str | None]:
+    """The label of each document under a rule that `check_rule` accepts.
+
+    Reads the columns `source`, `url`, `locator` or `meta`.
+    """
+    if rule.startswith(_META):
+        key = rule.removeprefix(_META)
+        return [_short(_meta_value(text, key)) for text in documents["meta"].to_pylist()]
+    column, find = _RULES[rule]
+    return [_short(find(value)) for value in documents[column].to_pylist()]
+
+
+def _row(source: str) -> str:
+    return source
+
+
+def _host(url: str | None) -> str | None:
+    try:
+        host = urlsplit(url or "").hostname
+    except ValueError:  # such as brackets without an address of IPv6
+        return None
+    return host.removeprefix("www.") if host else None
+
+
+def _folder(locator: str) -> str:
+    return posixpath.basename(posixpath.dirname(locator))
+
+
+_RULES: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
+    "row": ("source", _row),
+    "host": ("url", _host),
+    "folder": ("locator", _folder),
+}
+
+
+def _meta_value(text: str, key: str) -> str | None:
+    if key.partition(".")[0] not in text:  # so that most texts are not parsed for nothing
+        return None
+    value = find_value(json.loads(text), key)
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return str(value)
+
+
+def _short(label: str | None) -> str | None:
+    """Without white space at the ends; None for a label of nothing else."""
+    return (label or "").strip()[:MAX_CHARACTERS] or None

@@ -1,0 +1,195 @@
+"""Templates, by hashes of lines and paragraphs over all shards. `finpile.dedup.templates.blocks` has the rule.
+
+    blocks   the first documents of each block --by hash--> templates --by shard--> back to the shards that have them
+    cut      each shard cuts the templates of its documents; those of which too little is left are removed
+    left     all but one of equal remainders are removed (`residue`)
+
+All clean documents are counted, those that `exact` removes among them: equal texts count once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from finpile import storage
+from finpile.config import CorpusConfig, TemplatesConfig, to_dict
+from finpile.dedup.substring.spans import short_documents
+from finpile.dedup.templates import blocks
+from finpile.document import CLEAN_SCHEMA
+from finpile.document_labels import document_labels
+from finpile_pipelines.dedup.exact import num_removed
+from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.removals import (
+    NOT_CONFIGURED,
+    REMOVAL_SCHEMA,
+    read_removals,
+    removals_url,
+    spans_url,
+)
+from finpile_pipelines.dedup.request_reply import RequestReply, exchanged_bytes, read_reply, send_by_hash
+from finpile_pipelines.dedup.residue import RemoveEqualRemains
+from finpile_pipelines.exchange.partition import PartitionedTables
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.shard_refs import RemovalFolder, ShardRef, read_clean
+from finpile_pipelines.stage import Context, Outcome, Stage
+
+_COUNTED = ("removed", "spans", "cut_bytes", "grouped")
+
+
+def settings(context: Context) -> list[Any] | None:
+    """The settings on which the stage's outcome depends."""
+    config = context.config
+    groups = [source.template_group for source in config.sources]
+    return [to_dict(config.dedup.templates), groups, config.dedup.exact_fold] if config.dedup.templates else None
+
+
+def run(context: Context) -> Outcome:
+    """Cuts templates from the documents that earlier stages left in the clean shards.
+
+    Counts: `grouped` is the number of documents that have a group.
+    """
+    config, engine = context.config, context.engine
+    if config.dedup.templates is None:
+        return Outcome(counts=NOT_CONFIGURED)
+    cutting, left = removal_folders(context.folder, {})
+    work = _Cutting(
+        config, config.dedup.templates, tuple(context.refs), context.clean_folder, context.earlier_removals, cutting
+    )
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        cut_bytes = work.construct(pipeline, engine.exchange_transport)
+        if config.dedup.exact:
+            reader = RemainingDocuments(config, context.clean_folder, (*context.earlier_removals, cutting))
+            after = After(cut_bytes, _is_positive)
+            equal = RemoveEqualRemains(
+                engine, config, STAGE.name, context.refs, reader, left, work=_COMPARING, after=after
+            )
+            _ = pipeline | equal
+
+    engine.run(STAGE.name, construct)
+    outcomes = storage.read_json(work.outcomes)
+    counts = {name: sum(outcome[name] for outcome in outcomes) for name in _COUNTED}
+    duplicates = num_removed(left) if config.dedup.exact and counts["cut_bytes"] else 0
+    return Outcome(
+        counts={
+            **counts,
+            "removed": counts["removed"] + duplicates,
+            "duplicates": duplicates,
+            "exchanged_bytes": exchanged_bytes(cutting, *_STEPS),
+        }
+    )
+
+
+def removal_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
+    """The folders of the cuts and of equal remainders."""
+    return [storage.join(folder, part) for part in ("cut", "left")]
+
+
+def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
+    """The bytes that were cut."""
+    return int(counts.get("cut_bytes", 0))
+
+
+def template_kernels(config: CorpusConfig) -> tuple[str, ...]:
+    """Groups of kernels."""
+    return blocks.TEMPLATE_GROUPS if config.dedup.templates else ()
+
+
+STAGE = Stage(
+    name="templates",
+    settings=settings,
+    run=run,
+    kernels=template_kernels,
+    removal_folders=removal_folders,
+    ledger_bytes=ledger_bytes,
+)
+
+_STEPS = "blocks", "templates"
+#: Shares of the stage's work.
+_COUNTING, _CUTTING, _COMPARING = 0.6, 0.3, 0.1
+
+
+def _is_positive(number: int) -> bool:
+    return number > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutting:
+    """Counts and cuts. It is pickled for the workers, so it does not hold the engine."""
+
+    config: CorpusConfig
+    templates: TemplatesConfig
+    refs: tuple[ShardRef, ...]
+    clean_folder: str
+    earlier_removals: tuple[RemovalFolder, ...]
+    folder: str
+
+    @property
+    def outcomes(self) -> str:
+        """The file with the counts of each shard."""
+        return storage.join(self.folder, "cut.json")
+
+    def construct(self, pipeline: beam.Pipeline, transport: Any) -> beam.PCollection[int]:
+        """Adds the steps to a pipeline; the output is the number of bytes cut, once all spans are written."""
+        steps = (_STEPS[0], self._send), (_STEPS[1], self._find)
+        replied = pipeline | RequestReply(transport, self.refs, self.folder, *steps, work=_COUNTING)
+        tasks = Tasks(self.refs, _CUTTING, after=After(replied), note="cut")
+        return pipeline | tasks | "CutShard" >> beam.Map(self._cut) | Gather(self.outcomes, sum_of("cut_bytes"))
+
+    def _send(self, ref: ShardRef) -> PartitionedTables:
+        tables = [blocks.BLOCK_SCHEMA.empty_table()]
+        if self._group(ref) is not None:
+            for batch in read_clean(self.clean_folder, ref.name):
+                table = pa.Table.from_batches([batch])
+                report_progress(table.num_rows, table["text"].nbytes)
+                tables.append(blocks.block_rows(table, self._groups(ref, table), self._num, ref.index))
+        rows = blocks.first_documents(pa.concat_tables(tables).combine_chunks(), self._num)
+        return send_by_hash(ref, rows, len(self.refs))
+
+    def _find(self, received: pa.Table) -> pa.Table:
+        return blocks.templates(received.combine_chunks(), self._num)
+
+    def _cut(self, ref: ShardRef) -> dict[str, int]:
+        """Writes the spans of a shard and the documents of which too little is left."""
+        nothing = {"shard": ref.index, **dict.fromkeys(_COUNTED, 0)}
+        if self._group(ref) is None:
+            return nothing
+        known = read_reply(self.folder, _STEPS[1], ref.index, blocks.BLOCK_SCHEMA)
+        batches = list(read_clean(self.clean_folder, ref.name))
+        table = pa.Table.from_batches(batches, schema=CLEAN_SCHEMA).combine_chunks()
+        report_progress(table.num_rows, table["text"].nbytes)
+        groups = self._groups(ref, table)
+        removed = {
+            row for folder in self.earlier_removals for row in read_removals(folder, ref.index)["row"].to_pylist()
+        }
+        left = [None if row in removed else group for row, group in enumerate(groups)]
+        spans = blocks.template_spans(table, left, known, self.templates)
+        if spans.num_rows:
+            storage.write_parquet(spans_url(self.folder, ref.index), spans)
+        rows = pa.array(range(table.num_rows), pa.int32())
+        short = short_documents(table.append_column("row", rows), spans, self.templates.min_chars)
+        if short.num_rows:
+            found = [{**row, "shard": ref.index, "stage": STAGE.name} for row in short.to_pylist()]
+            storage.write_parquet(
+                removals_url(self.folder, ref.index), pa.Table.from_pylist(found, schema=REMOVAL_SCHEMA)
+            )
+        sizes = spans["end"].to_numpy() - spans["start"].to_numpy()
+        grouped = sum(group is not None for group in groups)
+        counts = {"removed": short.num_rows, "spans": spans.num_rows, "cut_bytes": int(sizes.sum()), "grouped": grouped}
+        return {**nothing, **counts}
+
+    @property
+    def _num(self) -> int:
+        return self.templates.min_documents
+
+    def _group(self, ref: ShardRef) -> str | None:
+        return self.config.sources[ref.entry].template_group
+
+    def _groups(self, ref: ShardRef, documents: pa.Table) -> list[str | None]:
+        """The group of each document."""
+        rule = self._group(ref)
+        return [None] * documents.num_rows if rule is None else document_labels(documents, rule)
