@@ -30,6 +30,8 @@ class Format:
     """Ends of file names that `finpile dedup` reads by this format."""
     describe: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
     """Facts for `meta` that only a cleaned text shows: `describe(text, meta)`, in time linear in the text."""
+    has_license_files: bool = False
+    """Whether a document of an archive has the licence of the nearest `LICENSE` or `COPYING` above it."""
     has_menus: bool = False
     """Whether its HTML documents are pages of a web crawl, with menus around the main content."""
 

@@ -25,6 +25,7 @@ from finpile.sources.archives import Gap, Member, archive_kind, walk
 from finpile.sources.base import removal, structure_of
 from finpile.sources.compression import codec_of, decompress, split_codecs
 from finpile.sources.finding import InputFile, locate
+from finpile.sources.license_files import License, LicenseFiles, find_license_files
 from finpile.sources.streams import BLOCK_BYTES, RECALLED_BYTES, Block, BrokenStream, ByteStream, blocks_of
 
 _NUM_NAMES_SHOWN = 5
@@ -53,8 +54,12 @@ def read_file(
     kinds = structure_of(source.format)
     books = Books(source.dataset, source.label, file.locator, stored_bytes=file.size_bytes, kinds=kinds)
     try:
+        licenses = None
+        if FORMATS.get(source.format).has_license_files and archive_kind(split_codecs(path)[0]):
+            with open_in(fs, path, file.size_bytes) as stream:
+                licenses = find_license_files(stream, path, file.locator, source.limits)
         with open_in(fs, path, file.size_bytes) as stream:
-            for number, item in enumerate(_Input(path, books, source, keep).read(stream)):
+            for number, item in enumerate(_Input(path, books, source, keep, licenses).read(stream)):
                 _raise_failure(stream)
                 yield item
                 if number % _REPORT_EVERY == 0 and not stream.closed:
@@ -107,6 +112,10 @@ class _Input:
     books: Books
     source: SourceConfig
     keep: Callable[[Account], None]
+    licenses: LicenseFiles | None = None
+    """Of an archive."""
+    license: License | None = None
+    """Of a file in one."""
 
     def read(self, stream: Any) -> Iterator[Item]:
         """Raises: BrokenStream of an archive that this is a file of."""
@@ -122,7 +131,7 @@ class _Input:
             stream = self._stream(
                 decompress(blocks_of(stream, books.locator), codec, books.locator, self.source.limits)
             )
-        records = _Records(stream, books, self.source)
+        records = _Records(stream, books, self.source, self.license)
         size = _size(stream) if stream.seekable() else None  # an archive's walk may close the stream
         try:
             if _is_empty(stream):
@@ -192,7 +201,8 @@ class _Input:
         blocks = _Counted(member.blocks)
         stream = ByteStream(blocks, member.locator, self.source.limits)
         try:
-            yield from _Input(member.path, books, self.source, self.keep).read(stream)
+            known = self.licenses.nearest(member.path) if self.licenses else None
+            yield from _Input(member.path, books, self.source, self.keep, license=known).read(stream)
             yield from self._finish(blocks, member.locator, books)
         except BrokenStream as broken:  # the archive itself is broken: there is no next member
             broken.detail += f", in {member.path}"
@@ -264,10 +274,11 @@ def _is_empty(stream: Any) -> bool:
 class _Records:
     """The records that a reader finds in one stream, with every byte of it in the books."""
 
-    def __init__(self, stream: Any, books: Books, source: SourceConfig) -> None:
+    def __init__(self, stream: Any, books: Books, source: SourceConfig, known: License | None = None) -> None:
         self._stream = stream
         self._books = books
         self._source = source
+        self._license = known
 
     def read(self, form: Format) -> Iterator[Item]:
         """Raises: BrokenStream of the stream if nothing more can be read from it."""
@@ -320,6 +331,9 @@ class _Records:
         try:
             item = record.parse()
             if isinstance(item, RawDocument):
+                if item.license is None and self._license is not None:
+                    meta = {**item.meta, "license_file": self._license.path}
+                    item = replace(item, license=self._license.identifier, meta=meta)
                 if item.license is None and source.license is not None:
                     item = replace(item, license=source.license)
                 check_storable(item)

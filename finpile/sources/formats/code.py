@@ -1,4 +1,5 @@
-"""Source code: a file is a document, its language that of its name, its licence that of an SPDX line.
+"""Source code: a file is a document, its language that of its name, its licence that of an SPDX line, or of the nearest
+licence file above it in its archive.
 
 Binary, minified and generated files are rows of the ledger, by the bounds of Codex's data (Chen et al. 2021,
 https://arxiv.org/abs/2107.03374, section 3.1): lines of 100 characters on average, or one of 1,000.
@@ -104,6 +105,7 @@ def _refuse_machines_text(text: str) -> None:
 FORMAT = Format(
     name="code",
     read=read,
+    has_license_files=True,
     reasons={
         "binary": "a file with zero bytes",
         "minified": "code whose lines have more than 100 characters on average, or one more than 1,000",
