@@ -49,7 +49,7 @@ from finpile.lm.train import TrainConfig
 from finpile.manifest import CHECKSUM, MANIFEST_VERSION
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
-from finpile.report.statistics import CorpusStatistics, DateStatistics, SourceStatistics, YearStatistics
+from finpile.report.statistics import CorpusStatistics, DateStatistics, FactStatistics, SourceStatistics, YearStatistics
 from finpile.report.table import RowKind, Table
 from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
@@ -242,9 +242,11 @@ def _statistics() -> dict[str, Any]:
         "sources": {"type": "array", "items": _json_type(SourceStatistics, defs)},
         "years": {"type": "array", "items": _json_type(YearStatistics, defs)},
         "dates": {"type": "array", "items": _json_type(DateStatistics, defs)},
+        "facts": {"type": "array", "items": _json_type(FactStatistics, defs), "description": "Only if there are any."},
     }
     title = "reports/statistics.json: the counts of Tables 1 and 2"
-    return {"$schema": _DIALECT, "title": title, "version": version, **_object(properties), "$defs": defs}
+    schema = _object(properties, required=[name for name in properties if name != "facts"])
+    return {"$schema": _DIALECT, "title": title, "version": version, **schema, "$defs": defs}
 
 
 def _plan() -> dict[str, Any]:

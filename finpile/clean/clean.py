@@ -38,6 +38,7 @@ from finpile.config import SourceConfig
 from finpile.digest import add, multiset_digest
 from finpile.document import DOCUMENT_SCHEMA, HTML, text_views
 from finpile.errors import FinpileError
+from finpile.filings.facts import FACTS
 from finpile.filter import FILTERS, Filter, Rejection, Span
 from finpile.format import FORMATS
 from finpile.ledger import Removal
@@ -257,7 +258,7 @@ class _Work:
     def _filter(self, row: _Row, text: str, page: Page, num_repaired: int) -> None:
         """Keeps what the filters leave of a text, under its date."""
         self._count(row.id, text)
-        facts: dict[str, Any] = {}
+        facts: dict[str, Any] = {FACTS: page.facts} if page.facts else {}
         found = apply_all(self.filters, text, facts)
         if isinstance(found, Rejection):
             self._remove(row, found.reason, found.detail, text)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from finpile.clean.markup import MarkupCounts, TooComplex, measure, strip_markup
+from finpile.clean.xbrl import read_facts
 
 #: XBRL's own data inside a filing's HTML; no browser shows it. Source: Inline XBRL 1.1, §12.
 _NEVER_SHOWN = [r"ix\:header"]
+#: Elements that a page hides. Scripts of a page of the Web can show them later, and they hide whole pages until then:
+#: they are left out only where the whole page is read.
+_HIDDEN = [*_NEVER_SHOWN, "[hidden]", '[style*="display:none" i]', '[style*="display: none" i]']
 #: The tabs around cells that are empty, up to what follows them. Possessive: no run is read twice.
 _EMPTY_CELLS = re.compile(r"\t[\t \u00a0]++(?=(\S?))")
 
@@ -31,6 +36,8 @@ class Page:
     html: str | None = None
     counts: MarkupCounts | None = None
     """Those of `html`."""
+    facts: list[dict[str, Any]] = field(default_factory=list)
+    """The facts of Inline XBRL in it (`finpile.filings.facts`)."""
 
 
 def to_text(html: str, *, main_content: bool) -> Page:
@@ -38,6 +45,7 @@ def to_text(html: str, *, main_content: bool) -> Page:
 
     Paragraphs are lines with an empty line between them, rows of tables lines with a tab between their cells; empty
     cells vanish (not in a page with <pre>, whose tabs may be indentation).
+    Elements that the page hides (`hidden`, `display: none`) vanish, except where `main_content` is searched for.
     `main_content` leaves out menus, headers and footers, by resiliparse's heuristics; if they would leave nothing,
     the whole page is taken. Broken HTML is read as browsers read it.
 
@@ -59,9 +67,11 @@ def to_text(html: str, *, main_content: bool) -> Page:
     try:
         tree = HTMLTree.parse(html)
         search = main_content and not simplified
-        text = extract_plain_text(tree, main_content=search, skip_elements=_NEVER_SHOWN)
+        unseen = _NEVER_SHOWN if main_content else _HIDDEN
+        text = extract_plain_text(tree, main_content=search, skip_elements=unseen)
         if search and not text.strip():
             text = extract_plain_text(tree, skip_elements=_NEVER_SHOWN)
+        facts = read_facts(html)
         title = " ".join((tree.title or "").split())
     except MemoryError:
         raise
@@ -69,7 +79,7 @@ def to_text(html: str, *, main_content: bool) -> Page:
         raise HtmlError(str(error)) from error
     has_pre = "<pre" in html or "<PRE" in html
     text = text if has_pre else _EMPTY_CELLS.sub(_one_tab, text)
-    return Page(text=text, title=title or None, simplified=simplified, html=html, counts=counts)
+    return Page(text=text, title=title or None, simplified=simplified, html=html, counts=counts, facts=facts)
 
 
 def _one_tab(cells: re.Match[str]) -> str:

@@ -1,13 +1,14 @@
 """The files of a report: every table in every format, and the HTML page.
 
 reports/table1.{md,csv,tex,json}  table2.*  table2_documents.*  table2_public.*  table3.*  removed.*
-    removed_by_source.*  statistics.json  index.html
+    removed_by_source.*  statistics.json  index.html  number_fidelity.* (of documents with Inline XBRL)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from finpile.report.facts import facts_table
 from finpile.report.html import BuildFacts, build_page
 from finpile.report.removed import removal_by_source_table, removal_table
 from finpile.report.render import FORMATS
@@ -26,6 +27,8 @@ def write_reports(
     removals = list(removals)
     tables = report_tables(statistics, facts)
     beside = [removal_table(removals, facts.num_read), removal_by_source_table(removals, facts.read_by_source)]
+    if statistics.facts:
+        beside.append(facts_table(statistics.facts))
     written = [url for table in (*tables, *beside) for url in write_table(folder, table)]
     counts = join(folder, "statistics.json")
     save_statistics(counts, statistics)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -17,6 +17,7 @@ from finpile.lock import hold
 from finpile.manifest import write_manifest
 from finpile.report.dates import date_statistics
 from finpile.report.evaluation import EvalSetFacts
+from finpile.report.facts import fact_statistics
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
 from finpile.report.near import JACCARDS, NearFacts
@@ -59,20 +60,22 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
         details=_details(counts),
     )
     private = tuple(config["reports"]["private"])
-    statistics = corpus_statistics(groups, private, counts["clean"]["sources"], counts["tokens"].get("mixture"))
+    cleaned, published = counts["clean"]["sources"], counts["split"]["documents"]
+    statistics = corpus_statistics(groups, private, cleaned, counts["tokens"].get("mixture"), published)
     return write_reports(layout.reports, statistics, removals, facts)
 
 
 def corpus_statistics(
     groups: Iterable[Mapping[str, Any]],
     private: tuple[str, ...],
-    cleaned: Iterable[Mapping[str, Any]] = (),
+    cleaned: Sequence[Mapping[str, Any]] = (),
     mixture: Iterable[Mapping[str, Any]] | None = None,
+    published: Iterable[Mapping[str, Any]] = (),
 ) -> CorpusStatistics:
     """The sums of the `tokens` stage's counts of training documents, by source and by year.
 
-    `cleaned` has the counts of the clean stage by source, including those of dates; `mixture` those of the `tokens`
-    stage by class of documents, None for a corpus without a mixture.
+    `cleaned` has the counts of the clean stage by source, including those of dates, `published` those of the published
+    files; `mixture` those of the `tokens` stage by class of documents, None for a corpus without a mixture.
     """
     effective: dict[tuple[str, str], int] = {}
     for entry in mixture or ():
@@ -106,6 +109,7 @@ def corpus_statistics(
             for (dataset, source, year), some in sorted(years.items(), key=lambda item: (*item[0][:2], item[0][2] or 0))
         ),
         dates=date_statistics(cleaned),
+        facts=fact_statistics(cleaned, published),
         private=private,
     )
 

@@ -67,6 +67,25 @@ class DateStatistics:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FactStatistics:
+    """The figures of Inline XBRL in one source's documents, of both splits."""
+
+    dataset: str
+    source: str
+    num_facts: int
+    """Figures of the documents after the filters."""
+    num_found: int
+    """Of these, figures that the document's text has."""
+    num_facts_kept: int
+    """Figures of the documents that deduplication leaves."""
+    num_found_kept: int
+    """Of these, figures that the document's remaining text has."""
+
+    def __post_init__(self) -> None:
+        _reject_negative(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CorpusStatistics:
     """The data of Tables 1 and 2.
 
@@ -76,6 +95,7 @@ class CorpusStatistics:
     sources: tuple[SourceStatistics, ...]
     years: tuple[YearStatistics, ...] = ()
     dates: tuple[DateStatistics, ...] = ()
+    facts: tuple[FactStatistics, ...] = ()
     private: tuple[str, ...] = ("FinPile",)
     """Private datasets: first in Table 1, and the columns of Table 2."""
 
@@ -106,7 +126,8 @@ class CorpusStatistics:
         sources = [{name: value for name, value in asdict(row).items() if value is not None} for row in self.sources]
         dates = [asdict(row) for row in self.dates]
         found = {"version": _FORMAT_VERSION, "private": list(self.private), "sources": sources, "years": years}
-        return {**found, "dates": dates}
+        facts = {"facts": [asdict(row) for row in self.facts]} if self.facts else {}
+        return {**found, "dates": dates, **facts}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> CorpusStatistics:
@@ -123,6 +144,7 @@ class CorpusStatistics:
                 sources=tuple(SourceStatistics(**row) for row in raw["sources"]),
                 years=tuple(YearStatistics(**_with_days(row)) for row in raw["years"]),
                 dates=tuple(DateStatistics(**row) for row in raw.get("dates", ())),
+                facts=tuple(FactStatistics(**row) for row in raw.get("facts", ())),
                 private=tuple(raw["private"]),
             )
         except (KeyError, TypeError) as error:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
@@ -12,6 +13,7 @@ from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import text_views
 from finpile.errors import InputError
+from finpile.filings.facts import fact_counts
 from finpile.filter import FILTERS
 from finpile.ledger import ledger_table
 from finpile.sources.evidence import decide_orders, evidence_by_entry
@@ -51,6 +53,7 @@ def clean_task(
         "removed_bytes": sum(len(removal.removed_text) for removal in removals),
         "undated": sum(cleaned.num_undated for cleaned in batches),
         "unreadable_dates": sum(cleaned.num_unreadable_dates for cleaned in batches),
+        **_fact_counts(kept),
         "digest": sum(map(_digest, batches)),
         "digest_before_filters": sum(cleaned.digest_before_filters for cleaned in batches),
     }
@@ -180,6 +183,10 @@ STAGE = Stage(
     work=work,
     ledger_bytes=ledger_bytes,
 )
+
+
+def _fact_counts(kept: Sequence[pa.RecordBatch]) -> Mapping[str, int]:
+    return fact_counts(pa.Table.from_batches(kept)) if kept else {}
 
 
 def _digest(cleaned: Cleaned) -> int:

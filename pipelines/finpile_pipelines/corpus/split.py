@@ -21,6 +21,7 @@ from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_views
 from finpile.errors import RunError
+from finpile.filings.facts import fact_counts
 from finpile.layout import document_part, removed_part
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
 from finpile.sizes import part_bytes_of
@@ -269,6 +270,7 @@ def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
         "documents": table.num_rows,
         "heldout": heldout,
         "text_bytes": pc.sum(pc.binary_length(table["text"])).as_py(),
+        **fact_counts(table),
         "digest": to_hex(add(*map(_digest, table.to_batches()))),
         "metadata_digest": to_hex(metadata_digest(rows.drop_columns(["digest"]))),
     }

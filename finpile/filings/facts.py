@@ -1,0 +1,60 @@
+"""Facts of Inline XBRL in `meta`, and how many of their figures a text has.
+
+`meta.xbrl_facts` is a list of objects:
+
+| key        | meaning                                                                                    |
+|------------|--------------------------------------------------------------------------------------------|
+| name       | the concept with its prefix: `us-gaap:Revenues`                                            |
+| figure     | as the page shows it: `1,234`, `(0.5)` without its brackets; empty for nil                 |
+| value      | the number that it reports, sign and scale applied, as a decimal: `-1234000000`; if known  |
+| unit       | `USD`, `shares`, `USD/shares`, ...                                                         |
+| period     | a day, or the first and the last day: `2024-01-01/2024-12-31`                              |
+| dimensions | axes and members, if there are any                                                         |
+| hidden     | true for a fact that no reader sees                                                        |
+
+A figure is found in a text if the text has it as a number of its own: `234` is not in `1,234` or `2345`. Facts that are
+hidden, or whose figure has no digit (a dash for zero, a number in words), do not count.
+
+Source: Inline XBRL 1.1, https://www.xbrl.org/specification/inlinexbrl-part1/rec-2013-11-18/inlinexbrl-part1-rec-2013-11-18.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: The key of the facts in `meta`.
+FACTS = "xbrl_facts"
+
+_NUMBER = re.compile(r"\d(?:[\d,.]*\d)?")
+
+
+def figures(facts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The figures that a text should have: those that are shown and have a digit."""
+    shown = (str(fact.get("figure", "")) for fact in facts if not fact.get("hidden"))
+    return [found[0] for figure in shown if (found := _NUMBER.search(figure))]
+
+
+def num_found(wanted: Iterable[str], text: str) -> int:
+    """How many of the figures the text has as numbers of their own."""
+    numbers = set(_NUMBER.findall(text))
+    return sum(figure in numbers for figure in wanted)
+
+
+def fact_counts(documents: pa.RecordBatch | pa.Table) -> dict[str, int]:
+    """`facts` and `facts_found`: the figures of all documents, and those found in their texts; empty without any."""
+    with_facts = pc.match_substring(documents["meta"], f'"{FACTS}"')
+    if not pc.any(with_facts).as_py():
+        return {}
+    chosen = documents.select(["text", "meta"]).filter(with_facts)
+    counts = {"facts": 0, "facts_found": 0}
+    for text, meta in zip(chosen["text"], chosen["meta"], strict=True):
+        wanted = figures(json.loads(meta.as_py()).get(FACTS, ()))
+        counts["facts"] += len(wanted)
+        counts["facts_found"] += num_found(wanted, text.as_py())
+    return counts

@@ -1,0 +1,69 @@
+"""Number fidelity: the share of Inline XBRL's figures that the texts have, before and after deduplication."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from finpile.report.figures import count, name, percent
+from finpile.report.statistics import FactStatistics
+from finpile.report.table import Column, Row, Table
+
+
+def fact_statistics(
+    cleaned: Iterable[Mapping[str, Any]], published: Iterable[Mapping[str, Any]]
+) -> tuple[FactStatistics, ...]:
+    """From the counts of the stages `clean` and `split` by source; only sources whose documents have figures."""
+    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for place, rows in ((0, cleaned), (2, published)):
+        for row in rows:
+            if row.get("facts"):
+                total = sums[row["dataset"], row["source"]]
+                total[place] += row["facts"]
+                total[place + 1] += row["facts_found"]
+    return tuple(
+        FactStatistics(
+            dataset=dataset,
+            source=source,
+            num_facts=total[0],
+            num_found=total[1],
+            num_facts_kept=total[2],
+            num_found_kept=total[3],
+        )
+        for (dataset, source), total in sorted(sums.items())
+    )
+
+
+def facts_table(rows: Sequence[FactStatistics]) -> Table:
+    """One row for each source."""
+    return Table(
+        name="number_fidelity",
+        title="Number fidelity",
+        caption="Figures of Inline XBRL that the text of their document has, after cleaning, and in the documents that "
+        "are left after duplicates and repeated passages are removed. Hidden facts and figures without digits do not "
+        "count.",
+        columns=(
+            Column(key="source", title="Source"),
+            Column(key="num_facts", title="Figures"),
+            Column(key="num_found", title="In the text"),
+            Column(key="found_percent", title="of figures"),
+            Column(key="num_facts_kept", title="After dedup"),
+            Column(key="num_found_kept", title="In the text"),
+            Column(key="found_kept_percent", title="of figures"),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    name(f"{row.dataset}: {row.source}"),
+                    count(row.num_facts),
+                    count(row.num_found),
+                    percent(row.num_found, row.num_facts, 2),
+                    count(row.num_facts_kept),
+                    count(row.num_found_kept),
+                    percent(row.num_found_kept, row.num_facts_kept, 2),
+                )
+            )
+            for row in rows
+        ),
+    )
