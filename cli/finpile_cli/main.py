@@ -26,6 +26,11 @@ _COMMANDS = {
     "show": ("finpile_cli.inspect", "show_command", "Print the history of a document: origin, text, removals."),
     "tokenizer": ("finpile_cli.tokenizer", "tokenizer_group", "Train, compare and use tokenizers."),
     "train": ("finpile_cli.train", "train_command", "Train the reference language model on token shards."),
+    "export-tokens": (
+        "finpile_cli.export_tokens",
+        "export_tokens_command",
+        "Write token shards for Megatron-LM, MosaicML streaming or NumPy.",
+    ),
     "export": ("finpile_cli.export", "export_command", "Write a trained model for Hugging Face transformers."),
     "plan-model": ("finpile_cli.plan_model", "plan_model_command", "Plan a model's size for a compute budget."),
     "evaluate": ("finpile_cli.train", "evaluate_command", "Measure held-out bits per byte of a model, by source."),

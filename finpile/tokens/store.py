@@ -233,6 +233,11 @@ class TokenStore:
             sources, lengths = (runs.field(name).to_numpy().astype(np.int64) for name in ("source", "num_tokens"))
             yield Runs(sources, lengths)
 
+    def tokens(self) -> Iterator[Ids]:
+        """The tokens of each shard, [N], in the order of the shard names, without padding."""
+        for ids, padding in zip(self.shards(), self._paddings, strict=True):
+            yield ids.reshape(-1)[: ids.size - padding]
+
     def shards(self) -> Iterator[Ids]:
         """The ids of each shard, [N, sequence_length], in the order of the shard names."""
         return (self._shard(index) for index in range(len(self._urls)))

@@ -1,0 +1,39 @@
+"""`finpile export-tokens`: token shards in the formats of other training systems."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from finpile import storage
+from finpile.layout import Layout
+from finpile.tokens import TokenStore
+from finpile.tokens.export import FORMATS, export_tokens
+from finpile_cli.console import Console, json_option
+from finpile_cli.paths import PathOrUrl
+
+
+@click.command()
+@click.argument("build", metavar="OUT", type=PathOrUrl(file_okay=False))
+@click.option("-o", "--output", required=True, type=PathOrUrl(), metavar="DIR", help="A new or empty folder.")
+@click.option("--to", required=True, type=click.Choice(list(FORMATS)), help="The format.")
+@click.option(
+    "--split", type=click.Choice(["train", "heldout"]), default="train", show_default=True, help="The documents."
+)
+@json_option
+def export_tokens_command(build: str, output: str, to: str, split: str, as_json: bool) -> None:
+    """Write the token shards of the build OUT for Megatron-LM and GPT-NeoX, MosaicML streaming, or NumPy.
+
+    Ids, their order and their documents stay the same.
+    """
+    store = TokenStore.open(storage.join(Layout(build).tokens, f"split={split}"))
+    result = export_tokens(store, output, to)
+    console = Console(as_json)
+    for name in result.files:
+        console.line(storage.join(output, name))
+    counts = f"{result.num_tokens:,} tokens"
+    if result.entries != "tokens":
+        counts = f"{result.num_entries:,} {result.entries}, {counts}"
+    console.line(counts)
+    console.result({**asdict(result), "files": [storage.join(output, name) for name in result.files]})
