@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from finpile.dedup._hash_kernels import I64, U8, U64, mix
@@ -16,8 +17,9 @@ FNV_PRIME = np.uint64(0x100000001B3)
 _ZERO, _NINE = 0x30, 0x39
 _BLANK = np.uint64(0x20)
 #: UTF-8 lead bytes: of the signs that include ½; of U+0640, from which other scripts have digits; of U+2000; of the
-#: last ideographs. Between the last two, only number forms (U+2140-21BF) have digits or fractions.
-_SIGNS, _FAR, _SYMBOLS, _IDEOGRAPHIC_END = 0xC2, 0xD9, 0xE2, 0xE9
+#: last ideographs; of U+F000. From U+2000 up to the ideographs, only number forms (U+2140-21BF) have digits or
+#: fractions; of the letters that share a lead byte with Arabic or full-width digits, texts have many more.
+_SIGNS, _ARABIC, _SYMBOLS, _IDEOGRAPHIC_END, _FORMS = 0xC2, 0xD9, 0xE2, 0xE9, 0xEF
 
 
 @njit(cache=True, nogil=True)
@@ -29,38 +31,65 @@ def hash_bytes(data: U8) -> Any:
     return mix(state)
 
 
+def _beginnings() -> npt.NDArray[np.bool_]:
+    """By byte, whether a digit or a fraction may begin with it."""
+    may_begin = np.zeros(256, np.bool_)
+    may_begin[_ZERO : _NINE + 1] = True
+    may_begin[[_SIGNS, *range(_ARABIC, _SYMBOLS + 1)]] = True
+    may_begin[_IDEOGRAPHIC_END + 1 :] = True
+    return may_begin
+
+
+_MAY_BEGIN = _beginnings()
+
+
+@njit(cache=True, nogil=True)
+def _size_of_number(data: U8, at: int, end: int) -> Any:
+    """The bytes of the run of ASCII digits, or of the sign ¼, ½ or ¾, that begins at `at`; 0 if none does."""
+    if data[at] == _SIGNS:
+        return 2 if at + 1 < end and 0xBC <= data[at + 1] <= 0xBE else 0
+    after = at
+    while after < end and _ZERO <= data[after] <= _NINE:
+        after += 1
+    return after - at
+
+
 @njit(cache=True, nogil=True)
 def _may_be_digit(data: U8, at: int, end: int) -> Any:
-    """Whether the multi-byte character that begins at `at` may be a digit or a fraction."""
+    """Whether the character that begins at `at` may be a digit or a fraction that `_size_of_number` does not know."""
     byte = data[at]
-    if byte < _FAR:
-        return byte == _SIGNS and at + 1 < end and 0xBC <= data[at + 1] <= 0xBE
+    if byte == _ARABIC:
+        return at + 1 < end and 0xA0 <= data[at + 1] <= 0xA9
     if byte == _SYMBOLS:
         return at + 1 < end and 0x85 <= data[at + 1] <= 0x86
-    return byte < _SYMBOLS or byte > _IDEOGRAPHIC_END
+    if byte == _FORMS:
+        return at + 2 < end and data[at + 1] == 0xBC and 0x90 <= data[at + 2] <= 0x99
+    return _ARABIC < byte < _SYMBOLS or byte > _IDEOGRAPHIC_END
 
 
 @njit(cache=True, nogil=True)
 def hash_numbers(data: U8, offsets: I64, keys: U64, plain: U8) -> None:
-    """Sets `keys[doc]` to `hash_bytes` of the runs of ASCII digits of each text, joined by spaces.
+    """Sets `keys[doc]` to `hash_bytes` of the runs of ASCII digits, and the signs ¼, ½ and ¾, joined by spaces.
 
     Sets `plain[doc]` to 0 if the text may have other digits or fractions, else to 1; a key is valid only if it is 1.
     """
     for doc in range(keys.shape[0]):
         state = FNV_OFFSET
-        fresh = True  # no number yet: a space is written only between numbers
-        inside = False
         plain[doc] = 1
-        for i in range(offsets[doc], offsets[doc + 1]):
-            byte = data[i]
-            if _ZERO <= byte <= _NINE:
-                if not inside and not fresh:
-                    state = (state ^ _BLANK) * FNV_PRIME
-                state = (state ^ np.uint64(byte)) * FNV_PRIME
-                inside, fresh = True, False
+        is_first = True  # a space is written only between numbers
+        at, end = offsets[doc], offsets[doc + 1]
+        while at < end:
+            if not _MAY_BEGIN[data[at]]:  # nearly all bytes
+                at += 1
                 continue
-            inside = False
-            if byte >= _SIGNS and _may_be_digit(data, i, offsets[doc + 1]):
+            size = _size_of_number(data, at, end)
+            if size == 0 and _may_be_digit(data, at, end):
                 plain[doc] = 0
                 break
+            if size and not is_first:
+                state = (state ^ _BLANK) * FNV_PRIME
+            is_first = is_first and size == 0
+            for i in range(at, at + size):
+                state = (state ^ np.uint64(data[i])) * FNV_PRIME
+            at += max(size, 1)
         keys[doc] = mix(state)
