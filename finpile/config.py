@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -12,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from finpile import bounds, stages
 from finpile.document_labels import check_rule
 from finpile.errors import ConfigError
-from finpile.filter import FILTERS
+from finpile.filter import FILTERS, with_root
 from finpile.format import FORMATS
 from finpile.limits import LimitsConfig
 from finpile.mixture import WeightConfig, to_setting, weights
@@ -36,8 +37,18 @@ class FilterConfig:
 
     @classmethod
     def named(cls, name: str) -> FilterConfig:
-        """The filter with its default parameters. Raises: ConfigError for an unknown name."""
+        """The filter with its default parameters. Raises: ConfigError for an unknown name or a required parameter."""
+        required = cls._required(name)
+        if required:
+            wanted = ", ".join(f"{key}: ..." for key in required)
+            raise ConfigError(f"filter `{name}` has required parameters: write {{{name}: {{{wanted}}}}}")
         return cls(name=name, parameters=cls.parameters_of(name)())
+
+    @classmethod
+    def _required(cls, name: str) -> list[str]:
+        missing = dataclasses.MISSING
+        entries = dataclasses.fields(cls.parameters_of(name))
+        return [entry.name for entry in entries if entry.default is missing and entry.default_factory is missing]
 
     @classmethod
     def parameters_of(cls, name: str) -> type[Any]:
@@ -51,7 +62,7 @@ class FilterConfig:
 
     def to_setting(self) -> Any:
         """As a corpus file gives it: the name, with parameters only if they are not the defaults."""
-        if self == FilterConfig.named(self.name):
+        if not self._required(self.name) and self == FilterConfig.named(self.name):
             return self.name
         return {self.name: to_dict(self.parameters)}
 
@@ -62,8 +73,8 @@ class CleanConfig:
 
     filters: tuple[FilterConfig, ...] = ()
     """Filters in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`, `gopher_quality`, `gopher_repetition`,
-    `fineweb`, `language`, or an entry point `finpile.filters` of another package. Rules for web pages remove most of
-    any other text."""
+    `fineweb`, `language`, `url_list`, `fasttext`, or an entry point `finpile.filters` of another package. Rules for web
+    pages remove most of any other text."""
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: extracts the text of documents that the source declares as HTML."""
     mojibake: Literal["keep", "repair"] = "keep"
@@ -521,7 +532,20 @@ def load_config(path: str | Path) -> CorpusConfig:
     Raises: ConfigError with file, line, the value found and the value expected.
     """
     config = load_yaml(path, CorpusConfig, "the corpus")
-    return dataclasses.replace(config, root=absolute(path, config.root))
+    root = absolute(path, config.root)
+    return dataclasses.replace(config, root=root, sources=tuple(_with_root(source, root) for source in config.sources))
+
+
+def _with_root(source: SourceConfig, root: str) -> SourceConfig:
+    """The source with the files of its filters relative to the root of the corpus."""
+
+    def place(path: str) -> str:
+        return path if "://" in path else posixpath.join(root, path)
+
+    filters = tuple(
+        dataclasses.replace(entry, parameters=with_root(entry.parameters, place)) for entry in source.clean.filters
+    )
+    return dataclasses.replace(source, clean=dataclasses.replace(source.clean, filters=filters))
 
 
 def to_dict(value: Any) -> Any:

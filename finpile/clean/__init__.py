@@ -8,7 +8,15 @@ from finpile.filter import Rejection, Span
 from finpile.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from finpile.clean.clean import REASONS, Cleaned, clean_batch, compile_kernels, needs_kernels, reasons_of
+    from finpile.clean.clean import (
+        REASONS,
+        Cleaned,
+        clean_batch,
+        compile_kernels,
+        filter_files,
+        needs_kernels,
+        reasons_of,
+    )
 
 __all__ = [
     "REASONS",
@@ -17,9 +25,10 @@ __all__ = [
     "Span",
     "clean_batch",
     "compile_kernels",
+    "filter_files",
     "needs_kernels",
     "reasons_of",
 ]
 
-_STAGE = ("REASONS", "Cleaned", "clean_batch", "compile_kernels", "needs_kernels", "reasons_of")
+_STAGE = ("REASONS", "Cleaned", "clean_batch", "compile_kernels", "filter_files", "needs_kernels", "reasons_of")
 __getattr__, __dir__ = lazy_exports(__name__, dict.fromkeys(_STAGE, "finpile.clean.clean"))

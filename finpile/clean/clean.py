@@ -120,6 +120,11 @@ def _filters(source: SourceConfig) -> list[tuple[Filter, Any]]:
     return [(FILTERS.get(entry.name), entry.parameters) for entry in source.clean.filters]
 
 
+def filter_files(source: SourceConfig) -> list[str]:
+    """The files that the filters of a source read. Raises: ConfigError if one is missing or unusable."""
+    return [file for rules, given in _filters(source) if rules.files is not None for file in rules.files(given)]
+
+
 def needs_kernels(source: SourceConfig) -> bool:
     """Whether cleaning may run kernels: not if a source's texts stay byte for byte."""
     return source.clean.normalise or source.clean.html != "never"
@@ -259,7 +264,7 @@ class _Work:
         """Keeps what the filters leave of a text, under its date."""
         self._count(row.id, text)
         facts: dict[str, Any] = {FACTS: page.facts} if page.facts else {}
-        found = apply_all(self.filters, text, facts)
+        found = apply_all(self.filters, text, facts, row.url)
         if isinstance(found, Rejection):
             self._remove(row, found.reason, found.detail, text)
             return

@@ -10,12 +10,15 @@ from finpile.filter import Filter, Rejection, Span
 
 
 def apply_all(
-    filters: Sequence[tuple[Filter, Any]], text: str, facts: MutableMapping[str, Any] | None = None
+    filters: Sequence[tuple[Filter, Any]],
+    text: str,
+    facts: MutableMapping[str, Any] | None = None,
+    url: str | None = None,
 ) -> Rejection | list[Span]:
     """Applies filters, each with its parameters, to what the filters before it left of the text.
 
     Returns the first rejection, or all spans in characters of `text`, in ascending order, without overlaps. `facts`
-    gets what the filters measured for `meta`.
+    gets what the filters measured for `meta`; `url` is that of the document.
 
     Raises: ValueError for a reason that is none of the filter's.
     """
@@ -24,7 +27,8 @@ def apply_all(
         left = without(text, taken)
         if taken and is_blank(left):  # nothing that a rule could measure
             return taken
-        found = rules.apply(left, parameters)
+        by_url = rules.check_url(url, parameters) if rules.check_url is not None and url else None
+        found = by_url or rules.apply(left, parameters)
         for reason in {found.reason} if isinstance(found, Rejection) else {span.reason for span in found}:
             if reason not in rules.reasons:
                 raise ValueError(f"{reason!r} is no reason of filter {rules.name}; known: {', '.join(rules.reasons)}")

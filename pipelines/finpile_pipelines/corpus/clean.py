@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.clean import Cleaned, clean_batch, needs_kernels
+from finpile.clean import Cleaned, clean_batch, filter_files, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import text_views
@@ -113,7 +113,14 @@ def settings(context: Context) -> list[Any]:
     """The settings on which the stage's outcome depends, besides what `ingest` found."""
     config = context.config
     sources = [[to_dict(source.clean), source.date_format] for source in config.sources]
-    return [*sources, config.heldout.undated == "drop"]
+    files = context.prepared[STAGE.name]
+    return [*sources, config.heldout.undated == "drop", *([files] if files else [])]
+
+
+def prepare(config: CorpusConfig) -> list[str]:
+    """The digests of the files that filters read. Raises: ConfigError if one is missing or unusable."""
+    files = sorted({file for source in config.sources for file in filter_files(source)})
+    return [storage.digest_of(file)[0] for file in files]
 
 
 def _orders(context: Context) -> list[Order | None]:
@@ -177,6 +184,7 @@ def clean_kernels(config: CorpusConfig) -> Sequence[str]:
 STAGE = Stage(
     name="clean",
     settings=settings,
+    prepare=prepare,
     check=check,
     run=run,
     kernels=clean_kernels,
