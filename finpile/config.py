@@ -77,6 +77,8 @@ class CleanConfig:
     pages remove most of any other text."""
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: extracts the text of documents that the source declares as HTML."""
+    tables: Literal["lines", "markdown"] = "lines"
+    """Tables of HTML: a line for each row with tabs between its cells, or Markdown grids of tables with data."""
     mojibake: Literal["keep", "repair"] = "keep"
     """`repair`: lines that were decoded with another encoding than their own (`schÃ¶n`) are repaired before the normal
     form; a row of the ledger has their number."""

@@ -304,7 +304,8 @@ class _Work:
     def _extract(self, row: _Row) -> Page:
         if not self._is_html(row):
             return Page(text=row.text)
-        return to_text(row.text, main_content=FORMATS.get(self.source.format).has_menus)
+        has_menus = FORMATS.get(self.source.format).has_menus
+        return to_text(row.text, main_content=has_menus, tables=self.source.clean.tables)
 
     def _count(self, identity: str, text: str) -> None:
         data = text.encode()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from finpile.clean.markup import MarkupCounts, TooComplex, measure, strip_markup
+from finpile.clean.tables import grid_tables
 from finpile.clean.xbrl import read_facts
 
 #: XBRL's own data inside a filing's HTML; no browser shows it. Source: Inline XBRL 1.1, §12.
@@ -40,11 +41,12 @@ class Page:
     """The facts of Inline XBRL in it (`finpile.filings.facts`)."""
 
 
-def to_text(html: str, *, main_content: bool) -> Page:
+def to_text(html: str, *, main_content: bool, tables: Literal["lines", "markdown"] = "lines") -> Page:
     """The text that a reader of the page sees, and the page's title.
 
     Paragraphs are lines with an empty line between them, rows of tables lines with a tab between their cells; empty
     cells vanish (not in a page with <pre>, whose tabs may be indentation).
+    `tables: markdown` makes grids of tables with data (`finpile.clean.tables`).
     Elements that the page hides (`hidden`, `display: none`) vanish, except where `main_content` is searched for.
     `main_content` leaves out menus, headers and footers, by resiliparse's heuristics; if they would leave nothing,
     the whole page is taken. Broken HTML is read as browsers read it.
@@ -65,7 +67,7 @@ def to_text(html: str, *, main_content: bool) -> Page:
     reason = counts.beyond_main_content() if main_content else None
     simplified = f"main content not searched for: {reason}" if reason else None
     try:
-        tree = HTMLTree.parse(html)
+        tree = HTMLTree.parse(html if tables == "lines" else grid_tables(html, _cell_text))
         search = main_content and not simplified
         unseen = _NEVER_SHOWN if main_content else _HIDDEN
         text = extract_plain_text(tree, main_content=search, skip_elements=unseen)
@@ -80,6 +82,10 @@ def to_text(html: str, *, main_content: bool) -> Page:
     has_pre = "<pre" in html or "<PRE" in html
     text = text if has_pre else _EMPTY_CELLS.sub(_one_tab, text)
     return Page(text=text, title=title or None, simplified=simplified, html=html, counts=counts, facts=facts)
+
+
+def _cell_text(content: str) -> str:
+    return extract_plain_text(f"<div>{content}</div>", skip_elements=_HIDDEN)
 
 
 def _one_tab(cells: re.Match[str]) -> str:
