@@ -43,6 +43,12 @@ _KNOWN = re.compile(
     rb"resent|thread|user)-.+)\Z",
     re.IGNORECASE,
 )
+#: The parser compares each line with the end of each open part, of which it can open this many in each other.
+_BOUNDARY = re.compile(rb"boundary\s*=", re.IGNORECASE)
+_MAX_DEPTH = 300
+_MAX_TESTS = 1 << 27
+#: Characters of a header that are kept: its words take time in proportion to their square.
+_MAX_HEADER = 1 << 14
 #: The headers that a document keeps.
 _WANTED = ("subject", "date", "from", "to", "cc", "message-id")
 _SPACE = re.compile(r"\s+")
@@ -105,9 +111,12 @@ def parse(data: bytes) -> Message:
     """The message, as `email.parser.BytesParser` parses it with the policy `compat32`.
 
     The parser takes a text apart by lines to look for the ends of parts; a text without parts it is not given.
-    Raises: Refused for bytes that begin with no header.
+    Raises: Refused for bytes that begin with no header, or whose parts are nested too deep for their lines.
     """
     data, start = _separated(data)
+    num_tests = data.count(b"\n") * min(len(_BOUNDARY.findall(data)), _MAX_DEPTH)
+    if num_tests > _MAX_TESTS:
+        raise Refused("too_costly", f"{num_tests:,} comparisons of lines with ends of parts; at most {_MAX_TESTS:,}")
     text = data.decode("ascii", "surrogateescape")
     if start:
         message = _parsed(text[:start])
@@ -151,7 +160,7 @@ def _separated(data: bytes) -> tuple[bytes, int]:
 
 def _decoded(value: str) -> str:
     """A header in Unicode, on one line."""
-    raw = value.encode("utf-8", "surrogateescape")  # bytes above 127 are surrogates
+    raw = value[:_MAX_HEADER].encode("utf-8", "surrogateescape")  # bytes above 127 are surrogates
     text = decode(raw, ("utf-8", "cp1252", "latin-1"))[0]
     if "=?" in text:
         with contextlib.suppress(HeaderParseError, ValueError):  # no encoded word
@@ -232,5 +241,8 @@ class _Parts:
 FORMAT = Format(
     name="mail",
     read=read,
-    reasons={"attachment": "a part of a message that is no text, or is attached; the message has its bytes, too"},
+    reasons={
+        "attachment": "a part of a message that is no text, or is attached; the message has its bytes, too",
+        "too_costly": "a message of many lines in parts that are nested deep",
+    },
 )

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from finpile.config import SourceConfig
 from finpile.format import Format
-from finpile.limits import HEAD_BYTES
+from finpile.limits import HEAD_BYTES, RATIO_FREE_BYTES, LimitsConfig
 from finpile.sources.accounting import Claim, Content, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.records import RECORD_REASONS, TARGETS, field_keys, to_document
@@ -25,6 +25,8 @@ from finpile.sources.streams import BLOCK_BYTES, BrokenStream
 from finpile.text_template import input_keys
 
 _BATCH_ROWS = 1024
+#: What a row costs beside its text.
+_ROW_BYTES = 64
 #: A file that cannot seek (a member of an archive) is kept in memory up to this size, else in a temporary file.
 _SPOOL_BYTES = 1 << 26
 #: Fields that a document needs; a damaged title or URL is left out.
@@ -81,14 +83,17 @@ def _read(stream: IO[bytes], locator: str, source: SourceConfig) -> Iterator[Cla
     read_keys = [*text_keys, *keys.values(), *([] if isinstance(source.name, str) else [source.name.field])]
     wanted = [leaf for leaf in leaves if leaf.is_simple or any(leaf.feeds(key) for key in read_keys)]
     damage: dict[tuple[int, str], str] = {}
-    first_row = 0
-    for group in range(file.num_row_groups):
-        rows = _Rows(file, group, first_row, wanted, needed, damage)
-        for ordinal, record in rows.read():
-            where, text = f"{locator}#{ordinal}", record.get(keys["text"])
-            raw = text.encode("utf-8", "replace") if isinstance(text, str) else b""
-            yield Record(0, 0, where, raw, partial(_document, record, where, source, keys))
-        first_row += file.metadata.row_group(group).num_rows
+    limits = source.limits or LimitsConfig()
+    most_bytes, num_bytes = max(RATIO_FREE_BYTES, limits.ratio * size), 0
+    for ordinal, record in _records(file, wanted, needed, damage):
+        where, text = f"{locator}#{ordinal}", record.get(keys["text"])
+        raw = text.encode("utf-8", "replace") if isinstance(text, str) else b""
+        num_bytes += _ROW_BYTES + len(raw)
+        if num_bytes > most_bytes:  # a value that all rows share is stored once
+            detail = f"{size} bytes expand to more than {most_bytes}: limits.ratio is {limits.ratio}; at row {ordinal}"
+            yield Lost(0, 0, removal(source, f"{where}/rest", "decompression_bomb", detail))
+            break
+        yield Record(0, 0, where, raw, partial(_document, record, where, source, keys))
     for start, end, found in _spans(file, size, {leaf.path for leaf in wanted}, damage):
         if isinstance(found, tuple):
             detail = f"{found[0]} ({end - start} bytes)"
@@ -96,6 +101,16 @@ def _read(stream: IO[bytes], locator: str, source: SourceConfig) -> Iterator[Cla
             yield Lost(start, end, removal(source, where, "corrupt_file", detail, _bytes(stream, start, end)))
         else:
             yield Structure(start, end, found) if found else Content(start, end)
+
+
+def _records(
+    file: pq.ParquetFile, wanted: Sequence[_Leaf], needed: Sequence[str], damage: dict[tuple[int, str], str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Ordinals and records of all row groups."""
+    first_row = 0
+    for group in range(file.num_row_groups):
+        yield from _Rows(file, group, first_row, wanted, needed, damage).read()
+        first_row += file.metadata.row_group(group).num_rows
 
 
 def _bytes(stream: IO[bytes], start: int, end: int) -> bytes:
