@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,14 +10,13 @@ import click
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
-from finpile_cli.train import load_tokenizer, require_torch, step_option
+from finpile_cli.train import build_of, load_tokenizer, require_torch, step_option
 
 if TYPE_CHECKING:
     from finpile.lm.retained import Which
 
 #: Files of a run and of a tokenizer of FinPile, whose folders an export must not write into.
 _TAKEN = ("checkpoint.pt", "vocabulary.parquet")
-_SHARDS = "/tokens/split=train"
 
 
 @click.command()
@@ -49,7 +47,7 @@ def export_command(run: str, output: str, build: str | None, step: Which | None,
         raise ConfigError(f"-o {output}: expected a local folder without a run or a tokenizer of FinPile; name another")
     saved = load_model(run, step)
     hugging_face_config(saved.meta)
-    tokenizer = load_tokenizer(build or _build_of(run), saved.meta)
+    tokenizer = load_tokenizer(build or build_of(run), saved.meta)
     files = save_hugging_face(output, saved.meta, saved.model)
     write_for_transformers(output, tokenizer.vocabulary, model_max_length=saved.meta.sequence_length)
     console = Console(as_json)
@@ -57,18 +55,3 @@ def export_command(run: str, output: str, build: str | None, step: Which | None,
     for path in paths:
         console.line(path)
     console.result({"files": paths, "step": saved.step})
-
-
-def _build_of(run: str) -> str:
-    """The output folder of the build that a run read its token shards from.
-
-    Raises: ConfigError if they were in no build.
-    """
-    from finpile import storage
-    from finpile.file_systems import open_file
-
-    with open_file(storage.join(run, "config.json")) as stream:
-        tokens = str(json.load(stream)["train"]["tokens"]).rstrip("/")
-    if not tokens.endswith(_SHARDS):
-        raise ConfigError(f"{run}: was trained on {tokens}, not on OUT{_SHARDS}: name the build with --on OUT")
-    return tokens.removesuffix(_SHARDS)

@@ -33,7 +33,11 @@ _COMMANDS = {
     ),
     "export": ("finpile_cli.export", "export_command", "Write a trained model for Hugging Face transformers."),
     "plan-model": ("finpile_cli.plan_model", "plan_model_command", "Plan a model's size for a compute budget."),
-    "evaluate": ("finpile_cli.train", "evaluate_command", "Measure held-out bits per byte of a model, by source."),
+    "evaluate": (
+        "finpile_cli.train",
+        "evaluate_command",
+        "Measure held-out bits per byte of a model, or its accuracy on tasks.",
+    ),
 }
 _INTERRUPTED = 130
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
 
     from finpile.lm.checkpoint import ModelMeta
     from finpile.lm.evaluate import Score
+    from finpile.lm.language_model import LanguageModel
     from finpile.lm.losses import LossRecord
     from finpile.lm.retained import Which
 
 EVALUATION_NAME = "evaluation.json"
 _LINE_EVERY_SECONDS = 5.0
+_SHARDS = "/tokens/split=train"
 _OTHER_BUILD = "evaluate on the build whose token shards the model was trained on"
 
 
@@ -112,9 +116,18 @@ step_option = click.option(
 
 
 @click.command()
-@click.argument("run", type=PathOrUrl(file_okay=False))
+@click.argument("run", metavar="MODEL", type=PathOrUrl(file_okay=False))
 @click.option(
-    "--on", "build", required=True, type=PathOrUrl(), metavar="OUT", help="The build whose held-out documents are read."
+    "--on",
+    "build",
+    type=PathOrUrl(),
+    metavar="OUT",
+    help="The build whose held-out documents are read, or whose tokenizer the tasks use.",
+)
+@click.option("--tasks", metavar="NAME,...", help="Tasks instead of held-out documents: blimp, clams.")
+@click.option("--data", type=click.Path(file_okay=False), metavar="DIR", help="Folder with the files of the tasks.")
+@click.option(
+    "-o", "--output", type=PathOrUrl(file_okay=False), metavar="DIR", help="Folder of the result.  [default: MODEL]"
 )
 @click.option(
     "--limit",
@@ -122,7 +135,7 @@ step_option = click.option(
     "max_documents",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Documents of each source, those with the smallest ids.  [default: all]",
+    help="Documents of each source, those with the smallest ids; or items of each set of a task.  [default: all]",
 )
 @click.option(
     "--window", type=click.IntRange(min=2), help="Tokens read at once.  [default: those of a training sequence]"
@@ -130,13 +143,32 @@ step_option = click.option(
 @step_option
 @json_option
 def evaluate_command(
-    run: str, build: str, max_documents: int | None, window: int | None, step: Which | None, as_json: bool
+    run: str,
+    build: str | None,
+    tasks: str | None,
+    data: str | None,
+    output: str | None,
+    max_documents: int | None,
+    window: int | None,
+    step: Which | None,
+    as_json: bool,
 ) -> None:
-    """Held-out bits per byte, by source, of the model trained in the folder RUN.
+    """Held-out bits per byte, by source, of the run MODEL; or its accuracy on tasks.
 
-    Prints first how many documents and tokens are scored, and an estimate of the time.
+    Prints first how many documents and tokens are scored, and an estimate of the time. With --tasks, MODEL is the
+    folder of a run or of a causal model of Hugging Face transformers.
     """
     require_torch()
+    if tasks is not None:
+        from finpile_cli.evaluate_tasks import evaluate_tasks
+
+        def load() -> LanguageModel:
+            return _load_language_model(run, build, step)
+
+        evaluate_tasks(load, tasks, data, output or run, max_documents, Console(as_json), model=run, step=step)
+        return
+    if build is None:
+        raise click.UsageError("name the build whose held-out documents are read with --on OUT, or --tasks")
     from finpile import storage
     from finpile.lm.checkpoint import restore_model
     from finpile.lm.evaluate import Scorer, evaluate, evaluation_cost
@@ -161,7 +193,7 @@ def evaluate_command(
         "max_documents": max_documents,
         **_report(scores),
     }
-    storage.write_json(storage.join(run, EVALUATION_NAME), report)
+    storage.write_json(storage.join(output or run, EVALUATION_NAME), report)
     columns = ["Dataset", "Source", "Documents", "Bytes", "Tokens", "Bits/token", "Bits/byte"]
     console.table("Held-out bits per byte", columns, [_cells(entry) for entry in [*report["sources"], report["total"]]])
     console.result(report)
@@ -214,6 +246,32 @@ def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:
             f"one that made the model's training tokens (checksum {meta.tokenizer}); {_OTHER_BUILD}"
         )
     return tokenizer
+
+
+def build_of(run: str) -> str:
+    """The output folder of the build that a run read its token shards from.
+
+    Raises: ConfigError if they were in no build.
+    """
+    from finpile import storage
+    from finpile.file_systems import open_file
+
+    with open_file(storage.join(run, "config.json")) as stream:
+        tokens = str(json.load(stream)["train"]["tokens"]).rstrip("/")
+    if not tokens.endswith(_SHARDS):
+        raise ConfigError(f"{run}: was trained on {tokens}, not on OUT{_SHARDS}: name the build with --on OUT")
+    return tokens.removesuffix(_SHARDS)
+
+
+def _load_language_model(model: str, build: str | None, step: Which | None) -> LanguageModel:
+    """A run, with the tokenizer of its build or of `build`; or the model of a Hugging Face folder."""
+    from finpile.lm.language_model import LanguageModel
+    from finpile.lm.retained import load_model
+
+    if "://" not in model and Path(model, "config.json").exists() and not Path(model, "losses.jsonl").exists():
+        return LanguageModel.of_hugging_face(model)
+    saved = load_model(model, step)
+    return LanguageModel.of_run(saved, load_tokenizer(build or build_of(model), saved.meta), model)
 
 
 class _StepLines:

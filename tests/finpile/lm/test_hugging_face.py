@@ -11,12 +11,15 @@ import pytest
 import torch
 from click.testing import CliRunner
 from finpile_cli.export import export_command
+from finpile_cli.train import evaluate_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 
 from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
 from finpile.lm.checkpoint import load_checkpoint, restore_model
+from finpile.lm.language_model import LanguageModel
 from finpile.lm.model_config import Architecture, ModelConfig
+from finpile.lm.retained import load_model
 from finpile.lm.train import TrainConfig, train
 from finpile.tokens import tokenizer_files
 from finpile.tokens.store import write_token_shard
@@ -37,6 +40,12 @@ def tokenizer(tmp_path: Path) -> UnigramTokenizer:
     found = UnigramTokenizer(vocabulary)
     tokenizer_files.save_tokenizer(found, f"{tmp_path}/out/tokenizer")
     return found
+
+
+def write_pairs(folder: Path) -> None:
+    (folder / "data/en_evalset").mkdir(parents=True)
+    lines = ["True\tgold and oil", "False\toil and gold", "True\tGold oil", "False\tgoldoil"]
+    (folder / "data/en_evalset/order.txt").write_text("\n".join(lines))
 
 
 def trained(folder: Path, tokenizer: UnigramTokenizer, model: ModelConfig) -> str:
@@ -95,3 +104,39 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path, tokenizer: UnigramToke
     with pytest.raises(ConfigError, match="3 heads with the paper's slopes"):
         export(run, "-o", tmp_path / "hf")
     assert not (tmp_path / "hf").exists()
+
+
+def test_a_run_and_its_export_have_equal_scores_on_minimal_pairs(tmp_path: Path, tokenizer: UnigramTokenizer) -> None:
+    write_pairs(tmp_path)
+    run = trained(tmp_path, tokenizer, ModelConfig(num_layers=1, num_heads=2, hidden_size=16))
+    assert CliRunner().invoke(export_command, [run, "-o", f"{tmp_path}/hf"]).exit_code == 0
+    tasks = ["--tasks", "clams", "--data", f"{tmp_path}/data", "--json"]
+    reports = []
+    for model in (run, f"{tmp_path}/hf"):
+        done = CliRunner().invoke(evaluate_command, [model, *tasks, "-o", f"{tmp_path}/scores"], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        reports.append(json.loads((tmp_path / "scores" / "tasks.json").read_text()))
+    assert reports[0]["tasks"] == reports[1]["tasks"]
+    (only,) = reports[0]["tasks"]["clams"]["sets"]
+    assert (only["group"], only["name"], only["num_pairs"]) == ("en", "order", 2)
+    mine = LanguageModel.of_run(load_model(run), tokenizer, "run")
+    theirs = LanguageModel.of_hugging_face(f"{tmp_path}/hf")
+    texts = [("", text) for text in TEXTS if text] + [("gold", " oil")]
+    for one, other in zip(mine.log_likelihoods(texts), theirs.log_likelihoods(texts), strict=True):
+        assert one.num_tokens == other.num_tokens
+        assert one.nats == pytest.approx(other.nats, abs=1e-3)
+    table = CliRunner().invoke(evaluate_command, [run, *tasks[:-1], "--limit", "1"], catch_exceptions=False).output
+    assert "CLAMS" in table
+    assert "95% interval" in table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--tasks", "blimp,glue", "--data", "."], "--tasks glue: expected names of blimp, clams"),
+        (["--tasks", "blimp"], "with --data DIR"),
+    ],
+)
+def test_wrong_tasks_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        CliRunner().invoke(evaluate_command, [str(tmp_path), *arguments], catch_exceptions=False)

@@ -1,0 +1,73 @@
+"""`finpile evaluate --tasks`: tasks on a run or on a model of Hugging Face transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from finpile import storage
+from finpile.errors import ConfigError
+from finpile_cli.console import Console
+
+if TYPE_CHECKING:
+    from finpile.lm.language_model import LanguageModel
+    from finpile.lm.minimal_pairs import Suite
+
+TASKS_NAME = "tasks.json"
+PAIR_SUITES: tuple[Suite, ...] = ("blimp", "clams")
+
+
+def evaluate_tasks(
+    load: Callable[[], LanguageModel],
+    tasks: str,
+    data: str | None,
+    output: str,
+    limit: int | None,
+    console: Console,
+    **about: Any,
+) -> None:
+    """Evaluates a model on tasks, prints their tables, and writes them to DIR/tasks.json, with `about`.
+
+    Raises: ConfigError if a task is not known, or the folder of the data is not given.
+    """
+    from finpile.lm.minimal_pairs import read_pairs, sample_pairs, score_pairs, summary
+
+    suites = [suite for suite in PAIR_SUITES if suite in tasks.split(",")]
+    if unknown := sorted(set(tasks.split(",")) - set(suites)):
+        raise ConfigError(f"--tasks {','.join(unknown)}: expected names of {', '.join(PAIR_SUITES)}")
+    if data is None:
+        raise ConfigError("--tasks: name the folder with the files of the tasks with --data DIR")
+    chosen = {suite: sample_pairs(read_pairs(suite, _folder(data, suite)), limit) for suite in suites}
+    loaded = load()
+    report: dict[str, Any] = {**about, "limit": limit, "tasks": {}}
+    for suite, sets in chosen.items():
+        num_pairs = sum(len(entry.pairs) for entry in sets)
+        scores = []
+        with console.progress(suite, total=num_pairs, unit=" pairs") as advance:
+            for entry in sets:
+                scores.append(score_pairs(loaded, entry))
+                advance(len(entry.pairs))
+        report["tasks"][suite] = summary(scores)
+        _print_pairs(console, suite, report["tasks"][suite])
+    storage.write_json(storage.join(output, TASKS_NAME), report)
+    console.result(report)
+
+
+def _folder(data: str, task: str) -> Path:
+    """DIR/TASK if it exists, else DIR."""
+    return Path(data, task) if Path(data, task).is_dir() else Path(data)
+
+
+def _print_pairs(console: Console, suite: str, result: dict[str, Any]) -> None:
+    rows = [[entry["group"], entry["name"], f"{entry['num_pairs']:,}", *_shown(entry)] for entry in result["sets"]]
+    rows += [[entry["group"], "mean", f"{entry['num_sets']} sets", *_shown(entry)] for entry in result["groups"]]
+    whole = result["all"]
+    rows.append(["all", "mean", f"{whole['num_sets']} sets", *_shown(whole)])
+    titles = {"blimp": ("Term", "Phenomenon"), "clams": ("Language", "Test")}[suite]
+    console.table(suite.upper(), [*titles, "Pairs", "Accuracy", "95% interval"], rows)
+
+
+def _shown(entry: dict[str, Any]) -> list[str]:
+    low, high = entry["interval"]
+    return [f"{entry['accuracy']:.3f}", f"{low:.3f} to {high:.3f}"]

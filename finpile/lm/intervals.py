@@ -1,0 +1,40 @@
+"""Intervals of 95% for accuracies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+#: Of the normal distribution, for 95%.
+Z = 1.959963984540054
+
+Interval = tuple[float, float]
+
+
+def wilson(num_right: int, num_items: int) -> Interval:
+    """Wilson's interval of a share.
+
+    >>> [round(bound, 3) for bound in wilson(8, 10)]
+    [0.49, 0.943]
+    """
+    if not num_items:
+        return 0.0, 1.0
+    share, size = num_right / num_items, 1 + Z**2 / num_items
+    middle = (share + Z**2 / (2 * num_items)) / size
+    half = Z * math.sqrt(share * (1 - share) / num_items + Z**2 / (4 * num_items**2)) / size
+    return middle - half, middle + half
+
+
+def of_mean(counts: Sequence[tuple[int, int]]) -> Interval:
+    """The interval of the mean of several shares, (right, items) of each: that of a normal distribution.
+
+    Items are independent; a share of 0 or 1 has the variance of Wilson's middle, so that the interval has no width of
+    0.
+    """
+    variance = 0.0
+    for num_right, num_items in counts:
+        share = (num_right + Z**2 / 2) / (num_items + Z**2)
+        variance += share * (1 - share) / num_items
+    mean = sum(num_right / num_items for num_right, num_items in counts) / len(counts)
+    half = Z * math.sqrt(variance) / len(counts)
+    return max(0.0, mean - half), min(1.0, mean + half)

@@ -1,0 +1,173 @@
+"""Likelihoods of continuations under a trained run or a causal model of Hugging Face transformers.
+
+Conventions are those of lm-evaluation-harness: context and continuation are encoded together, and the tokens after
+those of the context alone are the continuation's; white space at the end of the context belongs to the continuation; an
+empty context is the token that begins a document; a context that is too long loses its beginning.
+"""
+
+# ruff: noqa: N803, N806 (names end in the axes of their tensors)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from finpile.errors import ConfigError, InputError
+from finpile.lm.checkpoint import HasModel, restore_model
+
+#: Sequences that go through the model at once.
+BATCH_SIZE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """The log-likelihood of a continuation."""
+
+    nats: float
+    num_tokens: int
+
+
+class RunTokenizer(Protocol):
+    """The methods of a tokenizer of FinPile that this module needs."""
+
+    def encode(self, text: str) -> Sequence[int]: ...
+
+    def decode(self, ids: Sequence[int]) -> bytes: ...
+
+
+class LanguageModel:
+    """A model with its tokenizer."""
+
+    def __init__(
+        self,
+        logits: Callable[[Tensor], Tensor],
+        encode: Callable[[str], Sequence[int]],
+        decode: Callable[[Sequence[int]], str],
+        *,
+        begin_id: int,
+        max_length: int,
+        name: str,
+        device: torch.device | None = None,
+    ) -> None:
+        """`logits` maps ids [B, T] to [B, T, V]; `begin_id` begins a document; `max_length` is the longest T."""
+        self._logits, self._encode, self._decode = logits, encode, decode
+        self.begin_id, self.max_length, self.name = begin_id, max_length, name
+        self._device = device or torch.device("cpu")
+
+    @classmethod
+    def of_run(cls, saved: HasModel, tokenizer: RunTokenizer, name: str) -> LanguageModel:
+        """The model of a run, on the CPU, with the tokenizer of its build."""
+        meta = saved.meta
+
+        def decode(ids: Sequence[int]) -> str:
+            return bytes(tokenizer.decode(ids)).decode("utf-8", "replace")
+
+        return cls(
+            restore_model(saved),
+            lambda text: list(tokenizer.encode(text)),
+            decode,
+            begin_id=meta.eot_id,
+            max_length=meta.sequence_length,
+            name=name,
+        )
+
+    @classmethod
+    def of_hugging_face(cls, folder: str) -> LanguageModel:
+        """The causal model of a local folder, on the CPU.
+
+        Raises: ConfigError if transformers is not installed, InputError if it cannot load the folder.
+        """
+        try:
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+        except ImportError as error:
+            raise ConfigError('this model needs transformers: pip install "finpile[eval]"') from error
+        try:
+            model: Any = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+            tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except (OSError, ValueError, KeyError) as error:
+            what = str(error).splitlines()[0]
+            raise InputError(f"{folder}: transformers cannot load it as a causal language model ({what})") from error
+        return cls.of_transformers(model, tokenizer, Path(folder).name)
+
+    @classmethod
+    def of_transformers(cls, model: Any, tokenizer: Any, name: str) -> LanguageModel:
+        """A loaded model of transformers."""
+        begin = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+        if begin is None:
+            raise InputError(f"{name}: its tokenizer has no token that begins or ends a text")
+        names = ("n_positions", "max_position_embeddings", "n_ctx")
+        lengths = [value for part in names if (value := getattr(model.config, part, None))]
+        longest = tokenizer.model_max_length  # a huge number if the tokenizer does not know
+        lengths += [longest] if longest < 1 << 30 else []
+        model.eval()
+        return cls(
+            lambda ids_BT: model(ids_BT).logits,
+            lambda text: tokenizer.encode(text, add_special_tokens=False),
+            tokenizer.decode,
+            begin_id=begin,
+            max_length=min(lengths, default=2_048),
+            name=name,
+            device=model.device,
+        )
+
+    def log_likelihoods(self, pairs: Sequence[tuple[str, str]]) -> list[Likelihood]:
+        """The log-likelihood of each continuation after its context, (context, continuation)."""
+        requests = [self._request(context, continuation) for context, continuation in pairs]
+        found = [Likelihood(0.0, 0)] * len(pairs)
+        order = sorted(range(len(requests)), key=lambda index: len(requests[index][0]))
+        for start in range(0, len(order), BATCH_SIZE):
+            chosen = order[start : start + BATCH_SIZE]
+            for index, nats in zip(chosen, self._score([requests[index] for index in chosen]), strict=True):
+                found[index] = Likelihood(nats, requests[index][1])
+        return found
+
+    @torch.inference_mode()
+    def generate(self, prompt: str, *, stop: str, max_tokens: int) -> str:
+        """The greedy continuation of a prompt, up to `stop`, the end of the document, or `max_tokens` tokens."""
+        ids = list(self._encode(prompt)) or [self.begin_id]
+        begin = len(ids)
+        text = ""
+        while len(ids) - begin < max_tokens:
+            window = torch.tensor([ids[-self.max_length :]], device=self._device)
+            best = int(self._logits(window)[0, -1].argmax())
+            if best == self.begin_id:
+                break
+            ids.append(best)
+            text = self._decode(ids[begin:])
+            if stop in text:
+                break
+        return text.partition(stop)[0]
+
+    def _request(self, context: str, continuation: str) -> tuple[list[int], int]:
+        """The ids of both, and the number of those of the continuation."""
+        if not continuation:
+            raise InputError("a continuation is empty")
+        kept = context.rstrip()
+        continuation = context[len(kept) :] + continuation
+        whole, num_context = list(self._encode(kept + continuation)), len(self._encode(kept)) if kept else 0
+        count = len(whole) - num_context
+        if not num_context:
+            whole = [self.begin_id, *whole]
+        if count > self.max_length:
+            raise InputError(f"a continuation has {count} tokens, the model reads {self.max_length}")
+        return whole[-(self.max_length + 1) :], count
+
+    @torch.inference_mode()
+    def _score(self, requests: Sequence[tuple[list[int], int]]) -> Iterator[float]:
+        """Nats of each continuation. Padding is at the end, which causal attention ignores."""
+        length = max(len(ids) for ids, _ in requests) - 1
+        inputs = torch.full((len(requests), length), self.begin_id)
+        for row, (ids, _) in enumerate(requests):
+            inputs[row, : len(ids) - 1] = torch.tensor(ids[:-1])
+        logits_BTV = self._logits(inputs.to(self._device))
+        dtype = torch.promote_types(logits_BTV.dtype, torch.float32)
+        for row, (ids, count) in enumerate(requests):
+            end = len(ids) - 1
+            nats_TV = torch.log_softmax(logits_BTV[row, end - count : end].to(dtype), dim=-1)
+            targets = torch.tensor(ids[-count:], device=self._device)
+            yield float(nats_TV.gather(1, targets[:, None]).double().sum())
