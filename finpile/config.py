@@ -122,6 +122,9 @@ class SourceConfig:
     clean: CleanConfig = field(default_factory=CleanConfig)
     license: str | None = None
     """Licence of documents without a licence of their own."""
+    sub_source: str | None = None
+    """The parts of the row, such as sites, outlets or forms, with a line of Table 1 each: a rule as for
+    `template_group`. Documents get the column `sub_source`; null: the row has no parts."""
     template_group: str | None = None
     """The documents among which `dedup.templates` counts lines: `row` (all of the row), `host` (those of one host of
     their URLs), `folder` (one folder of their files) or a name of metadata, such as `meta.cik`; null: none, so that no
@@ -156,8 +159,9 @@ class SourceConfig:
                 raise ConfigError(f"{key} of a source is empty: it is the name of a row or group of rows of Table 1")
         FORMATS.check(self.format)
         bounds.part(f"max_removed of source {self.label!r}", self.max_removed)
-        if self.template_group is not None:
-            check_rule(f"template_group of source {self.label!r}", self.template_group)
+        for key, rule in (("template_group", self.template_group), ("sub_source", self.sub_source)):
+            if rule is not None:
+                check_rule(f"{key} of source {self.label!r}", rule)
         if not self.paths:
             raise ConfigError(f"source {self.label!r} has no paths: name at least one file or pattern")
         fields = FORMATS.get(self.format).fields if self.fields or self.date_format is not None else ()
@@ -526,6 +530,11 @@ class CorpusConfig:
     def rows(self) -> tuple[tuple[str, str], ...]:
         """(dataset, source) of all rows of Table 1, sorted."""
         return tuple(sorted({(source.dataset, row) for source in self.sources for row in source.rows}))
+
+    @property
+    def has_sub_sources(self) -> bool:
+        """Whether the documents have the column `sub_source`."""
+        return any(source.sub_source is not None for source in self.sources)
 
 
 def load_config(path: str | Path) -> CorpusConfig:

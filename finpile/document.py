@@ -73,6 +73,11 @@ def without(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
 PUBLISHED_SCHEMA = without(DOCUMENT_SCHEMA.append(pa.field("split", pa.string(), nullable=False)), DOCUMENT_FOLDERS)
 
 
+#: The column of a part of a row of Table 1 (site, outlet, form, channel) in published shards. Those of a build have it
+#: if a source of its corpus file has a rule for it.
+SUB_SOURCE = pa.field("sub_source", pa.string())
+
+
 def document_id(source: str, locator: str) -> str:
     """The id of a document, 32 hex digits: BLAKE2b-128 of `source \\0 locator`."""
     return hashlib.blake2b(f"{source}\0{locator}".encode(), digest_size=DIGEST_BYTES).hexdigest()

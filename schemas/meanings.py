@@ -25,6 +25,7 @@ DOCUMENT_MEANINGS = {
     "raw_timestamp": "between ingest and clean only: the unparsed date of the record, if it is text or a number",
     "digest": "between clean and split only: BLAKE2b-128 of the text",
     "split": f"side of the temporal split: {TRAIN} or {HELDOUT}",
+    "sub_source": "part of the row (site, outlet, form) by the source's rule `sub_source`; in builds with such a rule",
 }
 LEDGER_MEANINGS = {
     "id": "id of the document with the removed text; for an unreadable input, the id that its document would have",

@@ -41,7 +41,7 @@ from finpile.dedup.contamination import evaluation_index
 from finpile.dedup.near import verify
 from finpile.dedup.substring import repeats
 from finpile.dedup.templates import blocks
-from finpile.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA
+from finpile.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA, SUB_SOURCE
 from finpile.filter import FILTERS
 from finpile.format import FORMATS
 from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
@@ -49,7 +49,14 @@ from finpile.lm.train import TrainConfig
 from finpile.manifest import CHECKSUM, MANIFEST_VERSION
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
-from finpile.report.statistics import CorpusStatistics, DateStatistics, FactStatistics, SourceStatistics, YearStatistics
+from finpile.report.statistics import (
+    CorpusStatistics,
+    DateStatistics,
+    FactStatistics,
+    SourceStatistics,
+    SubSourceStatistics,
+    YearStatistics,
+)
 from finpile.report.table import RowKind, Table
 from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
@@ -151,6 +158,7 @@ def _documents() -> dict[str, Any]:
         name: {"where": about[name], "columns": columns(forms[name], DOCUMENT_MEANINGS)} for name in forms
     }
     tables["published"]["folders"] = _folders(DOCUMENT_FOLDERS, DOCUMENT_MEANINGS)
+    tables["published"]["optional"] = columns(pa.schema([SUB_SOURCE]), DOCUMENT_MEANINGS)
     return {"title": "Document batch", "version": _ARROW_VERSION, **tables}
 
 
@@ -243,9 +251,14 @@ def _statistics() -> dict[str, Any]:
         "years": {"type": "array", "items": _json_type(YearStatistics, defs)},
         "dates": {"type": "array", "items": _json_type(DateStatistics, defs)},
         "facts": {"type": "array", "items": _json_type(FactStatistics, defs), "description": "Only if there are any."},
+        "sub_sources": {
+            "type": "array",
+            "items": _json_type(SubSourceStatistics, defs),
+            "description": "Only if there are any.",
+        },
     }
     title = "reports/statistics.json: the counts of Tables 1 and 2"
-    schema = _object(properties, required=[name for name in properties if name != "facts"])
+    schema = _object(properties, required=[name for name in properties if name not in ("facts", "sub_sources")])
     return {"$schema": _DIALECT, "title": title, "version": version, **schema, "$defs": defs}
 
 

@@ -21,7 +21,13 @@ from finpile.report.facts import fact_statistics
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
 from finpile.report.near import JACCARDS, NearFacts
-from finpile.report.statistics import CorpusStatistics, RemovalCount, SourceStatistics, YearStatistics
+from finpile.report.statistics import (
+    CorpusStatistics,
+    RemovalCount,
+    SourceStatistics,
+    SubSourceStatistics,
+    YearStatistics,
+)
 from finpile.report.summary import source_rows
 from finpile.report.table3 import Comparison
 from finpile.report.warnings import build_warnings
@@ -62,6 +68,7 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
     private = tuple(config["reports"]["private"])
     cleaned, published = counts["clean"]["sources"], counts["split"]["documents"]
     statistics = corpus_statistics(groups, private, cleaned, counts["tokens"].get("mixture"), published)
+    statistics = replace(statistics, sub_sources=sub_source_statistics(counts["tokens"]["statistics"]))
     return write_reports(layout.reports, statistics, removals, facts)
 
 
@@ -111,6 +118,29 @@ def corpus_statistics(
         dates=date_statistics(cleaned),
         facts=fact_statistics(cleaned, published),
         private=private,
+    )
+
+
+def sub_source_statistics(parts: Iterable[Mapping[str, Any]]) -> tuple[SubSourceStatistics, ...]:
+    """The counts of training documents by sub-source, of the rows that have some, summed over files."""
+    sums: dict[tuple[str, str, str | None], list[Mapping[str, Any]]] = {}
+    named = set()
+    for part in parts:
+        for entry in part.get("sub_sources", ()):
+            sums.setdefault((part["dataset"], part["source"], entry["sub_source"]), []).append(entry)
+            if entry["sub_source"] is not None:
+                named.add((part["dataset"], part["source"]))
+    return tuple(
+        SubSourceStatistics(
+            dataset=dataset,
+            source=source,
+            sub_source=sub_source,
+            **_sums(some, "num_docs", "num_chars", "num_tokens", "num_bytes"),
+        )
+        for (dataset, source, sub_source), some in sorted(
+            sums.items(), key=lambda item: (*item[0][:2], item[0][2] or "")
+        )
+        if (dataset, source) in named
     )
 
 

@@ -166,7 +166,12 @@ def _markdown_cell(row: Row, index: int) -> str:
     text = escape_markdown(row.cells[index].text)
     if row.kind is RowKind.TOTAL:
         return f"**{text}**"
-    return f"&nbsp;&nbsp;{text}" if row.indent and index == 0 else text
+    return "&nbsp;&nbsp;" * _depth(row) + text if index == 0 else text
+
+
+def _depth(row: Row) -> int:
+    """Steps by which the name of a row is indented."""
+    return 0 if not row.indent else 2 if row.kind is RowKind.PART else 1
 
 
 def _tex_line(cells: list[str]) -> str:
@@ -177,24 +182,27 @@ def _tex_cell(row: Row, index: int) -> str:
     text = escape_tex(row.cells[index].text)
     if row.kind is RowKind.TOTAL:
         return rf"\textbf{{{text}}}"
-    return rf"\quad {text}" if row.indent and index == 0 else text
+    return r"\quad " * _depth(row) + text if index == 0 else text
 
 
 def _heading_html(title: str, unit: str) -> str:
     return html.escape(title) + (f" <small>{html.escape(unit)}</small>" if unit else "")
 
 
+#: Indents the name of a part of a row.
+_PART_STYLE = ' style="padding-left:2.35rem"'
+
+
 def _html_row(row: Row) -> str:
     marks = [
         word for word, on in (("total", row.kind is RowKind.TOTAL), ("indent", row.indent), ("gap", row.gap)) if on
     ]
-    cells = "".join(_html_cell(cell, first=index == 0) for index, cell in enumerate(row.cells))
+    first = f"<th scope=row{_PART_STYLE if row.kind is RowKind.PART else ''}>{html.escape(row.cells[0].text)}</th>"
+    cells = first + "".join(map(_html_cell, row.cells[1:]))
     return f'<tr class="{" ".join(marks)}">{cells}</tr>' if marks else f"<tr>{cells}</tr>"
 
 
-def _html_cell(cell: Cell, first: bool) -> str:
+def _html_cell(cell: Cell) -> str:
     text = html.escape(cell.text)
-    if first:
-        return f"<th scope=row>{text}</th>"
     exact = f' title="{cell.value:,}"' if isinstance(cell.value, int) and f"{cell.value:,}" != cell.text else ""
     return f"<td{exact}>{text}</td>"

@@ -34,6 +34,25 @@ class SourceStatistics:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SubSourceStatistics:
+    """One sub-source's documents of the training split: a part of a source."""
+
+    dataset: str
+    source: str
+    sub_source: str | None
+    """None: the documents of the source that have no sub-source."""
+    num_docs: int
+    num_chars: int
+    """Unicode code points."""
+    num_tokens: int
+    num_bytes: int
+    """UTF-8 bytes."""
+
+    def __post_init__(self) -> None:
+        _reject_negative(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class YearStatistics:
     """One source's training documents of one year (UTC); those without a date have `year` None."""
 
@@ -96,6 +115,8 @@ class CorpusStatistics:
     years: tuple[YearStatistics, ...] = ()
     dates: tuple[DateStatistics, ...] = ()
     facts: tuple[FactStatistics, ...] = ()
+    sub_sources: tuple[SubSourceStatistics, ...] = ()
+    """The parts of sources that have parts."""
     private: tuple[str, ...] = ("FinPile",)
     """Private datasets: first in Table 1, and the columns of Table 2."""
 
@@ -127,7 +148,8 @@ class CorpusStatistics:
         dates = [asdict(row) for row in self.dates]
         found = {"version": _FORMAT_VERSION, "private": list(self.private), "sources": sources, "years": years}
         facts = {"facts": [asdict(row) for row in self.facts]} if self.facts else {}
-        return {**found, "dates": dates, **facts}
+        parts = {"sub_sources": [asdict(row) for row in self.sub_sources]} if self.sub_sources else {}
+        return {**found, "dates": dates, **facts, **parts}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> CorpusStatistics:
@@ -144,6 +166,7 @@ class CorpusStatistics:
                 sources=tuple(SourceStatistics(**row) for row in raw["sources"]),
                 years=tuple(YearStatistics(**_with_days(row)) for row in raw["years"]),
                 dates=tuple(DateStatistics(**row) for row in raw.get("dates", ())),
+                sub_sources=tuple(SubSourceStatistics(**row) for row in raw.get("sub_sources", ())),
                 facts=tuple(FactStatistics(**row) for row in raw.get("facts", ())),
                 private=tuple(raw["private"]),
             )

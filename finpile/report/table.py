@@ -14,6 +14,8 @@ class RowKind(Enum):
     TOTAL = "total"
     """The sum of other rows of the table."""
     PLAIN = "row"
+    PART = "part"
+    """A part of the row above it that is no part."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

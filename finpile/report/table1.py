@@ -7,6 +7,9 @@ a token is there on average (epochs, E = ET / tokens), and the share of all effe
 Rows: each private dataset's total and its sources; `PUBLIC` and the sources of all public datasets; `TOTAL`. As in the
 paper, a public dataset has no total row, only space above its first row; in CSV and JSON, `group` is its name.
 
+Below a source with sub-sources (sites, outlets, forms) is a line for each of the `MAX_PARTS` largest, one for the
+others, and one for documents without a sub-source. The column R% is a line's share of the tokens of its source.
+
 Sources are sorted by falling number of tokens, and public datasets by their largest source. A dataset with a single
 source of the same name is one row.
 
@@ -15,16 +18,19 @@ Source: BloombergGPT (Wu et al. 2023), Table 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from finpile.report.figures import STEP_MYRIAD, Cell, choose_unit, count, name, percent, ratio
-from finpile.report.statistics import CorpusStatistics, SourceStatistics
+from finpile.report.statistics import CorpusStatistics, SourceStatistics, SubSourceStatistics
 from finpile.report.table import Column, Row, RowKind, Table
 
 #: The total of a column has at least this number of units, so that rows have enough digits to differ.
 _LEAST_UNITS = 1000
+#: Sub-sources of a source that have a line of their own.
+MAX_PARTS = 10
+_PARTS = "R% is the share of a line in the tokens of the source above it. "
 _MIXTURE = "Effective tokens (ET) count each copy of a document in the mixture; E are epochs, ET / tokens. "
 
 
@@ -36,13 +42,13 @@ class _Sums:
     effective_tokens: int = 0
 
     @classmethod
-    def of(cls, sources: Iterable[SourceStatistics]) -> _Sums:
+    def of(cls, sources: Iterable[SourceStatistics | SubSourceStatistics]) -> _Sums:
         rows = list(sources)
         return cls(
             sum(row.num_docs for row in rows),
             sum(row.num_chars for row in rows),
             sum(row.num_tokens for row in rows),
-            sum(row.num_effective_tokens or 0 for row in rows),
+            sum(row.num_effective_tokens or 0 for row in rows if isinstance(row, SourceStatistics)),
         )
 
 
@@ -53,9 +59,12 @@ class _Layout:
     total: _Sums
     units: _Sums
     has_mixture: bool
+    parts: Mapping[tuple[str, str], Sequence[SubSourceStatistics]]
+    """The sub-sources of the sources that have some."""
 
-    def cells(self, label: str, sums: _Sums) -> tuple[Cell, ...]:
-        cells = (
+    def cells(self, label: str, sums: _Sums, of_source: _Sums | None = None) -> tuple[Cell, ...]:
+        """The cells of a row; `of_source` are the sums of the source of which it is a part."""
+        cells: tuple[Cell, ...] = (
             name(label),
             count(sums.docs, self.units.docs),
             ratio(sums.chars, sums.docs, 0),
@@ -64,8 +73,12 @@ class _Layout:
             count(sums.tokens, self.units.tokens),
             percent(sums.tokens, self.total.tokens, 2),
         )
+        if self.parts:
+            cells = (*cells, Cell("") if of_source is None else percent(sums.tokens, of_source.tokens, 2))
         if not self.has_mixture:
             return cells
+        if of_source is not None:  # a mixture has weights by row
+            return (*cells, Cell(""), Cell(""), Cell(""))
         return (
             *cells,
             count(sums.effective_tokens, self.units.effective_tokens),
@@ -74,7 +87,7 @@ class _Layout:
         )
 
     def columns(self) -> tuple[Column, ...]:
-        columns = (
+        columns: tuple[Column, ...] = (
             Column(key="name", title="Dataset"),
             Column(key="num_docs", title="Docs", unit=_power(self.units.docs)),
             Column(key="chars_per_doc", title="C/D"),
@@ -83,6 +96,8 @@ class _Layout:
             Column(key="num_tokens", title="Toks", unit=_power(self.units.tokens)),
             Column(key="token_percent", title="T%"),
         )
+        if self.parts:
+            columns = (*columns, Column(key="source_token_percent", title="R%"))
         if not self.has_mixture:
             return columns
         return (
@@ -109,7 +124,8 @@ def table1(statistics: CorpusStatistics) -> Table:
         title="Table 1",
         caption=(
             "The training set: documents, characters per document (C/D), characters, characters per token (C/T), "
-            f"tokens, and the share of all tokens (T%). {_MIXTURE if layout.has_mixture else ''}"
+            f"tokens, and the share of all tokens (T%). {_PARTS if layout.parts else ''}"
+            f"{_MIXTURE if layout.has_mixture else ''}"
             "Units other than one stand in the header."
         ),
         columns=layout.columns(),
@@ -121,7 +137,10 @@ def _layout(statistics: CorpusStatistics) -> _Layout:
     total = _Sums.of(statistics.sources)
     sums = (total.docs, total.chars, total.tokens, total.effective_tokens)
     units = _Sums(*(choose_unit(sum_, step=STEP_MYRIAD, least=_LEAST_UNITS) for sum_ in sums))
-    return _Layout(total, units, any(row.num_effective_tokens is not None for row in statistics.sources))
+    parts: dict[tuple[str, str], list[SubSourceStatistics]] = {}
+    for row in statistics.sub_sources:
+        parts.setdefault((row.dataset, row.source), []).append(row)
+    return _Layout(total, units, any(row.num_effective_tokens is not None for row in statistics.sources), parts)
 
 
 def _by_dataset(sources: Iterable[SourceStatistics]) -> list[list[SourceStatistics]]:
@@ -139,13 +158,17 @@ def _private_rows(layout: _Layout, group: Sequence[SourceStatistics]) -> list[Ro
     dataset = group[0].dataset
     rows = [_total(layout, dataset, group, dataset)]
     if len(group) == 1 and group[0].source == dataset:
-        return rows
-    return rows + [_plain(layout, source.source, source) for source in group]
+        return rows + _part_rows(layout, group[0])
+    return rows + [row for source in group for row in _source_rows(layout, source.source, source)]
 
 
 def _public_rows(layout: _Layout, group: Sequence[SourceStatistics], shared: set[str]) -> list[Row]:
     labels = [f"{row.source} ({row.dataset})" if row.source in shared else row.source for row in group]
-    return [_plain(layout, label, row, gap=row is group[0]) for label, row in zip(labels, group, strict=True)]
+    return [
+        line
+        for label, row in zip(labels, group, strict=True)
+        for line in _source_rows(layout, label, row, gap=row is group[0])
+    ]
 
 
 def _power(exponent: int) -> str:
@@ -158,8 +181,29 @@ def _shared_names(groups: Sequence[Sequence[SourceStatistics]]) -> set[str]:
     return {label for label in names if names.count(label) > 1}
 
 
-def _plain(layout: _Layout, label: str, row: SourceStatistics, gap: bool = False) -> Row:
-    return Row(cells=layout.cells(label, _Sums.of([row])), group=row.dataset, indent=True, gap=gap)
+def _source_rows(layout: _Layout, label: str, row: SourceStatistics, gap: bool = False) -> list[Row]:
+    line = Row(cells=layout.cells(label, _Sums.of([row])), group=row.dataset, indent=True, gap=gap)
+    return [line, *_part_rows(layout, row)]
+
+
+def _part_rows(layout: _Layout, source: SourceStatistics) -> list[Row]:
+    """The lines of the sub-sources of a source; the others than the largest are one line."""
+    parts = layout.parts.get((source.dataset, source.source), ())
+    named = sorted((part for part in parts if part.sub_source is not None), key=_part_order)
+    largest, rest = named[:MAX_PARTS], named[MAX_PARTS:]
+    unnamed = [part for part in parts if part.sub_source is None]
+    lines = [(str(part.sub_source), [part]) for part in largest]
+    lines += [(f"{len(rest):,} others", rest)] if rest else []
+    lines += [("none", unnamed)] if unnamed else []
+    whole = _Sums.of([source])
+    return [
+        Row(cells=layout.cells(label, _Sums.of(some), whole), kind=RowKind.PART, group=source.dataset, indent=True)
+        for label, some in lines
+    ]
+
+
+def _part_order(part: SubSourceStatistics) -> tuple[int, str]:
+    return (-part.num_tokens, part.sub_source or "")
 
 
 def _total(layout: _Layout, label: str, sources: Iterable[SourceStatistics], group: str = "") -> Row:

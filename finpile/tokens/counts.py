@@ -1,4 +1,7 @@
-"""Counts for the report tables: documents, characters, bytes and tokens of a documents shard, by split and year."""
+"""Counts for the report tables: documents, characters, bytes and tokens of a documents shard, by split and year.
+
+If the shard has sub-sources, also those of training documents by sub-source.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.document import SUB_SOURCE
+from finpile.split import TRAIN
+
+#: Sub-sources of one shard that are counted by name, those with most tokens; the others are counted together.
+MAX_SUB_SOURCES = 10_000
+#: Their name.
+OTHERS = "others"
+
 
 def count_documents(table: pa.Table, num_tokens: pa.Array) -> dict[str, Any]:
     """Documents, characters, bytes and tokens of one documents shard, by split and year."""
@@ -16,7 +27,7 @@ def count_documents(table: pa.Table, num_tokens: pa.Array) -> dict[str, Any]:
 
 
 def document_sizes(table: pa.Table, num_tokens: pa.Array) -> pa.Table:
-    """One row for each document: characters, bytes, tokens, split, year and day."""
+    """One row for each document: characters, bytes, tokens, split, year and day; its sub-source if there are any."""
     columns = {
         "split": table["split"],
         "year": pc.year(table["timestamp"]),
@@ -25,6 +36,8 @@ def document_sizes(table: pa.Table, num_tokens: pa.Array) -> pa.Table:
         "num_bytes": pc.binary_length(table["text"]),
         "num_tokens": num_tokens,
     }
+    if SUB_SOURCE.name in table.column_names:
+        columns[SUB_SOURCE.name] = table[SUB_SOURCE.name]
     return pa.table(columns)
 
 
@@ -38,12 +51,39 @@ def sum_sizes(dataset: str, source: str, sizes: Iterable[pa.Table]) -> dict[str,
         ("day", "max"),
         ([], "count_all"),
     ]
-    groups = pa.concat_tables(sizes).group_by(["split", "year"]).aggregate(sums).to_pylist()
+    table = pa.concat_tables(sizes)
+    groups = table.group_by(["split", "year"]).aggregate(sums).to_pylist()
+    parts = {"sub_sources": _by_sub_source(table)} if SUB_SOURCE.name in table.column_names else {}
     return {
         "dataset": dataset,
         "source": source,
         "groups": [_group(row) for row in sorted(groups, key=lambda row: (row["split"], row["year"] or 0))],
+        **parts,
     }
+
+
+def _by_sub_source(table: pa.Table) -> list[dict[str, Any]]:
+    """Counts of the training documents of each sub-source, null for those that have none; most tokens first."""
+    sums = [("num_chars", "sum"), ("num_bytes", "sum"), ("num_tokens", "sum"), ([], "count_all")]
+    train = table.filter(pc.equal(table["split"], TRAIN))
+    rows = train.group_by([SUB_SOURCE.name]).aggregate(sums).to_pylist()
+    rows.sort(key=lambda row: (-row["num_tokens_sum"], row[SUB_SOURCE.name] or ""))
+    found = [
+        {
+            SUB_SOURCE.name: row[SUB_SOURCE.name],
+            "num_docs": row["count_all"],
+            **{name: row[f"{name}_sum"] for name in ("num_chars", "num_bytes", "num_tokens")},
+        }
+        for row in rows
+    ]
+    if len(found) <= MAX_SUB_SOURCES:
+        return found
+    rest = found[MAX_SUB_SOURCES:]
+    names = ("num_docs", "num_chars", "num_bytes", "num_tokens")
+    return [
+        *found[:MAX_SUB_SOURCES],
+        {SUB_SOURCE.name: OTHERS, **{name: sum(row[name] for row in rest) for name in names}},
+    ]
 
 
 def _group(row: Mapping[str, Any]) -> dict[str, Any]:

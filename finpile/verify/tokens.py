@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
-from finpile.document import text_digest, text_views
+from finpile.document import SUB_SOURCE, text_digest, text_views
 from finpile.layout import Layout, heldout_tokens, read_published, row_of
 from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.copies import positions
@@ -48,8 +48,10 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     tokenizer = load_tokenizer(layout.tokenizer)
     mixture = Mixture.of(manifest["config"], counts)
     expected = _Expected(tokenizer, length, mixture)
+    has_sub_sources = any(source.get("sub_source") for source in manifest["config"]["sources"])
+    columns = (*(_MIXTURE_COLUMNS if mixture else _COLUMNS), *((SUB_SOURCE.name,) if has_sub_sources else ()))
     for name in storage.list_files(layout.documents):
-        table = read_published(storage.join(layout.documents, name), _MIXTURE_COLUMNS if mixture else _COLUMNS)
+        table = read_published(storage.join(layout.documents, name), columns)
         expected.add(table)
         advance(table["text"].nbytes)
     meta = TokenMeta(

@@ -27,7 +27,7 @@ from finpile_tokenizer.warmup import ENCODING_GROUPS
 from finpile import stage_record, storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
-from finpile.document import digest_bits
+from finpile.document import SUB_SOURCE, digest_bits
 from finpile.errors import RunError
 from finpile.layout import Layout, heldout_token_part, read_published_parts, row_of, token_part
 from finpile.sizes import SHARD_BYTES, STREAM_BYTES
@@ -76,7 +76,8 @@ def run(context: Context) -> Outcome:
     folder = context.folder
     mixture = Mixture.of(context.config)
     streams = Streams.of(files, mixture)
-    _run_pipeline(context.engine, files, streams, mixture, sequence_length, context.layout, folder)
+    has_sub_sources = context.config.has_sub_sources
+    _run_pipeline(context.engine, files, streams, mixture, sequence_length, context.layout, folder, has_sub_sources)
     lengths = streams.group(_sorted_lengths(storage.read_json(storage.join(folder, "streams.json"))))
     num_tokens = sum(length for _, length in lengths.pop(None, []))
     if num_tokens < sequence_length:
@@ -183,17 +184,25 @@ def _open_tokenizer(url: str, checksum: str) -> UnigramTokenizer:
 
 
 def encode_task(
-    path: str, layout: Layout, checksum: str, streams: Streams, classes: Sequence[DocumentClass] | None = None
+    path: str,
+    layout: Layout,
+    checksum: str,
+    streams: Streams,
+    classes: Sequence[DocumentClass] | None = None,
+    *,
+    has_sub_sources: bool = False,
 ) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
     """Encodes one documents shard, about 16 MiB at a time: its documents' ids by partition of their stream.
 
-    `classes` are those of a mixture. With the last table come the counts of the whole shard.
+    `classes` are those of a mixture; with `has_sub_sources` documents have the column `sub_source`. With the last
+    table come the counts of the whole shard.
     """
     tokenizer = _open_tokenizer(layout.tokenizer, checksum)
     url, origin, row = storage.join(layout.root, path), path.replace("/", "-"), row_of(path)
     mixed = None if classes is None else MixedFile(classes, row)
     sizes = []
     columns = _COLUMNS if mixed is None else _MIXTURE_COLUMNS
+    columns = (*columns, SUB_SOURCE.name) if has_sub_sources else columns
     for number, table in enumerate(read_published_parts(url, columns, size_bytes=SHARD_BYTES)):
         ids = tokenizer.encode_array(table["text"])
         report_progress(table.num_rows, table["text"].nbytes)
@@ -240,6 +249,7 @@ def _run_pipeline(
     sequence_length: int,
     layout: Layout,
     folder: str,
+    has_sub_sources: bool,
 ) -> None:
     """Writes the token shards, and below `folder` the stream, its lengths, the files' records and the statistics."""
     checksum = tokenizer_checksum(layout)
@@ -295,7 +305,7 @@ def _run_pipeline(
     def encode(task: _EncodeTask) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
         path, classes = task
         of_mixture = None if classes is None else [DocumentClass.from_json(entry) for entry in classes]
-        return encode_task(path, layout, checksum, streams, of_mixture)
+        return encode_task(path, layout, checksum, streams, of_mixture, has_sub_sources=has_sub_sources)
 
     def construct(pipeline: beam.Pipeline) -> None:
         sizes = [file["text_bytes"] for file in files]

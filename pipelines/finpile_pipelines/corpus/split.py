@@ -19,7 +19,8 @@ from finpile.dedup import exact
 from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile.digest import add, metadata_digest, multiset_digest, to_hex
-from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, digest_bits, text_views
+from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits, text_views
+from finpile.document_labels import document_labels
 from finpile.errors import RunError
 from finpile.filings.facts import fact_counts
 from finpile.layout import document_part, removed_part
@@ -96,7 +97,9 @@ def _number_parts(
 
 def settings(context: Context) -> list[Any]:
     """The settings that determine the stage's output."""
-    return [to_dict(context.config.heldout), context.sizes.part_bytes]
+    config = context.config
+    rules = [[source.sub_source for source in config.sources]] if config.has_sub_sources else []
+    return [to_dict(config.heldout), context.sizes.part_bytes, *rules]
 
 
 def run(context: Context) -> Outcome:
@@ -203,7 +206,7 @@ def apply_removals(
     folder: str,
     spans_folders: Mapping[str, Sequence[RemovalFolder]],
 ) -> tuple[pa.Table, pa.Table]:
-    """Returns (kept documents of `PUBLISHED_SCHEMA`, ledger rows) of one clean shard.
+    """Returns (kept documents of `PUBLISHED_SCHEMA`, maybe with `SUB_SOURCE`, ledger rows) of one clean shard.
 
     `folder` holds the final removals, `spans_folders` the folders with the spans of each stage.
     """
@@ -224,6 +227,10 @@ def apply_removals(
     num_copies[copies["row"].to_numpy()] += copies["num_copies"].to_numpy()
     table = table.set_column(table.schema.get_field_index("num_copies"), "num_copies", pa.array(num_copies))
     table = table.append_column("split", assign_split(table["timestamp"], config.heldout.after, config.heldout.undated))
+    if config.has_sub_sources:
+        rule = config.sources[ref.entry].sub_source
+        labels = [None] * table.num_rows if rule is None else document_labels(table, rule)
+        table = table.append_column(SUB_SOURCE, pa.array(labels, SUB_SOURCE.type))
     stay = np.ones(table.num_rows, bool)
     stay[decisions["row"].to_numpy()] = False
     return table.filter(pa.array(stay)), pa.concat_tables([ledger, removal_rows(table, decisions)])
@@ -260,7 +267,8 @@ def _partitioned_ledger(origin: str, rows: pa.Table, parts: Parts) -> Partitione
 
 def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     order = pc.sort_indices(rows, [("digest", "ascending"), ("id", "ascending")])
-    table = rows.select(PUBLISHED_SCHEMA.names).cast(PUBLISHED_SCHEMA)
+    schema = PUBLISHED_SCHEMA.append(SUB_SOURCE) if SUB_SOURCE.name in rows.column_names else PUBLISHED_SCHEMA
+    table = rows.select(schema.names).cast(schema)
     storage.write_parquet_sorted(storage.join(root, part.path), table, order)
     heldout = pc.sum(pc.equal(table["split"], HELDOUT)).as_py() or 0
     return {
