@@ -50,7 +50,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
         ("news/*.jsonl", "news/*.json.gz", 6, "there is: a.jsonl"),
         ("news/*.jsonl", "news/b.jsonl", 6, "there is: a.jsonl"),
         ("news/*.jsonl", "news", 6, "write news/*"),
-        ("format: jsonl", "format: json", 5, "did you mean `jsonl`?"),
+        ("format: jsonl", "format: jsonll", 5, "did you mean `jsonl`?"),
     ],
     ids=["wrong key", "pattern of nothing", "missing path", "folder", "wrong format"],
 )
