@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +32,18 @@ def evaluate_tasks(
 
     Raises: ConfigError if a task is not known, or the folder of the data is not given.
     """
+    from finpile.lm.few_shot import evaluate_classification
+    from finpile.lm.financial_tasks import READERS, limited
     from finpile.lm.minimal_pairs import read_pairs, sample_pairs, score_pairs, summary
 
     suites = [suite for suite in PAIR_SUITES if suite in tasks.split(",")]
-    if unknown := sorted(set(tasks.split(",")) - set(suites)):
-        raise ConfigError(f"--tasks {','.join(unknown)}: expected names of {', '.join(PAIR_SUITES)}")
+    classifications = [name for name in READERS if name in tasks.split(",")]
+    if unknown := sorted(set(tasks.split(",")) - {*suites, *classifications}):
+        raise ConfigError(f"--tasks {','.join(unknown)}: expected names of {', '.join((*PAIR_SUITES, *READERS))}")
     if data is None:
         raise ConfigError("--tasks: name the folder with the files of the tasks with --data DIR")
     chosen = {suite: sample_pairs(read_pairs(suite, _folder(data, suite)), limit) for suite in suites}
+    questions = [limited(READERS[name](_folder(data, name)), limit) for name in classifications]
     loaded = load()
     report: dict[str, Any] = {**about, "limit": limit, "tasks": {}}
     for suite, sets in chosen.items():
@@ -50,6 +55,11 @@ def evaluate_tasks(
                 advance(len(entry.pairs))
         report["tasks"][suite] = summary(scores)
         _print_pairs(console, suite, report["tasks"][suite])
+    for task in questions:
+        with console.progress(task.name, total=len(task.test), unit=" examples") as advance:
+            report["tasks"][task.name] = evaluate_classification(loaded, task, on_example=partial(advance, 1))
+    if questions:
+        _print_classifications(console, [report["tasks"][task.name] for task in questions])
     storage.write_json(storage.join(output, TASKS_NAME), report)
     console.result(report)
 
@@ -57,6 +67,17 @@ def evaluate_tasks(
 def _folder(data: str, task: str) -> Path:
     """DIR/TASK if it exists, else DIR."""
     return Path(data, task) if Path(data, task).is_dir() else Path(data)
+
+
+def _print_classifications(console: Console, results: list[dict[str, Any]]) -> None:
+    methods = list(results[0]["scores"])
+    rows = [
+        [result["task"], f"{result['num_test']:,}", f"{result['num_shots']}"]
+        + [f"{100 * result['scores'][method]:.2f}" for method in methods]
+        + [f"{100 * result['score']:.2f} ({result['best_method']})"]
+        for result in results
+    ]
+    console.table("Weighted F1", ["Task", "Test", "Shots", *(method.capitalize() for method in methods), "Best"], rows)
 
 
 def _print_pairs(console: Console, suite: str, result: dict[str, Any]) -> None:

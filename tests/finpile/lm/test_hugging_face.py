@@ -24,6 +24,7 @@ from finpile.lm.train import TrainConfig, train
 from finpile.tokens import tokenizer_files
 from finpile.tokens.store import write_token_shard
 
+SENTIMENTS = {"rose": "positive", "fell": "negative", "was equal": "neutral"}
 TEXTS = ["Gold and oil rose 12.5% in Zürich.", " oil\n\n\tgold", "", "株価は上がった 🙂", "goldoil  oil"]
 
 
@@ -133,10 +134,29 @@ def test_a_run_and_its_export_have_equal_scores_on_minimal_pairs(tmp_path: Path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--tasks", "blimp,glue", "--data", "."], "--tasks glue: expected names of blimp, clams"),
+        (
+            ["--tasks", "blimp,glue", "--data", "."],
+            "--tasks glue: expected names of blimp, clams, fpb, fiqa_sa, headline",
+        ),
         (["--tasks", "blimp"], "with --data DIR"),
     ],
 )
 def test_wrong_tasks_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         CliRunner().invoke(evaluate_command, [str(tmp_path), *arguments], catch_exceptions=False)
+
+
+def test_a_run_is_scored_on_a_financial_task(tmp_path: Path, tokenizer: UnigramTokenizer) -> None:
+    pytest.importorskip("sklearn")
+    (tmp_path / "data/fpb").mkdir(parents=True)
+    lines = [f"Profit {word} by {number}.@{answer}" for number in range(9) for word, answer in SENTIMENTS.items()]
+    (tmp_path / "data/fpb/Sentences_50Agree.txt").write_text("\r\n".join(lines), encoding="latin-1")
+    run = trained(tmp_path, tokenizer, ModelConfig(num_layers=1, num_heads=2, hidden_size=16))
+    arguments = [run, "--tasks", "fpb", "--data", f"{tmp_path}/data", "--limit", "3"]
+    table = CliRunner().invoke(evaluate_command, arguments, catch_exceptions=False)
+    assert table.exit_code == 0, table.output
+    assert "Calibration" in table.output
+    found = json.loads(Path(run, "tasks.json").read_text())["tasks"]["fpb"]
+    assert (found["num_train"], found["num_test"], found["num_shots"]) == (21, 3, 5)
+    assert found["score"] == max(found["scores"].values())
+    assert set(found["scores"]) == {"regular", "calibration", "normalization"}

@@ -1,0 +1,116 @@
+"""Classification by likelihood with a few shots, scored in the three ways of BloombergGPT §5.1.
+
+    regular          the answer of the highest p(answer | context)
+    calibration      p(answer | context) / p(answer | "Answer:")
+    normalization    the mean log-likelihood of the answer's tokens, as in Brown et al. 2020, which §5.1 follows; as
+                     printed, p(answer | context) / len(answer), a probability of two tokens would count half
+
+The paper reports the best of the three for each model and task. Shots are drawn anew for each example, from the
+training part; every model sees the same text.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from finpile.errors import ConfigError
+from finpile.lm.language_model import LanguageModel
+
+METHODS = ("regular", "calibration", "normalization")
+#: The context of the calibration (§5.1).
+EMPTY_CONTEXT = "Answer:"
+#: Between the shots of a prompt, which the paper leaves open.
+BETWEEN_SHOTS = "\n\n"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """One question with its answer."""
+
+    key: str
+    """Its identity; decides its part and its shots."""
+    prompt: str
+    """The template up to `Answer:`."""
+    answer: str
+    category: str = ""
+    """A task's F1 is the mean of those of its categories."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Classification:
+    """A task whose answers are a few words."""
+
+    name: str
+    choices: tuple[str, ...]
+    train: tuple[Example, ...]
+    test: tuple[Example, ...]
+    num_shots: int = 5
+
+
+def prompt_of(task: Classification, example: Example, seed: int = 0) -> str:
+    """The text before the answer: shots of the example's category, drawn for it, and its question."""
+    pool = [other for other in task.train if other.category == example.category]
+    generator = random.Random(f"{seed}/{task.name}/{example.key}/{example.category}")
+    shots = generator.sample(pool, min(task.num_shots, len(pool)))
+    return BETWEEN_SHOTS.join([*(f"{shot.prompt} {shot.answer}" for shot in shots), example.prompt])
+
+
+def predict(
+    model: LanguageModel, task: Classification, seed: int = 0, on_example: Callable[[], object] | None = None
+) -> dict[str, list[str]]:
+    """The answers to the test part by each method; of equal scores, the first choice."""
+    answers = [f" {choice}" for choice in task.choices]
+    empty = [found.nats for found in model.log_likelihoods([(EMPTY_CONTEXT, answer) for answer in answers])]
+    predictions: dict[str, list[str]] = {method: [] for method in METHODS}
+    for example in task.test:
+        context = prompt_of(task, example, seed)
+        found = model.log_likelihoods([(context, answer) for answer in answers])
+        scores = {
+            "regular": [one.nats for one in found],
+            "calibration": [one.nats - base for one, base in zip(found, empty, strict=True)],
+            "normalization": [one.nats / one.num_tokens for one in found],
+        }
+        for method, values in scores.items():
+            predictions[method].append(task.choices[values.index(max(values))])
+        if on_example:
+            on_example()
+    return predictions
+
+
+def evaluate_classification(
+    model: LanguageModel, task: Classification, seed: int = 0, on_example: Callable[[], object] | None = None
+) -> dict[str, Any]:
+    """Weighted F1 by each method, the best of them, and the sizes of the task."""
+    predictions = predict(model, task, seed, on_example)
+    scores = {method: weighted_f1(task.test, found) for method, found in predictions.items()}
+    best = max(METHODS, key=lambda method: scores[method])
+    return {
+        "task": task.name,
+        "num_shots": task.num_shots,
+        "num_train": len({example.key for example in task.train}),
+        "num_test": len({example.key for example in task.test}),
+        "scores": scores,
+        "best_method": best,
+        "score": scores[best],
+    }
+
+
+def weighted_f1(examples: Sequence[Example], predictions: Sequence[str]) -> float:
+    """F1 of each answer, weighted by its number; the mean over categories.
+
+    Raises: ConfigError if scikit-learn is not installed.
+    """
+    try:
+        from sklearn.metrics import f1_score
+    except ImportError as error:
+        raise ConfigError('this task needs scikit-learn: pip install "finpile[eval]"') from error
+    pairs: dict[str, tuple[list[str], list[str]]] = {}
+    for example, prediction in zip(examples, predictions, strict=True):
+        right, found = pairs.setdefault(example.category, ([], []))
+        right.append(example.answer)
+        found.append(prediction)
+    values = [f1_score(right, found, average="weighted", zero_division=0) for right, found in pairs.values()]
+    return float(sum(values) / len(values))
