@@ -73,8 +73,8 @@ class CleanConfig:
 
     filters: tuple[FilterConfig, ...] = ()
     """Filters in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`, `gopher_quality`, `gopher_repetition`,
-    `fineweb`, `language`, `url_list`, `fasttext`, or an entry point `finpile.filters` of another package. Rules for web
-    pages remove most of any other text."""
+    `fineweb`, `language`, `url_list`, `fasttext`, `pii`, or an entry point `finpile.filters` of another package. Rules
+    for web pages remove most of any other text."""
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: extracts the text of documents that the source declares as HTML."""
     tables: Literal["lines", "markdown"] = "lines"
@@ -89,6 +89,9 @@ class CleanConfig:
         given: tuple[FilterConfig | str, ...] = self.filters
         filters = tuple(FilterConfig.named(entry) if isinstance(entry, str) else entry for entry in given)
         object.__setattr__(self, "filters", filters)  # callers in Python can give names
+        for entry in filters[:-1]:
+            if FILTERS.get(entry.name).masks:
+                raise ConfigError(f"filters: `{entry.name}` masks text, which later filters would read: put it last")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

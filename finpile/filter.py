@@ -28,6 +28,8 @@ class Span(NamedTuple):
     start: int
     end: int
     reason: str
+    mask: str = ""
+    """What takes their place; only for a filter that `masks`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +73,8 @@ class Filter:
     files: Callable[[Any], Sequence[str]] | None = None
     """`files(parameters)`: the files that the filter reads. Raises: ConfigError if one is missing or unusable. The
     stage `clean` runs again if one has changed."""
+    masks: bool = False
+    """Whether its spans have masks. Such a filter is the last one of its source: no rule measures a mask."""
     facts: Callable[[str, Any], Mapping[str, Any]] | None = None
     """`facts(text, parameters)`: values that a document which the filter keeps gets in `meta`, by key."""
     kernels: str | None = None

@@ -16,9 +16,12 @@ from finpile import stages, storage
 from finpile.errors import InputError, IntegrityError
 from finpile.file_systems import file_system_of, list_below, open_in
 from finpile.layout import Layout, values_in_path
+from finpile.ledger import mask_bytes
 from finpile.manifest import find_damage, load_manifest, remedy
 
 MIN_ID_DIGITS = 4
+#: The stage whose filters can mask text.
+_CLEAN = "clean"
 #: Bytes of one request: of a large file only the ids are read, which are small parts of it.
 _BLOCK_BYTES = 1 << 20
 #: Files that are searched at the same time; most of the time is spent in waiting for an object store.
@@ -75,7 +78,17 @@ def _woven(kept: Iterable[Segment], spans: Iterable[Mapping[str, Any]]) -> list[
                 waiting.append(segment._replace(text=segment.text[room:]))
         out.append(Segment(span["removed_text"], span))
         position = span["end"]
+        _skip(waiting, mask_bytes(span.get("detail", "")) if span["stage"] == _CLEAN else 0)
     return out + waiting[::-1]
+
+
+def _skip(waiting: list[Segment], num_bytes: int) -> None:
+    """Removes bytes, those of a mask, from the segments that follow, of which the last one is the next."""
+    while num_bytes and waiting:
+        segment = waiting.pop()
+        if len(segment.text) > num_bytes:
+            waiting.append(segment._replace(text=segment.text[num_bytes:]))
+        num_bytes -= min(num_bytes, len(segment.text))
 
 
 def document_history(out: str, prefix: str) -> DocumentHistory:

@@ -3,7 +3,8 @@
 `finpile verify` replays it: kept text plus the rows of a stage reconstruct the text before that stage, byte for byte.
 
 A row whose `start` is null removed the whole document (or an input that became no document: an unreadable record). A
-row with `start == end` removed no text: it records a defect that was repaired, such as an impossible date.
+row with `start == end` removed no text: it records a defect that was repaired, such as an impossible date. A row whose
+`detail` begins with `masked as ` replaced its text by the rest of `detail`.
 """
 
 from __future__ import annotations
@@ -76,19 +77,39 @@ def ledger_table(removals: Iterable[Removal]) -> pa.Table:
     return pa.Table.from_pydict(columns, schema=LEDGER_SCHEMA)
 
 
-def restore(kept: bytes, spans: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """The text before a stage, from the text after it and the spans `(start, end, removed_text)` that it removed.
+_MASKED = "masked as "
 
-    >>> restore(b"ab-ef", [(2, 4, b"cd")])
-    b'abcd-ef'
+#: `(start, end, removed_text)`, and for a masked span the bytes of its mask.
+SpanBytes = tuple[int, int, bytes] | tuple[int, int, bytes, int]
+
+
+def masked_as(mask: str) -> str:
+    """The `detail` of a span with a mask; empty for one without."""
+    return f"{_MASKED}{mask}" if mask else ""
+
+
+def mask_bytes(detail: str) -> int:
+    """Bytes of the mask that a row's `detail` names; 0 for a row without one.
+
+    >>> mask_bytes("masked as [EMAIL]")
+    7
+    """
+    return len(detail.removeprefix(_MASKED).encode()) if detail.startswith(_MASKED) else 0
+
+
+def restore(kept: bytes, spans: Iterable[SpanBytes]) -> bytes:
+    """The text before a stage, from the text after it and the spans that it removed or masked.
+
+    >>> restore(b"ab-ef", [(2, 4, b"cd")]), restore(b"to [EMAIL]!", [(3, 8, b"a@b.c", 7)])
+    (b'abcd-ef', b'to a@b.c!')
     """
     parts: list[bytes] = []
     position = 0  # in the text before the stage
     taken = 0  # of `kept`
-    for start, end, removed in sorted(spans):
+    for start, end, removed, *masked in sorted(spans):
         keep = start - position
         parts += [kept[taken : taken + keep], removed]
-        taken += keep
+        taken += keep + sum(masked)
         position = end
     parts.append(kept[taken:])
     return b"".join(parts)

@@ -41,7 +41,7 @@ from finpile.errors import FinpileError
 from finpile.filings.facts import FACTS
 from finpile.filter import FILTERS, Filter, Rejection, Span
 from finpile.format import FORMATS
-from finpile.ledger import Removal
+from finpile.ledger import Removal, masked_as
 from finpile.timestamps import Order
 
 STAGE = "clean"
@@ -317,8 +317,8 @@ class _Work:
         if not spans:
             return
         data = text.encode()
-        for start, end, reason in byte_spans(text, spans):
-            self._note(row, reason, "", start, end, data[start:end])
+        for start, end, reason, mask in byte_spans(text, spans):
+            self._note(row, reason, masked_as(mask), start, end, data[start:end])
 
     def _remove(self, row: _Row, reason: str, detail: str, text: str) -> None:
         self._note(row, reason, detail, None, None, text.encode())

@@ -41,39 +41,41 @@ def apply_all(
 
 
 def without(text: str, spans: Sequence[Span]) -> str:
-    """The text without the spans."""
+    """The text without the spans, with their masks in their places."""
     if not spans:
         return text
     starts = [0, *(span.end for span in spans)]
     ends = [*(span.start for span in spans), len(text)]
-    return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+    masks = ["", *(span.mask for span in spans)]
+    return "".join(mask + text[start:end] for mask, start, end in zip(masks, starts, ends, strict=True))
 
 
-def byte_spans(text: str, spans: Sequence[Span]) -> list[tuple[int, int, str]]:
+def byte_spans(text: str, spans: Sequence[Span]) -> list[Span]:
     """The spans, given in characters of `text`, in bytes of its UTF-8."""
     if text.isascii():
-        return [(span.start, span.end, span.reason) for span in spans]
+        return list(spans)
     found, at, at_bytes = [], 0, 0
-    for start, end, reason in spans:
+    for start, end, reason, mask in spans:
         start_bytes = at_bytes + len(text[at:start].encode())
         at, at_bytes = end, start_bytes + len(text[start:end].encode())
-        found.append((start_bytes, at_bytes, reason))
+        found.append(Span(start_bytes, at_bytes, reason, mask))
     return found
 
 
 def _merged(taken: Sequence[Span], found: Sequence[Span]) -> list[Span]:
     """Spans `taken` of a text, and those `found` in what they left, as spans of that text.
 
-    A found span with taken ones inside becomes several, around them.
+    A found span with taken ones inside becomes several, around them, of which the first has its mask. Taken spans have
+    none.
     """
     merged = list(taken)
     shift, next_hole = 0, 0  # characters taken before the position, and the first hole after it
-    for start, end, reason in found:
+    for start, end, reason, mask in found:
         while start < end:
             while next_hole < len(taken) and taken[next_hole].start <= start + shift:
                 shift += taken[next_hole].end - taken[next_hole].start
                 next_hole += 1
             limit = taken[next_hole].start - shift if next_hole < len(taken) else end
-            merged.append(Span(start + shift, min(end, limit) + shift, reason))
-            start = min(end, limit)
+            merged.append(Span(start + shift, min(end, limit) + shift, reason, mask))
+            start, mask = min(end, limit), ""
     return sorted(merged)

@@ -14,12 +14,12 @@ from finpile.clean.clean import BEFORE_FILTERS
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
 from finpile.layout import Layout, read_published
-from finpile.ledger import restore
+from finpile.ledger import SpanBytes, mask_bytes, restore
 from finpile.split import HELDOUT, TRAIN, assign_split
 from finpile.verify.check import Advance, Check
 
-#: The spans `(start, end, removed_text)` of each id.
-_Spans = dict[str, list[tuple[int, int, bytes]]]
+#: The spans of each id.
+_Spans = dict[str, list[SpanBytes]]
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
@@ -108,8 +108,9 @@ class _Audit:
         for row in table.to_pylist():
             self._claim(row)
             if row["start"] is not None and row["end"] > row["start"]:
+                masked = mask_bytes(row["detail"]) if row["stage"] == "clean" else 0
                 spans = self._cut if row["stage"] in self._dedup else self._cleaned
-                spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"]))
+                spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"], masked))
 
     def _claim(self, row: Mapping[str, Any]) -> None:
         if row["duplicate_of"] is not None:

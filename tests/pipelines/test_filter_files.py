@@ -18,7 +18,7 @@ from finpile.errors import ConfigError
 from finpile.verify import verify
 
 TEXTS = {
-    "https://news.example/1": "The bank said that profit rose again in the third quarter of the year.",
+    "https://news.example/1": "The bank said that profit rose in the third quarter, as ir@bank.example said.",
     "https://cdn.bad.example/2": "Oil prices fell on Monday as supply from the south rose once more.",
     "https://news.example/3": "Die Bank teilte mit, dass der Gewinn im dritten Quartal des Jahres gestiegen ist.",
 }
@@ -37,6 +37,7 @@ def corpus(tmp_path: Path) -> Path:
     filters = [
         {"url_list": {"lists": "lists/adult"}},
         {"fasttext": {"model": "lid.ftz", "label": "en", "min_score": 0.5}},
+        "pii",
     ]
     source = {"name": "News", "dataset": "FinPile", "format": "jsonl", "paths": "news.jsonl"}
     config = {"name": "files", "sources": [{**source, "clean": {"filters": filters}, "max_removed": 1.0}]}
@@ -50,19 +51,21 @@ def run(corpus: Path) -> tuple[list[str], list[tuple[str, str]], dict[str, Any]]
     kept = ds.dataset(corpus / "out" / "documents", partitioning="hive").to_table().to_pylist()
     removed = ds.dataset(corpus / "out" / "removed", partitioning="hive").to_table().to_pylist()
     assert all("fasttext_en" in json.loads(row["meta"]) for row in kept)
+    assert all("bank.example" not in row["text"] for row in kept)
+    assert any("as [EMAIL] said" in row["text"] for row in kept)
     return sorted(row["url"] for row in kept), sorted((row["reason"], row["detail"]) for row in removed), manifest
 
 
 def test_lists_and_models_filter_documents_and_changed_lists_run_again(corpus: Path) -> None:
     kept, removed, _ = run(corpus)
     assert kept == ["https://news.example/1"]
-    assert [reason for reason, _ in removed] == ["fasttext_low", "url_listed"]
-    assert removed[1][1] == "bad.example in adult/domains"
+    assert [reason for reason, _ in removed] == ["fasttext_low", "pii_email", "url_listed"]
+    assert [detail for _, detail in removed[1:]] == ["masked as [EMAIL]", "bad.example in adult/domains"]
     assert [check for check in verify(str(corpus / "out")) if not check.ok] == []
     (corpus / "lists" / "adult" / "domains").write_text("# nothing\n")
     kept, removed, _ = run(corpus)
     assert kept == ["https://cdn.bad.example/2", "https://news.example/1"]
-    assert [reason for reason, _ in removed] == ["fasttext_low"]
+    assert [reason for reason, _ in removed] == ["fasttext_low", "pii_email"]
 
 
 @pytest.mark.parametrize(

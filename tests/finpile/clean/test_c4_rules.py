@@ -174,7 +174,7 @@ def test_spans_of_filters_in_a_row_are_spans_of_the_first_text(text: str, cuts: 
     assert without(text, spans) == expected
     assert all(first.end <= second.start for first, second in itertools.pairwise(spans))
     data = text.encode()
-    for span, (start, end, _) in zip(spans, byte_spans(text, spans), strict=True):
+    for span, (start, end, *_) in zip(spans, byte_spans(text, spans), strict=True):
         assert data[start:end].decode() == text[span.start : span.end] != ""
 
 
