@@ -1,8 +1,9 @@
-"""Likelihoods of continuations under a trained run or a causal model of Hugging Face transformers.
+"""Likelihoods and greedy continuations under a trained run or a causal model of Hugging Face transformers.
 
 Conventions are those of lm-evaluation-harness: context and continuation are encoded together, and the tokens after
 those of the context alone are the continuation's; white space at the end of the context belongs to the continuation; an
-empty context is the token that begins a document; a context that is too long loses its beginning.
+empty context is the token that begins a document; a context that is too long loses its beginning. Before a generation,
+it keeps as many tokens as leave room for those to be generated.
 """
 
 # ruff: noqa: N803, N806 (names end in the axes of their tensors)
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +21,11 @@ from torch import Tensor
 
 from finpile.errors import ConfigError, InputError
 from finpile.lm.checkpoint import HasModel, restore_model
+from finpile.lm.model import KeyValueCache
 
+#: The logits [B, T, V] of ids [B, T]; a `Reader` reads ids that follow those of its calls before.
+Logits = Callable[[Tensor], Tensor]
+Reader = Logits
 #: Sequences that go through the model at once.
 BATCH_SIZE = 8
 
@@ -40,40 +46,74 @@ class RunTokenizer(Protocol):
     def decode(self, ids: Sequence[int]) -> bytes: ...
 
 
+class _Rereader:
+    """Reads all tokens again at each call."""
+
+    def __init__(self, logits: Logits) -> None:
+        self._logits = logits
+        self._ids_BT: Tensor | None = None
+
+    def __call__(self, ids_BT: Tensor) -> Tensor:
+        self._ids_BT = ids_BT if self._ids_BT is None else torch.cat([self._ids_BT, ids_BT], dim=1)
+        return self._logits(self._ids_BT)
+
+
+class _CachedTransformer:
+    """A model of transformers, with the cache that it returns."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._cache: Any = None
+
+    def __call__(self, ids_BT: Tensor) -> Tensor:
+        out = self._model(ids_BT, past_key_values=self._cache, use_cache=True)
+        self._cache = out.past_key_values
+        logits_BTV: Tensor = out.logits
+        return logits_BTV
+
+
 class LanguageModel:
     """A model with its tokenizer."""
 
     def __init__(
         self,
-        logits: Callable[[Tensor], Tensor],
+        logits: Logits,
         encode: Callable[[str], Sequence[int]],
         decode: Callable[[Sequence[int]], str],
         *,
         begin_id: int,
         max_length: int,
         name: str,
+        end_id: int | None = None,
+        new_reader: Callable[[], Reader] | None = None,
         device: torch.device | None = None,
     ) -> None:
-        """`logits` maps ids [B, T] to [B, T, V]; `begin_id` begins a document; `max_length` is the longest T."""
+        """`begin_id` begins a document, `end_id` ends it, the same by default; `max_length` is the longest T.
+
+        `new_reader` begins a sequence whose keys and values are kept; without it, every step reads all tokens again.
+        """
         self._logits, self._encode, self._decode = logits, encode, decode
+        self._end_id = begin_id if end_id is None else end_id
+        self._new_reader = new_reader or (lambda: _Rereader(logits))
         self.begin_id, self.max_length, self.name = begin_id, max_length, name
         self._device = device or torch.device("cpu")
 
     @classmethod
     def of_run(cls, saved: HasModel, tokenizer: RunTokenizer, name: str) -> LanguageModel:
         """The model of a run, on the CPU, with the tokenizer of its build."""
-        meta = saved.meta
+        meta, model = saved.meta, restore_model(saved).eval()
 
         def decode(ids: Sequence[int]) -> str:
             return bytes(tokenizer.decode(ids)).decode("utf-8", "replace")
 
         return cls(
-            restore_model(saved),
+            model,
             lambda text: list(tokenizer.encode(text)),
             decode,
             begin_id=meta.eot_id,
             max_length=meta.sequence_length,
             name=name,
+            new_reader=lambda: partial(model, cache=KeyValueCache()),
         )
 
     @classmethod
@@ -110,8 +150,10 @@ class LanguageModel:
             lambda text: tokenizer.encode(text, add_special_tokens=False),
             tokenizer.decode,
             begin_id=begin,
+            end_id=tokenizer.eos_token_id,
             max_length=min(lengths, default=2_048),
             name=name,
+            new_reader=lambda: _CachedTransformer(model),
             device=model.device,
         )
 
@@ -127,21 +169,25 @@ class LanguageModel:
         return found
 
     @torch.inference_mode()
-    def generate(self, prompt: str, *, stop: str, max_tokens: int) -> str:
-        """The greedy continuation of a prompt, up to `stop`, the end of the document, or `max_tokens` tokens."""
-        ids = list(self._encode(prompt)) or [self.begin_id]
-        begin = len(ids)
-        text = ""
-        while len(ids) - begin < max_tokens:
-            window = torch.tensor([ids[-self.max_length :]], device=self._device)
-            best = int(self._logits(window)[0, -1].argmax())
-            if best == self.begin_id:
+    def generate(self, prompt: str, *, stop: Sequence[str] = (), max_tokens: int) -> str:
+        """The greedy continuation of a prompt, up to the first of `stop`, the end of the document, or `max_tokens`.
+
+        Raises: InputError if the model reads no more than `max_tokens` tokens.
+        """
+        if not 0 < max_tokens < self.max_length:
+            raise InputError(f"{max_tokens} tokens to generate: the model reads {self.max_length}, prompt included")
+        kept = list(self._encode(prompt))[-(self.max_length - max_tokens) :] or [self.begin_id]
+        read, new, found = self._new_reader(), kept, list[int]()
+        while len(found) < max_tokens:
+            best = int(read(torch.tensor([new], device=self._device))[0, -1].argmax())
+            if best == self._end_id:
                 break
-            ids.append(best)
-            text = self._decode(ids[begin:])
-            if stop in text:
+            found.append(best)
+            new = [best]
+            if stop and any(word in self._decode(found) for word in stop):
                 break
-        return text.partition(stop)[0]
+        text = self._decode(found)
+        return text[: min((text.index(word) for word in stop if word in text), default=len(text))]
 
     def _request(self, context: str, continuation: str) -> tuple[list[int], int]:
         """The ids of both, and the number of those of the continuation."""

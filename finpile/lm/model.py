@@ -37,6 +37,7 @@ from finpile.lm.model_config import FFN_FACTOR, ModelConfig
 
 __all__ = [
     "Decoder",
+    "KeyValueCache",
     "ModelConfig",
     "alibi_slopes",
     "attention_bias",
@@ -70,26 +71,47 @@ def alibi_slopes(num_heads: int, rule: str = "paper") -> list[float]:
     return [2 ** (-8 / (num_heads if rule == "paper" else power) * step) for step in steps]  # (16)
 
 
-def attention_bias(slopes_H: Tensor, length: int) -> Tensor:
+def attention_bias(slopes_H: Tensor, length: int, start: int = 0) -> Tensor:
     """ALiBi and the causal mask in one matrix, [H, T, S]: 0 on the diagonal, falling into the past, -inf after it.
+
+    Queries are the positions from `start`, keys are all of `length`.
 
     (11) has the mask as a factor, 1 or -inf; adding -inf has the intended effect, no weight on the future.
     """
-    position_T = torch.arange(length, device=slopes_H.device)
-    distance_TS = (position_T[None, :] - position_T[:, None]).to(slopes_H.dtype)  # key minus query: i - j of (16)
+    position_S = torch.arange(length, device=slopes_H.device)
+    distance_TS = (position_S[None, :] - position_S[start:, None]).to(slopes_H.dtype)  # key minus query: i - j of (16)
     bias_HTS = slopes_H[:, None, None] * distance_TS
     return bias_HTS.masked_fill(distance_TS > 0, -math.inf)  # (17)
 
 
-def rotation(size: int, length: int, like: Tensor) -> Tensor:
+def rotation(size: int, length: int, like: Tensor, start: int = 0) -> Tensor:
     """Cosine and sine of the angle of each pair of dimensions, [2, T, size / 2], at least in float32.
+
+    Positions are those from `start` to `length`.
 
     Pair n of `size` dimensions turns by ROTARY_BASE ** (-2 n / size) a token.
     """
     dtype = torch.promote_types(like.dtype, torch.float32)
     pair = torch.arange(0, size, 2, device=like.device, dtype=dtype)
-    angle = torch.arange(length, device=like.device, dtype=dtype)[:, None] * ROTARY_BASE ** (-pair / size)
+    angle = torch.arange(start, length, device=like.device, dtype=dtype)[:, None] * ROTARY_BASE ** (-pair / size)
     return torch.stack([angle.cos(), angle.sin()])
+
+
+class KeyValueCache:
+    """Keys and values of every layer for the tokens read so far, so that generation reads each token once."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        """Tokens read."""
+        self._layers: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+
+    def extend(self, layer: nn.Module, k_BHSK: Tensor, v_BHSK: Tensor) -> tuple[Tensor, Tensor]:
+        """Keeps a layer's keys and values of new tokens; returns those of all tokens."""
+        if layer in self._layers:
+            before_k, before_v = self._layers[layer]
+            k_BHSK, v_BHSK = torch.cat([before_k, k_BHSK], dim=2), torch.cat([before_v, v_BHSK], dim=2)
+        self._layers[layer] = k_BHSK, v_BHSK
+        return k_BHSK, v_BHSK
 
 
 class Positions(NamedTuple):
@@ -98,6 +120,7 @@ class Positions(NamedTuple):
     bias_HTS: Tensor | None = None
     """Includes the causal mask."""
     rotation: Tensor | None = None
+    cache: KeyValueCache | None = None
 
     def rotate(self, x_BHTK: Tensor) -> Tensor:
         """Turns the first dimensions of each head: number n of the first half with number n of the second."""
@@ -134,7 +157,10 @@ class SelfAttention(nn.Module):
         """
         q_BHTK, k_BHSK, v_BHSK = (self._heads(linear(x_BTD)) for linear in (self.query, self.key, self.value))
         q_BHTK, k_BHSK = positions.rotate(q_BHTK), positions.rotate(k_BHSK)
-        k_BHSK, v_BHSK = k_BHSK.expand_as(q_BHTK), v_BHSK.expand_as(q_BHTK)
+        if positions.cache is not None:
+            k_BHSK, v_BHSK = positions.cache.extend(self, k_BHSK, v_BHSK)
+        heads = (-1, q_BHTK.shape[1], -1, -1)
+        k_BHSK, v_BHSK = k_BHSK.expand(heads), v_BHSK.expand(heads)
         mixed_BHTK = F.scaled_dot_product_attention(  # (10), (11), (12)
             q_BHTK,
             k_BHSK,
@@ -254,21 +280,30 @@ class Decoder(nn.Module):
         self.slopes_H: Tensor
         self.initialise()
 
-    def forward(self, ids_BT: Tensor) -> Tensor:
-        """Logits [B, T, V]: position t predicts token t + 1 from tokens 0 .. t."""
-        positions = self._positions(ids_BT.shape[1])
+    def forward(self, ids_BT: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+        """Logits [B, T, V]: position t predicts token t + 1 from tokens 0 .. t.
+
+        With a cache, the ids follow those that it was called with before.
+        """
+        positions = self._positions(ids_BT.shape[1], cache)
         h_BTD = self.embedding_norm(self.embedding(ids_BT))  # (1), (2)
         for block in self.blocks:
             if self.activation_checkpointing and self.training:
                 h_BTD = checkpoint(block, h_BTD, positions, use_reentrant=False)
             else:
                 h_BTD = block(h_BTD, positions)
+        if cache is not None:
+            cache.length += ids_BT.shape[1]
         return self._logits(self.final_norm(h_BTD))
 
-    def _positions(self, length: int) -> Positions:
+    def _positions(self, num_new: int, cache: KeyValueCache | None) -> Positions:
+        start = cache.length if cache is not None else 0
+        length = start + num_new
         if self.config.architecture == "bloomberggpt":
-            return Positions(bias_HTS=attention_bias(self.slopes_H, length))
-        return Positions(rotation=rotation(self.config.num_rotary, length, self.embedding.weight))
+            return Positions(attention_bias(self.slopes_H, length, start), cache=cache)
+        # the kernels' own causal mask is for as many keys as queries
+        mask_HTS = attention_bias(self.slopes_H.new_zeros(1), length, start) if start else None
+        return Positions(mask_HTS, rotation(self.config.num_rotary, length, self.embedding.weight, start), cache)
 
     def _logits(self, h_BTD: Tensor) -> Tensor:
         logits_BTV = F.linear(h_BTD, self.embedding.weight if self.head is None else self.head.weight)  # (5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import transformers
 from finpile.errors import InputError
 from finpile.lm.language_model import LanguageModel
 from finpile.lm.minimal_pairs import read_pairs, sample_pairs, score_pairs
+from finpile.lm.model import Decoder, KeyValueCache
+from finpile.lm.model_config import ModelConfig
 
 WORDS = "the author that guards like laughs laugh do does not gold rose and oil fell ."
 
@@ -93,12 +96,68 @@ def test_a_document_longer_than_the_model_is_refused_only_if_its_continuation_is
 
 def test_generation_is_greedy_and_ends_at_the_stop(model: LanguageModel, hugging_face: tuple[Any, Any]) -> None:
     network, tokenizer = hugging_face
-    text = model.generate("the author", stop="\n\n", max_tokens=6)
+    text = model.generate("the author", max_tokens=6)
     ids = torch.tensor([tokenizer.encode("the author")])
     expected = network.generate(ids, max_new_tokens=6, do_sample=False, pad_token_id=tokenizer.eos_token_id)
     assert text == tokenizer.decode(expected[0, ids.shape[1] :])
     if text:
-        assert model.generate("the author", stop=text[1:3], max_tokens=6) == text.partition(text[1:3])[0]
+        assert model.generate("the author", stop=["\0", text[1:3]], max_tokens=6) == text.partition(text[1:3])[0]
+
+
+def test_a_long_prompt_keeps_its_end(model: LanguageModel) -> None:
+    """The model reads 96 tokens: 90 of the prompt, and those generated."""
+    prompt = "".join(chr(65 + number % 26) for number in range(200))
+    assert model.generate(prompt, max_tokens=6) == model.generate(prompt[-90:], max_tokens=6)
+    with pytest.raises(InputError, match="96 tokens to generate: the model reads 96, prompt included"):
+        model.generate(prompt, max_tokens=96)
+
+
+@pytest.mark.parametrize("architecture", ["bloomberggpt", "gpt-neox", "palm"])
+def test_generation_with_a_cache_equals_that_without(architecture: Any) -> None:
+    torch.manual_seed(3)
+    config = ModelConfig(architecture=architecture, num_layers=2, num_heads=3, hidden_size=48)
+    network = Decoder(config, vocab_size=60).double().eval()
+    for parameter in network.parameters():
+        if parameter.dim() > 1:  # so large that the next token is seldom the current one
+            torch.nn.init.normal_(parameter)
+    ids = torch.randint(60, (1, 17))
+    cache = KeyValueCache()
+    parts = [network(part, cache) for part in ids.split([6, 1, 1, 5, 4], dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), network(ids), rtol=1e-9, atol=1e-9)
+    assert cache.length == 17
+
+    def model_with(new_reader: Any) -> LanguageModel:
+        return LanguageModel(
+            network,
+            lambda text: list(map(ord, text)),
+            lambda found: "".join(map(chr, found)),
+            begin_id=0,
+            max_length=64,
+            name=architecture,
+            new_reader=new_reader,
+        )
+
+    prompts = ["".join(map(chr, ids[0, :length])) for length in (1, 5, 17)]
+    cached, plain = model_with(lambda: partial(network, cache=KeyValueCache())), model_with(None)
+    texts = [cached.generate(prompt, max_tokens=40) for prompt in prompts]
+    assert texts == [plain.generate(prompt, max_tokens=40) for prompt in prompts]
+    assert len({letter for text in texts for letter in text}) > 3, "not a repeated token"
+
+
+def test_generation_with_the_cache_of_transformers_equals_that_without(
+    model: LanguageModel, hugging_face: tuple[Any, Any]
+) -> None:
+    network, tokenizer = hugging_face
+    plain = LanguageModel(
+        lambda ids: network(ids).logits,
+        lambda text: tokenizer.encode(text, add_special_tokens=False),
+        tokenizer.decode,
+        begin_id=tokenizer.eos_token_id,
+        max_length=96,
+        name="plain",
+    )
+    for prompt in ("the author", "gold rose and oil fell.", "x" * 300):
+        assert model.generate(prompt, max_tokens=30) == plain.generate(prompt, max_tokens=30)
 
 
 # --- lm-evaluation-harness -----------------------------------------------------------------------------------------
