@@ -37,7 +37,8 @@ ENV NUMBA_CPU_NAME=generic \
 RUN id -u "${RUN_AS}" >/dev/null 2>&1 || useradd --create-home --uid 1000 "${RUN_AS}"; \
     install -d -o "${RUN_AS}" "${NUMBA_CACHE_DIR}"
 USER ${RUN_AS}
-RUN python -c "import finpile.dedup, finpile_tokenizer; finpile.dedup.compile_kernels(); finpile_tokenizer.compile_kernels()"
+RUN python -c "import finpile.clean.warmup, finpile.dedup, finpile_tokenizer; \
+    [module.compile_kernels() for module in (finpile.clean.warmup, finpile.dedup, finpile_tokenizer)]"
 
 # Beam's entry point starts one worker, or with --worker_pool a pool of them.
 ENTRYPOINT ["/opt/apache/beam/boot"]

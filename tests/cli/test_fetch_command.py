@@ -108,7 +108,12 @@ def test_interrupted_run_leaves_a_part_that_the_next_run_resumes(
     command = [sys.executable, "-m", "finpile_cli", *EDGAR, *CONTACT, "-o", str(tmp_path)]
     rooms = os.pathsep.join(str(ROOT / name) for name in ("", "cli", "pipelines", "tokenizer"))
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": rooms}
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": rooms},
+        # A job in the background of a shell inherits a SIGINT that is ignored; what is started here must not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         part = tmp_path / f"{FILINGS[0][1:]}.part"
         while len(server.seen) < 3 or not (part.exists() and part.stat().st_size):

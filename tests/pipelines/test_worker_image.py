@@ -6,6 +6,7 @@ The base is made from Debian's packages; buildah runs the image in a chroot, wit
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -140,6 +141,18 @@ def test_workers_of_the_image_publish_the_output_of_a_local_build_and_compile_no
     assert [path for path in sorted(found) if found[path] != expected[path]] == []
     compiled = tmp_path / "compiled"
     assert not compiled.exists(), sorted(set(compiled.read_text().splitlines()))
+
+
+@pytest.mark.slow
+def test_the_command_of_the_dockerfile_compiles_kernels_of_every_module(tmp_path: Path) -> None:
+    [command] = re.findall(r'^RUN python -c "(.+?)"$', (ROOT / "Dockerfile").read_text(), re.MULTILINE | re.DOTALL)
+    program = command.replace("\\\n", "")
+    run(sys.executable, "-c", program, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
+    compiled = {path.name.partition(".")[0] for path in tmp_path.rglob("*.nbi")}
+    rooms = [ROOT / "finpile", ROOT / "tokenizer" / "finpile_tokenizer"]
+    files = [path for room in rooms for path in room.rglob("*.py")]
+    cached = re.compile(r"^@(njit\(cache=True|kernel\b)", re.MULTILINE)
+    assert compiled == {path.stem for path in files if cached.search(path.read_text())} != set()
 
 
 @pytest.mark.slow
