@@ -34,16 +34,20 @@ def evaluate_tasks(
     """
     from finpile.lm.few_shot import evaluate_classification
     from finpile.lm.financial_tasks import READERS, limited
+    from finpile.lm.generative_tasks import GENERATIVE_READERS, evaluate_generation
     from finpile.lm.minimal_pairs import read_pairs, sample_pairs, score_pairs, summary
 
     suites = [suite for suite in PAIR_SUITES if suite in tasks.split(",")]
     classifications = [name for name in READERS if name in tasks.split(",")]
-    if unknown := sorted(set(tasks.split(",")) - {*suites, *classifications}):
-        raise ConfigError(f"--tasks {','.join(unknown)}: expected names of {', '.join((*PAIR_SUITES, *READERS))}")
+    generations = [name for name in GENERATIVE_READERS if name in tasks.split(",")]
+    if unknown := sorted(set(tasks.split(",")) - {*suites, *classifications, *generations}):
+        known = ", ".join((*PAIR_SUITES, *READERS, *GENERATIVE_READERS))
+        raise ConfigError(f"--tasks {','.join(unknown)}: expected names of {known}")
     if data is None:
         raise ConfigError("--tasks: name the folder with the files of the tasks with --data DIR")
     chosen = {suite: sample_pairs(read_pairs(suite, _folder(data, suite)), limit) for suite in suites}
     questions = [limited(READERS[name](_folder(data, name)), limit) for name in classifications]
+    written = [limited(GENERATIVE_READERS[name](_folder(data, name)), limit) for name in generations]
     loaded = load()
     report: dict[str, Any] = {**about, "limit": limit, "tasks": {}}
     for suite, sets in chosen.items():
@@ -60,6 +64,11 @@ def evaluate_tasks(
             report["tasks"][task.name] = evaluate_classification(loaded, task, on_example=partial(advance, 1))
     if questions:
         _print_classifications(console, [report["tasks"][task.name] for task in questions])
+    for asked in written:
+        with console.progress(asked.name, total=len(asked.test), unit=" examples") as advance:
+            report["tasks"][asked.name] = evaluate_generation(loaded, asked, on_example=partial(advance, 1))
+    if written:
+        _print_generations(console, [report["tasks"][task.name] for task in written])
     storage.write_json(storage.join(output, TASKS_NAME), report)
     console.result(report)
 
@@ -78,6 +87,20 @@ def _print_classifications(console: Console, results: list[dict[str, Any]]) -> N
         for result in results
     ]
     console.table("Weighted F1", ["Task", "Test", "Shots", *(method.capitalize() for method in methods), "Best"], rows)
+
+
+def _print_generations(console: Console, results: list[dict[str, Any]]) -> None:
+    metrics = {"entity_f1": "entity F1", "exact_match": "exact match"}
+    rows = [
+        [
+            result["task"],
+            *(f"{result[name]:,}" for name in ("num_test", "num_shots", "num_truncated")),
+            metrics[result["metric"]],
+            f"{100 * result['score']:.2f}",
+        ]
+        for result in results
+    ]
+    console.table("Generated answers", ["Task", "Test", "Shots", "Cut prompts", "Metric", "Score"], rows)
 
 
 def _print_pairs(console: Console, suite: str, result: dict[str, Any]) -> None:

@@ -125,7 +125,9 @@ step_option = click.option(
     help="The build whose held-out documents are read, or whose tokenizer the tasks use.",
 )
 @click.option(
-    "--tasks", metavar="NAME,...", help="Tasks instead of held-out documents: blimp, clams, fpb, fiqa_sa, headline."
+    "--tasks",
+    metavar="NAME,...",
+    help="Tasks instead of held-out documents: blimp, clams, fpb, fiqa_sa, headline, ner, convfinqa.",
 )
 @click.option("--data", type=click.Path(file_okay=False), metavar="DIR", help="Folder with the files of the tasks.")
 @click.option(

@@ -37,22 +37,34 @@ class Example:
     answer: str
     category: str = ""
     """A task's F1 is the mean of those of its categories."""
+    document: str = ""
+    """The document that it is about, if several examples may be; its shots are about other documents."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Classification:
-    """A task whose answers are a few words."""
+class FewShotTask:
+    """Questions, and examples for their prompts."""
 
     name: str
-    choices: tuple[str, ...]
     train: tuple[Example, ...]
     test: tuple[Example, ...]
     num_shots: int = 5
 
 
-def prompt_of(task: Classification, example: Example, seed: int = 0) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Classification(FewShotTask):
+    """A task whose answers are a few words."""
+
+    choices: tuple[str, ...]
+
+
+def prompt_of(task: FewShotTask, example: Example, seed: int = 0) -> str:
     """The text before the answer: shots of the example's category, drawn for it, and its question."""
-    pool = [other for other in task.train if other.category == example.category]
+    pool = [
+        other
+        for other in task.train
+        if other.category == example.category and (not example.document or other.document != example.document)
+    ]
     generator = random.Random(f"{seed}/{task.name}/{example.key}/{example.category}")
     shots = generator.sample(pool, min(task.num_shots, len(pool)))
     return BETWEEN_SHOTS.join([*(f"{shot.prompt} {shot.answer}" for shot in shots), example.prompt])

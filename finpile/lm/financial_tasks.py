@@ -11,10 +11,14 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from finpile.errors import InputError
-from finpile.lm.few_shot import Classification, Example
+from finpile.lm.few_shot import Classification, Example, FewShotTask
+
+Task = TypeVar("Task", bound=FewShotTask)
 
 #: Share of the test part (§5.1).
 TEST_SHARE = 0.2
@@ -52,7 +56,7 @@ def binary_prompt(sentence: str, question: str) -> str:
 
 def read_fpb(folder: Path) -> Classification:
     """The Financial PhraseBank, sentences on which half of the annotators agree (`Sentences_50Agree.txt`)."""
-    (path,) = _files(folder, "Sentences_50Agree.txt")
+    (path,) = task_files(folder, "Sentences_50Agree.txt")
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
@@ -70,7 +74,7 @@ def read_fpb(folder: Path) -> Classification:
 def read_fiqa(folder: Path) -> Classification:
     """Task 1 of FiQA 2018, headlines and posts (`task1_*.json`): an example for each target of a sentence."""
     examples = []
-    for path in _files(folder, "task1_*.json"):
+    for path in task_files(folder, "task1_*.json"):
         for name, entry in json.loads(path.read_text(encoding="utf-8")).items():
             for number, info in enumerate(entry["info"]):
                 score = float(info["sentiment_score"])
@@ -82,7 +86,7 @@ def read_fiqa(folder: Path) -> Classification:
 
 def read_headline(folder: Path) -> Classification:
     """Headlines about gold (`gold-dataset-sinha-khandait.csv`): an example for each tag of a headline."""
-    (path,) = _files(folder, "gold-dataset-sinha-khandait.csv")
+    (path,) = task_files(folder, "gold-dataset-sinha-khandait.csv")
     with path.open(encoding="utf-8", newline="") as stream:
         head = stream.readline()
         stream.seek(0)
@@ -125,20 +129,24 @@ def _task(name: str, choices: tuple[str, ...], examples: Sequence[Example]) -> C
     )
 
 
-def limited(task: Classification, limit: int | None) -> Classification:
+def limited(task: Task, limit: int | None) -> Task:
     """The task with the test examples of at most `limit` sentences, those with the smallest hashes."""
     if limit is None:
         return task
     keys = sorted({example.key for example in task.test}, key=lambda key: _hash(f"{task.name}/{key}"))[:limit]
     kept = tuple(example for example in task.test if example.key in set(keys))
-    return Classification(name=task.name, choices=task.choices, train=task.train, test=kept, num_shots=task.num_shots)
+    return replace(task, test=kept)
 
 
 def _hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
-def _files(folder: Path, pattern: str) -> list[Path]:
+def task_files(folder: Path, pattern: str) -> list[Path]:
+    """The files of a pattern in a folder, sorted.
+
+    Raises: InputError if there are none.
+    """
     found = sorted(folder.glob(pattern))
     if not found:
         raise InputError(f"{folder}: has no {pattern}")

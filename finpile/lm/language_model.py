@@ -168,6 +168,10 @@ class LanguageModel:
                 found[index] = Likelihood(nats, requests[index][1])
         return found
 
+    def num_tokens(self, text: str) -> int:
+        """The number of tokens of a text."""
+        return len(self._encode(text))
+
     @torch.inference_mode()
     def generate(self, prompt: str, *, stop: Sequence[str] = (), max_tokens: int) -> str:
         """The greedy continuation of a prompt, up to the first of `stop`, the end of the document, or `max_tokens`.
