@@ -33,6 +33,7 @@ _COMMANDS = {
     ),
     "export": ("finpile_cli.export", "export_command", "Write a trained model for Hugging Face transformers."),
     "plan-model": ("finpile_cli.plan_model", "plan_model_command", "Plan a model's size for a compute budget."),
+    "generate": ("finpile_cli.generate", "generate_command", "Continue the prompts of a file with a model."),
     "evaluate": (
         "finpile_cli.train",
         "evaluate_command",

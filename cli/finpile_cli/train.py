@@ -167,7 +167,7 @@ def evaluate_command(
         from finpile_cli.evaluate_tasks import evaluate_tasks
 
         def load() -> LanguageModel:
-            return _load_language_model(run, build, step)
+            return load_language_model(run, build, step)
 
         evaluate_tasks(load, tasks, data, output or run, max_documents, Console(as_json), model=run, step=step)
         return
@@ -267,7 +267,7 @@ def build_of(run: str) -> str:
     return tokens.removesuffix(_SHARDS)
 
 
-def _load_language_model(model: str, build: str | None, step: Which | None) -> LanguageModel:
+def load_language_model(model: str, build: str | None, step: Which | None) -> LanguageModel:
     """A run, with the tokenizer of its build or of `build`; or the model of a Hugging Face folder."""
     from finpile.lm.language_model import LanguageModel
     from finpile.lm.retained import load_model

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from finpile_cli import train as commands
+from finpile_cli.generate import generate_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 
 from finpile.document import PUBLISHED_SCHEMA
@@ -149,3 +150,53 @@ def test_a_guarded_run_with_held_out_loss_is_evaluated_at_its_best_step(build: P
     )
     assert refused.exit_code == 2
     assert "expected a step, `best` or `last`" in refused.output
+
+
+def test_generate_continues_each_prompt_of_a_file(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run has learnt one sentence by heart, in bytes."""
+    folder = build.parent
+    run(commands.train_command, folder / "train.yaml")
+
+    class Bytes(ByteTokenizer):
+        def encode(self, text: str) -> list[int]:
+            return list(text.encode())
+
+        def decode(self, ids: list[int]) -> bytes:
+            return bytes(byte for byte in ids if byte < 256)
+
+    monkeypatch.setattr(commands, "load_tokenizer", lambda *_: Bytes())
+    prompts = folder / "prompts.jsonl"
+    prompts.write_text('{"text": "Gold rose"}\n\n{"text": "Gold rose by a tenth, and oil fe"}\n')
+    out = folder / "generated.jsonl"
+    run(generate_command, folder / "run", prompts, "-o", out, "--field", "text", "--max-tokens", 6)
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [record["prompt"] for record in written] == ["Gold rose", "Gold rose by a tenth, and oil fe"]
+    assert all(len(record["generated"]) == 6 for record in written)
+    lines = folder / "prompts.txt"
+    lines.write_text("Gold rose\r\n\r\nGold rose by a tenth, and oil fe")
+    printed = run(generate_command, folder / "run", lines, "--max-tokens", 6).splitlines()
+    assert [json.loads(line) for line in printed] == written
+    first = written[0]["generated"]
+    report = json.loads(
+        run(generate_command, folder / "run", lines, "--max-tokens", 6, "--stop", first[2], "--limit", 1, "--json")
+    )
+    assert report["records"] == [{"prompt": "Gold rose", "generated": first.partition(first[2])[0]}]
+
+
+def test_generate_names_prompts_that_it_cannot_read(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.jsonl"
+    for text, message in [
+        ("", "has no prompt"),
+        ("[1]", "prompts.jsonl:1: expected an object with a text in `prompt`"),
+        ('{"prompt": 1}', "prompts.jsonl:1: expected an object"),
+        ("{", "prompts.jsonl:1: is not JSON"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(InputError, match=message):
+            run(generate_command, tmp_path, path)
+    path = tmp_path / "prompts.txt"
+    path.write_bytes(b"a\xff")
+    with pytest.raises(InputError, match=r"prompts\.txt: is not UTF-8: .* at byte 1"):
+        run(generate_command, tmp_path, path)
+    with pytest.raises(InputError, match=r"nowhere\.txt: cannot be read"):
+        run(generate_command, tmp_path, tmp_path / "nowhere.txt")
