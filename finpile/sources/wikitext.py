@@ -17,6 +17,21 @@ from typing import NamedTuple
 #: Prefixes of links to files and categories, in every wiki.
 NAMESPACES = frozenset(("file", "image", "media", "category"))
 
+#: A link to a file in any language: the head of a dump has one name of the namespace, and pages use others, too.
+_FILE = re.compile(
+    r"[^\W\d_]{2,40}[ \t]*:[^|]{1,250}"
+    r"\.(?:jpe?g|png|gif|svg|tiff?|webp|xcf|djvu|pdf|og[agv]|webm|wav|flac|mp3|midi?|stl)",
+    re.IGNORECASE,
+)
+#: Codes of larger Wikipedias that have other than two letters; prefixes of two are all languages, but for `mw`.
+#: Source: https://meta.wikimedia.org/wiki/List_of_Wikipedias.
+_LANGUAGES = frozenset((
+    "als", "arz", "ast", "azb", "ban", "bar", "bcl", "bew", "bjn", "bpy", "ceb", "ckb", "diq", "gor", "hif",
+    "hsb", "hyw", "ilo", "kab", "lij", "lld", "lmo", "mai", "mdf", "mhr", "min", "mni", "mrj", "myv", "mzn",
+    "nan", "nap", "nds", "new", "nqo", "pam", "pms", "pnb", "roa", "rue", "sah", "sat", "scn", "sco", "shn",
+    "simple", "skr", "smn", "szl", "vec", "vls", "war", "wuu", "xmf", "yue", "zgh",
+))  # fmt: skip
+
 #: Templates that print a parameter: its position, from 1; negative from the end.
 _SPOKEN = {
     **dict.fromkeys(("nowrap", "nobr", "small", "big", "smallcaps", "sc", "quote", "blockquote", "cquote"), 1),
@@ -70,7 +85,11 @@ _EMPTY_BRACKETS = re.compile(r"[ \t]*\([\s,;:–-]{0,20}\)")
 _AFTER_BRACKET = re.compile(r"\([ \t]*[,;][ \t,;]{0,20}")
 _BLANK = re.compile(r"[ \t]{2,}")
 _LINES = re.compile(r"\n{3,}")
-_ATTRIBUTES = re.compile(r"\s*(?:[\w-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s|\"']+)\s*)+\|(?!\|)")
+_ATTRIBUTES = re.compile(r"\s*(?:[\w-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s|\"']+)\s*)*\|(?!\|)")
+#: A mark of rows outside of a table: templates print its begin and end.
+_ROW = re.compile(r"\|(?:-+|\})")
+#: Between cells; of three bars, the first ends the attributes of an empty cell.
+_BARS = re.compile(r"\|\|(?!\|(?!\|))")
 _REDIRECT = re.compile(r"\s*#\s*[^\W\d_]{4,40}\s*:?\s*\[\[")
 
 
@@ -193,15 +212,23 @@ def _template(content: str) -> str:
 def _link(content: str, namespaces: Collection[str]) -> str:
     target, bar, label = content.partition("|")
     target = target.strip()
-    prefix = target[:_MAX_PREFIX].partition(":")[0].strip().lower() if ":" in target else ""
-    if prefix in namespaces:
+    prefix = target[:_MAX_PREFIX].partition(":")[0].strip() if ":" in target else ""
+    if prefix.lower() in namespaces or _FILE.fullmatch(target):
         return ""
     if bar and label.strip():
         return label
+    if not bar and _is_language(prefix):
+        return ""
     target = target.removeprefix(":")
     if bar:  # the pipe trick
         target = re.sub(r"\s*\([^()]*\)\s*\Z", "", target.partition(":")[2] or target)
     return target.replace("_", " ")
+
+
+def _is_language(prefix: str) -> bool:
+    """Whether a link leads to the same article in another language, which a page shows beside its text."""
+    code = prefix.partition("-")[0]
+    return prefix.isascii() and prefix.islower() and (code in _LANGUAGES or (len(code) == 2 and code != "mw"))
 
 
 def _table(content: str) -> str:
@@ -214,7 +241,7 @@ def _table(content: str) -> str:
             lines += ["\t".join(cells), *([_cell(text[2:])] if text.startswith("|+") else [])]
             cells = []
         elif text.startswith(("|", "!")):
-            cells += map(_cell, re.split(r"\|\|", text[1:].replace("!!", "||") if text[0] == "!" else text[1:]))
+            cells += map(_cell, _BARS.split(text[1:].replace("!!", "||") if text[0] == "!" else text[1:]))
         elif cells and text:
             cells[-1] = f"{cells[-1]} {text}".strip()
     lines.append("\t".join(cells))
@@ -222,6 +249,7 @@ def _table(content: str) -> str:
 
 
 def _cell(text: str) -> str:
+    """The text of a cell behind its attributes, if it has a bar behind them; attributes may be none (`!| Name`)."""
     attributes = _ATTRIBUTES.match(text)
     return text[attributes.end() if attributes else 0 :].strip()
 
@@ -232,7 +260,7 @@ def _inline(text: str) -> str:
     text = _TAG.sub("", _BREAK.sub("\n", text))
     text = html.unescape(_SWITCH.sub("", text))
     text = _AFTER_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", text.replace("\u00a0", " ")))
-    return _BLANK.sub(" ", text)
+    return _BLANK.sub(lambda run: "\t" if "\t" in run[0] else " ", text)
 
 
 def _lines(text: str) -> str:
@@ -244,6 +272,8 @@ def _lines(text: str) -> str:
         if line.startswith("=") and (heading := _HEADING.fullmatch(line)):
             level = len(heading[1])
             pending = [entry for entry in pending if entry[0] < level] + [(level, heading[2].strip())]
+            continue
+        if _ROW.fullmatch(line):
             continue
         line = _item(line) if line[:1] in ("*", "#", ":", ";", "-") else line
         if line and pending:
