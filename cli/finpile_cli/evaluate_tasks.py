@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,92 @@ from finpile.errors import ConfigError
 from finpile_cli.console import Console
 
 if TYPE_CHECKING:
+    from finpile.lm.few_shot import Classification
+    from finpile.lm.generative_tasks import Generation
     from finpile.lm.language_model import LanguageModel
-    from finpile.lm.minimal_pairs import Suite
+    from finpile.lm.lm_eval_tasks import LmEvalTasks
+    from finpile.lm.minimal_pairs import PairSet, Suite
+    from finpile.report.table import Table
 
 TASKS_NAME = "tasks.json"
 PAIR_SUITES: tuple[Suite, ...] = ("blimp", "clams")
+
+
+class _Tasks:
+    """The chosen tasks with their data, read before the model is."""
+
+    def __init__(self, names: list[str], data: str | None, limit: int | None, console: Console) -> None:
+        """Raises: ConfigError if a task is not known, or the folder of the data is not given."""
+        from finpile.lm.financial_tasks import READERS, limited
+        from finpile.lm.generative_tasks import GENERATIVE_READERS
+        from finpile.lm.minimal_pairs import read_pairs, sample_pairs
+
+        ours = (*PAIR_SUITES, *READERS, *GENERATIVE_READERS)
+        others = [name for name in names if name not in ours]
+        if data is None and len(others) < len(names):
+            raise ConfigError("--tasks: name the folder with the files of the tasks with --data DIR")
+        if others and importlib.util.find_spec("lm_eval") is None:
+            raise ConfigError(
+                f"--tasks {','.join(others)}: expected names of {', '.join(ours)}; for tasks of "
+                'lm-evaluation-harness: pip install "finpile[eval]"'
+            )
+
+        def folder(task: str) -> Path:
+            """DIR/TASK if it exists, else DIR."""
+            return Path(data or "", task) if Path(data or "", task).is_dir() else Path(data or "")
+
+        self.pairs: dict[Suite, list[PairSet]] = {
+            suite: sample_pairs(read_pairs(suite, folder(suite)), limit) for suite in PAIR_SUITES if suite in names
+        }
+        self.classifications: list[Classification] = [
+            limited(read(folder(name)), limit) for name, read in READERS.items() if name in names
+        ]
+        self.generations: list[Generation] = [
+            limited(read(folder(name)), limit) for name, read in GENERATIVE_READERS.items() if name in names
+        ]
+        self.limit, self._console = limit, console
+        self.lm_eval: LmEvalTasks | None = None
+        if others:
+            from finpile.lm.lm_eval_tasks import LmEvalTasks
+
+            console.line(f"Loading {', '.join(others)} of lm-evaluation-harness")
+            self.lm_eval = LmEvalTasks(others, data)
+
+    def evaluate(self, model: LanguageModel, results: dict[str, Any]) -> Iterator[Table]:
+        """Adds the results by task, and yields their tables."""
+        from finpile.lm.few_shot import evaluate_classification
+        from finpile.lm.generative_tasks import evaluate_generation
+        from finpile.report.tasks import classification_table, generation_table, lm_eval_table, pairs_table
+
+        for suite, sets in self.pairs.items():
+            results[suite] = self._score_pairs(model, suite, sets)
+            yield pairs_table(suite, results[suite])
+        for task in self.classifications:
+            with self._console.progress(task.name, total=len(task.test), unit="examples") as advance:
+                results[task.name] = evaluate_classification(model, task, on_example=partial(advance, 1))
+        if self.classifications:
+            yield classification_table([results[task.name] for task in self.classifications])
+        for asked in self.generations:
+            with self._console.progress(asked.name, total=len(asked.test), unit="examples") as advance:
+                results[asked.name] = evaluate_generation(model, asked, on_example=partial(advance, 1))
+        if self.generations:
+            yield generation_table([results[task.name] for task in self.generations])
+        if self.lm_eval is not None:
+            with self._console.progress("lm-evaluation-harness", unit="requests") as advance:
+                found = self.lm_eval.evaluate(model, self.limit, on_request=partial(advance, 1))
+            for entry in found:
+                results.setdefault(entry["task"], []).append(entry)
+            yield lm_eval_table(found)
+
+    def _score_pairs(self, model: LanguageModel, suite: Suite, sets: list[PairSet]) -> dict[str, Any]:
+        from finpile.lm.minimal_pairs import score_pairs, summary
+
+        scores = []
+        with self._console.progress(suite, total=sum(len(entry.pairs) for entry in sets), unit="pairs") as advance:
+            for entry in sets:
+                scores.append(score_pairs(model, entry))
+                advance(len(entry.pairs))
+        return summary(scores)
 
 
 def evaluate_tasks(
@@ -28,90 +110,25 @@ def evaluate_tasks(
     console: Console,
     **about: Any,
 ) -> None:
-    """Evaluates a model on tasks, prints their tables, and writes them to DIR/tasks.json, with `about`.
+    """Evaluates a model on tasks and prints their tables.
+
+    Writes them to DIR/tasks.md and tasks.html, and the results, with `about`, to DIR/tasks.json.
 
     Raises: ConfigError if a task is not known, or the folder of the data is not given.
     """
-    from finpile.lm.few_shot import evaluate_classification
-    from finpile.lm.financial_tasks import READERS, limited
-    from finpile.lm.generative_tasks import GENERATIVE_READERS, evaluate_generation
-    from finpile.lm.minimal_pairs import read_pairs, sample_pairs, score_pairs, summary
+    from finpile.report.tasks import write_task_report
 
-    suites = [suite for suite in PAIR_SUITES if suite in tasks.split(",")]
-    classifications = [name for name in READERS if name in tasks.split(",")]
-    generations = [name for name in GENERATIVE_READERS if name in tasks.split(",")]
-    if unknown := sorted(set(tasks.split(",")) - {*suites, *classifications, *generations}):
-        known = ", ".join((*PAIR_SUITES, *READERS, *GENERATIVE_READERS))
-        raise ConfigError(f"--tasks {','.join(unknown)}: expected names of {known}")
-    if data is None:
-        raise ConfigError("--tasks: name the folder with the files of the tasks with --data DIR")
-    chosen = {suite: sample_pairs(read_pairs(suite, _folder(data, suite)), limit) for suite in suites}
-    questions = [limited(READERS[name](_folder(data, name)), limit) for name in classifications]
-    written = [limited(GENERATIVE_READERS[name](_folder(data, name)), limit) for name in generations]
+    names = list(dict.fromkeys(name.strip() for name in tasks.split(",") if name.strip()))
+    if not names:
+        raise ConfigError("--tasks: expected names of tasks, separated by commas")
+    chosen = _Tasks(names, data, limit, console)
     loaded = load()
     report: dict[str, Any] = {**about, "limit": limit, "tasks": {}}
-    for suite, sets in chosen.items():
-        num_pairs = sum(len(entry.pairs) for entry in sets)
-        scores = []
-        with console.progress(suite, total=num_pairs, unit=" pairs") as advance:
-            for entry in sets:
-                scores.append(score_pairs(loaded, entry))
-                advance(len(entry.pairs))
-        report["tasks"][suite] = summary(scores)
-        _print_pairs(console, suite, report["tasks"][suite])
-    for task in questions:
-        with console.progress(task.name, total=len(task.test), unit=" examples") as advance:
-            report["tasks"][task.name] = evaluate_classification(loaded, task, on_example=partial(advance, 1))
-    if questions:
-        _print_classifications(console, [report["tasks"][task.name] for task in questions])
-    for asked in written:
-        with console.progress(asked.name, total=len(asked.test), unit=" examples") as advance:
-            report["tasks"][asked.name] = evaluate_generation(loaded, asked, on_example=partial(advance, 1))
-    if written:
-        _print_generations(console, [report["tasks"][task.name] for task in written])
+    tables = []
+    for table in chosen.evaluate(loaded, report["tasks"]):
+        tables.append(table)
+        rows = [[cell.text for cell in row.cells] for row in table.rows]
+        console.table(table.title, [column.heading for column in table.columns], rows)
     storage.write_json(storage.join(output, TASKS_NAME), report)
+    write_task_report(output, loaded.name, tables)
     console.result(report)
-
-
-def _folder(data: str, task: str) -> Path:
-    """DIR/TASK if it exists, else DIR."""
-    return Path(data, task) if Path(data, task).is_dir() else Path(data)
-
-
-def _print_classifications(console: Console, results: list[dict[str, Any]]) -> None:
-    methods = list(results[0]["scores"])
-    rows = [
-        [result["task"], f"{result['num_test']:,}", f"{result['num_shots']}"]
-        + [f"{100 * result['scores'][method]:.2f}" for method in methods]
-        + [f"{100 * result['score']:.2f} ({result['best_method']})"]
-        for result in results
-    ]
-    console.table("Weighted F1", ["Task", "Test", "Shots", *(method.capitalize() for method in methods), "Best"], rows)
-
-
-def _print_generations(console: Console, results: list[dict[str, Any]]) -> None:
-    metrics = {"entity_f1": "entity F1", "exact_match": "exact match"}
-    rows = [
-        [
-            result["task"],
-            *(f"{result[name]:,}" for name in ("num_test", "num_shots", "num_truncated")),
-            metrics[result["metric"]],
-            f"{100 * result['score']:.2f}",
-        ]
-        for result in results
-    ]
-    console.table("Generated answers", ["Task", "Test", "Shots", "Cut prompts", "Metric", "Score"], rows)
-
-
-def _print_pairs(console: Console, suite: str, result: dict[str, Any]) -> None:
-    rows = [[entry["group"], entry["name"], f"{entry['num_pairs']:,}", *_shown(entry)] for entry in result["sets"]]
-    rows += [[entry["group"], "mean", f"{entry['num_sets']} sets", *_shown(entry)] for entry in result["groups"]]
-    whole = result["all"]
-    rows.append(["all", "mean", f"{whole['num_sets']} sets", *_shown(whole)])
-    titles = {"blimp": ("Term", "Phenomenon"), "clams": ("Language", "Test")}[suite]
-    console.table(suite.upper(), [*titles, "Pairs", "Accuracy", "95% interval"], rows)
-
-
-def _shown(entry: dict[str, Any]) -> list[str]:
-    low, high = entry["interval"]
-    return [f"{entry['accuracy']:.3f}", f"{low:.3f} to {high:.3f}"]

@@ -71,7 +71,7 @@ def generate_command(
         raise InputError(f"{prompts}: has no prompt")
     loaded = load_language_model(model, build, step)
     records: list[dict[str, Any]] = []
-    with console.progress("generating", total=len(chosen), unit=" prompts") as advance:
+    with console.progress("generating", total=len(chosen), unit="prompts") as advance:
         for prompt in chosen:
             generated = loaded.generate(prompt, stop=stop, max_tokens=max_tokens)
             records.append({"prompt": prompt, "generated": generated})

@@ -127,7 +127,8 @@ step_option = click.option(
 @click.option(
     "--tasks",
     metavar="NAME,...",
-    help="Tasks instead of held-out documents: blimp, clams, fpb, fiqa_sa, headline, ner, convfinqa.",
+    help="Tasks instead of held-out documents: blimp, clams, fpb, fiqa_sa, headline, ner, convfinqa, or any of "
+    "lm-evaluation-harness.",
 )
 @click.option("--data", type=click.Path(file_okay=False), metavar="DIR", help="Folder with the files of the tasks.")
 @click.option(
@@ -160,7 +161,8 @@ def evaluate_command(
     """Held-out bits per byte, by source, of the run MODEL; or its accuracy on tasks.
 
     Prints first how many documents and tokens are scored, and an estimate of the time. With --tasks, MODEL is the
-    folder of a run or of a causal model of Hugging Face transformers.
+    folder of a run or of a causal model of Hugging Face transformers; the tables are written to DIR/tasks.json,
+    tasks.md and tasks.html.
     """
     require_torch()
     if tasks is not None:

@@ -10,6 +10,7 @@ it keeps as many tokens as leave room for those to be generated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +37,8 @@ class Likelihood:
 
     nats: float
     num_tokens: int
+    is_greedy: bool
+    """Whether each of its tokens is the likeliest."""
 
 
 class RunTokenizer(Protocol):
@@ -159,14 +162,31 @@ class LanguageModel:
 
     def log_likelihoods(self, pairs: Sequence[tuple[str, str]]) -> list[Likelihood]:
         """The log-likelihood of each continuation after its context, (context, continuation)."""
-        requests = [self._request(context, continuation) for context, continuation in pairs]
-        found = [Likelihood(0.0, 0)] * len(pairs)
+        return self._likelihoods([self._request(context, continuation) for context, continuation in pairs])
+
+    def document_likelihood(self, text: str) -> Likelihood:
+        """The log-likelihood of a text of any length: of windows that each predict as many tokens as the model reads.
+
+        The last window, if it is shorter, begins among the tokens of the one before. As lm-evaluation-harness does it.
+        """
+        ids = list(self._encode(text))
+        whole = [self.begin_id, *ids]
+        requests = []
+        for start in range(0, len(ids), self.max_length):
+            end = min(start + self.max_length, len(ids))
+            requests.append((whole[max(0, end - self.max_length) : end + 1], end - start))
+        parts = self._likelihoods(requests)
+        return Likelihood(math.fsum(part.nats for part in parts), len(ids), all(part.is_greedy for part in parts))
+
+    def _likelihoods(self, requests: Sequence[tuple[list[int], int]]) -> list[Likelihood]:
+        """The likelihood of the last tokens, by their number, of each list of ids."""
+        found: list[Likelihood | None] = [None] * len(requests)
         order = sorted(range(len(requests)), key=lambda index: len(requests[index][0]))
         for start in range(0, len(order), BATCH_SIZE):
             chosen = order[start : start + BATCH_SIZE]
-            for index, nats in zip(chosen, self._score([requests[index] for index in chosen]), strict=True):
-                found[index] = Likelihood(nats, requests[index][1])
-        return found
+            for index, one in zip(chosen, self._score([requests[index] for index in chosen]), strict=True):
+                found[index] = one
+        return [one for one in found if one is not None]
 
     def num_tokens(self, text: str) -> int:
         """The number of tokens of a text."""
@@ -208,8 +228,8 @@ class LanguageModel:
         return whole[-(self.max_length + 1) :], count
 
     @torch.inference_mode()
-    def _score(self, requests: Sequence[tuple[list[int], int]]) -> Iterator[float]:
-        """Nats of each continuation. Padding is at the end, which causal attention ignores."""
+    def _score(self, requests: Sequence[tuple[list[int], int]]) -> Iterator[Likelihood]:
+        """The likelihood of each continuation. Padding is at the end, which causal attention ignores."""
         length = max(len(ids) for ids, _ in requests) - 1
         inputs = torch.full((len(requests), length), self.begin_id)
         for row, (ids, _) in enumerate(requests):
@@ -220,4 +240,5 @@ class LanguageModel:
             end = len(ids) - 1
             nats_TV = torch.log_softmax(logits_BTV[row, end - count : end].to(dtype), dim=-1)
             targets = torch.tensor(ids[-count:], device=self._device)
-            yield float(nats_TV.gather(1, targets[:, None]).double().sum())
+            is_greedy = bool((nats_TV.argmax(dim=-1) == targets).all())
+            yield Likelihood(float(nats_TV.gather(1, targets[:, None]).double().sum()), count, is_greedy)

@@ -56,16 +56,11 @@ def build_page(
 ) -> str:
     """The whole page. The same build gives the same bytes."""
     shown = [section for table in tables for section in _sections(table, statistics)]
-    return "\n".join(
+    return html_page(
+        facts.name,
+        "FinPile corpus",
+        _lead(statistics, facts),
         [
-            "<!doctype html>",
-            "<html lang=en><head><meta charset=utf-8>",
-            '<meta name=viewport content="width=device-width, initial-scale=1">',
-            "<meta name=color-scheme content='light dark'>",
-            f"<title>{html.escape(facts.name)} · FinPile</title>",
-            f"<style>{_style()}</style></head><body><main>",
-            "<header><p class=kicker>FinPile corpus</p>",
-            f"<h1>{html.escape(facts.name)}</h1>{_lead(statistics, facts)}</header>",
             *(f"<p class=warning role=alert>{html.escape(warning)}</p>" for warning in facts.warnings),
             _tiles(statistics, removals, facts),
             _balance(statistics, removals, facts),
@@ -76,6 +71,23 @@ def build_page(
             *([to_html(near_table(facts.near))] if facts.near else []),
             *([to_html(evaluation_table(facts.evaluation))] if facts.evaluation else []),
             _foot(facts),
+        ],
+    )
+
+
+def html_page(title: str, kicker: str, lead: str, sections: Sequence[str]) -> str:
+    """A self-contained page; `lead` and `sections` are HTML, `kicker` is the line above the title."""
+    return "\n".join(
+        [
+            "<!doctype html>",
+            "<html lang=en><head><meta charset=utf-8>",
+            '<meta name=viewport content="width=device-width, initial-scale=1">',
+            "<meta name=color-scheme content='light dark'>",
+            f"<title>{html.escape(title)} · FinPile</title>",
+            f"<style>{_style()}</style></head><body><main>",
+            f"<header><p class=kicker>{html.escape(kicker)}</p>",
+            f"<h1>{html.escape(title)}</h1>{lead}</header>",
+            *sections,
             "</main></body></html>",
             "",
         ]

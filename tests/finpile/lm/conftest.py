@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import tokenizers
 import torch
+import transformers
+
+WORDS = "the author that guards like laughs laugh do does not gold rose and oil fell ."
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +19,31 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def small_model() -> tuple[Any, Any]:
+    """A random GPT-NeoX in float64, and a tokenizer of words and bytes with white space before words."""
+    peer = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token=None, byte_fallback=False))
+    peer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    peer.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    peer.train_from_iterator([WORDS] * 5, trainer)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=peer, eos_token="<|endoftext|>", pad_token="<|endoftext|>"
+    )
+    torch.manual_seed(0)
+    config = transformers.GPTNeoXConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=48,
+        max_position_embeddings=96,
+    )
+    return transformers.GPTNeoXForCausalLM(config).double().eval(), tokenizer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -128,22 +129,29 @@ def test_a_run_and_its_export_have_equal_scores_on_minimal_pairs(tmp_path: Path,
         assert one.nats == pytest.approx(other.nats, abs=1e-3)
     table = CliRunner().invoke(evaluate_command, [run, *tasks[:-1], "--limit", "1"], catch_exceptions=False).output
     assert "CLAMS" in table
-    assert "95% interval" in table
+    assert "Accuracy" in table
+    assert "| order | en | 2 |" in (tmp_path / "scores" / "tasks.md").read_text()
+    assert '<figure id="clams">' in (tmp_path / "scores" / "tasks.html").read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["--tasks", "blimp,glue", "--data", "."],
-            "--tasks glue: expected names of blimp, clams, fpb, fiqa_sa, headline",
-        ),
+        (["--tasks", " , "], "--tasks: expected names of tasks"),
         (["--tasks", "blimp"], "with --data DIR"),
     ],
 )
 def test_wrong_tasks_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         CliRunner().invoke(evaluate_command, [str(tmp_path), *arguments], catch_exceptions=False)
+
+
+def test_without_lm_eval_a_task_of_it_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "lm_eval" else find(name))
+    arguments = [str(tmp_path), "--tasks", "blimp,glue", "--data", "."]
+    with pytest.raises(ConfigError, match=r'--tasks glue: expected names of blimp, clams, .*install "finpile\[eval\]"'):
+        CliRunner().invoke(evaluate_command, arguments, catch_exceptions=False)
 
 
 def test_a_run_is_scored_on_a_financial_task(tmp_path: Path, tokenizer: UnigramTokenizer) -> None:

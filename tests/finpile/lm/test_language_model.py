@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tokenizers
 import torch
-import transformers
 
 from finpile.errors import InputError
 from finpile.lm.language_model import LanguageModel
@@ -17,40 +15,10 @@ from finpile.lm.minimal_pairs import read_pairs, sample_pairs, score_pairs
 from finpile.lm.model import Decoder, KeyValueCache
 from finpile.lm.model_config import ModelConfig
 
-WORDS = "the author that guards like laughs laugh do does not gold rose and oil fell ."
-
 
 @pytest.fixture(scope="module")
-def hugging_face() -> tuple[Any, Any]:
-    """A random GPT-NeoX in float64, and a tokenizer of words and bytes with white space before words."""
-    peer = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token=None, byte_fallback=False))
-    peer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    peer.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=400,
-        special_tokens=["<|endoftext|>"],
-        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    peer.train_from_iterator([WORDS] * 5, trainer)
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=peer, eos_token="<|endoftext|>", pad_token="<|endoftext|>"
-    )
-    torch.manual_seed(0)
-    config = transformers.GPTNeoXConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=3,
-        intermediate_size=48,
-        max_position_embeddings=96,
-    )
-    return transformers.GPTNeoXForCausalLM(config).double().eval(), tokenizer
-
-
-@pytest.fixture(scope="module")
-def model(hugging_face: tuple[Any, Any]) -> LanguageModel:
-    return LanguageModel.of_transformers(*hugging_face, "random")
+def model(small_model: tuple[Any, Any]) -> LanguageModel:
+    return LanguageModel.of_transformers(*small_model, "random")
 
 
 PAIRS = [
@@ -63,8 +31,8 @@ PAIRS = [
 ]
 
 
-def test_a_likelihood_is_the_sum_over_tokens(model: LanguageModel, hugging_face: tuple[Any, Any]) -> None:
-    network, tokenizer = hugging_face
+def test_a_likelihood_is_the_sum_over_tokens(model: LanguageModel, small_model: tuple[Any, Any]) -> None:
+    network, tokenizer = small_model
     for found, (context, continuation) in zip(model.log_likelihoods(PAIRS[:4]), PAIRS[:4], strict=True):
         kept = context.rstrip()
         begin = tokenizer.encode(kept) or [tokenizer.eos_token_id]
@@ -94,8 +62,8 @@ def test_a_document_longer_than_the_model_is_refused_only_if_its_continuation_is
         model.log_likelihoods([("oil", "")])
 
 
-def test_generation_is_greedy_and_ends_at_the_stop(model: LanguageModel, hugging_face: tuple[Any, Any]) -> None:
-    network, tokenizer = hugging_face
+def test_generation_is_greedy_and_ends_at_the_stop(model: LanguageModel, small_model: tuple[Any, Any]) -> None:
+    network, tokenizer = small_model
     text = model.generate("the author", max_tokens=6)
     ids = torch.tensor([tokenizer.encode("the author")])
     expected = network.generate(ids, max_new_tokens=6, do_sample=False, pad_token_id=tokenizer.eos_token_id)
@@ -145,9 +113,9 @@ def test_generation_with_a_cache_equals_that_without(architecture: Any) -> None:
 
 
 def test_generation_with_the_cache_of_transformers_equals_that_without(
-    model: LanguageModel, hugging_face: tuple[Any, Any]
+    model: LanguageModel, small_model: tuple[Any, Any]
 ) -> None:
-    network, tokenizer = hugging_face
+    network, tokenizer = small_model
     plain = LanguageModel(
         lambda ids: network(ids).logits,
         lambda text: tokenizer.encode(text, add_special_tokens=False),
@@ -163,13 +131,13 @@ def test_generation_with_the_cache_of_transformers_equals_that_without(
 # --- lm-evaluation-harness -----------------------------------------------------------------------------------------
 
 
-def peer_likelihoods(hugging_face: tuple[Any, Any], pairs: list[tuple[str, str]]) -> list[float]:
+def peer_likelihoods(small_model: tuple[Any, Any], pairs: list[tuple[str, str]]) -> list[float]:
     pytest.importorskip("accelerate", reason="lm-eval of the extra `eval` is not installed")
     pytest.importorskip("lm_eval", reason="lm-eval of the extra `eval` is not installed")
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
-    network, tokenizer = hugging_face
+    network, tokenizer = small_model
     peer = HFLM(pretrained=network, tokenizer=tokenizer, batch_size=1, device="cpu")
     requests = [
         Instance(request_type="loglikelihood", doc={}, arguments=pair, idx=index) for index, pair in enumerate(pairs)
@@ -177,21 +145,21 @@ def peer_likelihoods(hugging_face: tuple[Any, Any], pairs: list[tuple[str, str]]
     return [nats for nats, _ in peer.loglikelihood(requests, disable_tqdm=True)]
 
 
-def test_likelihoods_equal_those_of_lm_eval(model: LanguageModel, hugging_face: tuple[Any, Any]) -> None:
+def test_likelihoods_equal_those_of_lm_eval(model: LanguageModel, small_model: tuple[Any, Any]) -> None:
     pairs = PAIRS[:5]
-    expected = peer_likelihoods(hugging_face, pairs)
+    expected = peer_likelihoods(small_model, pairs)
     assert [found.nats for found in model.log_likelihoods(pairs)] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.slow
 def test_blimp_equals_that_of_lm_eval(
-    model: LanguageModel, hugging_face: tuple[Any, Any], shared_data: Any, tmp_path: Path
+    model: LanguageModel, small_model: tuple[Any, Any], shared_data: Any, tmp_path: Path
 ) -> None:
     """Its task `blimp_*`: the log-likelihood of both sentences after an empty context."""
     sets = sample_pairs(read_pairs("blimp", shared_data("blimp")), 3)
     for entry in sets[::10]:
         sentences = [("", sentence) for pair in entry.pairs for sentence in (pair.good, pair.bad)]
-        expected = peer_likelihoods(hugging_face, sentences)
+        expected = peer_likelihoods(small_model, sentences)
         found = [one.nats for one in model.log_likelihoods(sentences)]
         assert found == pytest.approx(expected, abs=1e-6)
         right = sum(good > bad for good, bad in zip(expected[::2], expected[1::2], strict=True))

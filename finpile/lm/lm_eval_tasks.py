@@ -1,0 +1,137 @@
+"""Tasks of lm-evaluation-harness on any `LanguageModel`: that library has the data, the prompts and the metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from finpile.errors import ConfigError, InputError
+from finpile.lm.language_model import LanguageModel
+
+#: Tokens of a generated answer if the task does not say; that of lm-eval.
+MAX_TOKENS = 256
+#: Names of the longest answer in the settings of a task.
+_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+#: Requests that are sorted by length together.
+_AT_ONCE = 512
+#: Resamplings for the standard error of metrics that are no means; lm-eval's 100,000 take minutes.
+_BOOTSTRAP = 1_000
+
+
+class LmEvalTasks:
+    """Tasks with their data, ready to be evaluated."""
+
+    def __init__(self, names: Sequence[str], folder: str | None = None) -> None:
+        """Tasks, groups or tags of lm-eval; `folder` may have YAML files of further tasks.
+
+        Raises: ConfigError if lm-eval is not installed or does not know a name; InputError if the data of a task cannot
+            be loaded, because it is neither on this machine nor can be downloaded.
+        """
+        try:
+            from lm_eval.tasks import TaskManager
+        except ImportError as error:
+            raise ConfigError(
+                f'--tasks {",".join(names)}: tasks of lm-evaluation-harness need it: pip install "finpile[eval]"'
+            ) from error
+        logging.getLogger("lm_eval").setLevel(logging.ERROR)
+        self._manager = TaskManager(include_path=folder)
+        if unknown := [name for name in names if name not in self._manager.task_index]:
+            raise ConfigError(
+                f"--tasks {','.join(unknown)}: neither tasks of FinPile nor of lm-eval; `lm_eval ls tasks` lists those"
+            )
+        self._tasks = [task for name in names for task in self._load(name)]
+
+    def _load(self, name: str) -> list[Any]:
+        try:
+            found = self._manager.load([name])
+        except Exception as error:  # any of datasets, huggingface_hub, or the code of a task
+            what = " ".join(str(error).split()) or type(error).__name__
+            raise InputError(
+                f"--tasks {name}: lm-eval cannot load its data ({what}). They come from the Hugging Face hub: run the "
+                "command once where that can be reached, and copy the folder of its cache (HF_HOME, by default "
+                "~/.cache/huggingface); then HF_HUB_OFFLINE=1 reads only the cache"
+            ) from error
+        return [found["groups"][name]] if name in found["groups"] else [*found["tasks"].values()]
+
+    def evaluate(
+        self, model: LanguageModel, limit: int | None = None, on_request: Callable[[], object] | None = None
+    ) -> list[dict[str, Any]]:
+        """The metrics of each task and group, by lm-eval's defaults; `limit` items of each task."""
+        from lm_eval import simple_evaluate
+
+        with contextlib.redirect_stdout(sys.stderr):  # it prints what it does
+            results = simple_evaluate(
+                model=_adapter(model, on_request),
+                tasks=self._tasks,
+                task_manager=self._manager,
+                limit=limit,
+                bootstrap_iters=_BOOTSTRAP,
+                log_samples=False,
+            )
+        return [
+            entry for task, values in results["results"].items() for entry in _metrics(task, values, results["n-shot"])
+        ]
+
+
+def _metrics(task: str, values: dict[str, Any], shots: dict[str, int]) -> list[dict[str, Any]]:
+    """A row for each metric: in lm-eval's result, `acc,none` has `acc_stderr,none` beside it."""
+    rows = []
+    for key, value in values.items():
+        metric, comma, kind = key.partition(",")
+        if not comma or metric.endswith("_stderr") or not isinstance(value, int | float):
+            continue
+        error = values.get(f"{metric}_stderr,{kind}")
+        rows.append(
+            {
+                "task": task,
+                "metric": metric,
+                "filter": kind,
+                "num_shots": shots.get(task),
+                "value": float(value),
+                "standard_error": float(error) if isinstance(error, int | float) else None,
+            }
+        )
+    return rows
+
+
+def _adapter(model: LanguageModel, on_request: Callable[[], object] | None = None) -> Any:
+    """The model as lm-eval's `LM`."""
+    from lm_eval.api.model import LM
+
+    def done(value: Any) -> Any:
+        if on_request:
+            on_request()
+        return value
+
+    class Adapter(LM):
+        """Answers requests with a `LanguageModel`."""
+
+        def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
+            found = []
+            for start in range(0, len(requests), _AT_ONCE):
+                chosen = [request.args for request in requests[start : start + _AT_ONCE]]
+                found += [done((one.nats, one.is_greedy)) for one in model.log_likelihoods(chosen)]
+            return found
+
+        def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
+            return [done(model.document_likelihood(request.args[0]).nats) for request in requests]
+
+        def generate_until(self, requests: list[Any]) -> list[str]:
+            return [done(_generate(model, *request.args)) for request in requests]
+
+    return Adapter()
+
+
+def _generate(model: LanguageModel, prompt: str, settings: dict[str, Any]) -> str:
+    if settings.get("do_sample") and settings.get("temperature", 1.0):
+        raise ConfigError("the task samples its answers (do_sample); FinPile generates the likeliest token only")
+    until = settings.get("until") or []
+    limit = next((settings[name] for name in _LIMITS if settings.get(name)), MAX_TOKENS)
+    return model.generate(
+        prompt,
+        stop=[until] if isinstance(until, str) else [text for text in until if text],
+        max_tokens=min(int(limit), model.max_length // 2),
+    )
