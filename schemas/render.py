@@ -53,6 +53,7 @@ from finpile.report.statistics import (
     CorpusStatistics,
     DateStatistics,
     FactStatistics,
+    LicenseStatistics,
     SourceStatistics,
     SubSourceStatistics,
     YearStatistics,
@@ -256,9 +257,16 @@ def _statistics() -> dict[str, Any]:
             "items": _json_type(SubSourceStatistics, defs),
             "description": "Only if there are any.",
         },
+        "licenses": {
+            "type": "array",
+            "items": _json_type(LicenseStatistics, defs),
+            "description": "Only if documents have licences.",
+        },
     }
     title = "reports/statistics.json: the counts of Tables 1 and 2"
-    schema = _object(properties, required=[name for name in properties if name not in ("facts", "sub_sources")])
+    schema = _object(
+        properties, required=[name for name in properties if name not in ("facts", "sub_sources", "licenses")]
+    )
     return {"$schema": _DIALECT, "title": title, "version": version, **schema, "$defs": defs}
 
 

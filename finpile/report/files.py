@@ -2,6 +2,7 @@
 
 reports/table1.{md,csv,tex,json}  table2.*  table2_documents.*  table2_public.*  table3.*  removed.*
     removed_by_source.*  statistics.json  index.html  number_fidelity.* (of documents with Inline XBRL)
+    licenses.* (if documents have licences)
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 
 from finpile.report.facts import facts_table
 from finpile.report.html import BuildFacts, build_page
+from finpile.report.licenses import licenses_table
 from finpile.report.removed import removal_by_source_table, removal_table
 from finpile.report.render import FORMATS
 from finpile.report.statistics import CorpusStatistics, RemovalCount, save_statistics
@@ -29,6 +31,8 @@ def write_reports(
     beside = [removal_table(removals, facts.num_read), removal_by_source_table(removals, facts.read_by_source)]
     if statistics.facts:
         beside.append(facts_table(statistics.facts))
+    if statistics.licenses:
+        beside.append(licenses_table(statistics.licenses))
     written = [url for table in (*tables, *beside) for url in write_table(folder, table)]
     counts = join(folder, "statistics.json")
     save_statistics(counts, statistics)

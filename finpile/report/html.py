@@ -15,6 +15,7 @@ from finpile.report.chart import year_chart
 from finpile.report.dates import dates_table
 from finpile.report.evaluation import EvalSetFacts, evaluation_table
 from finpile.report.facts import facts_table
+from finpile.report.licenses import licenses_table
 from finpile.report.near import NearFacts, near_table
 from finpile.report.removed import removal_bars, removal_by_source_table, removal_table
 from finpile.report.render import FORMATS, to_html
@@ -67,6 +68,7 @@ def build_page(
             *shown,
             *_removed(removals, facts),
             *([to_html(dates_table(statistics.dates))] if statistics.dates else []),
+            *([to_html(licenses_table(statistics.licenses))] if statistics.licenses else []),
             *([to_html(facts_table(statistics.facts))] if statistics.facts else []),
             *([to_html(near_table(facts.near))] if facts.near else []),
             *([to_html(evaluation_table(facts.evaluation))] if facts.evaluation else []),

@@ -20,6 +20,7 @@ from finpile.report.evaluation import EvalSetFacts
 from finpile.report.facts import fact_statistics
 from finpile.report.files import write_reports
 from finpile.report.html import BuildFacts
+from finpile.report.licenses import license_statistics
 from finpile.report.near import JACCARDS, NearFacts
 from finpile.report.statistics import (
     CorpusStatistics,
@@ -68,7 +69,11 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
     private = tuple(config["reports"]["private"])
     cleaned, published = counts["clean"]["sources"], counts["split"]["documents"]
     statistics = corpus_statistics(groups, private, cleaned, counts["tokens"].get("mixture"), published)
-    statistics = replace(statistics, sub_sources=sub_source_statistics(counts["tokens"]["statistics"]))
+    statistics = replace(
+        statistics,
+        sub_sources=sub_source_statistics(counts["tokens"]["statistics"]),
+        licenses=license_statistics(published),
+    )
     return write_reports(layout.reports, statistics, removals, facts)
 
 

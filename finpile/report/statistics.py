@@ -105,6 +105,22 @@ class FactStatistics:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LicenseStatistics:
+    """One source's published documents of one licence, of both splits."""
+
+    dataset: str
+    source: str
+    license: str | None
+    """None: the documents of the source that have no licence."""
+    num_docs: int
+    num_bytes: int
+    """UTF-8 bytes."""
+
+    def __post_init__(self) -> None:
+        _reject_negative(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CorpusStatistics:
     """The data of Tables 1 and 2.
 
@@ -117,6 +133,8 @@ class CorpusStatistics:
     facts: tuple[FactStatistics, ...] = ()
     sub_sources: tuple[SubSourceStatistics, ...] = ()
     """The parts of sources that have parts."""
+    licenses: tuple[LicenseStatistics, ...] = ()
+    """Empty if no document has a licence."""
     private: tuple[str, ...] = ("FinPile",)
     """Private datasets: first in Table 1, and the columns of Table 2."""
 
@@ -149,7 +167,8 @@ class CorpusStatistics:
         found = {"version": _FORMAT_VERSION, "private": list(self.private), "sources": sources, "years": years}
         facts = {"facts": [asdict(row) for row in self.facts]} if self.facts else {}
         parts = {"sub_sources": [asdict(row) for row in self.sub_sources]} if self.sub_sources else {}
-        return {**found, "dates": dates, **facts, **parts}
+        licenses = {"licenses": [asdict(row) for row in self.licenses]} if self.licenses else {}
+        return {**found, "dates": dates, **facts, **parts, **licenses}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> CorpusStatistics:
@@ -167,6 +186,7 @@ class CorpusStatistics:
                 years=tuple(YearStatistics(**_with_days(row)) for row in raw["years"]),
                 dates=tuple(DateStatistics(**row) for row in raw.get("dates", ())),
                 sub_sources=tuple(SubSourceStatistics(**row) for row in raw.get("sub_sources", ())),
+                licenses=tuple(LicenseStatistics(**row) for row in raw.get("licenses", ())),
                 facts=tuple(FactStatistics(**row) for row in raw.get("facts", ())),
                 private=tuple(raw["private"]),
             )

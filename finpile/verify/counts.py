@@ -14,6 +14,7 @@ from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import text_views
 from finpile.layout import Layout, read_published, row_of
 from finpile.ledger import count_removed
+from finpile.report.licenses import license_counts
 from finpile.split import HELDOUT
 from finpile.stages import dedup_stages
 from finpile.verify.check import Advance, Check
@@ -51,6 +52,7 @@ def _count_documents(layout: Layout, path: str, advance: Advance) -> dict[str, A
         "documents": table.num_rows,
         "heldout": pc.sum(pc.equal(table["split"], HELDOUT)).as_py() or 0,
         "text_bytes": _sum(pc.binary_length(table["text"])),
+        "licenses": license_counts(table),
         "digest": to_hex(add(multiset_digest(table["id"].to_pylist(), text_views(table)))),
         "metadata_digest": to_hex(metadata_digest(table)),
     }

@@ -25,6 +25,7 @@ from finpile.errors import RunError
 from finpile.filings.facts import fact_counts
 from finpile.layout import document_part, removed_part
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
+from finpile.report.licenses import license_counts
 from finpile.sizes import part_bytes_of
 from finpile.split import HELDOUT, assign_split
 from finpile.stage_record import FileRecord
@@ -278,6 +279,7 @@ def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
         "documents": table.num_rows,
         "heldout": heldout,
         "text_bytes": pc.sum(pc.binary_length(table["text"])).as_py(),
+        "licenses": license_counts(table),
         **fact_counts(table),
         "digest": to_hex(add(*map(_digest, table.to_batches()))),
         "metadata_digest": to_hex(metadata_digest(rows.drop_columns(["digest"]))),

@@ -118,6 +118,10 @@ EDITS: dict[str, tuple[Callable[[dict[str, Row]], object], set[str]]] = {
     "documents of a file": (lambda s: s["split"]["counts"]["documents"][0].update(documents=1), {FILE_COUNTS}),
     "held-out documents": (lambda s: s["split"]["counts"]["documents"][0].update(heldout=99), {FILE_COUNTS}),
     "bytes of a file": (lambda s: s["split"]["counts"]["documents"][0].update(text_bytes=1), {FILE_COUNTS}),
+    "licences of a file": (
+        lambda s: s["split"]["counts"]["documents"][0]["licenses"][0].update(license="MIT"),
+        {FILE_COUNTS, REPORTS},
+    ),
     "digest of a file": (lambda s: s["split"]["counts"]["documents"][0].update(digest="0" * 32), {FILE_COUNTS}),
     "a file's source": (lambda s: s["split"]["counts"]["documents"][0].update(source="Web"), {FILE_COUNTS}),
     "a file without counts": (lambda s: s["split"]["counts"]["documents"].pop(), {FILE_COUNTS, MANIFEST}),

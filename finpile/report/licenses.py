@@ -1,0 +1,90 @@
+"""Licences of the published documents: how many documents and bytes of text have each, by row."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile.report.figures import Cell, count, name, percent
+from finpile.report.statistics import LicenseStatistics
+from finpile.report.table import Column, Row, Table
+
+#: Licences of a row that have a line of their own; the others are one line.
+MAX_LICENSES = 10
+
+
+def license_counts(documents: pa.Table) -> list[dict[str, Any]]:
+    """`documents` and `text_bytes` of each value of the column `license`; null is first, then by name."""
+    sizes = pa.table({"license": documents["license"], "text_bytes": pc.binary_length(documents["text"])})
+    sums = sizes.group_by("license").aggregate([([], "count_all"), ("text_bytes", "sum")])
+    columns = (sums["license"], sums["count_all"], sums["text_bytes_sum"])
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    found = [{"license": value, "documents": number, "text_bytes": size or 0} for value, number, size in rows]
+    return sorted(found, key=lambda row: (row["license"] is not None, row["license"] or ""))
+
+
+def license_statistics(published: Iterable[Mapping[str, Any]]) -> tuple[LicenseStatistics, ...]:
+    """Sums over the files of documents, as the stage `split` counts them; empty if no document has a licence."""
+    sums: dict[tuple[str, str, str | None], list[int]] = defaultdict(lambda: [0, 0])
+    for file in published:
+        for row in file.get("licenses", ()):
+            total = sums[file["dataset"], file["source"], row["license"]]
+            total[0] += row["documents"]
+            total[1] += row["text_bytes"]
+    if all(value is None for _, _, value in sums):
+        return ()
+    order = sorted(sums, key=lambda key: (*key[:2], key[2] is not None, key[2] or ""))
+    return tuple(
+        LicenseStatistics(dataset=key[0], source=key[1], license=key[2], num_docs=sums[key][0], num_bytes=sums[key][1])
+        for key in order
+    )
+
+
+def licenses_table(rows: Sequence[LicenseStatistics]) -> Table:
+    """The licences of each row by falling bytes; of a row with more than `MAX_LICENSES`, the others are one line."""
+    groups: dict[tuple[str, str], list[LicenseStatistics]] = {}
+    for row in rows:
+        groups.setdefault((row.dataset, row.source), []).append(row)
+    return Table(
+        name="licenses",
+        title="Licences",
+        caption="Published documents, held-out ones too, and bytes of their texts by the licence of the record or of "
+        "its source. The share is that in the bytes of the row.",
+        columns=(
+            Column(key="source", title="Source"),
+            Column(key="license", title="Licence"),
+            Column(key="num_docs", title="Docs"),
+            Column(key="num_bytes", title="Bytes"),
+            Column(key="byte_percent", title="of bytes"),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    name(f"{dataset}: {source}"),
+                    label,
+                    count(sum(row.num_docs for row in some)),
+                    count(sum(row.num_bytes for row in some)),
+                    percent(sum(row.num_bytes for row in some), sum(row.num_bytes for row in group), 2),
+                )
+            )
+            for (dataset, source), group in groups.items()
+            for label, some in _lines(group)
+        ),
+    )
+
+
+def _lines(group: Sequence[LicenseStatistics]) -> list[tuple[Cell, list[LicenseStatistics]]]:
+    """The lines of a row: the largest licences, the others, and the documents without one."""
+    named = sorted((row for row in group if row.license is not None), key=lambda row: (-row.num_bytes, row.license))
+    lines = [(name(str(row.license)), [row]) for row in named[:MAX_LICENSES]]
+    rest = named[MAX_LICENSES:]
+    if rest:
+        lines.append((name(f"{len(rest):,} others"), rest))
+    unnamed = [row for row in group if row.license is None]
+    if unnamed:
+        lines.append((name("none"), unnamed))
+    return lines
