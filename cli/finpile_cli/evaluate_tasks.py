@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from finpile import storage
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, InputError
 from finpile_cli.console import Console
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class _Tasks:
         self.generations: list[Generation] = [
             limited(read(folder(name)), limit) for name, read in GENERATIVE_READERS.items() if name in names
         ]
+        self.scored = [*self.pairs, *(task.name for task in (*self.classifications, *self.generations))]
+        """Tasks with one score."""
         self.limit, self._console = limit, console
         self.lm_eval: LmEvalTasks | None = None
         if others:
@@ -108,27 +110,67 @@ def evaluate_tasks(
     output: str,
     limit: int | None,
     console: Console,
-    **about: Any,
+    against: Sequence[str],
+    about: dict[str, Any],
 ) -> None:
-    """Evaluates a model on tasks and prints their tables.
+    """Evaluates a model on tasks and prints their tables; the last one compares it with the results in `against`.
 
     Writes them to DIR/tasks.md and tasks.html, and the results, with `about`, to DIR/tasks.json.
 
-    Raises: ConfigError if a task is not known, or the folder of the data is not given.
+    Raises: ConfigError if a task is not known, or the folder of the data is not given; InputError if results of another
+        model are not of the same tasks.
     """
     from finpile.report.tasks import write_task_report
+    from finpile.report.win_rates import model_table, task_scores, win_rates
 
     names = list(dict.fromkeys(name.strip() for name in tasks.split(",") if name.strip()))
     if not names:
         raise ConfigError("--tasks: expected names of tasks, separated by commas")
     chosen = _Tasks(names, data, limit, console)
+    if about["model"] in against:
+        raise ConfigError(f"--against {about['model']}: is MODEL; expected the folder of another model's results")
+    others = {folder: _scores_of(folder, chosen.scored, limit) for folder in against}
     loaded = load()
     report: dict[str, Any] = {**about, "limit": limit, "tasks": {}}
     tables = []
     for table in chosen.evaluate(loaded, report["tasks"]):
         tables.append(table)
-        rows = [[cell.text for cell in row.cells] for row in table.rows]
-        console.table(table.title, [column.heading for column in table.columns], rows)
+        _print(console, table)
+    if others:
+        scores = {about["model"]: task_scores(report), **others}
+        report["models"] = {
+            model: {"scores": scores[model], "win_rate": rate} for model, rate in win_rates(scores).items()
+        }
+        tables.append(model_table(scores))
+        _print(console, tables[-1])
     storage.write_json(storage.join(output, TASKS_NAME), report)
     write_task_report(output, loaded.name, tables)
     console.result(report)
+
+
+def _print(console: Console, table: Table) -> None:
+    rows = [[cell.text for cell in row.cells] for row in table.rows]
+    console.table(table.title, [column.heading for column in table.columns], rows)
+
+
+def _scores_of(folder: str, tasks: list[str], limit: int | None) -> dict[str, float]:
+    """The scores of another model on `tasks`."""
+    from finpile.report.win_rates import task_scores
+
+    url = storage.join(folder, TASKS_NAME)
+    try:
+        report = storage.read_json(url)
+        scores = task_scores(report)
+    except FileNotFoundError as error:
+        raise InputError(f"--against {folder}: holds no {TASKS_NAME}; expected a result of --tasks") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{url}: is no result of --tasks ({type(error).__name__}: {error})") from error
+    if not tasks:
+        raise ConfigError(
+            "--against compares tasks of FinPile; those of lm-evaluation-harness have several metrics each"
+        )
+    if absent := [task for task in tasks if task not in scores]:
+        raise InputError(f"{url}: has no result of {', '.join(absent)}; evaluate that model on the same tasks")
+    if report.get("limit") != limit:
+        raise InputError(f"{url}: was evaluated with --limit {report.get('limit')}, not {limit}; use the same")
+    return {task: scores[task] for task in tasks}

@@ -132,6 +132,13 @@ step_option = click.option(
 )
 @click.option("--data", type=click.Path(file_okay=False), metavar="DIR", help="Folder with the files of the tasks.")
 @click.option(
+    "--against",
+    multiple=True,
+    type=PathOrUrl(file_okay=False),
+    metavar="DIR",
+    help="Folder with results of another model on the tasks, for win rates; may be repeated.",
+)
+@click.option(
     "-o", "--output", type=PathOrUrl(file_okay=False), metavar="DIR", help="Folder of the result.  [default: MODEL]"
 )
 @click.option(
@@ -152,6 +159,7 @@ def evaluate_command(
     build: str | None,
     tasks: str | None,
     data: str | None,
+    against: tuple[str, ...],
     output: str | None,
     max_documents: int | None,
     window: int | None,
@@ -171,8 +179,11 @@ def evaluate_command(
         def load() -> LanguageModel:
             return load_language_model(run, build, step)
 
-        evaluate_tasks(load, tasks, data, output or run, max_documents, Console(as_json), model=run, step=step)
+        console, about = Console(as_json), {"model": run, "step": step}
+        evaluate_tasks(load, tasks, data, output or run, max_documents, console, against, about)
         return
+    if against:
+        raise click.UsageError("--against compares results on tasks: name them with --tasks")
     if build is None:
         raise click.UsageError("name the build whose held-out documents are read with --on OUT, or --tasks")
     from finpile import storage

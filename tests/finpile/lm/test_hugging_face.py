@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,24 @@ def test_wrong_tasks_are_errors(tmp_path: Path, arguments: list[str], message: s
         CliRunner().invoke(evaluate_command, [str(tmp_path), *arguments], catch_exceptions=False)
 
 
+def test_results_of_another_model_must_be_there(tmp_path: Path) -> None:
+    write_pairs(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    arguments = [str(tmp_path), "--tasks", "clams", "--data", f"{tmp_path}/data", "--against", str(other)]
+    for text, message in [
+        (None, "--against .*other: holds no tasks"),
+        ("{", "tasks.json: is no result of --tasks"),
+        ("[]", "tasks.json: is no result of --tasks"),
+        ('{"tasks": {"fpb": {}}}', "tasks.json: is no result of --tasks"),
+        ('{"tasks": {"fpb": {"score": 1}}}', "tasks.json: has no result of clams"),
+    ]:
+        if text is not None:
+            (other / "tasks.json").write_text(text)
+        with pytest.raises(InputError, match=message):
+            CliRunner().invoke(evaluate_command, arguments, catch_exceptions=False)
+
+
 def test_without_lm_eval_a_task_of_it_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "lm_eval" else find(name))
@@ -168,3 +187,13 @@ def test_a_run_is_scored_on_a_financial_task(tmp_path: Path, tokenizer: UnigramT
     assert (found["num_train"], found["num_test"], found["num_shots"]) == (21, 3, 5)
     assert found["score"] == max(found["scores"].values())
     assert set(found["scores"]) == {"regular", "calibration", "normalization"}
+    other = shutil.copytree(run, f"{tmp_path}/other")
+    with pytest.raises(ConfigError, match=r"--against .*: is MODEL"):
+        CliRunner().invoke(evaluate_command, [*arguments, "--against", run], catch_exceptions=False)
+    again = [*arguments, "--against", other, "-o", f"{tmp_path}/again"]
+    with pytest.raises(InputError, match="was evaluated with --limit 3, not 2"):
+        CliRunner().invoke(evaluate_command, [*again, "--limit", "2"], catch_exceptions=False)
+    shown = CliRunner().invoke(evaluate_command, again, catch_exceptions=False).output
+    assert "All tasks (win rate)" in shown
+    models = json.loads((tmp_path / "again/tasks.json").read_text())["models"]
+    assert models == {model: {"scores": {"fpb": 100 * found["score"]}, "win_rate": 1.0} for model in (run, other)}
