@@ -12,21 +12,23 @@ SMALL_SOURCE_PARTS = 16
 STREAM_BYTES = 64 << 20
 
 _MIN_PARTITIONS = 2
-#: Up to this number, an exchange has one partition for each shard.
+#: Up to this number, an exchange has one partition for each unit of its rows.
 _EVEN_PARTITIONS = 4096
-#: Shards for each partition at most. The largest rows are the 450 band keys of `near: paper`, 2.8 bytes per byte of
+#: Units for each partition at most. The largest rows are the 450 band keys of `near: paper`, 2.8 bytes per byte of
 #: text: of two shards they fit 128 MiB.
-_SHARDS_OF_PARTITION = 2
+_UNITS_OF_PARTITION = 2
 
 
-def num_partitions(num_shards: int) -> int:
+def num_partitions(num_shards: int, shards_of_unit: int = 1) -> int:
     """The number of partitions of an exchange between shards.
 
     Up to 4,096 shards it is one per shard, so that a partition is about as large as a shard. Above, more shards share a
-    partition, two at most.
+    partition, two at most. Rows that are small beside their texts count by units of several shards: each shard has a
+    table for each partition, and ten times the text has a hundred times the tables.
     """
-    even = max(_MIN_PARTITIONS, min(_EVEN_PARTITIONS, num_shards))
-    return max(even, -(-num_shards // _SHARDS_OF_PARTITION))
+    units = -(-num_shards // shards_of_unit)
+    even = max(_MIN_PARTITIONS, min(_EVEN_PARTITIONS, units))
+    return max(even, -(-units // _UNITS_OF_PARTITION))
 
 
 def part_bytes_of(text_bytes: int, part_bytes: int = PART_BYTES) -> int:

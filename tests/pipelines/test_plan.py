@@ -149,3 +149,6 @@ def test_a_partition_has_the_rows_of_two_shards_at_most() -> None:
         assert partitions >= 2
         assert partitions <= max(2, shards)
         assert shards <= 2 * partitions
+        for unit in (4, 8):
+            assert 2 <= num_partitions(shards, unit) <= partitions
+            assert shards <= 2 * unit * num_partitions(shards, unit)

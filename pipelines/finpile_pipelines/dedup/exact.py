@@ -31,6 +31,8 @@ from finpile_pipelines.stage import Context, Outcome, Stage
 
 #: Share of the stage's work; the rest is reading and hashing.
 _DECIDING = 0.2
+#: Shards whose rows, about 50 bytes for each document, share a partition. Texts of 50 bytes have rows of the same size.
+_SHARDS_OF_UNIT = 8
 
 
 def settings(context: Context) -> list[Any]:
@@ -108,7 +110,7 @@ class RemoveEqual(beam.PTransform):
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
         refs, stage, rows, reason, folder = self._refs, self._stage, self._rows, self._reason, self._folder
-        partitions = num_partitions(len(refs))
+        partitions = num_partitions(len(refs), _SHARDS_OF_UNIT)
 
         def send(ref: ShardRef) -> PartitionedTables:
             table = rows(ref)

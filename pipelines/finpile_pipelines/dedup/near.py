@@ -54,6 +54,8 @@ _PIECES, _PIECE_ROWS = 32, 64
 #: Shares of the stage's work: keys and pairs, connected groups, their members, comparison of texts.
 _WORKS = (0.6, 0.05, 0.05, 0.3)
 _DECIDED = ("compared_pairs", "verified_pairs", "removed")
+#: Bands whose keys make a partition for each shard; of fewer bands up to 4 shards share one.
+_BANDS_OF_PARTITION, _SHARDS_OF_UNIT = 450, 4
 #: MinHash values of a text that take about as long to compute as the text takes to read.
 _LIGHT_HASHES = 256
 
@@ -122,6 +124,11 @@ class Comparison:
         return groups.describe(resolved)
 
 
+def _shards_of_unit(bands: int) -> int:
+    """The number of shards whose keys share a partition."""
+    return max(1, min(_SHARDS_OF_UNIT, _BANDS_OF_PARTITION // bands))
+
+
 class NearStage:
     """The steps of the stage, and the files between them."""
 
@@ -133,7 +140,7 @@ class NearStage:
         self._refs = tuple(refs)
         self._comparison = comparison
         self._folder = folder
-        self._partitions = num_partitions(len(refs))
+        self._partitions = num_partitions(len(refs), _shards_of_unit(near.bands))
         self._members = ClusterMembers(folder, tuple(ref.index for ref in refs), self._partitions)
 
     def run(self, edges_in_memory: int = EDGES_IN_MEMORY) -> dict[str, int]:
