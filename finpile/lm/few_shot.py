@@ -95,7 +95,7 @@ def predict(
 def evaluate_classification(
     model: LanguageModel, task: Classification, seed: int = 0, on_example: Callable[[], object] | None = None
 ) -> dict[str, Any]:
-    """Weighted F1 by each method, the best of them, and the sizes of the task."""
+    """Weighted F1 by each method, the best of them, the sizes of the task, and the number of prompts that are cut."""
     predictions = predict(model, task, seed, on_example)
     scores = {method: weighted_f1(task.test, found) for method, found in predictions.items()}
     best = max(METHODS, key=lambda method: scores[method])
@@ -104,10 +104,16 @@ def evaluate_classification(
         "num_shots": task.num_shots,
         "num_train": len({example.key for example in task.train}),
         "num_test": len({example.key for example in task.test}),
+        "num_truncated": sum(_is_cut(model, task, prompt_of(task, example, seed)) for example in task.test),
         "scores": scores,
         "best_method": best,
         "score": scores[best],
     }
+
+
+def _is_cut(model: LanguageModel, task: Classification, prompt: str) -> bool:
+    """Whether the model cannot read a prompt with each answer; the last token of an answer is not read."""
+    return max(model.num_tokens(f"{prompt} {choice}") for choice in task.choices) > model.max_length + 1
 
 
 def weighted_f1(examples: Sequence[Example], predictions: Sequence[str]) -> float:

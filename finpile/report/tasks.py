@@ -52,6 +52,7 @@ def classification_table(results: Sequence[Mapping[str, Any]]) -> Table:
         Column(key="task", title="Task"),
         Column(key="test", title="Test"),
         Column(key="shots", title="Shots"),
+        Column(key="cut", title="Cut prompts"),
         *(Column(key=method, title=method.capitalize()) for method in methods),
         Column(key="best", title="Best"),
     ]
@@ -61,13 +62,17 @@ def classification_table(results: Sequence[Mapping[str, Any]]) -> Table:
                 name(result["task"]),
                 count(result["num_test"]),
                 count(result["num_shots"]),
+                count(result["num_truncated"]),
                 *(_decimal(100 * result["scores"][method], 2) for method in methods),
                 Cell(f"{100 * result['score']:.2f} ({result['best_method']})", 100 * result["score"]),
             )
         )
         for result in results
     ]
-    caption = "The answer is the likeliest of a few, by three ways of scoring."
+    caption = (
+        "The answer is the likeliest of a few, by three ways of scoring. "
+        "A cut prompt has lost its beginning, because the model reads less."
+    )
     return Table(name="classification", title="Weighted F1", caption=caption, columns=tuple(columns), rows=tuple(rows))
 
 

@@ -53,6 +53,10 @@ def test_the_three_methods_are_those_of_the_paper() -> None:
     result = evaluate_classification(model, task)
     assert (result["score"], result["best_method"]) == (1.0, "regular")
     assert result["scores"] == {"regular": 1.0, "calibration": 1.0, "normalization": 0.0}
+    assert result["num_truncated"] == 0
+    lengths = [len(f"{prompt_of(task, example)} xyyy") for example in task.test]
+    model.max_length = max(lengths) - 2
+    assert evaluate_classification(model, task)["num_truncated"] == lengths.count(max(lengths))
 
 
 def test_calibration_divides_by_the_likelihood_after_an_empty_context() -> None:
