@@ -72,5 +72,6 @@ def joined(device: torch.device) -> Iterator[Processes]:
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield Processes(rank, world_size, local_rank)
+        dist.barrier()  # a process that leaves first breaks the connections of the others, which gloo answers by abort
     finally:
         dist.destroy_process_group()

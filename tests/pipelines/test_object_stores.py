@@ -221,7 +221,15 @@ def store_here(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clie
 def written(folder: Path) -> dict[str, bytes]:
     """The files that commands wrote, without those that hold times or paths."""
     found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    skipped = (".work/", "manifest.json", "config.json", "training.yaml", "comparison.json")
+    skipped = (
+        ".work/",
+        "manifest.json",
+        "config.json",
+        "training.yaml",
+        "comparison.json",
+        "events.jsonl",
+        "chronicle.md",
+    )
     return {name: path.read_bytes() for name, path in found.items() if not any(part in name for part in skipped)}
 
 

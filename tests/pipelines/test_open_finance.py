@@ -12,8 +12,10 @@ import re
 import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -115,16 +117,25 @@ def test_years_agree_with_the_dates_in_the_file_names(
     assert len(wrong) == (1 if source == "Bloomberg" else 0), wrong
 
 
-def test_years_of_filings_agree_with_their_headers(documents: list[dict[str, Any]]) -> None:
-    dates = {}
+def test_filings_are_dated_by_their_headers(documents: list[dict[str, Any]]) -> None:
+    """By the acceptance, in New York's time; by the filing day; confidential ones by the last day of their header."""
+    moments = {}
     for name, data in members("fin_filings/edgar_full_submission_sgml.tar.zst"):
-        found = re.search(rb"(?:FILED AS OF DATE:|<FILING-DATE>)\s*(\d{8})", data)
-        dates[name] = found[1].decode() if found else None
+        days = re.findall(rb"(?:FILED AS OF DATE:|<FILING-DATE>)\s*(\d{8})", data[:10_000])
+        accepted = re.search(rb"<ACCEPTANCE-DATETIME>\s*(\d{14})", data)
+        if b"<PRIVATE-TO-PUBLIC>" in data:
+            days += re.findall(rb"^<SEC-DOCUMENT>\S+ : (\d{8})|DATE AS OF CHANGE:\s*(\d{8})", data[:10_000])
+            days, accepted = [b"".join(day) if isinstance(day, tuple) else day for day in days], None
+        if accepted:
+            local = datetime.strptime(accepted[1].decode(), "%Y%m%d%H%M%S").replace(tzinfo=ZoneInfo("America/New_York"))
+            moments[name] = local.astimezone(UTC)
+        else:
+            moments[name] = datetime.strptime(max(days).decode(), "%Y%m%d").replace(tzinfo=UTC) if days else None
+    assert len({moment.time() for moment in moments.values() if moment}) == 6
     rows = [row for row in documents if row["source"] == "Filings"]
     assert rows
     for row in rows:
-        date = dates[row["locator"].split("!", 1)[1].split("#")[0]]
-        assert (row["timestamp"].strftime("%Y%m%d") if row["timestamp"] else None) == date
+        assert row["timestamp"] == moments[row["locator"].split("!", 1)[1].split("#")[0]], row["locator"]
 
 
 def test_ids_equal_those_of_hugging_face_on_every_document(out: Path) -> None:
