@@ -157,8 +157,10 @@ def _read(master: int) -> Iterator[bytes]:
 #: The command line, with the time left from the first share on, however short a stage is.
 _ESTIMATES_AT_ONCE = """
 import finpile_cli.display
+import finpile_pipelines.runner.local
 from finpile_cli.main import main
 finpile_cli.display._LEAST_SECONDS = 0.0
+finpile_pipelines.runner.local._POLL_SECONDS = 0.002  # the stages of a small corpus take less than a tenth of a second
 main()
 """
 
