@@ -157,10 +157,8 @@ def _read(master: int) -> Iterator[bytes]:
 #: The command line, with the time left from the first share on, however short a stage is.
 _ESTIMATES_AT_ONCE = """
 import finpile_cli.display
-import finpile_pipelines.runner.local
 from finpile_cli.main import main
 finpile_cli.display._LEAST_SECONDS = 0.0
-finpile_pipelines.runner.local._POLL_SECONDS = 0.002  # the stages of a small corpus take less than a tenth of a second
 main()
 """
 
@@ -170,10 +168,10 @@ def terminal_build(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What an 80-column terminal is sent while a corpus is built in which each stage has something to do."""
     folder = tmp_path_factory.mktemp("terminal")
     sentences = [
-        f"Shares of company {number} rose by {number % 7} per cent on day {number % 31}." for number in range(900)
+        f"Shares of company {number} rose by {number % 7} per cent on day {number % 31}." for number in range(3300)
     ]
     lines = [
-        json.dumps({"text": " ".join(sentences[at : at + 40]), "date": f"20{at % 20:02d}-01-02"}) for at in range(800)
+        json.dumps({"text": " ".join(sentences[at : at + 40]), "date": f"20{at % 20:02d}-01-02"}) for at in range(3200)
     ]
     (folder / "news.jsonl").write_text("\n".join(lines))
     (folder / "corpus.yaml").write_text(
