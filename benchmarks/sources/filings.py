@@ -56,7 +56,7 @@ _SOURCE = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=
 _GRADES = ("exact", "near", "wrong", "unsure", "missing", "ours alone")
 _PART = re.compile(r"(?:\s*\n\s*part\s+[iv]+[\s.\-_]*)+\Z", re.IGNORECASE)
 _RUN_WORDS = 8
-#: What the sections graded as wrong differ in, as found by reading them.
+#: What the sections graded as wrong differ in, by their beginnings, ends and lengths.
 _READ: Mapping[tuple[str, str], str] = {
     ("1000180_8K_2010_0001000180-10-000097", "5.02"): "the peer's has the cover page",
     ("1000180_8K_2010_0001000180-10-000108", "5.02"): "the peer's has the cover page",

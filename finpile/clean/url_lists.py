@@ -2,7 +2,7 @@
 
 A list is a text file with one entry a line, or a folder with the files `domains` and `urls`, which is the layout of a
 category of the UT1 lists (https://dsi.ut-capitole.fr/blacklists/index_en.php). An entry without `/` is a domain, which
-stands for its subdomains, too; another entry is a URL, which stands for all URLs below its path:
+includes its subdomains; another entry is a URL, which includes all URLs below its path:
 
     example.com             http://www.example.com/a, https://news.example.com/
     example.com/sports      https://example.com/sports, https://example.com/sports/1, not https://example.com/sportswear

@@ -1,7 +1,7 @@
 """The items of Forms 10-K, 10-Q and 8-K in the order of the form, with patterns of their titles.
 
-Titles have changed; a pattern has the words of all versions since 1993, so that a heading is told from a sentence that
-begins with `Item 7`. Parts are in the names of items of Form 10-Q, whose numbers repeat: `I.1`, `II.1A`.
+Titles have changed; a pattern has the words of all versions since 1993, which distinguishes a heading from a
+sentence that begins with `Item 7`. Parts are in the names of items of Form 10-Q, whose numbers repeat: `I.1`, `II.1A`.
 
 Source: Form 10-K, Form 10-Q, Form 8-K, https://www.sec.gov/forms; SEC Releases 33-8400 (items of Form 8-K since August
 2004), 33-8176 (Item 12 of Form 8-K), 33-8591 (Item 1A and 1B), 33-11216 (Item 1C, and 1.05 of Form 8-K).

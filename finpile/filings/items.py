@@ -43,7 +43,7 @@ _JOINED = re.compile(
 )
 _REFERENCE = re.compile(rf"{_B}*(?:[,;]|[\"\u201c\u2018']|(?:\([a-z0-9]\){_B}*)*(?:of|in|to|above|below|is|and)\b)")
 _SEPARATORS = re.compile(r"^[\s\u00a0|.:;\-\u2013\u2014*_)\]]+|^\([a-z0-9]\)[\s\u00a0.]*")
-#: The end of a line that goes on with a reference.
+#: The end of a line whose next line begins with a reference.
 _OPEN_SENTENCE = re.compile(
     r"(?:,|\b(?:and|as|at|by|caption|captioned|entitled|for|from|heading|in|its|of|or|our|per|report|see|the|this|through"
     r"|to|under|with|part [iv]{1,3}))\Z",
@@ -177,7 +177,7 @@ def _in_form(name: str, ranks: Mapping[str, int]) -> str:
 
 
 def _is_in_sentence(text: str, start: int) -> bool:
-    """Whether the line before is one of prose that goes on here."""
+    """Whether the line before is prose whose sentence continues here."""
     begin = text.rfind("\n", max(0, start - _TITLE_WINDOW), max(0, start - 1)) + 1 or max(0, start - _TITLE_WINDOW)
     before = text[begin : max(0, start - 1)].strip()
     return len(before) > _LINE_OF_PROSE and bool(_OPEN_SENTENCE.search(before))

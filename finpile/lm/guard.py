@@ -24,7 +24,7 @@ class SpikeGuard:
     window: int = 50
     """Steps of the mean; earlier in a run, only a loss that is not finite is a spike."""
     rollback_steps: int = 100
-    """The state is stored every so many steps. A spike restores the latest one that is at least half as many steps
+    """The state is stored at every multiple of it. A spike restores the latest one that is at least half as many steps
     old: between 50 and 149 steps back by default."""
     skip_batches: int = 300
     """Batches that are skipped, from that of the restored step on; PaLM: 200 to 500."""
