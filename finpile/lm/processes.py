@@ -9,6 +9,7 @@ DistributedDataParallel, over gloo between CPUs and NCCL between GPUs. The first
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -69,9 +70,20 @@ def joined(device: torch.device) -> Iterator[Processes]:
     rank, world_size, local_rank = (int(os.environ[name]) for name in names)
     if device.type == "cuda":
         torch.cuda.set_device(local_rank)
+    _import_default_groups()
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield Processes(rank, world_size, local_rank)
         dist.barrier()  # a process that leaves first breaks the connections of the others, which gloo answers by abort
     finally:
         dist.destroy_process_group()
+
+
+def _import_default_groups() -> None:
+    """Imports the functions of PyTorch whose default arguments are the process group at the time of the import.
+
+    DistributedDataParallel imports them. If it is the first to do so, they hold the group for ever: its threads outlive
+    `destroy_process_group`, and one that releases a tensor while the interpreter ends aborts the process.
+    Source: https://github.com/pytorch/pytorch/issues/190489
+    """
+    importlib.import_module("torch.distributed.nn.functional")

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -107,9 +108,11 @@ def training_file(tmp_path: Path) -> Path:
     return path
 
 
-def torchrun(training_file: Path, world_size: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+def torchrun(
+    training_file: Path, world_size: int, *arguments: str, program: Sequence[str] = ("-m", "finpile_cli", "train")
+) -> subprocess.CompletedProcess[str]:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world_size)]
-    command = [*launcher, "-m", "finpile_cli", "train", str(training_file), *arguments, "--json"]
+    command = [*launcher, *program, str(training_file), *arguments, "--json"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True, env=environment)
 
@@ -156,6 +159,28 @@ def test_two_processes_train_as_one_and_either_continues_the_other(training_file
     assert torchrun(from_two_file, 2, "--steps", "5").returncode == 0
     assert train(from_two).resumed_from == 5
     assert_close(from_two, one)
+
+
+#: Trains, then fails if a thread of the process group is left.
+NO_THREAD_IS_LEFT = """
+import sys
+from pathlib import Path
+from finpile.lm.train import load_train_config, train
+
+train(load_train_config(sys.argv[1]))
+left = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+sys.exit(", ".join(name for name in left if "gloo" in name) or 0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed in /proc")
+def test_no_thread_of_the_processes_outlives_a_run(training_file: Path) -> None:
+    """A thread that releases a tensor while the interpreter ends would abort its process, some times in many."""
+    script = training_file.with_name("trains.py")
+    script.write_text(NO_THREAD_IS_LEFT)
+    done = torchrun(training_file, 2, program=(str(script),))
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
