@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile.dedup._hash_kernels import I64, U8, U64
-from finpile.document import digest_bits, text_arrays
+from finpile.dedup.order import Order, order_keys
+from finpile.document import text_arrays
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,26 +60,11 @@ class Shard:
         return dense_rank(self.order_high, self.order_low)
 
 
-def shard_of(number: int, documents: pa.Table) -> Shard:
+def shard_of(number: int, documents: pa.Table, order: Order = "priority") -> Shard:
     """Returns the `Shard` of a table with `id`, `timestamp`, `digest` (of the original text), `priority` and `row`."""
-    times = documents["timestamp"].combine_chunks()
-    seconds = times.cast(pa.int64()).fill_null(0).to_numpy()
-    priorities = documents["priority"].to_numpy()
-    high, low = order_keys(priorities, seconds, np.asarray(times.is_null()), digest_bits(documents["digest"]))
+    high, low = order_keys(documents, order)
     rows, ids = documents["row"].to_numpy(), documents["id"].combine_chunks()
     return Shard(number=number, rows=rows, ids=ids, order_high=high, order_low=low)
-
-
-def order_keys(
-    priority: int | npt.NDArray[np.int32], timestamps: I64, missing: npt.NDArray[np.bool_], digests: U64
-) -> tuple[U64, U64]:
-    """Returns the order of preference as two numbers per document: by priority, timestamp and digest.
-
-    `timestamps` are in seconds; documents with a `missing` timestamp are last among those of their priority.
-    """
-    clipped = np.clip(timestamps, -(1 << 46), (1 << 46) - 1) + (1 << 46)
-    moment = np.where(missing, (1 << 48) - 1, clipped).astype(np.uint64)
-    return moment | np.asarray(priority).astype(np.uint64) << np.uint64(48), digests
 
 
 def dense_rank(high: U64, low: U64) -> I64:

@@ -479,26 +479,7 @@ def test_snap_to_words_and_lines() -> None:
     }
 
 
-# --- the order of preference
-
-
-def test_order_is_priority_then_time_then_digest() -> None:
-    """None comes after all times, and times may lie before 1970 or beyond what 47 bits hold."""
-    times = [-(1 << 62), -(1 << 46), -5, 0, 7, (1 << 46) - 2, None]
-    keys = []
-    for priority in (0, 1, 65_535):
-        for digests in np.array([[0] * len(times), [2**64 - 1] * len(times)], np.uint64):
-            seconds = np.array([time or 0 for time in times], np.int64)
-            high, low = parts.order_keys(priority, seconds, np.array([time is None for time in times]), digests)
-            assert high.dtype == low.dtype == np.uint64
-            keys += [
-                ((priority, index), key)
-                for index, key in enumerate(zip(high.tolist(), low.tolist(), strict=True))
-                if index
-            ]
-    by_meaning = sorted(keys, key=lambda pair: (*pair[0], pair[1][1]))
-    assert [key for _, key in by_meaning] == sorted(key for _, key in keys)
-    assert len({key for _, key in keys}) == len(keys)
+# --- ranks
 
 
 numbers = st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1))
