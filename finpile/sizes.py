@@ -17,6 +17,9 @@ _EVEN_PARTITIONS = 4096
 #: Units for each partition at most. The largest rows are the 450 band keys of `near: paper`, 2.8 bytes per byte of
 #: text: of two shards they fit 128 MiB.
 _UNITS_OF_PARTITION = 2
+#: Lengths of repeated windows, in symbols, from which on another shard shares the partition of their keys. Rows of keys
+#: are 90 bytes for each window's length of text: of 200 symbols .45 bytes for each byte, of 50 symbols 1.8.
+_LENGTH_OF_SHARD, _MOST_SHARDS_OF_KEYS = 50, 4
 
 
 def num_partitions(num_shards: int, shards_of_unit: int = 1) -> int:
@@ -29,6 +32,16 @@ def num_partitions(num_shards: int, shards_of_unit: int = 1) -> int:
     units = -(-num_shards // shards_of_unit)
     even = max(_MIN_PARTITIONS, min(_EVEN_PARTITIONS, units))
     return max(even, -(-units // _UNITS_OF_PARTITION))
+
+
+def shards_of_keys(window_length: int) -> int:
+    """The number of shards whose keys of windows share a partition."""
+    return max(1, min(_MOST_SHARDS_OF_KEYS, window_length // _LENGTH_OF_SHARD))
+
+
+def shards_of_contexts(window_length: int) -> int:
+    """The number of shards whose contexts share a partition: about 4 bytes for each byte of text that all repeats."""
+    return max(1, shards_of_keys(window_length) // 2)
 
 
 def part_bytes_of(text_bytes: int, part_bytes: int = PART_BYTES) -> int:

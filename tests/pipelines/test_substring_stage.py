@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import Sizes, build
-from finpile_pipelines.dedup.request_reply import send_by_hash
+from finpile_pipelines.dedup.request_reply import partition_by_hash
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import ShardRef
 
 from finpile import storage
 from finpile.config import SubstringConfig, load_config
@@ -303,7 +302,7 @@ def test_partitions_of_minimizers_are_about_as_large_as_each_other(scope: str) -
     draw = random.Random(7)
     texts = pa.array(["".join(draw.choices(_LETTERS, k=4000)) for _ in range(500)], pa.large_string())
     rows = repeats.minimizers(Texts.of_bytes(texts), SubstringConfig(min_length=200), scope, 0)
-    sizes = [part.num_rows for part in send_by_hash(ShardRef(0, 0, "a"), rows, 25).tables.values()]
+    sizes = [part.num_rows for part in partition_by_hash(rows, 25).values()]
     assert len(sizes) == 25
     assert max(sizes) < 1.2 * rows.num_rows / 25
 

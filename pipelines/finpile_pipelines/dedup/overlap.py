@@ -23,12 +23,12 @@ from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile.document import text_views
+from finpile.sizes import shards_of_contexts, shards_of_keys
 from finpile.split import HELDOUT, assign_split
 from finpile_pipelines.dedup.near import Comparison, NearStage
 from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, removals_url
-from finpile_pipelines.dedup.request_reply import RequestReply, read_reply, send_by_hash
-from finpile_pipelines.exchange.partition import PartitionedTables
+from finpile_pipelines.dedup.request_reply import RequestReply, read_reply
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
@@ -98,34 +98,37 @@ class _Windows:
     def run(self, engine: Engine) -> int:
         """Writes the removals; returns their number."""
         transport, url = engine.exchange_transport, storage.join(self.folder, "decided.json")
-        minimizers = ("minimizers", self._send_minimizers), ("shared", _on_both_sides)
-        contexts = ("contexts", self._send_contexts), ("matches", self._match)
+        minimizers = ("minimizers", self._minimizers), ("shared", _on_both_sides)
+        contexts = ("contexts", self._contexts), ("matches", self._match)
+        length = self._setting().min_length
+        of_keys, of_contexts = shards_of_keys(length), shards_of_contexts(length)
 
         def construct(pipeline: beam.Pipeline) -> None:
-            shared = pipeline | RequestReply(transport, self.refs, self.folder, *minimizers, work=0.4)
+            places = transport, self.refs, self.folder
+            shared = pipeline | RequestReply(*places, *minimizers, shards_of_unit=of_keys, work=0.4)
             after = After(shared)
-            matched = pipeline | RequestReply(transport, self.refs, self.folder, *contexts, work=0.4, after=after)
+            matched = pipeline | RequestReply(*places, *contexts, shards_of_unit=of_contexts, work=0.4, after=after)
             tasks = Tasks(self.refs, 0.2, after=After(matched), note="decide")
             _ = pipeline | tasks | "Decide" >> beam.Map(self._decide) | Gather(url)
 
         engine.run("overlap: windows", construct)
         return sum_of("removed")(storage.read_json(url))
 
-    def _send_minimizers(self, ref: ShardRef) -> PartitionedTables:
+    def _minimizers(self, ref: ShardRef) -> pa.Table:
         tables = [_MINIMIZER_SCHEMA.empty_table()]
         for is_heldout, table in self._sides(ref):
             texts = Texts.of_bytes(table["text"])
             rows = repeats.minimizers(texts, self._setting(), _SCOPE, ref.index)
             tables.append(_with_side(rows, is_heldout))
-        return send_by_hash(ref, pa.concat_tables(tables), len(self.refs))
+        return pa.concat_tables(tables)
 
-    def _send_contexts(self, ref: ShardRef) -> PartitionedTables:
+    def _contexts(self, ref: ShardRef) -> pa.Table:
         shared, tables = self._shared(ref), [_CONTEXT_SCHEMA.empty_table()]
         for is_heldout, table in self._sides(ref):
             texts, shard = Texts.of_bytes(table["text"]), shard_of(ref.index, table)
             rows = repeats.contexts(texts, shard, shared, self._setting(), _SCOPE)
             tables.append(_with_side(rows, is_heldout))
-        return send_by_hash(ref, pa.concat_tables(tables), len(self.refs))
+        return pa.concat_tables(tables)
 
     def _match(self, received: pa.Table) -> pa.Table:
         is_heldout = np.asarray(received["heldout"].to_numpy()).astype(bool)

@@ -25,11 +25,12 @@ from finpile_pipelines.shard_refs import ShardRef
 
 
 class RequestReply(beam.PTransform):
-    """Two named steps: `request` partitions the rows of a shard, `reply` maps all rows of a partition to a table.
+    """Two named steps: `request` returns the rows of a shard, `reply` maps all rows of a partition to a table.
 
-    The replied table has a column `shard`, and its rows are written to `folder/NAME`, by shard. The sizes of each step
-    in bytes are in `folder/NAME.json`. The output is the number of replied rows whose column `tally` is true, once all
-    replies are written; None if the steps are skipped by `after`. The steps are `work` of the pipeline.
+    Rows are partitioned by their column `hash`; a partition has about as many as `shards_of_unit` shards. The replied
+    table has a column `shard`, and its rows are written to `folder/NAME`, by shard. The sizes of each step in bytes are
+    in `folder/NAME.json`. The output is the number of replied rows whose column `tally` is true, once all replies are
+    written; None if the steps are skipped by `after`. The steps are `work` of the pipeline.
     """
 
     def __init__(
@@ -37,9 +38,10 @@ class RequestReply(beam.PTransform):
         transport: Transport,
         refs: Sequence[ShardRef],
         folder: str,
-        request: tuple[str, Callable[[ShardRef], PartitionedTables]],
+        request: tuple[str, Callable[[ShardRef], pa.Table]],
         reply: tuple[str, Callable[[pa.Table], pa.Table]],
         *,
+        shards_of_unit: int = 1,
         tally: str | None = None,
         work: float = 1.0,
         after: After | None = None,
@@ -50,16 +52,20 @@ class RequestReply(beam.PTransform):
         self._folder = folder
         self._request = request
         self._reply = reply
+        self._num_partitions = num_partitions(len(refs), shards_of_unit)
         self._tally = tally
         self._work = work
         self._after = after
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
-        (requested, send), (replied, decide) = self._request, self._reply
+        (requested, rows), (replied, decide) = self._request, self._reply
         transport, refs, folder, tally, work = self._transport, self._refs, self._folder, self._tally, self._work
-        after = self._after
+        after, partitions = self._after, self._num_partitions
         exchanged = storage.join(folder, f"exchange-{requested}")
         scratch = storage.join(exchanged, "scratch")
+
+        def send(ref: ShardRef) -> PartitionedTables:
+            return PartitionedTables(f"{ref.index:06d}", partition_by_hash(rows(ref), partitions))
 
         def send_back(group: tuple[int, pa.Table]) -> PartitionedTables:
             table = decide(group[1])
@@ -73,7 +79,7 @@ class RequestReply(beam.PTransform):
         sent = pipeline | Tasks(refs, 0.6 * work, after=after, note=requested) | "Send" >> beam.Map(send)
         sizes = Gather(storage.join(folder, f"{requested}.json"), after=after)
         _ = sent | "Size" >> beam.Map(_size) | "Sizes" >> sizes
-        share_by_hash, share_by_shard = 0.3 * work / num_partitions(len(refs)), 0.1 * work / max(1, len(refs))
+        share_by_hash, share_by_shard = 0.3 * work / partitions, 0.1 * work / max(1, len(refs))
         by_hash = ExchangeByPartition(transport, scratch, f"{requested.title()}ByHash", share_by_hash)
         by_shard = ExchangeByPartition(transport, scratch, f"{replied.title()}ByShard", share_by_shard)
         replies = sent | by_hash | "Reply" >> beam.Map(send_back) | by_shard
@@ -83,14 +89,13 @@ class RequestReply(beam.PTransform):
         return num_tallied
 
 
-def send_by_hash(ref: ShardRef, rows: pa.Table, num_shards: int) -> PartitionedTables:
-    """Sends a shard's rows to the partitions of their column `hash`.
+def partition_by_hash(rows: pa.Table, partitions: int) -> dict[int, pa.Table]:
+    """The rows of each partition that has some, by their column `hash`.
 
     A minimizer is the smallest of many hashes, so minimizers lie in a narrow range. Multiplied by
     an odd number, distinct hashes stay distinct and spread over all partitions.
     """
-    partition = by_range(rows["hash"].to_numpy() * GOLDEN, num_partitions(num_shards))
-    return PartitionedTables(f"{ref.index:06d}", split_by_partition(rows, partition))
+    return split_by_partition(rows, by_range(rows["hash"].to_numpy() * GOLDEN, partitions))
 
 
 def read_reply(folder: str, name: str, shard: int, schema: pa.Schema) -> pa.Table:

@@ -25,6 +25,7 @@ from finpile.dedup.substring import repeats
 from finpile.dedup.substring.spans import SPAN_SCHEMA, join_spans, short_documents
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
+from finpile.sizes import shards_of_contexts, shards_of_keys
 from finpile_pipelines.dedup.alphabet import Alphabet, open_alphabet
 from finpile_pipelines.dedup.exact import num_removed
 from finpile_pipelines.dedup.remaining import RemainingDocuments
@@ -41,10 +42,9 @@ from finpile_pipelines.dedup.request_reply import (
     exchanged_bytes,
     num_tallied,
     read_reply,
-    send_by_hash,
 )
 from finpile_pipelines.dedup.residue import RemoveEqualRemains
-from finpile_pipelines.exchange.partition import PartitionedTables, Transport
+from finpile_pipelines.exchange.partition import Transport
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
@@ -309,33 +309,42 @@ class _Round:
         """Writes, for each shard, its keys of the last size that occur elsewhere too; counts the crowded ones."""
         *larger, size = known
 
-        def send(ref: ShardRef) -> PartitionedTables:
+        def keys(ref: ShardRef) -> pa.Table:
             texts, scope = self._symbols(self._read(ref)), self.reader.scope(ref)
             if not larger:
-                return self._by_hash(ref, repeats.minimizers(texts, self.config, scope, ref.index))
+                return repeats.minimizers(texts, self.config, scope, ref.index)
             shared = self._shared(ref, tuple(larger))
-            return self._by_hash(ref, repeats.refined(texts, shared, size, self.config, scope, ref.index))
+            return repeats.refined(texts, shared, size, self.config, scope, ref.index)
 
         request, reply = _names(size)
-        steps = (request, send), (reply, repeats.shared_minimizers)
-        return RequestReply(transport, self.refs, self.folder, *steps, tally="crowded", work=work, after=after)
+        steps = (request, keys), (reply, repeats.shared_minimizers)
+        return RequestReply(
+            transport,
+            self.refs,
+            self.folder,
+            *steps,
+            shards_of_unit=shards_of_keys(self.config.min_length),
+            tally="crowded",
+            work=work,
+            after=after,
+        )
 
     def _request_matches(
         self, known: tuple[int, ...], transport: Transport, work: float, after: After | None
     ) -> RequestReply:
         """Writes, for each shard, the repeated windows of its contexts."""
 
-        def send(ref: ShardRef) -> PartitionedTables:
+        def contexts(ref: ShardRef) -> pa.Table:
             table = self._read(ref)
             texts, shard, shared = self._symbols(table), shard_of(ref.index, table), self._shared(ref, known)
-            rows = repeats.contexts(texts, shard, shared, self.config, self.reader.scope(ref), known[-1])
-            return self._by_hash(ref, rows)
+            return repeats.contexts(texts, shard, shared, self.config, self.reader.scope(ref), known[-1])
 
         def match(received: pa.Table) -> pa.Table:
             return repeats.match_contexts(received, self.config, self.alphabet.widths)
 
-        steps = ("contexts", send), ("matches", match)
-        return RequestReply(transport, self.refs, self.folder, *steps, work=work, after=after)
+        steps = ("contexts", contexts), ("matches", match)
+        unit = shards_of_contexts(self.config.min_length)
+        return RequestReply(transport, self.refs, self.folder, *steps, shards_of_unit=unit, work=work, after=after)
 
     def _cut(self, ref: ShardRef, known: tuple[int, ...]) -> dict[str, int]:
         """Writes, for a shard, all spans so far and the documents of which too little is left."""
@@ -351,9 +360,6 @@ class _Round:
             "windows": covered.num_windows,
             "text_bytes": int(texts.bounds[-1] - texts.bounds[0]),
         }
-
-    def _by_hash(self, ref: ShardRef, rows: pa.Table) -> PartitionedTables:
-        return send_by_hash(ref, rows, len(self.refs))
 
     def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
         """Writes the spans and removals of this round and the earlier ones; returns the counts of this round."""

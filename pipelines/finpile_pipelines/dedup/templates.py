@@ -29,9 +29,8 @@ from finpile_pipelines.dedup.removals import (
     removals_url,
     spans_url,
 )
-from finpile_pipelines.dedup.request_reply import RequestReply, exchanged_bytes, read_reply, send_by_hash
+from finpile_pipelines.dedup.request_reply import RequestReply, exchanged_bytes, read_reply
 from finpile_pipelines.dedup.residue import RemoveEqualRemains
-from finpile_pipelines.exchange.partition import PartitionedTables
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import RemovalFolder, ShardRef, read_clean
@@ -135,20 +134,19 @@ class _Cutting:
 
     def construct(self, pipeline: beam.Pipeline, transport: Any) -> beam.PCollection[int]:
         """Adds the steps to a pipeline; the output is the number of bytes cut, once all spans are written."""
-        steps = (_STEPS[0], self._send), (_STEPS[1], self._find)
+        steps = (_STEPS[0], self._blocks), (_STEPS[1], self._find)
         replied = pipeline | RequestReply(transport, self.refs, self.folder, *steps, work=_COUNTING)
         tasks = Tasks(self.refs, _CUTTING, after=After(replied), note="cut")
         return pipeline | tasks | "CutShard" >> beam.Map(self._cut) | Gather(self.outcomes, sum_of("cut_bytes"))
 
-    def _send(self, ref: ShardRef) -> PartitionedTables:
+    def _blocks(self, ref: ShardRef) -> pa.Table:
         tables = [blocks.BLOCK_SCHEMA.empty_table()]
         if self._group(ref) is not None:
             for batch in read_clean(self.clean_folder, ref.name):
                 table = pa.Table.from_batches([batch])
                 report_progress(table.num_rows, table["text"].nbytes)
                 tables.append(blocks.block_rows(table, self._groups(ref, table), self._num, ref.index))
-        rows = blocks.first_documents(pa.concat_tables(tables).combine_chunks(), self._num)
-        return send_by_hash(ref, rows, len(self.refs))
+        return blocks.first_documents(pa.concat_tables(tables).combine_chunks(), self._num)
 
     def _find(self, received: pa.Table) -> pa.Table:
         return blocks.templates(received.combine_chunks(), self._num)
