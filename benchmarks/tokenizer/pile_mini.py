@@ -1,4 +1,4 @@
-"""The tokenizer of a build of pile-mini.yaml: balance of its chunks, pieces, cost, and bytes per token by row.
+"""A build of pile-mini.yaml: its cost, Table 1, the balance of chunks, and bytes per token by row.
 
     finpile build pipelines/configs/pile-mini.yaml --root DATA -o OUT
     python -m benchmarks.tokenizer.pile_mini OUT DATA [--megabytes N]
@@ -44,6 +44,7 @@ def main() -> None:
     report.add(_summary(training), _costs(manifest))
     if arguments.note:
         report.add(arguments.note)
+    report.add("## Table 1", (arguments.out / "reports" / "table1.md").read_text().strip())
     say("dividing the texts in other ways")
     report.add(f"## Chunks of each domain, {NUM_CHUNKS} requested", _balance(arguments.out, training))
     say("counting tokens")
