@@ -127,7 +127,8 @@ class SourceConfig:
     """Licence of documents without a licence of their own."""
     sub_source: str | None = None
     """The parts of the row, such as sites, outlets or forms, with a line of Table 1 each: a rule as for
-    `template_group`. Documents get the column `sub_source`; null: the row has no parts."""
+    `template_group`, or `region` (US, UK, Asia-Pac, ... by the domain of the URL) or `region.meta.KEY` (by the two
+    letters of a country). Documents get the column `sub_source`; null: the row has no parts."""
     template_group: str | None = None
     """The documents among which `dedup.templates` counts lines: `row` (all of the row), `host` (those of one host of
     their URLs), `folder` (one folder of their files) or a name of metadata, such as `meta.cik`; null: none, so that no

@@ -4,6 +4,8 @@
     host        the host of the document's URL, in lower case, without `www.`
     folder      the folder of the document's file: `2019` of `archive.zip/2019/a.htm`; the archive for a file at its top
     meta.KEY    a value of the document's metadata, the first of a list: `meta.cik`; dots select nested keys
+    region      the region of the host's top-level domain: `US`, `UK`, `Asia-Pac`, ... (`finpile.regions`)
+    region.meta.KEY  the region of a country's two letters in metadata: `region.meta.country`
 
 A document without the value has no label.
 """
@@ -20,18 +22,21 @@ import pyarrow as pa
 
 from finpile import bounds
 from finpile.errors import ConfigError
+from finpile.regions import region_of_country, region_of_host
 from finpile.rows import find_value
 
 _META = "meta."
+_REGION = "region."
 #: Characters of a label; the rest is cut.
 MAX_CHARACTERS = 200
 
 
 def check_rule(what: str, rule: str) -> None:
     """Raises: ConfigError for a rule that is none of those above."""
-    if rule == _META or (not rule.startswith(_META) and rule in ("", "meta")):
+    key = rule.removeprefix(_REGION)
+    if key == _META or (not key.startswith(_META) and key in ("", "meta")):
         raise ConfigError(f"{what} is {rule!r}: expected {', '.join(_RULES)} or the name of metadata, such as meta.cik")
-    if not rule.startswith(_META):
+    if not key.startswith(_META):
         bounds.one_of(what, rule, (*_RULES, f"{_META}KEY"))
 
 
@@ -40,9 +45,11 @@ def document_labels(documents: pa.RecordBatch | pa.Table, rule: str) -> list[str
 
     Reads the columns `source`, `url`, `locator` or `meta`.
     """
-    if rule.startswith(_META):
-        key = rule.removeprefix(_META)
-        return [_short(_meta_value(text, key)) for text in documents["meta"].to_pylist()]
+    of_country = rule.startswith(f"{_REGION}{_META}")
+    if of_country or rule.startswith(_META):
+        key = rule.removeprefix(_REGION).removeprefix(_META)
+        values = [_short(_meta_value(text, key)) for text in documents["meta"].to_pylist()]
+        return [region_of_country(value) if value else None for value in values] if of_country else values
     column, find = _RULES[rule]
     return [_short(find(value)) for value in documents[column].to_pylist()]
 
@@ -59,6 +66,11 @@ def _host(url: str | None) -> str | None:
     return host.removeprefix("www.") if host else None
 
 
+def _region(url: str | None) -> str | None:
+    host = _host(url)
+    return region_of_host(host) if host else None
+
+
 def _folder(locator: str) -> str:
     return posixpath.basename(posixpath.dirname(locator))
 
@@ -66,6 +78,7 @@ def _folder(locator: str) -> str:
 _RULES: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
     "row": ("source", _row),
     "host": ("url", _host),
+    "region": ("url", _region),
     "folder": ("locator", _folder),
 }
 

@@ -25,6 +25,14 @@ def label(rule: str, **values: Any) -> str | None:
         ("host", {"url": "north.example/a"}, None),
         ("host", {"url": "http://[north/"}, None),
         ("host", {}, None),
+        ("region", {"url": "https://www.bankofengland.co.uk/a"}, "UK"),
+        ("region", {"url": "https://sec.gov"}, "US"),
+        ("region", {"url": "https://north.com"}, None),
+        ("region", {}, None),
+        ("region.meta.country", {"meta": '{"country": "sg"}'}, "Asia-Pac"),
+        ("region.meta.country", {"meta": '{"country": ["DE", "US"]}'}, "Europe"),
+        ("region.meta.country", {"meta": '{"country": "Germany"}'}, None),
+        ("region.meta.country", {"meta": "{}"}, None),
         ("folder", {"locator": "archive.zip/2019/a.htm"}, "2019"),
         ("folder", {"locator": "archive.zip/a.htm#3"}, "archive.zip"),
         ("folder", {"locator": "a.txt"}, None),
@@ -48,7 +56,7 @@ def test_long_labels_are_cut() -> None:
     assert len(label("meta.a", meta='{"a": "' + "x" * 1000 + '"}') or "") == MAX_CHARACTERS
 
 
-@pytest.mark.parametrize("rule", ["", "meta", "meta.", "hosts", "url.host"])
+@pytest.mark.parametrize("rule", ["", "meta", "meta.", "hosts", "url.host", "region.", "region.meta.", "region.host"])
 def test_other_rules_are_errors(rule: str) -> None:
     with pytest.raises(ConfigError, match="what"):
         check_rule("what", rule)
