@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,24 @@ def small_build(share: Callable[..., Path], write_corpus: Callable[..., Path]) -
         build(load_config(write_corpus(folder)), str(folder / "out"), Engine())
 
     return share("small", make)
+
+
+@pytest.fixture(scope="session")
+def full_build(share: Callable[..., Path]) -> Path:
+    """The folder of the sample corpus with every stage and a mixture, `sample.yaml`, with its build in `out`."""
+
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(ROOT))
+            config = import_module("benchmarks.engines.corpora").write_sample(folder)
+        from finpile_pipelines.build import build
+        from finpile_pipelines.runner.engine import Engine
+
+        from finpile.config import load_config
+
+        build(load_config(config), str(folder / "out"), Engine(num_workers=1))
+
+    return share("full", make)
 
 
 @pytest.fixture(scope="session")

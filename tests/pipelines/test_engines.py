@@ -13,7 +13,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -49,19 +48,13 @@ def run(command: list[str], environment: dict[str, str]) -> subprocess.Completed
 def test_a_cluster_builds_on_an_object_store_what_a_local_build_publishes(
     engine: str,
     modules: Callable[[str], ModuleType],
-    share: Callable[[str, Callable[[Path], Any]], Path],
+    full_build: Path,
     snapshot: Callable[[Path], dict[str, bytes]],
     tmp_path: Path,
 ) -> None:
-    """Every stage is on: exact, near, substring, overlap, contamination, tokenizer, tokens, reports."""
+    """Every stage is on, filters that read files and a mixture too."""
     skip_without(modules, engine)
-
-    def make(folder: Path) -> None:
-        config = modules("engines.corpora").write_sample(folder)
-        done = run([FINPILE, "build", str(config), "-o", str(folder / "out"), "--workers", "2"], {})
-        assert done.returncode == 0, done.stderr
-
-    local, copy_store = share("engines", make), modules("stores.copies").copy_store
+    local, copy_store = full_build, modules("stores.copies").copy_store
     with modules("stores.servers").serve("s3") as store:
         environment = store.environment()
         copy_store("put", f"{store.root}/in", local / "in", environment)

@@ -93,6 +93,18 @@ def test_a_job_service_publishes_the_output_of_a_local_build(
     assert [path for path in sorted(found) if found[path] != expected[path]] == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["files", "shuffle"])
+def test_a_job_service_runs_every_stage_filters_with_files_and_a_mixture(
+    transport: Any, job_service: tuple[str, ...], full_build: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    config = load_config(full_build / "sample.yaml")
+    build(config, str(tmp_path / "out"), Engine(runner="spark", beam_args=job_service, transport=transport))
+    found, expected = snapshot(tmp_path / "out"), snapshot(full_build / "out")
+    assert sorted(found) == sorted(expected) != []
+    assert [path for path in sorted(found) if found[path] != expected[path]] == []
+
+
 def test_options_after_the_dashes_override_those_of_an_embedded_engine() -> None:
     given = ["--flink_version=2.0", "--parallelism=7"]
     options = PipelineOptions([*portable.default_args("flink", 3), *given])

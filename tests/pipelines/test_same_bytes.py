@@ -101,6 +101,38 @@ def test_output_does_not_depend_on_the_transport(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("transport", ["files", "shuffle"])
+@pytest.mark.parametrize("threads", [False, True])
+def test_every_stage_filters_with_files_and_a_mixture_publish_the_output_of_one_worker(
+    threads: bool, transport: Any, full_build: Path, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    engine = Engine(num_workers=2, threads=threads, transport=transport)
+    build(load_config(full_build / "sample.yaml"), str(tmp_path / "out"), engine, sizes=Sizes(shard_bytes=20_000))
+    assert_same(snapshot(tmp_path / "out"), snapshot(full_build / "out"))
+
+
+@pytest.mark.slow
+def test_the_corpus_of_every_stage_leaves_something_for_each(full_build: Path) -> None:
+    """A stage, filter or weight without effect could not differ between engines."""
+    manifest = manifest_of(full_build / "out")
+    counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    removed = pa.concat_tables(
+        pq.read_table(path, columns=["reason"], partitioning=None)
+        for path in (full_build / "out/removed").rglob("*.parquet")
+    )
+    assert {"url_listed", "fasttext_low", "pii_email", "pii_phone", "template"} <= set(removed["reason"].to_pylist())
+    assert {"exact", "near", "substring", "templates", "contamination"} <= {
+        path.name.removeprefix("stage=") for path in (full_build / "out/removed").iterdir()
+    }
+    weights = {entry["source"]: entry["weight"] for entry in counts["tokens"]["mixture"] if entry["least"] == 1}
+    assert weights["News"] == "3/2"
+    assert weights["FreeLaw"] == "2"
+    assert "/" in weights["Notices"], "of a share"
+    parts = {part["source"]: part["sub_sources"] for part in counts["tokens"]["statistics"] if "sub_sources" in part}
+    assert {entry["sub_source"] for entry in parts["Notices"]} == {"UK", "Asia-Pac", None}
+
+
+@pytest.mark.slow
 def test_output_does_not_depend_on_the_order_of_files(
     config: CorpusConfig, sample_build: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
