@@ -27,6 +27,7 @@ MASKED = {
     "Tel.: 212-736-5000": "Tel.: [PHONE]",
     "from 8.8.8.8, and": "from [IP], and",
     "host 2001:4860:4860::8888 is up": "host [IP] is up",
+    "8.8.8.8-8.8.4.4, ::ffff:8.8.8.8:80": "[IP]-[IP], ::ffff:[IP]:80",
     "IBAN DE89 3704 0044 0532 0130 00 BIC COBADEFF": "IBAN [IBAN] BIC COBADEFF",
     "GB82WEST12345698765432": "[IBAN]",
     "card 4111 1111 1111 1111, thanks": "card [CARD], thanks",
@@ -37,6 +38,7 @@ MASKED = {
 }
 KEPT = [
     "At 10:30:45 @acme said @home that a@b is no address.",
+    "vmlinuz-3.16.0.29 libv8-3.8.9.20 2.8.12.1-6ubuntu2 4.4.0.93-generic 2.1.0.0~rc1 ::ffff:202.83.102:50",
     "10.0.0.1, 192.168.1.1, 127.0.0.1, fe80::1, ::1 and 300.1.1.1",
     "Net sales of $1,234,567,890 rose from 987,654,321 in 2010-2011.",
     "1998 1999 2000 2001 2002 2003",
