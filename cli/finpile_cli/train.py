@@ -7,7 +7,7 @@ import importlib.util
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from finpile_tokenizer import UnigramTokenizer
 
     from finpile.lm.checkpoint import ModelMeta
-    from finpile.lm.evaluate import Score
     from finpile.lm.language_model import LanguageModel
     from finpile.lm.losses import LossRecord
     from finpile.lm.retained import Which
+    from finpile.report.loss_by_date import Period
 
-EVALUATION_NAME = "evaluation.json"
 _LINE_EVERY_SECONDS = 5.0
 _SHARDS = "/tokens/split=train"
 _OTHER_BUILD = "evaluate on the build whose token shards the model was trained on"
@@ -116,7 +115,7 @@ step_option = click.option(
 
 
 @click.command()
-@click.argument("run", metavar="MODEL", type=PathOrUrl(file_okay=False))
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=PathOrUrl(file_okay=False))
 @click.option(
     "--on",
     "build",
@@ -150,12 +149,28 @@ step_option = click.option(
     help="Documents of each source, those with the smallest ids; or items of each set of a task.  [default: all]",
 )
 @click.option(
-    "--window", type=click.IntRange(min=2), help="Tokens read at once.  [default: those of a training sequence]"
+    "--window",
+    type=click.IntRange(min=2),
+    help="Tokens read at once.  [default: those of a training sequence; of a Hugging Face model, what it reads, up to "
+    "2,048]",
 )
+@click.option(
+    "--types",
+    metavar="RULE",
+    help="Document types: row, host, folder, or meta.KEY, such as meta.form.  [default: the sub-sources of OUT]",
+)
+@click.option(
+    "--period",
+    type=click.Choice(["month", "quarter", "year"]),
+    default="quarter",
+    show_default=True,
+    help="Periods of the loss by document date.",
+)
+@click.option("--training", is_flag=True, help="Score training documents, too: for the loss by document date.")
 @step_option
 @json_option
 def evaluate_command(
-    run: str,
+    models: tuple[str, ...],
     build: str | None,
     tasks: str | None,
     data: str | None,
@@ -163,18 +178,25 @@ def evaluate_command(
     output: str | None,
     max_documents: int | None,
     window: int | None,
+    types: str | None,
+    period: Period,
+    training: bool,
     step: Which | None,
     as_json: bool,
 ) -> None:
-    """Held-out bits per byte, by source, of the run MODEL; or its accuracy on tasks.
+    """Held-out bits per byte of models, by source, document type, year and date; or the accuracy of one on tasks.
 
-    Prints first how many documents and tokens are scored, and an estimate of the time. With --tasks, MODEL is the
-    folder of a run or of a causal model of Hugging Face transformers; the tables are written to DIR/tasks.json,
-    tasks.md and tasks.html.
+    A MODEL is the folder of a run, or of a causal model of Hugging Face transformers with its tokenizer. Prints first
+    how many documents and tokens are scored, and an estimate of the time. Tables and charts are written to
+    DIR/evaluation.html, .md, .csv and .json, and bits_by_*.svg; with --tasks, to DIR/tasks.html, .md and .json.
     """
     require_torch()
     if tasks is not None:
         from finpile_cli.evaluate_tasks import evaluate_tasks
+
+        if len(models) > 1:
+            raise click.UsageError("--tasks: evaluates one MODEL at a time; --against DIR compares it with the others")
+        run = models[0]
 
         def load() -> LanguageModel:
             return load_language_model(run, build, step)
@@ -186,34 +208,12 @@ def evaluate_command(
         raise click.UsageError("--against compares results on tasks: name them with --tasks")
     if build is None:
         raise click.UsageError("name the build whose held-out documents are read with --on OUT, or --tasks")
-    from finpile import storage
-    from finpile.lm.checkpoint import restore_model
-    from finpile.lm.evaluate import Scorer, evaluate, evaluation_cost
-    from finpile.lm.retained import load_model
+    from finpile_cli.evaluate_documents import DocumentChoice, evaluate_documents
 
-    console = Console(as_json)
-    saved = load_model(run, step)
-    meta = saved.meta
-    window = window or meta.sequence_length
-    scorer = Scorer(restore_model(saved), load_tokenizer(build, meta), eot_id=meta.eot_id, window=window)
-    cost = evaluation_cost(scorer, build, max_documents=max_documents)
-    if cost.num_documents and not as_json:
-        console.line(
-            f"{cost.num_documents:,} documents, {cost.num_tokens:,} tokens to score, {cost.num_read:,} with context: "
-            f"about {scorer.measure_seconds(cost):,.0f} s here (--limit N takes N documents of each source)"
-        )
-    with console.progress("evaluating", total=cost.num_bytes, unit="B") as advance:
-        scores = evaluate(scorer, build, max_documents=max_documents, on_bytes=advance)
-    report: dict[str, Any] = {
-        "step": saved.step,
-        "window": window,
-        "max_documents": max_documents,
-        **_report(scores),
-    }
-    storage.write_json(storage.join(output or run, EVALUATION_NAME), report)
-    columns = ["Dataset", "Source", "Documents", "Bytes", "Tokens", "Bits/token", "Bits/byte"]
-    console.table("Held-out bits per byte", columns, [_cells(entry) for entry in [*report["sources"], report["total"]]])
-    console.result(report)
+    chosen = DocumentChoice(build=build, limit=max_documents, types=types, period=period, with_training=training)
+    if output is None and len(models) > 1:
+        raise click.UsageError("several models: name the folder of the result with -o DIR")
+    evaluate_documents(models, chosen, window, step, output or models[0], Console(as_json))
 
 
 def require_torch() -> None:
@@ -285,10 +285,15 @@ def load_language_model(model: str, build: str | None, step: Which | None) -> La
     from finpile.lm.language_model import LanguageModel
     from finpile.lm.retained import load_model
 
-    if "://" not in model and Path(model, "config.json").exists() and not Path(model, "losses.jsonl").exists():
+    if is_hugging_face(model):
         return LanguageModel.of_hugging_face(model)
     saved = load_model(model, step)
     return LanguageModel.of_run(saved, load_tokenizer(build or build_of(model), saved.meta), model)
+
+
+def is_hugging_face(model: str) -> bool:
+    """Whether a folder is a model of transformers, and no run."""
+    return "://" not in model and Path(model, "config.json").exists() and not Path(model, "losses.jsonl").exists()
 
 
 class _StepLines:
@@ -312,15 +317,3 @@ class _StepLines:
             f"  step {record.step:,} of {self._last:,}: loss {record.loss:.3f}, "
             f"rate {record.learning_rate:.2e}, {speed:,.0f} tokens/s"
         )
-
-
-def _report(scores: dict[tuple[str, str], Score]) -> dict[str, Any]:
-    from finpile.lm.evaluate import total
-
-    sources = [{"dataset": dataset, "source": source, **score.to_json()} for (dataset, source), score in scores.items()]
-    return {"sources": sources, "total": {"dataset": "Total", "source": "", **total(scores).to_json()}}
-
-
-def _cells(entry: dict[str, Any]) -> list[Any]:
-    names = ("dataset", "source", "num_documents", "num_bytes", "num_tokens")
-    return [*(entry[name] for name in names), f"{entry['bits_per_token']:.3f}", f"{entry['bits_per_byte']:.4f}"]

@@ -1,4 +1,4 @@
-"""Held-out bits per byte, by source: BloombergGPT §5.2 and its figure 3.
+"""Bits per byte of documents: BloombergGPT §5.2.
 
 The bits needed to predict a document's tokens one by one are divided by the UTF-8 bytes of its text, so models with
 different tokenizers can be compared.
@@ -8,15 +8,12 @@ different tokenizers can be compared.
 - A window is as long as a training sequence, W. A longer document is read in windows that overlap by half:
   the first window scores all of its tokens, each later window its second half. So every token after the first W is
   predicted from at least W/2 tokens.
-- The whole held-out split is scored, or a sample: the N documents with the smallest ids of each source. Ids are hashes,
-  so the sample is unbiased and does not depend on the shards.
 """
 
 # ruff: noqa: N803, N806, N812 (names end in the axes of their tensors; torch's functional module is F)
 
 from __future__ import annotations
 
-import heapq
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,24 +24,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from finpile import storage
 from finpile.errors import ConfigError, InputError
-from finpile.file_systems import open_file
-from finpile.layout import Layout, row_of
-from finpile.lm.model import Decoder
+from finpile.lm.checkpoint import HasModel, restore_model
 
-HELDOUT = "heldout"
 #: Windows that go through the model at once.
 WINDOWS_PER_BATCH = 8
-#: Documents whose windows are sorted by length together, so that little is padded.
-_DOCUMENTS_AT_ONCE = 64
 
 Ids = npt.NDArray[np.int64]
+#: The logits [B, T, V] of ids [B, T].
+Logits = Callable[[Tensor], Tensor]
 
 
 class Tokenizer(Protocol):
@@ -64,6 +56,8 @@ class Score:
     num_tokens: int = 0
     """Tokens scored: all of the texts'."""
     bits: float = 0.0
+    num_unknown: int = 0
+    """Tokens that stand for text which the tokenizer cannot encode: their bits say nothing about that text."""
 
     @property
     def bits_per_byte(self) -> float:
@@ -78,10 +72,15 @@ class Score:
         self.num_bytes += other.num_bytes
         self.num_tokens += other.num_tokens
         self.bits += other.bits
+        self.num_unknown += other.num_unknown
 
     def to_json(self) -> dict[str, Any]:
-        names = ("num_documents", "num_bytes", "num_tokens", "bits", "bits_per_byte", "bits_per_token")
-        return {name: getattr(self, name) for name in names}
+        """All sums and ratios; a ratio without a denominator is null."""
+        sums = {
+            name: getattr(self, name) for name in ("num_documents", "num_bytes", "num_tokens", "num_unknown", "bits")
+        }
+        per_byte = self.bits_per_byte if self.num_bytes else None
+        return {**sums, "bits_per_byte": per_byte, "bits_per_token": self.bits_per_token if self.num_tokens else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,33 +123,78 @@ class Cost:
 class Scorer:
     """Counts the bits that a model needs for texts."""
 
-    def __init__(self, model: Decoder, tokenizer: Tokenizer, *, eot_id: int, window: int) -> None:
+    def __init__(
+        self,
+        logits: Logits,
+        tokenizer: Tokenizer,
+        *,
+        eot_id: int,
+        window: int,
+        num_ids: int,
+        unknown_id: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        """`num_ids` is V; `unknown_id` the token of text that the tokenizer cannot encode, if it has one.
+
+        Raises: ConfigError for a window of less than 2 tokens.
+        """
         if window < 2:
             raise ConfigError(f"window is {window}: expected at least 2 tokens")
-        self.model = model.eval()
         self.tokenizer = tokenizer
         self.eot_id = eot_id
         self.window = window
-        self._device = model.embedding.weight.device
+        self._logits, self._num_ids, self._unknown_id = logits, num_ids, unknown_id
+        self._device = device or torch.device("cpu")
+
+    @classmethod
+    def of_run(cls, saved: HasModel, tokenizer: Tokenizer, window: int | None = None) -> Scorer:
+        """The model of a run, on the CPU; `window` is by default a training sequence."""
+        meta = saved.meta
+        window = meta.sequence_length if window is None else window
+        return cls(restore_model(saved), tokenizer, eot_id=meta.eot_id, window=window, num_ids=meta.vocab_size)
 
     def score(self, texts: pa.Array) -> Score:
         """The sums over a column of texts."""
+        out = Score()
+        for score in self.score_each(texts):
+            out.add(score)
+        return out
+
+    def score_each(self, texts: pa.Array) -> list[Score]:
+        """The score of each text of a column."""
         documents = self._encode(texts)
-        windows = [window for ids in documents for window in cut_windows(ids, self.eot_id, self.window)]
+        owners, windows = self._windows(documents)
         order = sorted(range(len(windows)), key=lambda index: len(windows[index].inputs))
         bits = np.zeros(len(windows))
         for start in range(0, len(order), WINDOWS_PER_BATCH):
             chosen = order[start : start + WINDOWS_PER_BATCH]
             bits[chosen] = self._bits([windows[index] for index in chosen])
-        num_bytes = pc.sum(pc.binary_length(texts)).as_py() or 0
-        return Score(len(texts), num_bytes, sum(map(len, documents)), math.fsum(bits))
+        sums = np.bincount(np.array(owners, np.int64), weights=bits, minlength=len(documents))
+        sizes = pc.binary_length(texts).to_pylist()
+        return [
+            Score(1, num_bytes, len(ids), float(total), self._num_unknown(ids))
+            for num_bytes, ids, total in zip(sizes, documents, sums, strict=True)
+        ]
 
     def cost(self, texts: pa.Array) -> Cost:
         """The work of `score`; encodes the texts and does not run the model."""
         documents = self._encode(texts)
-        read = sum(len(window.inputs) for ids in documents for window in cut_windows(ids, self.eot_id, self.window))
+        read = sum(len(window.inputs) for window in self._windows(documents)[1])
         num_bytes = pc.sum(pc.binary_length(texts)).as_py() or 0
         return Cost(num_documents=len(texts), num_bytes=num_bytes, num_tokens=sum(map(len, documents)), num_read=read)
+
+    def _windows(self, documents: Sequence[Ids]) -> tuple[list[int], list[Window]]:
+        """The windows of all documents that are not empty, and the number of the document of each."""
+        cut = [
+            (number, window)
+            for number, ids in enumerate(documents)
+            if len(ids)
+            for window in cut_windows(ids, self.eot_id, self.window)
+        ]
+        return [number for number, _ in cut], [window for _, window in cut]
+
+    def _num_unknown(self, ids: Ids) -> int:
+        return 0 if self._unknown_id is None else int((ids == self._unknown_id).sum())
 
     def measure_seconds(self, cost: Cost) -> float:
         """Estimates the time of scoring on this machine: times one batch of full windows, after one to warm up."""
@@ -162,17 +206,16 @@ class Scorer:
         return (time.monotonic() - began) * cost.num_read / (len(batch) * self.window)
 
     def _encode(self, texts: pa.Array) -> list[Ids]:
-        """The ids of each text that is not empty."""
+        """The ids of each text."""
         encoded = self.tokenizer.encode_array(texts)
         flat = encoded.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-        vocab_size = self.model.embedding.num_embeddings
-        if flat.size and int(flat.max()) >= vocab_size:
+        if flat.size and int(flat.max()) >= self._num_ids:
             raise InputError(
-                f"the tokenizer makes id {flat.max()}, the model has {vocab_size} ids: "
-                "evaluate on the build whose token shards the model was trained on"
+                f"the tokenizer makes id {flat.max()}, the model has {self._num_ids} ids: "
+                "evaluate with the tokenizer that the model was trained with"
             )
         lengths = np.diff(encoded.offsets.to_numpy())
-        return [ids for ids in np.split(flat, np.cumsum(lengths)[:-1]) if len(ids)]
+        return np.split(flat, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
     @torch.inference_mode()
     def _bits(self, windows: Sequence[Window]) -> npt.NDArray[np.float64]:
@@ -189,89 +232,5 @@ class Scorer:
         return out
 
     def _nats(self, inputs_BT: Tensor, targets_BT: Tensor) -> Tensor:
-        logits_BTV = self.model(inputs_BT)
+        logits_BTV = self._logits(inputs_BT)
         return F.cross_entropy(logits_BTV.float().transpose(1, 2), targets_BT, reduction="none")
-
-
-def evaluate(
-    scorer: Scorer,
-    root: str,
-    *,
-    max_documents: int | None = None,
-    on_bytes: Callable[[int], None] | None = None,
-) -> dict[tuple[str, str], Score]:
-    """The scores of the held-out documents of the build at `root`, by (dataset, source), in that order.
-
-    `max_documents` limits the documents of each source; `on_bytes` is called with the bytes of each scored batch.
-
-    Raises:
-        InputError: the build has no held-out document.
-    """
-    scores: dict[tuple[str, str], Score] = {}
-    for row, paths in document_files(root).items():
-        score = Score()
-        for texts in heldout_texts(root, paths, max_documents):
-            part = scorer.score(texts)
-            score.add(part)
-            if on_bytes:
-                on_bytes(part.num_bytes)
-        if score.num_documents:
-            scores[row] = score
-    if not scores:
-        raise InputError(
-            f"{root}: no document is held out; build with `heldout: {{after: DATE, undated: drop}}`, where DATE is "
-            "before the newest documents"
-        )
-    return scores
-
-
-def evaluation_cost(scorer: Scorer, root: str, *, max_documents: int | None = None) -> Cost:
-    """The work of `evaluate` with the same arguments."""
-    costs = [
-        scorer.cost(texts)
-        for paths in document_files(root).values()
-        for texts in heldout_texts(root, paths, max_documents)
-    ]
-    return Cost(**{name: sum(getattr(cost, name) for cost in costs) for name in Cost.__slots__})
-
-
-def total(scores: dict[tuple[str, str], Score]) -> Score:
-    """The sums over all sources: bits of all over bytes of all."""
-    out = Score()
-    for score in scores.values():
-        out.add(score)
-    return out
-
-
-def document_files(root: str) -> dict[tuple[str, str], list[str]]:
-    """The document shards of a build, relative to it, by (dataset, source).
-
-    Raises:
-        InputError: there are none.
-    """
-    found: dict[tuple[str, str], list[str]] = {}
-    for path in storage.list_files(Layout(root).documents):
-        if path.endswith(".parquet"):
-            found.setdefault(row_of(path), []).append(f"documents/{path}")
-    if not found:
-        raise InputError(f"{root}: has no documents/*.parquet; expected the output folder of `finpile build`")
-    return dict(sorted(found.items()))
-
-
-def heldout_texts(root: str, paths: Sequence[str], max_documents: int | None) -> Iterator[pa.Array]:
-    """The texts of the held-out documents of one source, a few documents at a time."""
-    chosen: pa.Array | None = None
-    if max_documents is not None:
-        ids = (batch.column("id").to_pylist() for batch in _heldout(root, paths, ["id"]))
-        chosen = pa.array(heapq.nsmallest(max_documents, (value for batch in ids for value in batch)), pa.string())
-    for batch in _heldout(root, paths, ["id", "text"]):
-        kept = batch if chosen is None else batch.filter(pc.is_in(batch.column("id"), chosen))
-        if kept.num_rows:
-            yield kept.column("text")
-
-
-def _heldout(root: str, paths: Sequence[str], columns: list[str]) -> Iterator[pa.RecordBatch]:
-    for path in paths:
-        with open_file(storage.join(root, path)) as stream:
-            for batch in pq.ParquetFile(stream).iter_batches(_DOCUMENTS_AT_ONCE, columns=[*columns, "split"]):
-                yield batch.filter(pc.equal(batch.column("split"), HELDOUT))

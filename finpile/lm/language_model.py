@@ -20,9 +20,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from finpile.errors import ConfigError, InputError
+from finpile.errors import InputError
 from finpile.lm.checkpoint import HasModel, restore_model
 from finpile.lm.model import KeyValueCache
+from finpile.lm.peers import begin_id, load_peer, longest_input
 
 #: The logits [B, T, V] of ids [B, T]; a `Reader` reads ids that follow those of its calls before.
 Logits = Callable[[Tensor], Tensor]
@@ -125,36 +126,20 @@ class LanguageModel:
 
         Raises: ConfigError if transformers is not installed, InputError if it cannot load the folder.
         """
-        try:
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-        except ImportError as error:
-            raise ConfigError('this model needs transformers: pip install "finpile[eval]"') from error
-        try:
-            model: Any = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
-            tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except (OSError, ValueError, KeyError) as error:
-            what = str(error).splitlines()[0]
-            raise InputError(f"{folder}: transformers cannot load it as a causal language model ({what})") from error
+        model, tokenizer = load_peer(folder)
         return cls.of_transformers(model, tokenizer, Path(folder).name)
 
     @classmethod
     def of_transformers(cls, model: Any, tokenizer: Any, name: str) -> LanguageModel:
         """A loaded model of transformers."""
-        begin = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
-        if begin is None:
-            raise InputError(f"{name}: its tokenizer has no token that begins or ends a text")
-        names = ("n_positions", "max_position_embeddings", "n_ctx")
-        lengths = [value for part in names if (value := getattr(model.config, part, None))]
-        longest = tokenizer.model_max_length  # a huge number if the tokenizer does not know
-        lengths += [longest] if longest < 1 << 30 else []
         model.eval()
         return cls(
             lambda ids_BT: model(ids_BT).logits,
             lambda text: tokenizer.encode(text, add_special_tokens=False),
             tokenizer.decode,
-            begin_id=begin,
+            begin_id=begin_id(tokenizer, name),
             end_id=tokenizer.eos_token_id,
-            max_length=min(lengths, default=2_048),
+            max_length=longest_input(model, tokenizer),
             name=name,
             new_reader=lambda: _CachedTransformer(model),
             device=model.device,

@@ -135,12 +135,12 @@ def smooth(losses: Sequence[float], alpha: float) -> list[float]:
     return means
 
 
-def plot(folder: str, records: Sequence[LossRecord], vocab_size: int, heldout: Sequence[HeldoutRecord] = ()) -> str:
-    """Draws the loss curves beside the log: training, raw and smoothed, and held-out; returns the file's path."""
+def loss_chart(records: Sequence[LossRecord], vocab_size: int, heldout: Sequence[HeldoutRecord] = ()) -> LineChart:
+    """The loss curves: training, raw and smoothed, and held-out."""
     steps, losses = [float(record.step) for record in records], [record.loss for record in records]
     alpha = max(PAPER_SMOOTHING, min(1.0, 1 / max(1.0, _SMOOTHED_SHARE * len(records))))
     points = [(float(record.step), record.loss) for record in heldout]
-    chart = LineChart(
+    return LineChart(
         title="Training and held-out loss" if heldout else "Training loss",
         x_title="step",
         y_title="loss (nats per token)",
@@ -157,8 +157,12 @@ def plot(folder: str, records: Sequence[LossRecord], vocab_size: int, heldout: S
             )
         ],
     )
+
+
+def plot(folder: str, records: Sequence[LossRecord], vocab_size: int, heldout: Sequence[HeldoutRecord] = ()) -> str:
+    """Draws the loss curves beside the log; returns the file's path."""
     path = storage.join(folder, PLOT_NAME)
-    storage.write_bytes(path, chart.to_svg())
+    storage.write_bytes(path, loss_chart(records, vocab_size, heldout).to_svg())
     return path
 
 

@@ -7,6 +7,7 @@
     OUT/losses.jsonl       one line per step
     OUT/heldout.jsonl      one line per measurement of the held-out loss
     OUT/loss.svg           the loss curves
+    OUT/run.html           the page of the run: curves, tables and chronicle
     OUT/chronicle.md       everything that happened, and when (events.jsonl for machines)
     OUT/tensorboard/       the curves for TensorBoard, if `tensorboard` is set
 
@@ -35,6 +36,7 @@ from finpile.lm.heldout import HeldoutRecord, HeldoutSet, heldout_record
 from finpile.lm.losses import HELDOUT_NAME, LOG_NAME, LossRecord, RecordLog, plot
 from finpile.lm.processes import Processes, joined
 from finpile.lm.retained import SavedModel, best_loss, retain_model
+from finpile.lm.run_page import write_run_page
 from finpile.lm.throughput import Throughput, device_facts
 from finpile.lm.train_config import Intervention, TrainConfig, load_train_config
 from finpile.lm.trainer import Trainer
@@ -130,6 +132,8 @@ class _Run:
             if run.step > began:
                 finished = run.step == config.steps
                 self._chronicle.add("stop", run.step, is_finished=finished, loss=log.records[-1].loss, **speed)
+            if self._folder:
+                write_run_page(self._folder)
         return TrainResult(
             out=config.out,
             resumed_from=began,

@@ -11,7 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from finpile.report.svg import SERIES, Series, svg_figure, svg_file, text_at
+
 Point = tuple[float, float]
+Colour = Literal["main", "mark", "faint"] | Series
 
 _WIDTH, _HEIGHT = 800, 450
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 66, 58
@@ -19,12 +22,6 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 66, 58
 _MARGIN = 0.06
 _LEGEND_WIDTH, _LEGEND_SAMPLE = 230, 28
 _NUM_TICKS = 6
-_STYLE = (
-    "text{font:13px system-ui,sans-serif;fill:#22252a}.title{font-size:15px;font-weight:600}"
-    ".grid{stroke:#e3e0d8}.frame{fill:none;stroke:#686d76}.sheet{fill:#fff}"
-    ".main{stroke:#2f6f8f;fill:#2f6f8f}.mark{stroke:#a3362a;fill:#a3362a}.faint{stroke:#b9bdc4;fill:#b9bdc4}"
-    ".line{fill:none;stroke-width:1.6}.thin{fill:none;stroke-width:.8}.dotted{stroke-dasharray:2 4;stroke-width:1.6}"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +31,7 @@ class Line:
     points: Sequence[Point]
     label: str = ""
     """In the legend, if not empty."""
-    colour: Literal["main", "mark", "faint"] = "main"
+    colour: Colour = "main"
     thin: bool = False
     dots: bool = False
     """Draws each point, too."""
@@ -47,7 +44,7 @@ class Rule:
     axis: Literal["x", "y"]
     value: float
     label: str
-    colour: Literal["main", "mark", "faint"] = "mark"
+    colour: Colour = "mark"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +65,8 @@ class LineChart:
     lines: Sequence[Line]
     rules: Sequence[Rule] = ()
     labels: Sequence[Label] = ()
+    x_ticks: Sequence[tuple[float, str]] = ()
+    """Values of x with their labels, for an axis that is not of numbers; empty: round numbers."""
 
     def to_svg(self) -> bytes:
         """The SVG file.
@@ -75,9 +74,18 @@ class LineChart:
         Raises:
             ValueError: no line has a finite point.
         """
+        title = text_at((_LEFT + _WIDTH - _RIGHT) / 2, 26, self.title, "middle", "title")
+        series = any(line.colour in SERIES for line in self.lines)
+        return svg_file(self.title, _WIDTH, _HEIGHT, [title, *self._parts()], series)
+
+    def to_html(self, name: str, caption: str) -> str:
+        """The figure for a page, with the id `name`. Raises: ValueError as `to_svg`."""
+        return svg_figure(name, self.title, caption, _WIDTH, _HEIGHT, self._parts())
+
+    def _parts(self) -> list[str]:
         lines = [(line, [point for point in line.points if all(map(math.isfinite, point))]) for line in self.lines]
         x_axis, y_axis = self._axes([point for _, points in lines for point in points])
-        parts = [*_frame(x_axis, y_axis), *self._titles()]
+        parts = [*_frame(x_axis, y_axis, self.x_ticks), *self._titles()]
         for rule in self.rules:
             parts.append(_rule(rule, x_axis if rule.axis == "x" else y_axis))
         for line, points in lines:
@@ -87,13 +95,9 @@ class LineChart:
             left = x < (_LEFT + _WIDTH - _RIGHT) / 2
             parts += [
                 _dot("mark", x, y),
-                _text(x + (8 if left else -8), y + 16, label.text, "start" if left else "end"),
+                text_at(x + (8 if left else -8), y + 16, label.text, "start" if left else "end"),
             ]
-        parts += self._legend()
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">'
-        name = f"<title>{html.escape(self.title)}</title><style>{_STYLE}</style>"
-        sheet = f'<rect class="sheet" width="{_WIDTH}" height="{_HEIGHT}"/>'
-        return "\n".join([head, name, sheet, *parts, "</svg>\n"]).encode()
+        return [*parts, *self._legend()]
 
     def _axes(self, points: Sequence[Point]) -> tuple[_Axis, _Axis]:
         if not points:
@@ -104,8 +108,7 @@ class LineChart:
 
     def _titles(self) -> Iterator[str]:
         middle = (_LEFT + _WIDTH - _RIGHT) / 2
-        yield _text(middle, 26, self.title, "middle", "title")
-        yield _text(middle, _HEIGHT - 14, self.x_title, "middle")
+        yield text_at(middle, _HEIGHT - 14, self.x_title, "middle")
         y = (_TOP + _HEIGHT - _BOTTOM) / 2
         yield (
             f'<text x="18" y="{y:.1f}" text-anchor="middle" transform="rotate(-90 18 {y:.1f})">'
@@ -121,7 +124,7 @@ class LineChart:
         for number, (colour, kind, label) in enumerate(entries):
             x = round(_LEFT + number * width)
             yield f'<line class="{colour} {kind}" x1="{x}" x2="{x + _LEGEND_SAMPLE}" y1="{y - 4}" y2="{y - 4}"/>'
-            yield _text(x + _LEGEND_SAMPLE + 8, y, label)
+            yield text_at(x + _LEGEND_SAMPLE + 8, y, label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +162,16 @@ def ticks(low: float, high: float) -> list[tuple[float, str]]:
     return [(number * step, f"{number * step:,.{digits}f}") for number in range(first, last + 1)]
 
 
-def _frame(x_axis: _Axis, y_axis: _Axis) -> Iterator[str]:
+def _frame(x_axis: _Axis, y_axis: _Axis, x_ticks: Sequence[tuple[float, str]]) -> Iterator[str]:
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
-    for value, label in ticks(x_axis.low, x_axis.high):
+    for value, label in x_ticks or ticks(x_axis.low, x_axis.high):
         x = x_axis.place(value)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}"/>'
-        yield _text(x, bottom + 18, label, "middle")
+        yield text_at(x, bottom + 18, label, "middle")
     for value, label in ticks(y_axis.low, y_axis.high):
         y = y_axis.place(value)
         yield f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield _text(_LEFT - 8, y + 4, label, "end")
+        yield text_at(_LEFT - 8, y + 4, label, "end")
     yield f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{right - _LEFT}" height="{bottom - _TOP}"/>'
 
 
@@ -203,8 +206,3 @@ def _rule(rule: Rule, axis: _Axis) -> str:
 
 def _dot(colour: str, x: float, y: float) -> str:
     return f'<circle class="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> str:
-    named = f' class="{kind}"' if kind else ""
-    return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(text)}</text>'

@@ -229,6 +229,9 @@ def written(folder: Path) -> dict[str, bytes]:
         "comparison.json",
         "events.jsonl",
         "chronicle.md",
+        "run.html",
+        "evaluation.json",
+        "evaluation.html",
     )
     return {name: path.read_bytes() for name, path in found.items() if not any(part in name for part in skipped)}
 
@@ -265,7 +268,7 @@ def test_language_model_trained_on_a_store_equals_one_trained_on_a_disk(
         storage.write_bytes(f"{to}/training.yaml", yaml.safe_dump(training).encode())
         run_commands(LANGUAGE_MODEL, base, to)
     store_here.copy("get", "to", tmp_path / "got" / "to")
-    assert {"model/checkpoint.pt", "model/losses.jsonl", "model/evaluation.json"} <= written(tmp_path / "to").keys()
+    assert {"model/checkpoint.pt", "model/losses.jsonl", "model/evaluation.md"} <= written(tmp_path / "to").keys()
     assert written(tmp_path / "got" / "to") == written(tmp_path / "to")
 
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from finpile.document import PUBLISHED_SCHEMA
 from finpile.errors import ConfigError, InputError
 from finpile.layout import document_part
-from finpile.lm.evaluate import Score, Scorer, cut_windows, evaluate, evaluation_cost, total
+from finpile.lm.breakdown import DocumentSet, evaluate, evaluation_cost
+from finpile.lm.evaluate import Score, Scorer, cut_windows
 from finpile.lm.model import Decoder, ModelConfig
 
 EOT = 256
@@ -46,7 +47,8 @@ def uniform_model() -> Decoder:
 
 
 def scorer(model: Decoder, window: int) -> Scorer:
-    return Scorer(model, ByteTokenizer(), eot_id=EOT, window=window)
+    num_ids = model.embedding.num_embeddings
+    return Scorer(model.eval(), ByteTokenizer(), eot_id=EOT, window=window, num_ids=num_ids)
 
 
 def texts(*values: str) -> pa.Array:
@@ -146,14 +148,15 @@ def test_scores_are_by_source_and_of_heldout_documents_only(tmp_path: Path, num_
     root = write_build(tmp_path, DOCUMENTS, num_shards)
     model = random_model()
     heard: list[int] = []
-    scores = evaluate(scorer(model, 8), root, on_bytes=heard.append)
+    found = evaluate(scorer(model, 8), DocumentSet(root=root), on_bytes=heard.append)
+    scores = found.sources
     assert list(scores) == [("FinPile", "News"), ("The Pile", "Pile-CC")]
     expected = {row: [d[3] for d in DOCUMENTS if d[1:3] == row and d[4] == "heldout"] for row in scores}
     for row, values in expected.items():
         assert scores[row].num_documents == len(values)
         assert scores[row].num_bytes == sum(len(value.encode()) for value in values)
         assert scores[row].bits == pytest.approx(sum(slow_bits(model, value, 8) for value in values), rel=1e-5)
-    overall = total(scores)
+    overall = found.total
     assert overall.num_bytes == sum(heard) == 9 + 21 + 6 + 2
     assert overall.bits == pytest.approx(sum(score.bits for score in scores.values()))
 
@@ -161,17 +164,17 @@ def test_scores_are_by_source_and_of_heldout_documents_only(tmp_path: Path, num_
 @pytest.mark.parametrize("num_shards", [1, 2])
 def test_a_sample_is_the_documents_of_smallest_id(tmp_path: Path, num_shards: int) -> None:
     root = write_build(tmp_path, DOCUMENTS, num_shards)
-    scores = evaluate(scorer(uniform_model(), 8), root, max_documents=2)
+    scores = evaluate(scorer(uniform_model(), 8), DocumentSet(root=root, limit=2)).sources
     assert scores["FinPile", "News"].num_bytes == len("Gold rose by a tenth." + "Copper")
     assert scores["The Pile", "Pile-CC"].num_documents == 1
 
 
 def test_an_invalid_evaluation_input_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no documents/\*\.parquet"):
-        evaluate(scorer(uniform_model(), 8), str(tmp_path))
+        evaluate(scorer(uniform_model(), 8), DocumentSet(root=str(tmp_path)))
     root = write_build(tmp_path, [document for document in DOCUMENTS if document[4] == "train"], 1)
     with pytest.raises(InputError, match="no document is held out"):
-        evaluate(scorer(uniform_model(), 8), root)
+        evaluate(scorer(uniform_model(), 8), DocumentSet(root=root))
     with pytest.raises(InputError, match="makes id 97, the model has 50 ids"):
         scorer(random_model(vocab_size=50), 8).score(texts("a"))
     with pytest.raises(ConfigError, match="window is 1"):
@@ -185,7 +188,8 @@ def test_predicted_cost_equals_the_work_done(
 ) -> None:
     root = write_build(tmp_path, DOCUMENTS, 2)
     counted = scorer(uniform_model(), window)
-    cost = evaluation_cost(counted, root, max_documents=limit)
+    documents = DocumentSet(root=root, limit=limit)
+    cost = evaluation_cost(counted, documents)
     num_read = 0
     bits = Scorer._bits
 
@@ -195,7 +199,7 @@ def test_predicted_cost_equals_the_work_done(
         return bits(self, windows)
 
     monkeypatch.setattr(Scorer, "_bits", count)
-    done = total(evaluate(counted, root, max_documents=limit))
+    done = evaluate(counted, documents).total
     for name in ("num_documents", "num_bytes", "num_tokens"):
         assert getattr(cost, name) == getattr(done, name)
     assert cost.num_read == num_read >= cost.num_tokens

@@ -70,16 +70,21 @@ def test_train_then_evaluate(build: Path) -> None:
     said = run(commands.train_command, folder / "train.yaml")
     assert "step 60 of 60: loss" in said
     assert "Resumed from step 5" in said
+    page = (folder / "run" / "run.html").read_text()
+    assert "60 of 60" in page
+    assert "resumed: " in page
     report = json.loads(run(commands.evaluate_command, folder / "run", "--on", build, "--json"))
     assert report == json.loads((folder / "run" / "evaluation.json").read_text())
-    assert [entry["source"] for entry in report["sources"]] == ["News"]
-    assert report["total"]["num_bytes"] == report["total"]["num_tokens"] == 3 * len(TEXT)
-    assert report["total"]["bits_per_byte"] < 0.8 * math.log2(257)
-    assert (report["step"], report["window"]) == (60, 32)
+    [model] = report["models"]
+    heldout = model["splits"]["heldout"]
+    assert [entry["source"] for entry in heldout["sources"]] == ["News"]
+    assert heldout["total"]["num_bytes"] == heldout["total"]["num_tokens"] == 3 * len(TEXT)
+    assert heldout["total"]["bits_per_byte"] < 0.8 * math.log2(257)
+    assert (model["step"], model["window"]) == (60, 32)
     table = run(commands.evaluate_command, folder / "run", "--on", build, "--limit", 1)
-    assert table.startswith("1 documents, ")
+    assert table.startswith("run: 1 held-out documents, ")
     assert "tokens to score" in table.splitlines()[0]
-    assert f"{report['total']['bits_per_byte']:.4f}" in table
+    assert f"{heldout['total']['bits_per_byte']:.4f}" in table
 
 
 def test_evaluate_names_a_folder_without_a_run(build: Path, tmp_path: Path) -> None:
@@ -144,7 +149,7 @@ def test_a_guarded_run_with_held_out_loss_is_evaluated_at_its_best_step(build: P
     assert result["heldout_loss"] < math.log(257)
     for step in ("best", "last"):
         report = json.loads(run(commands.evaluate_command, folder / "run", "--on", build, "--step", step, "--json"))
-        assert report["step"] <= 60
+        assert report["models"][0]["step"] <= 60
     refused = CliRunner().invoke(
         commands.evaluate_command, [str(folder / "run"), "--on", str(build), "--step", "worst"]
     )
