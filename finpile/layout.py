@@ -7,6 +7,7 @@ OUT/inputs/part-00000-of-00001.parquet                    the account of each in
 OUT/tokenizer/  OUT/reports/
 OUT/tokens/split=train/part-00000-of-00001.arrow
 OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if documents are held out
+OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
 OUT/.work/STAGE/                                          files that a stage passes to later ones, and its record
 OUT/.work/build.json                                      whether the manifest describes the folder
 """
@@ -27,6 +28,8 @@ from finpile.ledger import LEDGER_FOLDERS
 MERGED_MODEL = "merged.parquet"
 #: The accounts of all inputs, relative to the root.
 INPUTS_PART = "inputs/part-00000-of-00001.parquet"
+#: The folder of the indexes of token shards, relative to the root.
+TOKEN_INDEX = "tokens/index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,12 @@ def heldout_token_part(dataset: str, source: str, index: int, count: int) -> str
 def heldout_tokens(layout: Layout, dataset: str, source: str) -> str:
     """The folder of one source's held-out token shards."""
     return storage.join(layout.tokens, "split=heldout", _source_folder(dataset, source))
+
+
+def token_index(shard: str) -> str:
+    """Path or URL of the index of a token shard."""
+    root, _, below = shard.rpartition("tokens/split=")
+    return f"{root}{TOKEN_INDEX}/split={below.removesuffix('.arrow')}.parquet"
 
 
 def _source_folder(dataset: str, source: str) -> str:

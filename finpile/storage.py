@@ -249,6 +249,25 @@ def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
         return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
 
 
+def read_parquet_rows(url: str, rows: Iterable[int], columns: list[str] | None = None) -> pa.Table:
+    """Rows of a file, in ascending order, each once; only the row groups that have them are read.
+
+    Raises: IndexError if there is no such row.
+    """
+    wanted = sorted(set(rows))
+    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else open_file(url) as stream:
+        file = pq.ParquetFile(stream)
+        if wanted and not 0 <= wanted[0] <= wanted[-1] < file.metadata.num_rows:
+            raise IndexError(f"{url} has {file.metadata.num_rows} rows, and not row {wanted[-1]}")
+        parts, first = [], 0
+        for group in range(file.num_row_groups):
+            end = first + file.metadata.row_group(group).num_rows
+            if here := [row - first for row in wanted if first <= row < end]:
+                parts.append(file.read_row_group(group, columns=columns, use_threads=False).take(here))
+            first = end
+        return pa.concat_tables(parts) if parts else file.schema_arrow.empty_table()
+
+
 def read_parquet_parts(url: str, columns: list[str] | None = None, *, size_bytes: int) -> Iterator[pa.Table]:
     """The rows of a file, in tables of about `size_bytes`; of a file without rows, none."""
     batches: list[pa.RecordBatch] = []

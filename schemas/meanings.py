@@ -71,6 +71,14 @@ VOCABULARY_MEANINGS = {
     "origin": "learned, added_byte (a byte that never occurred) or special",
 }
 
+TOKEN_INDEX_MEANINGS = {
+    "file": "the file of the document, relative to OUT",
+    "row": "its row there, from 0",
+    "first_token": "tokens of the document before the piece; 0 but for the first piece of a shard",
+    "first_byte": "bytes of the document before the piece; 0 but for the first piece of a shard",
+    "num_tokens": "tokens of the piece, the end of the document included",
+}
+
 #: Descriptions of fields without a docstring.
 UNSAID: Mapping[tuple[str, str], str] = {
     ("CorpusConfig", "name"): "Name of the corpus, for reports.",

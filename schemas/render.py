@@ -32,7 +32,15 @@ from finpile_pipelines.plan.limits import Limit
 from finpile_pipelines.plan.model import StagePlan
 from finpile_tokenizer.export import vocabulary_table
 from finpile_tokenizer.model import UnigramModel, Vocabulary
-from meanings import DOCUMENT_MEANINGS, INPUT_MEANINGS, LEDGER_MEANINGS, MERGED_MEANINGS, UNSAID, VOCABULARY_MEANINGS
+from meanings import (
+    DOCUMENT_MEANINGS,
+    INPUT_MEANINGS,
+    LEDGER_MEANINGS,
+    MERGED_MEANINGS,
+    TOKEN_INDEX_MEANINGS,
+    UNSAID,
+    VOCABULARY_MEANINGS,
+)
 
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import CorpusConfig, FilterConfig, to_dict
@@ -64,6 +72,7 @@ from finpile.sources import REASONS as ingest_reasons  # noqa: N811
 from finpile.stage_record import StageRecord
 from finpile.stages import DEDUPLICATED, ledger_stages, names
 from finpile.strict_yaml import settings
+from finpile.tokens.provenance import INDEX_SCHEMA
 from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,6 +114,11 @@ def render() -> dict[str, bytes]:
         "merged": _table_contract("tokenizer/merged.parquet", _merged_schema(), MERGED_MEANINGS),
         "vocabulary": _table_contract("tokenizer/vocabulary.parquet", _vocabulary_schema(), VOCABULARY_MEANINGS),
         "tokens": _tokens(),
+        "token_index": _table_contract(
+            "Index of a token shard: tokens/index/split=*/**/part-*.parquet, a row for each piece of a document",
+            INDEX_SCHEMA,
+            TOKEN_INDEX_MEANINGS,
+        ),
         "manifest": _manifest(),
         "statistics": _statistics(),
         "table": _table(),

@@ -90,8 +90,9 @@ def columns_promised(columns: list[dict[str, Any]]) -> list[tuple[str, str, bool
         ("removed/**/*", contract("ledger")["columns"]),
         ("tokenizer/vocabulary", contract("vocabulary")["columns"]),
         ("tokenizer/merged", contract("merged")["columns"]),
+        ("tokens/index/**/*", contract("token_index")["columns"]),
     ],
-    ids=["documents", "removed", "vocabulary", "merged"],
+    ids=["documents", "removed", "vocabulary", "merged", "token index"],
 )
 def test_parquet_files_have_the_promised_columns(
     sample_build: Path, pattern: str, promised: list[dict[str, Any]]

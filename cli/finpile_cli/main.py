@@ -24,6 +24,7 @@ _COMMANDS = {
     "report": ("finpile_cli.inspect", "report_command", "Write the reports of a build again."),
     "verify": ("finpile_cli.inspect", "verify_command", "Check the output of a build for completeness and changes."),
     "show": ("finpile_cli.inspect", "show_command", "Print the history of a document: origin, text, removals."),
+    "trace": ("finpile_cli.trace", "trace_command", "Find the documents of tokens, and the tokens of a document."),
     "tokenizer": ("finpile_cli.tokenizer", "tokenizer_group", "Train, compare and use tokenizers."),
     "train": ("finpile_cli.train", "train_command", "Train the reference language model on token shards."),
     "export-tokens": (

@@ -154,7 +154,9 @@ class TokenStore:
     def __init__(
         self, urls: Sequence[str], counts: Sequence[int], meta: TokenMeta, paddings: Sequence[int] | None = None
     ) -> None:
-        self._urls = tuple(urls)
+        self.urls = tuple(urls)
+        self.counts = tuple(counts)
+        """Sequences of each shard."""
         self._paddings = tuple(paddings or [0] * len(urls))
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self._open: dict[int, Ids] = {}
@@ -187,9 +189,8 @@ class TokenStore:
         """One sequence, [sequence_length], read-only, in the type of the shard."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"sequence {index} of {len(self)}")
-        index %= len(self)
-        shard = int(np.searchsorted(self._starts, index, side="right")) - 1
-        sequence: Ids = self._shard(shard)[index - int(self._starts[shard])]
+        shard, row = self.place(index % len(self))
+        sequence: Ids = self.shard(shard)[row]
         return sequence
 
     def batch(self, indices: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
@@ -199,9 +200,14 @@ class TokenStore:
             out[row] = self[int(index)]
         return out
 
+    def place(self, index: int) -> tuple[int, int]:
+        """The number of the shard of a sequence, 0 .. len - 1, and its row there."""
+        shard = int(np.searchsorted(self._starts, index, side="right")) - 1
+        return shard, index - int(self._starts[shard])
+
     def length_of(self, index: int) -> int:
         """Tokens of one sequence, 0 .. len - 1, without the padding at the end of a shard of held-out tokens."""
-        shard = int(np.searchsorted(self._starts, index, side="right")) - 1
+        shard, _ = self.place(index)
         is_last = index + 1 == int(self._starts[shard + 1])
         return self.sequence_length - (self._paddings[shard] if is_last else 0)
 
@@ -221,14 +227,13 @@ class TokenStore:
             raise IndexError(f"sequence {index} of {len(self)}")
         if not self.meta.sources:
             return []
-        index %= len(self)
-        shard = int(np.searchsorted(self._starts, index, side="right")) - 1
-        found = _read_runs(self._urls[shard])[index - int(self._starts[shard])].as_py()
+        shard, row = self.place(index % len(self))
+        found = _read_runs(self.urls[shard])[row].as_py()
         return [(self.meta.sources[run["source"]], run["num_tokens"]) for run in found]
 
     def shard_runs(self) -> Iterator[Runs]:
         """The runs of each shard, in the order of the shard names; none for shards without sources."""
-        for url in self._urls if self.meta.sources else ():
+        for url in self.urls if self.meta.sources else ():
             runs = _read_runs(url).values
             sources, lengths = (runs.field(name).to_numpy().astype(np.int64) for name in ("source", "num_tokens"))
             yield Runs(sources, lengths)
@@ -240,7 +245,7 @@ class TokenStore:
 
     def shards(self) -> Iterator[Ids]:
         """The ids of each shard, [N, sequence_length], in the order of the shard names."""
-        return (self._shard(index) for index in range(len(self._urls)))
+        return (self.shard(index) for index in range(len(self.urls)))
 
     @property
     def vocab_size(self) -> int:
@@ -259,12 +264,12 @@ class TokenStore:
         """Without padding."""
         return len(self) * self.sequence_length - sum(self._paddings)
 
-    def _shard(self, shard: int) -> Ids:
+    def shard(self, shard: int) -> Ids:
         """The ids of one shard, [N, sequence_length]; closes the least recently opened shard if too many are open."""
         if shard not in self._open:
             if len(self._open) >= _MAX_OPEN_SHARDS:
                 del self._open[next(iter(self._open))]
-            self._open[shard] = _read_ids(self._urls[shard])
+            self._open[shard] = _read_ids(self.urls[shard])
         return self._open[shard]
 
 

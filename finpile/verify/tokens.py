@@ -7,10 +7,9 @@ held-out documents one for each source.
 
 from __future__ import annotations
 
-import heapq
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,18 +24,19 @@ from finpile import storage
 from finpile.document import SUB_SOURCE, text_digest, text_views
 from finpile.layout import Layout, heldout_tokens, read_published, row_of
 from finpile.split import HELDOUT, TRAIN
-from finpile.tokens.copies import positions
 from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import Runs
+from finpile.tokens.provenance import token_bytes
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 from finpile.verify.check import Advance, Check
 from finpile.verify.mixture import Mixture, ids_digest
+from finpile.verify.provenance import Index, has_index, place
+from finpile.verify.streams import MODULUS, Stream, position
 
 _Ids = npt.NDArray[np.int32]
-_COLUMNS = ("dataset", "source", "text", "timestamp", "split")
-_MIXTURE_COLUMNS = (*_COLUMNS, "id", "num_copies")
-_MODULUS = 1 << 128
+_COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
+_MIXTURE_COLUMNS = (*_COLUMNS, "num_copies")
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
@@ -47,12 +47,13 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     counts, length = stages["tokens"]["counts"], manifest["config"]["tokens"]["sequence_length"]
     tokenizer = load_tokenizer(layout.tokenizer)
     mixture = Mixture.of(manifest["config"], counts)
-    expected = _Expected(tokenizer, length, mixture)
+    files = [f"documents/{name}" for name in storage.list_files(layout.documents)]
+    expected = _Expected(tokenizer, length, mixture, files if has_index(layout) else None)
     has_sub_sources = any(source.get("sub_source") for source in manifest["config"]["sources"])
     columns = (*(_MIXTURE_COLUMNS if mixture else _COLUMNS), *((SUB_SOURCE.name,) if has_sub_sources else ()))
-    for name in storage.list_files(layout.documents):
-        table = read_published(storage.join(layout.documents, name), columns)
-        expected.add(table)
+    for number, path in enumerate(files):
+        table = read_published(storage.join(layout.root, path), columns)
+        expected.add(table, number)
         advance(table["text"].nbytes)
     meta = TokenMeta(
         vocab_size=tokenizer.vocab_size,
@@ -66,27 +67,26 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     return [*found, mixture.check()] if mixture else found
 
 
-class _Place(NamedTuple):
-    """A document in a stream; its number makes places distinct."""
-
-    position: bytes
-    number: int
-    source: int
-    ids: _Ids
-
-
 class _Expected:
     """What the documents give, without the streams themselves."""
 
-    def __init__(self, tokenizer: UnigramTokenizer, sequence_length: int, mixture: Mixture | None) -> None:
+    def __init__(
+        self,
+        tokenizer: UnigramTokenizer,
+        sequence_length: int,
+        mixture: Mixture | None,
+        indexed_files: Sequence[str] | None = None,
+    ) -> None:
+        """`indexed_files` are the files of documents, if the shards have an index."""
         self._tokenizer = tokenizer
+        self._indexed_files = indexed_files
         self._sequence_length = sequence_length
         self.mixture = mixture
         self.statistics: list[dict[str, Any]] = []
-        self.train = _Stream(tokenizer.eot_id, sequence_length)
-        self.heldout: dict[tuple[str, str], _Stream] = {}
+        self.train = Stream(tokenizer.eot_id, sequence_length)
+        self.heldout: dict[tuple[str, str], Stream] = {}
 
-    def add(self, table: pa.Table) -> None:
+    def add(self, table: pa.Table, file: int) -> None:
         encoded = self._tokenizer.encode_array(table["text"].combine_chunks(), num_threads=os.cpu_count() or 1)
         lengths = pc.list_value_length(encoded)
         self.statistics.append(count_documents(table, lengths))
@@ -94,68 +94,30 @@ class _Expected:
         bounds = encoded.offsets.to_numpy().tolist()
         is_train = pc.equal(table["split"], TRAIN).to_pylist()
         digests = [text_digest(view) for view in text_views(table)]
+        names = table["id"].to_pylist()
         source, copies = 0, [1] * len(digests)
         if self.mixture is not None:
             source = self.mixture.source_of(table)
             copies = self.mixture.copies(table, digests, lengths.to_numpy(), np.array(is_train, np.bool_))
         for index, (digest, (begin, end)) in enumerate(zip(digests, pairwise(bounds), strict=True)):
+            document = 0 if self._indexed_files is None else place(file, index)
             if is_train[index]:
-                self.train.add(digest, ids[begin:end], copies[index], source)
+                self.train.add(digest, names[index], ids[begin:end], document, copies[index], source)
             else:
-                self._heldout(table, index).add(digest, ids[begin:end])
+                self._heldout(table, index).add(digest, names[index], ids[begin:end], document)
 
     def pieces(self) -> pa.LargeBinaryArray:
         """The bytes of each id; none of the one that ends a document."""
         return pa.array([*self._tokenizer.vocabulary.pieces.to_pylist(), b""], pa.large_binary())
 
-    def _heldout(self, table: pa.Table, index: int) -> _Stream:
+    def index(self, store: TokenStore) -> Index | None:
+        """That of the shards of a stream."""
+        files = self._indexed_files
+        return None if files is None else Index(store, files, token_bytes(self._tokenizer))
+
+    def _heldout(self, table: pa.Table, index: int) -> Stream:
         source = (table["dataset"][index].as_py(), table["source"][index].as_py())
-        return self.heldout.setdefault(source, _Stream(self._tokenizer.eot_id, self._sequence_length))
-
-
-class _Stream:
-    """Number, digest and end of the tokens of a stream."""
-
-    def __init__(self, eot_id: int, sequence_length: int) -> None:
-        self._eot_id = eot_id
-        self._sequence_length = sequence_length
-        self.num_tokens = 0
-        """Ends of documents included."""
-        self.digest = 0
-        self._last: list[_Place] = []
-        self._last_tokens = 0
-        self._num_places = 0
-
-    def tail(self) -> tuple[_Ids, Runs]:
-        """The tokens at the end of the stream that fill no sequence, and their sources."""
-        size = self.num_tokens % self._sequence_length
-        end = [self._eot_id]
-        last = sorted(self._last, key=lambda place: place[:2])
-        stream = np.concatenate([np.zeros(0), *(np.concatenate([place.ids, end]) for place in last)])
-        sources = np.repeat([place.source for place in last], [len(place.ids) + 1 for place in last])
-        out: _Ids = stream.astype(np.int32)[len(stream) - size :]
-        of_tail = sources[len(stream) - size :].astype(np.int64)
-        return out, Runs(of_tail, np.ones_like(of_tail))
-
-    def add(self, digest: bytes, ids: _Ids, num_copies: int = 1, source: int = 0) -> None:
-        self.num_tokens += num_copies * (len(ids) + 1)
-        self.digest = (self.digest + num_copies * ids_digest(ids, source)) % _MODULUS
-        for copy in range(num_copies):
-            self._add_last(_position(digest, copy), ids, source)
-
-    def _add_last(self, position: bytes, ids: _Ids, source: int) -> None:
-        if self._last_tokens >= self._sequence_length and position < self._last[0].position:
-            return
-        self._num_places += 1
-        heapq.heappush(self._last, _Place(position, self._num_places, source, ids.copy()))
-        self._last_tokens += len(ids) + 1
-        while self._last_tokens - len(self._last[0].ids) - 1 >= self._sequence_length:
-            self._last_tokens -= len(heapq.heappop(self._last).ids) + 1
-
-
-def _position(digest: bytes, copy: int) -> bytes:
-    found: bytes = positions(pa.array([digest]), copy)[0].as_py() if copy else digest
-    return found
+        return self.heldout.setdefault(source, Stream(self._tokenizer.eot_id, self._sequence_length))
 
 
 def _are_counted(counts: Mapping[str, Any], expected: _Expected, length: int) -> Check:
@@ -183,7 +145,7 @@ def _canonical(row: Mapping[str, Any]) -> str:
 def _are_encoded(layout: Layout, meta: TokenMeta, expected: _Expected, advance: Advance) -> Check:
     name = "token shards = training documents, encoded, in the order of their texts' digests"
     folder = storage.join(layout.tokens, f"split={TRAIN}")
-    wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(layout.tokens) if not _is_shard(path)]
+    wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(layout.tokens) if not _is_known(path)]
     store, stream = TokenStore.open(folder), expected.train
     if expected.mixture is not None:
         meta = replace(meta, sources=expected.mixture.sources)
@@ -223,16 +185,17 @@ def _are_held_out(
     return Check.of(name, wrong, f"{sum(stream.num_tokens for stream in expected.heldout.values()):,} tokens")
 
 
-def _compare(store: TokenStore, meta: TokenMeta, expected: _Expected, stream: _Stream, advance: Advance) -> list[str]:
+def _compare(store: TokenStore, meta: TokenMeta, expected: _Expected, stream: Stream, advance: Advance) -> list[str]:
     if store.meta != meta:
         return [f"the shards are of {store.meta}, the build of {meta}"]
     digest, last = 0, b""
     most = expected.mixture.most_copies if meta.sources and expected.mixture else 1
     wrong: list[str] = []
-    for ids, text, source in _documents(_blocks(store, stream, advance), meta, expected):
-        digest = (digest + ids_digest(ids, source)) % _MODULUS
+    index = expected.index(store)
+    for ids, text, source, document in _documents(_blocks(store, stream, index, advance), meta, expected):
+        digest = (digest + ids_digest(ids, source, document)) % MODULUS
         current = text_digest(text)
-        later = [place for place in (_position(current, copy) for copy in range(most)) if place >= last]
+        later = [place for place in (position(current, copy) for copy in range(most)) if place >= last]
         if not later and not wrong:
             wrong.append("documents are not in the order of their texts' digests")
         last = min(later, default=last)
@@ -240,53 +203,70 @@ def _compare(store: TokenStore, meta: TokenMeta, expected: _Expected, stream: _S
         padding = store[len(store) - 1][store.length_of(len(store) - 1) :]
         wrong += ["the padding is not the token that ends a document"] * bool((padding != meta.eot_id).any())
     if digest != stream.digest:
-        wrong.append("the sequences are not those of the documents and the tokenizer")
-    return wrong
+        wrong.append("the sequences are not those of the documents and the tokenizer, in the places of the index")
+    return wrong + (index.wrong if index else [])
 
 
-_Block = tuple[_Ids, Runs | None]
-"""Tokens of a stream, and the sources of a mixture."""
+class _Block(NamedTuple):
+    """Tokens of a stream, their sources in a mixture, and the places of their documents if they have an index."""
+
+    ids: _Ids
+    sources: Runs | None
+    documents: Runs | None
 
 
-def _blocks(store: TokenStore, stream: _Stream, advance: Advance) -> Iterator[_Block]:
+def _blocks(store: TokenStore, stream: Stream, index: Index | None, advance: Advance) -> Iterator[_Block]:
     """The tokens of a stream without padding; what its end lacks of a sequence is taken as expected."""
     left = stream.num_tokens
-    runs: Iterator[Runs | None] = iter(store.shard_runs())
+    sources: Iterator[Runs] = iter(store.shard_runs())
+    documents: Iterator[Runs] = iter(index.runs() if index else ())
     for block in store.shards():
         advance(block.nbytes)
-        yield block.reshape(-1)[:left].astype(np.int32), next(runs, None)
+        yield _Block(block.reshape(-1)[:left].astype(np.int32), next(sources, None), next(documents, None))
         left -= min(left, block.size)
-    if left:
-        ids, of_tail = stream.tail()
-        yield ids, of_tail if store.meta.sources else None
+    tail = stream.tail() if left else None
+    if index is not None:
+        index.end(None if tail is None else int(tail.documents.sources[0]))
+    if tail is not None:
+        yield _Block(tail.ids, tail.sources if store.meta.sources else None, tail.documents if index else None)
 
 
 def _documents(
     blocks: Iterator[_Block], meta: TokenMeta, expected: _Expected
-) -> Iterator[tuple[_Ids, memoryview, int]]:
-    """The ids, text and number of the source of each document of a stream."""
+) -> Iterator[tuple[_Ids, memoryview, int, int]]:
+    """The ids, text, number of the source, and place of each document of a stream."""
     pieces = expected.pieces()
     rest: _Ids = np.zeros(0, np.int32)
-    for block, runs in blocks:
-        stream = np.concatenate([rest, block])
+    for block in blocks:
+        stream = np.concatenate([rest, block.ids])
         ends = np.flatnonzero(stream == meta.eot_id)
         if len(stream) and int(stream.max()) >= meta.vocab_size:
             raise ValueError(f"a token shard has the id {stream.max()}, the vocabulary {meta.vocab_size} entries")
         texts = pieces.take(pa.array(stream))
         _, offsets, data = texts.buffers()
-        places = np.frombuffer(offsets, np.int64)[: len(stream) + 1]
+        edges = np.frombuffer(offsets, np.int64)[: len(stream) + 1]
         view = memoryview(data or b"")
-        sources = np.zeros(len(ends), np.int64)
-        if runs is not None:
-            sources = runs.sources[np.searchsorted(np.cumsum(runs.lengths), ends - len(rest), side="right")]
+        numbers = (_at(runs, ends - len(rest)) for runs in (block.sources, block.documents))
         begin = 0
-        for end, source in zip(ends.tolist(), sources.tolist(), strict=True):
-            yield stream[begin:end], view[places[begin] : places[end]], source
+        for end, source, document in zip(ends.tolist(), *numbers, strict=True):
+            yield stream[begin:end], view[edges[begin] : edges[end]], source, document
             begin = end + 1
         rest = stream[begin:]
     if len(rest):
-        yield rest, memoryview(b""), 0
+        yield rest, memoryview(b""), 0, 0
 
 
-def _is_shard(path: str) -> bool:
-    return path.startswith((f"split={TRAIN}/", f"split={HELDOUT}/")) and path.endswith(SHARD_SUFFIX)
+def _at(runs: Runs | None, tokens: npt.NDArray[np.int64]) -> list[int]:
+    """The number of the run of each token; 0 without runs."""
+    if runs is None:
+        return [0] * len(tokens)
+    numbers: list[int] = runs.sources[np.searchsorted(np.cumsum(runs.lengths), tokens, side="right")].tolist()
+    return numbers
+
+
+def _is_known(path: str) -> bool:
+    """Whether a path below `tokens/` is that of a shard, or of the index of one."""
+    folders = (f"split={TRAIN}/", f"split={HELDOUT}/")
+    if path.startswith(folders):
+        return path.endswith(SHARD_SUFFIX)
+    return path.startswith(tuple(f"index/{folder}" for folder in folders))

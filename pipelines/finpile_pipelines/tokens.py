@@ -3,6 +3,8 @@
     encode   ids of documents --by digest--> pieces of streams of tokens, in files
     write    ranges of the streams, each a token shard, when all lengths are known
 
+Each shard has an index of its tokens' documents (`finpile.tokens.provenance`).
+
 Training documents of all sources are one stream. Held-out documents are a stream for each source, whose last sequence
 is padded, so that a loss on them is one of a source and covers every token. The order of a stream is that of the texts'
 digests: a shuffle that does not depend on shards or workers.
@@ -14,7 +16,7 @@ their tokens. Shares and fractions need a pass before, which encodes the documen
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any
 
 import apache_beam as beam
@@ -29,13 +31,14 @@ from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
 from finpile.document import SUB_SOURCE, digest_bits
 from finpile.errors import RunError
-from finpile.layout import Layout, heldout_token_part, read_published_parts, row_of, token_part
+from finpile.layout import Layout, heldout_token_part, read_published_parts, row_of, token_index, token_part
 from finpile.sizes import SHARD_BYTES, STREAM_BYTES
 from finpile.split import TRAIN
 from finpile.stage_record import FileRecord
 from finpile.tokens.copies import DocumentClass
 from finpile.tokens.counts import document_sizes, sum_sizes
-from finpile.tokens.pack import Runs, cut_points, cut_runs, join_documents, overlaps
+from finpile.tokens.pack import cut_points, overlaps
+from finpile.tokens.provenance import token_bytes, write_index
 from finpile.tokens.store import write_token_shard
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
@@ -44,19 +47,17 @@ from finpile_pipelines.mixture import MixedFile, Mixture, SettleCopies, lengths_
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
+from finpile_pipelines.token_streams import Range, StreamPart, read_part, tokens_before, write_stream
 
 #: Tokens of one token shard.
 SHARD_TOKENS = 1 << 24
 #: Columns of the documents that are encoded.
 _COLUMNS = ("id", "text", "timestamp", "split")
-_SENT = ("digest", "id", "ids")
+_SENT = ("digest", "id", "ids", "file", "row")
 _MIXTURE_COLUMNS = (*_COLUMNS, "num_copies")
-_STREAM_BATCH = 1 << 20
-_STREAM_SCHEMA = pa.schema([("ids", pa.int32())])
-_RUN_SCHEMA = pa.schema([("source", pa.int64()), ("num_tokens", pa.int64())])
 
-#: A documents shard, and the classes of documents of a mixture as JSON; None without one.
-_EncodeTask = tuple[str, list[dict[str, Any]] | None]
+#: A documents shard, its number, and the classes of documents of a mixture as JSON; None without one.
+_EncodeTask = tuple[str, int, list[dict[str, Any]] | None]
 
 
 def settings(context: Context) -> list[Any]:
@@ -66,7 +67,7 @@ def settings(context: Context) -> list[Any]:
 
 
 def run(context: Context) -> Outcome:
-    """Writes `tokens/split=train`, and `tokens/split=heldout` if documents are held out.
+    """Writes `tokens/split=train`, `tokens/split=heldout` if documents are held out, and `tokens/index`.
 
     Tables are made from its counts, by source, split and year.
 
@@ -190,17 +191,19 @@ def encode_task(
     streams: Streams,
     classes: Sequence[DocumentClass] | None = None,
     *,
+    file: int = 0,
     has_sub_sources: bool = False,
 ) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
     """Encodes one documents shard, about 16 MiB at a time: its documents' ids by partition of their stream.
 
-    `classes` are those of a mixture; with `has_sub_sources` documents have the column `sub_source`. With the last
-    table come the counts of the whole shard.
+    `classes` are those of a mixture; `file` is the number of the shard; with `has_sub_sources` documents have the
+    column `sub_source`. With the last table come the counts of the whole shard.
     """
     tokenizer = _open_tokenizer(layout.tokenizer, checksum)
     url, origin, row = storage.join(layout.root, path), path.replace("/", "-"), row_of(path)
     mixed = None if classes is None else MixedFile(classes, row)
     sizes = []
+    num_rows = 0
     columns = _COLUMNS if mixed is None else _MIXTURE_COLUMNS
     columns = (*columns, SUB_SOURCE.name) if has_sub_sources else columns
     for number, table in enumerate(read_published_parts(url, columns, size_bytes=SHARD_BYTES)):
@@ -208,7 +211,10 @@ def encode_task(
         report_progress(table.num_rows, table["text"].nbytes)
         sizes.append(document_sizes(table, pc.list_value_length(ids)))
         rows = pa.table({"digest": exact.document_digests(table), "id": table["id"], "ids": ids})
+        rows = rows.append_column("file", pa.repeat(pa.scalar(file, pa.int32()), table.num_rows))
+        rows = rows.append_column("row", pa.array(np.arange(num_rows, num_rows + table.num_rows, dtype=np.int32)))
         rows = rows.append_column("split", table["split"])
+        num_rows += table.num_rows
         if mixed is not None:
             rows = rows.append_column("num_copies", table["num_copies"])
         for copy, some in enumerate([rows] if mixed is None else mixed.copies(rows)):
@@ -258,17 +264,11 @@ def _run_pipeline(
     per_shard = max(1, SHARD_TOKENS // sequence_length)
     scratch = storage.join(folder, "scratch")
     sources = mixture.sources if mixture else ()
+    paths = [file["path"] for file in files]
 
-    def write_stream(group: tuple[int, pa.Table]) -> dict[str, Any]:
+    def write_partition(group: tuple[int, pa.Table]) -> dict[str, Any]:
         name = f"{group[0]:06d}.arrow"
-        order = pc.sort_indices(group[1], [("digest", "ascending"), ("id", "ascending")])
-        stream = join_documents(group[1]["ids"], eot_id, order).astype(np.int32, copy=False)
-        pieces = (stream[begin : begin + _STREAM_BATCH] for begin in range(0, len(stream), _STREAM_BATCH))
-        batches = (pa.record_batch([pa.array(piece)], schema=_STREAM_SCHEMA) for piece in pieces)
-        storage.write_ipc(storage.join(folder, "streams", name), _STREAM_SCHEMA, batches, compress=False)
-        if sources:
-            _write_runs(storage.join(folder, "runs", name), group[1], order)
-        return {"name": name, "length": len(stream)}
+        return {"name": name, "length": write_stream(folder, name, group[1], eot_id)}
 
     def plan(found: list[tuple[str, int]]) -> list[_WriteTask]:
         return [
@@ -277,16 +277,12 @@ def _run_pipeline(
             for task in _write_tasks(source, pieces, sequence_length, per_shard)
         ]
 
-    def write_shard(task: _WriteTask) -> dict[str, Any]:
-        path, pieces = task
-        parts = (_read_stream(storage.join(folder, "streams", name), low, high) for name, low, high in pieces)
-        ids = np.concatenate(list(chain.from_iterable(parts)))
-        padding = -len(ids) % sequence_length
-        sequences = np.pad(ids, (0, padding), constant_values=eot_id).reshape(-1, sequence_length)
-        of_shard, runs = (sources, None) if path.startswith(_TRAIN_FOLDER) else ((), None)
-        if of_shard:
-            cut = [_read_runs(storage.join(folder, "runs", name), low, high) for name, low, high in pieces]
-            runs = Runs(*map(np.concatenate, zip(*cut, strict=True)))
+    def write_shard(task: _WriteTask) -> Iterator[dict[str, Any]]:
+        path, ranges = task
+        part = read_part(folder, ranges)
+        padding = -len(part.ids) % sequence_length
+        sequences = np.pad(part.ids, (0, padding), constant_values=eot_id).reshape(-1, sequence_length)
+        has_sources = bool(sources) and path.startswith(_TRAIN_FOLDER)
         write_token_shard(
             storage.join(layout.root, path),
             sequences,
@@ -294,18 +290,27 @@ def _run_pipeline(
             eot_id=eot_id,
             tokenizer=checksum,
             padding=padding,
-            sources=of_shard,
-            runs=runs,
+            sources=sources if has_sources else (),
+            runs=part.runs if has_sources else None,
         )
-        return asdict(stage_record.file_record(layout.root, path, len(sequences)))
+        yield asdict(stage_record.file_record(layout.root, path, len(sequences)))
+        index = token_index(path)
+        num_pieces = write_index(storage.join(layout.root, index), part.pieces, first_byte(ranges, part), paths)
+        yield asdict(stage_record.file_record(layout.root, index, num_pieces))
+
+    def first_byte(ranges: Sequence[Range], part: StreamPart) -> int:
+        if not part.pieces.first_token:
+            return 0
+        sizes = token_bytes(_open_tokenizer(layout.tokenizer, checksum))
+        return int(sizes[tokens_before(folder, ranges[0], part.pieces)].sum())
 
     def with_classes(classes: list[dict[str, Any]] | None) -> list[_EncodeTask]:
-        return [(file["path"], classes) for file in files]
+        return [(path, number, classes) for number, path in enumerate(paths)]
 
     def encode(task: _EncodeTask) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
-        path, classes = task
+        path, number, classes = task
         of_mixture = None if classes is None else [DocumentClass.from_json(entry) for entry in classes]
-        return encode_task(path, layout, checksum, streams, of_mixture, has_sub_sources=has_sub_sources)
+        return encode_task(path, layout, checksum, streams, of_mixture, file=number, has_sub_sources=has_sub_sources)
 
     def construct(pipeline: beam.Pipeline) -> None:
         sizes = [file["text_bytes"] for file in files]
@@ -323,10 +328,10 @@ def _run_pipeline(
         ids, counts = encoded | "Ids" >> beam.Map(_ids), encoded | "Counts" >> beam.FlatMap(_counts)
         exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByDigest", 0.2 / streams.num_partitions)
         gather = Gather(storage.join(folder, "streams.json"), _sorted_lengths)
-        lengths = ids | exchange | "Stream" >> beam.Map(write_stream) | "GatherStreams" >> gather
+        lengths = ids | exchange | "Stream" >> beam.Map(write_partition) | "GatherStreams" >> gather
         _ = counts | "GatherCounts" >> Gather(storage.join(folder, "statistics.json"))
         ranges = pipeline | "Ranges" >> PlannedTasks(plan, 0.1, after=After(lengths), note="write")
-        written = ranges | "Write" >> beam.Map(write_shard)
+        written = ranges | "Write" >> beam.FlatMap(write_shard)
         _ = written | "GatherFiles" >> Gather(storage.join(folder, "files.json"))
 
     engine.run("tokens", construct)
@@ -334,7 +339,7 @@ def _run_pipeline(
 
 _TRAIN_FOLDER = f"tokens/split={TRAIN}/"
 #: Path of a token shard, and the ranges (file of the stream, from, to) of its tokens.
-_WriteTask = tuple[str, list[tuple[str, int, int]]]
+_WriteTask = tuple[str, list[Range]]
 
 
 def _write_tasks(
@@ -353,24 +358,3 @@ def _write_tasks(
 def _sorted_lengths(streams: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
     """The name and length of each file of the stream, in order."""
     return sorted((stream["name"], stream["length"]) for stream in streams)
-
-
-def _read_stream(url: str, low: int, high: int) -> Iterator[np.ndarray[Any, Any]]:
-    """The tokens `low` to `high` of a file of the stream, as views of its batches."""
-    for batch in storage.read_ipc(url):
-        yield batch["ids"].to_numpy()[max(0, low) : max(0, high)]
-        low, high = low - batch.num_rows, high - batch.num_rows
-
-
-def _write_runs(url: str, documents: pa.Table, order: pa.Array) -> None:
-    """Writes the source and number of tokens of each document of a file of the stream."""
-    lengths = pc.add(pc.list_value_length(documents["ids"]), 1)
-    runs = pa.table({"source": documents["source"], "num_tokens": lengths}).take(order)
-    runs = runs.cast(_RUN_SCHEMA).combine_chunks()
-    storage.write_ipc(url, _RUN_SCHEMA, runs.to_batches(), compress=False)
-
-
-def _read_runs(url: str, low: int, high: int) -> Runs:
-    """The sources of the tokens `low` to `high` of a file of the stream."""
-    runs = pa.Table.from_batches(storage.read_ipc(url), _RUN_SCHEMA)
-    return cut_runs(Runs(runs["source"].to_numpy(), runs["num_tokens"].to_numpy()), low, high)

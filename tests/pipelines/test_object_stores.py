@@ -180,6 +180,7 @@ tokenizer compare {to}/trained a={to}/exported/tokenizer.json --ours {build} --o
 tokenizer sweep {build}/tokenizer --on {build} --sizes 300,350 -o {to}/swept
 report {build} --compare {to}/trained
 verify {build}
+trace {build} --sequence 0
 tokenizer encode {to}/trained
 tokenizer encode {to}/exported/tokenizer.json
 """

@@ -1,0 +1,197 @@
+"""`finpile trace`: from tokens to documents and back."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from finpile.errors import ConfigError, InputError
+from finpile.layout import Layout
+from finpile.manifest import load_manifest
+from finpile_cli.console import Console, json_option
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    from finpile.lm.seen import SeenBatches
+    from finpile.tokens.provenance import Span, TokenProvenance
+    from finpile.trace import TracedDocument
+
+_EXCERPT_CHARACTERS = 300
+#: Columns of a document that are shown, beside its id and source.
+_COLUMNS = ("title", "url", "locator", "license", "meta")
+_SEQUENCE = re.compile(r"(?P<number>\d+)(:(?P<position>\d+))?", re.ASCII)
+_RANK = re.compile(r"(?P<rank>\d+)/(?P<size>\d+)", re.ASCII)
+
+
+@click.command()
+@click.argument("out", type=PathOrUrl())
+@click.option("--sequence", metavar="N[:POS]", help="A sequence of the shards, or one token of it; both count from 0.")
+@click.option("--heldout", metavar="DATASET/SOURCE", help="With --sequence: in the held-out shards of this source.")
+@click.option("--step", type=click.IntRange(min=1), help="With --run: a step of training, as losses.jsonl counts them.")
+@click.option("--run", type=PathOrUrl(), help="The `out` of a training file that names the shards of OUT.")
+@click.option("--rank", metavar="R/N", help="With --step: only what process R of N saw; R counts from 0.")
+@click.option("--document", metavar="ID", help="The sequences of a document, and with --run the steps that saw it.")
+@json_option
+def trace_command(
+    out: str,
+    sequence: str | None,
+    heldout: str | None,
+    step: int | None,
+    run: str | None,
+    rank: str | None,
+    document: str | None,
+    as_json: bool,
+) -> None:
+    """Find the documents of tokens, and the tokens of a document.
+
+    \b
+    --sequence N[:POS]    the documents of a sequence, or the bytes of one token
+    --step S --run RUN    the documents that a training step saw, with what was cut from them
+    --document ID         the sequences of a document, and with --run the steps that saw it
+    """
+    if sum(value is not None for value in (sequence, step, document)) != 1:
+        raise ConfigError("say one of --sequence, --step and --document")
+    if step is not None and run is None:
+        raise ConfigError("--step needs --run: the folder of the training run")
+    load_manifest(Layout(out), through="tokens")
+    console = Console(as_json)
+    if sequence is not None:
+        _trace_sequence(console, out, sequence, heldout)
+    elif step is not None and run is not None:
+        _trace_step(console, out, run, step, rank)
+    elif document is not None:
+        _trace_document(console, out, document, run)
+
+
+def _trace_sequence(console: Console, out: str, sequence: str, heldout: str | None) -> None:
+    from finpile.tokens.provenance import TokenProvenance
+    from finpile.trace import documents_of
+
+    asked = _SEQUENCE.fullmatch(sequence)
+    if asked is None:
+        raise ConfigError(f"--sequence is {sequence!r}: expected N, or N:POS, such as 12:400")
+    provenance = TokenProvenance(out, None if heldout is None else _row(heldout))
+    number = int(asked["number"])
+    try:
+        if asked["position"] is None:
+            spans = provenance.spans(number)
+        else:
+            spans = [provenance.token(number, int(asked["position"]))]
+    except IndexError as error:
+        raise InputError(f"{out}: no {error}") from None
+    documents = documents_of(out, spans)
+    console.line(f"sequence {sequence}: {len(spans)} spans of {len(documents)} documents", style="bold")
+    for document in documents:
+        _print_document(console, document)
+        for span in document.spans:
+            console.line(f"  tokens {span.begin:,} to {span.end:,}: bytes {span.first_byte:,} to {span.last_byte:,}")
+            console.line(f"    {_excerpt(document, span)}", style="dim")
+    console.result({"out": out, "sequence": number, "documents": [_result(document) for document in documents]})
+
+
+def _trace_step(console: Console, out: str, run: str, step: int, rank: str | None) -> None:
+    from finpile.tokens.provenance import TokenProvenance
+    from finpile.trace import documents_of
+
+    part = _RANK.fullmatch(rank or "0/1")
+    if part is None or int(part["rank"]) >= int(part["size"]):
+        raise ConfigError(f"--rank is {rank!r}: expected R/N with R below N, such as 0/8")
+    provenance = TokenProvenance(out)
+    windows = _seen(run, provenance).windows(step, int(part["rank"]), int(part["size"]))
+    spans = [span for window in windows for span in provenance.spans(*window)]
+    documents = documents_of(out, spans)
+    console.line(f"step {step}: {len(windows)} sequences, {len(documents)} documents", style="bold")
+    for document in documents:
+        _print_document(console, document)
+        places = ", ".join(f"{span.sequence}:{span.begin}" for span in document.spans)
+        console.line(f"  {'tokens':<10} {sum(span.end - span.begin for span in document.spans):,} from {places}")
+    sequences = [{"sequence": window.sequence, "tokens": [window.begin, window.end]} for window in windows]
+    result = {"out": out, "run": run, "step": step, "sequences": sequences}
+    console.result({**result, "documents": [_result(document) for document in documents]})
+
+
+def _trace_document(console: Console, out: str, prefix: str, run: str | None) -> None:
+    from finpile.trace import documents_of, find_document, shards_of
+
+    location, identifier = find_document(out, prefix)
+    provenance = shards_of(out, location)
+    spans = list(provenance.spans_of(location))
+    result: dict[str, Any] = {"out": out, "id": identifier, "places": [_place(span) for span in spans]}
+    if spans:
+        _print_document(console, documents_of(out, spans)[0])
+    else:
+        console.line(f"{identifier}: no sequence has it", style="bold")
+    for span in spans:
+        console.line(
+            f"  sequence {span.sequence}, tokens {span.begin:,} to {span.end:,}: "
+            f"bytes {span.first_byte:,} to {span.last_byte:,}"
+        )
+    if run is not None:
+        places = {(span.sequence, at) for span in spans for at in range(span.begin, span.end)}
+        steps = list(_seen(run, provenance).steps_of(places)) if provenance.is_train else []
+        console.line(f"  seen in {len(steps)} steps: {', '.join(map(str, steps)) or 'none'}")
+        result |= {"run": run, "steps": steps}
+    console.result(result)
+
+
+def _seen(run: str, provenance: TokenProvenance) -> SeenBatches:
+    from finpile_cli.train import require_torch
+
+    require_torch()
+    from finpile.lm.seen import SeenBatches
+
+    return SeenBatches(run, provenance.store)
+
+
+def _row(name: str) -> tuple[str, str]:
+    dataset, slash, source = name.partition("/")
+    if not slash:
+        raise ConfigError(f"--heldout is {name!r}: expected DATASET/SOURCE, such as FinPile/News")
+    return dataset, source
+
+
+def _print_document(console: Console, document: TracedDocument) -> None:
+    row = document.row
+    console.line(row["id"], style="bold")
+    console.line(f"  {row['dataset']} / {row['source']}, {row['timestamp'] or 'undated'}", style="cyan")
+    for name in _COLUMNS:
+        if row[name] and row[name] != "{}":
+            console.line(f"  {name:<10} {row[name]}")
+    for cut in document.cuts:
+        counts = f"{cut['spans']:,} spans of {cut['bytes']:,} bytes"
+        console.line(f"  {'cut':<10} {counts} by {cut['stage']}: {cut['reason']}", style="red")
+    for copy in document.copies:
+        counts = f"{copy['documents']:,} documents"
+        console.line(f"  {'copies':<10} {counts} removed by {copy['stage']}: {copy['reason']}", style="green")
+
+
+def _result(document: TracedDocument) -> dict[str, Any]:
+    row = document.row
+    names = ("id", "dataset", "source", "timestamp", "timestamp_origin", *_COLUMNS, "num_copies", "split")
+    return {
+        **{name: row[name] for name in names},
+        "text_bytes": len(row["text"].encode()),
+        "places": [{**_place(span), "excerpt": _excerpt(document, span)} for span in document.spans],
+        "cuts": list(document.cuts),
+        "copies": list(document.copies),
+    }
+
+
+def _place(span: Span) -> dict[str, Any]:
+    tokens, span_bytes = [span.begin, span.end], [span.first_byte, span.last_byte]
+    return {"sequence": span.sequence, "tokens": tokens, "bytes": span_bytes}
+
+
+def _excerpt(document: TracedDocument, span: Span) -> str:
+    """The beginning and end of a span's text, on one line; of one token, in brackets, with the text around it."""
+    half = _EXCERPT_CHARACTERS // 2
+    text = document.text_of(span)
+    if span.end - span.begin == 1:
+        before = document.text_of(span._replace(first_byte=max(0, span.first_byte - half), last_byte=span.first_byte))
+        after = document.text_of(span._replace(first_byte=span.last_byte, last_byte=span.last_byte + half))
+        text = f"{before}[{text}]{after}"
+    elif len(text) > 2 * half:
+        text = f"{text[:half]} [...] {text[-half:]}"
+    return " ".join(text.split())

@@ -1,0 +1,189 @@
+"""The index of token shards: which bytes of which document each token is.
+
+Beside the shard `tokens/split=S/.../part-*.arrow` is `tokens/index/split=S/.../part-*.parquet`. It has a row for each
+piece of the shard, in the order of the tokens: tokens of one document that follow each other, the `<|endoftext|>` of
+its end included. Every token of a shard is in one piece, except the padding of a held-out shard.
+
+A token is the bytes of its entry in the vocabulary, and a document is the bytes of its tokens. So the byte span of a
+token follows from the ids before it in its piece.
+
+Decision: docs/decisions/0054-an-index-from-tokens-to-documents.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from finpile_tokenizer import UnigramTokenizer
+
+from finpile import storage
+from finpile.errors import InputError
+from finpile.layout import Layout, heldout_tokens, token_index
+from finpile.split import TRAIN
+from finpile.tokens.pack import Runs, cut_runs
+from finpile.tokens.store import TokenStore
+from finpile.tokens.tokenizer_files import load_tokenizer
+
+I64 = npt.NDArray[np.int64]
+
+#: The columns of the index.
+INDEX_SCHEMA = pa.schema(
+    [
+        pa.field("file", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("row", pa.int32(), nullable=False),
+        pa.field("first_token", pa.int64(), nullable=False),
+        pa.field("first_byte", pa.int64(), nullable=False),
+        pa.field("num_tokens", pa.int32(), nullable=False),
+    ]
+)
+
+
+class Pieces(NamedTuple):
+    """Pieces of a stream, in order; arrays [N]."""
+
+    files: I64
+    """The number of each document's file."""
+    rows: I64
+    """Its row in the file."""
+    num_tokens: I64
+    """Tokens of the piece."""
+    first_token: int = 0
+    """Tokens of the first piece's document before the piece; every later piece begins with its document."""
+
+    def cut(self, begin: int, end: int) -> tuple[Pieces, I64]:
+        """The pieces of the tokens `begin` to `end`, and the number of each in `self`."""
+        numbers, lengths = cut_runs(Runs(np.arange(len(self.num_tokens)), self.num_tokens), begin, end)
+        before = int(self.num_tokens[: numbers[0]].sum()) if len(numbers) else 0
+        first_token = max(0, begin - before) if len(numbers) else 0
+        return Pieces(self.files[numbers], self.rows[numbers], lengths, first_token), numbers
+
+
+def write_index(url: str, pieces: Pieces, first_byte: int, paths: Sequence[str]) -> int:
+    """Writes the index of one shard; returns the number of its pieces.
+
+    `paths` has the path of each file of documents, relative to OUT; `first_byte` is the byte of its document at which
+    the first piece begins.
+    """
+    size = len(pieces.rows)
+    used, places = np.unique(pieces.files, return_inverse=True)
+    names = pa.array([paths[number] for number in used.tolist()], pa.string())
+    first_token, first_bytes = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    first_token[:1], first_bytes[:1] = pieces.first_token, first_byte
+    columns = [
+        pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), names),
+        pa.array(pieces.rows, pa.int32()),
+        pa.array(first_token),
+        pa.array(first_bytes),
+        pa.array(pieces.num_tokens, pa.int32()),
+    ]
+    storage.write_parquet(url, pa.Table.from_arrays(columns, schema=INDEX_SCHEMA))
+    return size
+
+
+def token_bytes(tokenizer: UnigramTokenizer) -> I64:
+    """The number of bytes of each id, [vocab_size]; 0 for `<|endoftext|>`, which is the last id."""
+    sizes: I64 = np.append(pc.binary_length(tokenizer.vocabulary.pieces).to_numpy(), 0).astype(np.int64)
+    return sizes
+
+
+class Location(NamedTuple):
+    """Where a document is published."""
+
+    file: str
+    """Path relative to OUT."""
+    row: int
+
+
+class Span(NamedTuple):
+    """Tokens of a document that follow each other in one sequence."""
+
+    location: Location
+    sequence: int
+    begin: int
+    """First token, in the sequence."""
+    end: int
+    first_byte: int
+    """First byte of the first token, in the document's text."""
+    last_byte: int
+    """End of the bytes of the last token."""
+
+
+class TokenProvenance:
+    """The documents of the sequences of one folder of token shards."""
+
+    def __init__(self, out: str, heldout: tuple[str, str] | None = None) -> None:
+        """`heldout` is the (dataset, source) of held-out shards; without it, the shards are those of training.
+
+        Raises: InputError if there are no shards, or they have no index.
+        """
+        layout = Layout(out)
+        folder = storage.join(layout.tokens, f"split={TRAIN}") if heldout is None else heldout_tokens(layout, *heldout)
+        self.is_train = heldout is None
+        self.store = TokenStore.open(folder)
+        self._sizes = token_bytes(load_tokenizer(layout.tokenizer))
+        self._urls = [token_index(url) for url in self.store.urls]
+        if not storage.is_file(self._urls[0]):
+            raise InputError(f"{out}: the token shards have no index: run the build's command again with --fresh")
+        self._pieces = lru_cache(maxsize=2)(self._read_pieces)
+
+    def spans(self, sequence: int, begin: int = 0, end: int | None = None) -> list[Span]:
+        """The documents of the tokens `begin` to `end` of a sequence, in order; padding has none.
+
+        Raises: IndexError if there is no such sequence.
+        """
+        ids = self.store[sequence]
+        shard, row = self.store.place(sequence % len(self.store))
+        table, edges = self._pieces(shard)
+        start = row * len(ids)
+        low, high = start + begin, start + (len(ids) if end is None else end)
+        found = []
+        for piece in range(int(np.searchsorted(edges, low, side="right")) - 1, len(table)):
+            left, right = max(low, int(edges[piece])), min(high, int(edges[piece + 1]))
+            if left >= right:
+                break
+            first = int(table["first_byte"][piece].as_py()) + self._num_bytes(shard, int(edges[piece]), left)
+            last = first + self._num_bytes(shard, left, right)
+            found.append(Span(_location(table, piece), sequence, left - start, right - start, first, last))
+        return found
+
+    def token(self, sequence: int, position: int) -> Span:
+        """One token of a sequence; that of the end of a document has no bytes.
+
+        Raises: IndexError if there is no such token.
+        """
+        found = self.spans(sequence, position, position + 1) if 0 <= position < self.store.sequence_length else []
+        if not found:
+            raise IndexError(f"token {position} of {self.store.length_of(sequence)} of sequence {sequence}")
+        return found[0]
+
+    def spans_of(self, location: Location) -> Iterator[Span]:
+        """The places of a document, in the order of the sequences; reads the index of every shard."""
+        length, first = self.store.sequence_length, 0
+        for shard, num_sequences in enumerate(self.store.counts):
+            table, edges = self._pieces(shard)
+            is_it = pc.and_(pc.equal(table["row"], location.row), pc.equal(table["file"], location.file))
+            for piece in np.flatnonzero(is_it.to_numpy(zero_copy_only=False)).tolist():
+                begin, end = int(edges[piece]), int(edges[piece + 1])
+                for row in range(begin // length, -(-end // length)):
+                    at = max(0, begin - row * length)
+                    yield self.spans(first + row, at, min(length, end - row * length))[0]
+            first += num_sequences
+
+    def _read_pieces(self, shard: int) -> tuple[pa.Table, I64]:
+        """The pieces of a shard, and the first token of each, with the end of the last one, in the shard."""
+        table = storage.read_parquet(self._urls[shard]).combine_chunks()
+        return table, np.concatenate([[0], np.cumsum(table["num_tokens"].to_numpy(), dtype=np.int64)])
+
+    def _num_bytes(self, shard: int, begin: int, end: int) -> int:
+        """Bytes of the tokens `begin` to `end` of a shard."""
+        return int(self._sizes[self.store.shard(shard).reshape(-1)[begin:end]].sum())
+
+
+def _location(table: pa.Table, piece: int) -> Location:
+    return Location(table["file"][piece].as_py(), table["row"][piece].as_py())
