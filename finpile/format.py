@@ -32,6 +32,9 @@ class Format:
     """Facts for `meta` that only a cleaned text shows: `describe(text, meta)`, in time linear in the text."""
     has_license_files: bool = False
     """Whether a document of an archive has the licence of the nearest `LICENSE` or `COPYING` above it."""
+    is_multistream: bool = False
+    """Whether its files can be dumps of MediaWiki in several bzip2 streams: large ones with an index are read in
+    ranges, and locators count from the start of a record's stream (`finpile.sources.multistream`)."""
     has_menus: bool = False
     """Whether its HTML documents are pages of a web crawl, with menus around the main content."""
 

@@ -16,11 +16,13 @@ holds for every input, whatever its reader does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile.document import RawDocument
 from finpile.ledger import Removal
@@ -133,6 +135,43 @@ def account_batch(accounts: Sequence[Account]) -> pa.RecordBatch:
     columns = {name: [getattr(account, name) for account in accounts] for name in ACCOUNT_SCHEMA.names}
     columns["structure"] = [list(account.structure.items()) for account in accounts]
     return pa.RecordBatch.from_pydict(columns, schema=ACCOUNT_SCHEMA)
+
+
+def whole_accounts(tables: Iterable[pa.Table], cut: Collection[str]) -> Iterator[pa.Table]:
+    """The accounts with one row for each file; `cut` has the locators of files in ranges, whose rows adjoin."""
+    held: list[dict[str, Any]] = []  # the last file's, or none
+    for table in tables:
+        if not cut or not pc.any(pc.is_in(table["locator"], value_set=pa.array(sorted(cut)))).as_py():
+            yield from _tables(held)
+            held = []
+            yield table
+            continue
+        for row in table.to_pylist():
+            row["structure"] = dict(row["structure"])
+            if held and row["locator"] in cut and _is_same_file(row, held[-1]):
+                _add_account(held[-1], row)
+            else:
+                yield from _tables(held)
+                held = [row]
+    yield from _tables(held)
+
+
+def _tables(rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
+    if rows:
+        ready = [{**row, "structure": sorted(row["structure"].items())} for row in rows]
+        yield pa.Table.from_pylist(ready, ACCOUNT_SCHEMA)
+
+
+def _is_same_file(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(row[name] == other[name] for name in ("dataset", "source", "locator", "archive"))
+
+
+def _add_account(total: dict[str, Any], row: Mapping[str, Any]) -> None:
+    for name, value in row.items():
+        if name == "structure":
+            total[name] = dict(Counter(total[name]) + Counter(value))
+        elif isinstance(value, int):
+            total[name] += value
 
 
 @dataclass(slots=True)

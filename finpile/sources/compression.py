@@ -67,14 +67,16 @@ def codec_of(head: bytes) -> list[str]:
 
 
 def decompress(
-    blocks: Iterator[Block], codec: str, locator: str, limits: LimitsConfig | None = None
+    blocks: Iterator[Block], codec: str, locator: str, limits: LimitsConfig | None = None, start: int = 0
 ) -> Iterator[Block]:
     """The bytes of all frames, one after the other, and the gaps between them.
+
+    `start` is where the blocks begin in the compressed file.
 
     Raises: BrokenStream after the last byte that could be decoded, if no frame follows: the input is cut, damaged,
         not of `codec`, or exceeds `limits`.
     """
-    return _Decompression(blocks, codec, locator, limits or LimitsConfig()).blocks()
+    return _Decompression(blocks, codec, locator, limits or LimitsConfig(), start).blocks()
 
 
 class _Exceeded(Exception):
@@ -102,10 +104,11 @@ class _Gap:
 class _Decompression:
     """One pass over the frames of an input."""
 
-    def __init__(self, blocks: Iterator[Block], codec: str, locator: str, limits: LimitsConfig) -> None:
+    def __init__(self, blocks: Iterator[Block], codec: str, locator: str, limits: LimitsConfig, start: int) -> None:
         self._recent: deque[bytes] = deque()  # the blocks read last
-        self._num_recent = self._num_in = self._num_out = self._num_frames = self._num_false_starts = 0
-        self._source = ByteStream(self._remembered(blocks), locator, limits)
+        self._num_recent = self._num_out = self._num_frames = self._num_false_starts = 0
+        self._start = self._num_in = start  # `_num_in`: up to where it is read
+        self._source = ByteStream(self._remembered(blocks), locator, limits, start)
         self._codec = _CODECS[codec]
         self._name = codec
         self._locator = locator
@@ -113,6 +116,8 @@ class _Decompression:
 
     def blocks(self) -> Iterator[Block]:
         gap: _Gap | None = None
+        if self._start:
+            yield FrameStart(self._start)  # damage before the first frame has a place too
         while True:
             start = self._source.tell()
             try:
@@ -160,7 +165,7 @@ class _Decompression:
         Raises: _Exceeded
         """
         self._num_out += len(piece)
-        num_in = self._source.tell()
+        num_in = self._source.tell() - self._start
         if self._num_out > self._limits.member_bytes:
             raise _Exceeded("too_large", f"more than limits.member ({self._limits.member_bytes}) bytes")
         if self._num_out > max(RATIO_FREE_BYTES, self._limits.ratio * num_in):

@@ -41,6 +41,20 @@ class InputFile:
     size_bytes: int
     version: str
     """Changes when the content may have changed: local mtime in ns, remote ETag or the like."""
+    span: tuple[int, int] | None = None
+    """The stored bytes that are read, `start:end`, if the file is cut into ranges (`finpile.sources.multistream`)."""
+    index_defect: str = ""
+    """Why a file with an index is not cut by it."""
+
+    @property
+    def span_bytes(self) -> int:
+        """Stored bytes that are read."""
+        return self.size_bytes if self.span is None else self.span[1] - self.span[0]
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the file, or its first range."""
+        return self.span is None or self.span[0] == 0
 
 
 def locate(url: str, place: str = "") -> tuple[Any, str]:

@@ -26,6 +26,7 @@ from finpile.sources.base import removal, structure_of
 from finpile.sources.compression import codec_of, decompress, split_codecs
 from finpile.sources.finding import InputFile, locate
 from finpile.sources.license_files import License, LicenseFiles, find_license_files
+from finpile.sources.multistream import Span, head_of
 from finpile.sources.streams import BLOCK_BYTES, RECALLED_BYTES, Block, BrokenStream, ByteStream, blocks_of
 
 _NUM_NAMES_SHOWN = 5
@@ -44,7 +45,8 @@ def read_file(
 
     Locators: `path` for a file that is one document, `path#offset` or `path#ordinal` for a record of it,
     `path!member` for a file in an archive. `keep` is given the account of the file, and of each file in an archive.
-    Every 32 items `reached` is given the position in the file, in bytes as it is stored (compressed).
+    Every 32 items `reached` is given the position in the file, in bytes as it is stored (compressed). Of a file that is
+    cut into ranges, documents, account and positions are those of its span.
 
     Files are decompressed and archives walked by their suffixes.
 
@@ -52,26 +54,42 @@ def read_file(
     """
     fs, path = locate(file.url)
     kinds = structure_of(source.format)
-    books = Books(source.dataset, source.label, file.locator, stored_bytes=file.size_bytes, kinds=kinds)
+    books = Books(source.dataset, source.label, file.locator, stored_bytes=file.span_bytes, kinds=kinds)
+    start = file.span[0] if file.span else 0
+    where = _in_range(file.locator, start)
     try:
-        licenses = None
+        licenses, head = None, b""
+        if start:
+            with open_in(fs, path, file.size_bytes) as stream:
+                head = head_of(stream, path, file.locator, source.limits)
         if FORMATS.get(source.format).has_license_files and archive_kind(split_codecs(path)[0]):
             with open_in(fs, path, file.size_bytes) as stream:
                 licenses = find_license_files(stream, path, file.locator, source.limits)
         with open_in(fs, path, file.size_bytes) as stream:
-            for number, item in enumerate(_Input(path, books, source, keep, licenses).read(stream)):
+            span = stream if file.span is None else Span(stream, *file.span)
+            entry = _Input(path, books, source, keep, licenses, start=start, head=head)
+            for number, item in enumerate(entry.read(span)):
                 _raise_failure(stream)
                 yield item
                 if number % _REPORT_EVERY == 0 and not stream.closed:
-                    reached(stream.tell())
+                    reached(stream.tell() - start)
             _raise_failure(stream)
+        if file.index_defect:
+            row = removal(source, f"{file.locator}#index", "unusable_index", file.index_defect)
+            books.count(row)
+            yield row
     except OSError as error:
-        row = removal(source, file.locator, "unreadable_file", f"cannot be opened: {error.strerror or error}")
+        row = removal(source, where, "unreadable_file", f"cannot be opened: {error.strerror or error}")
         books.count(row)
         yield row
     except MemoryError as error:
         raise RunError(f"memory ran out while {file.locator} was read (source {source.label!r}): {error}") from error
     keep(books.close())
+
+
+def _in_range(locator: str, start: int) -> str:
+    """The locator of a row about the rest of a file, or of the range that begins at `start`."""
+    return f"{locator}#{start}/range" if start else locator
 
 
 def _raise_failure(stream: Any) -> None:
@@ -116,6 +134,10 @@ class _Input:
     """Of an archive."""
     license: License | None = None
     """Of a file in one."""
+    start: int = 0
+    """Where its stored bytes begin in the file, of a range of one."""
+    head: bytes = b""
+    """What the file has before its records, of a range behind it."""
 
     def read(self, stream: Any) -> Iterator[Item]:
         """Raises: BrokenStream of an archive that this is a file of."""
@@ -129,8 +151,9 @@ class _Input:
             codecs = codecs or _codecs_of(stream)
         for codec in codecs:
             stream = self._stream(
-                decompress(blocks_of(stream, books.locator), codec, books.locator, self.source.limits)
+                decompress(blocks_of(stream, books.locator), codec, books.locator, self.source.limits, self.start)
             )
+            stream.head = self.head
         records = _Records(stream, books, self.source, self.license)
         size = _size(stream) if stream.seekable() else None  # an archive's walk may close the stream
         try:
@@ -146,7 +169,7 @@ class _Input:
             if broken.locator != books.locator:
                 books.leave(stream.tell())
                 raise
-            yield records.broken(broken)
+            yield records.broken(broken, _in_range(broken.locator, self.start))
         except (MemoryError, OSError):
             raise
         except Exception as error:  # whatever the walk of an archive raises
@@ -292,7 +315,8 @@ class _Records:
             except BrokenStream as broken:
                 if not broken.can_resume:
                     raise
-                yield self.broken(broken, self._books.place_gap(f"{self._books.locator}#{self._stream.tell()}/gap"))
+                where = f"{self._books.locator}#{self._place(self._stream.tell())}/gap"
+                yield self.broken(broken, self._books.place_gap(where))
                 self._stream.resume()
             except MemoryError:
                 raise
@@ -354,10 +378,15 @@ class _Records:
 
     def _lost(self, end: int, reason: str, detail: str) -> Removal:
         start = self._books.claimed
-        locator = f"{self._books.locator}#{start}/{reason}"
+        locator = f"{self._books.locator}#{self._place(start)}/{reason}"
         row = removal(self._source, locator, reason, f"{detail}: {end - start} bytes", self._recall(start, end))
         self._books.take(end, row)
         return row
+
+    def _place(self, position: int) -> str:
+        """A position in a row's locator."""
+        counts_by_frame = FORMATS.get(self._source.format).is_multistream and isinstance(self._stream, ByteStream)
+        return self._stream.place(position) if counts_by_frame else str(position)
 
     def _position(self) -> int:
         return self._books.claimed if self._stream.closed else self._stream.tell()

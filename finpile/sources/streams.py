@@ -91,8 +91,12 @@ class ByteStream(io.BufferedIOBase):
     No result of `read()`, `readline()` or `lines()` is larger than `limits.record`.
     """
 
-    def __init__(self, blocks: Iterator[Block], locator: str = "", limits: LimitsConfig | None = None) -> None:
+    def __init__(
+        self, blocks: Iterator[Block], locator: str = "", limits: LimitsConfig | None = None, start: int = 0
+    ) -> None:
         self.limits = limits or LimitsConfig()
+        self.head = b""
+        """What a dump has before its records, and readers need for each of them; who opens a range of it sets it."""
         self.dictionary = b""
         """What the compressed frames of this stream share; a codec sets it."""
         self._locator = locator
@@ -100,7 +104,7 @@ class ByteStream(io.BufferedIOBase):
         self._blocks = blocks
         self._block = b""
         self._at = 0  # next byte of `_block`
-        self._before = 0  # bytes before `_block`
+        self._before = start  # bytes before `_block`
         self._broken: BrokenStream | None = None
         self._recent: deque[tuple[int, bytes]] = deque()  # (offset of the first byte, block)
         self._frames: list[tuple[int, int]] = []  # (offset of the first byte, stored offset)
@@ -129,8 +133,19 @@ class ByteStream(io.BufferedIOBase):
         """
         self._keeps_frames = True
         passed = bisect_right(self._frames, position, key=itemgetter(0))
-        del self._frames[: passed - 1]
+        del self._frames[: max(passed - 1, 0)]
         return self._frames[0][1] if passed else position
+
+    def place(self, position: int) -> str:
+        """A position for a locator: its offset in a plain file and in the first frame of a compressed one.
+
+        In another frame it is `stored+offset`: where the frame begins in the compressed file, and the offset in it, so
+        that it does not depend on how many frames are read. Positions must ascend, as those of `stored_offset`.
+        """
+        stored = self.stored_offset(position)
+        if not self._frames or not stored or position < self._frames[0][0]:
+            return str(position)
+        return f"{stored}+{position - self._frames[0][0]}"
 
     def recall(self, start: int, end: int) -> bytes:
         """The bytes `start:end`, which were read before; empty if the first of them is no longer held."""

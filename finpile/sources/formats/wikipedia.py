@@ -1,5 +1,6 @@
 """Dumps of MediaWiki (`pages-articles.xml`, also `.bz2`): one article a document, its wikitext as plain text.
 
+A large dump in several bzip2 streams is read by several tasks if its index is beside it (`sources.multistream`).
 Redirects and pages outside of the main namespace are rows of the ledger. A dump is read page by page, so that its size
 has no bound; of a page with several revisions, the last one is read. Its date is that of the revision.
 
@@ -13,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from finpile import timestamps
 from finpile.blank import is_blank
@@ -26,10 +27,12 @@ from finpile.sources.accounting import Claim, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.decoding import UTF8, Undecodable, decode
 from finpile.sources.pieces import Piece, lost, pieces
+from finpile.sources.streams import BLOCK_BYTES, ByteStream
 
 _FILE, _CATEGORY = "6", "14"
 _PROLOG = re.compile(rb"\s*(?:<\?xml[^<>]*>\s*)?<mediawiki\b.*\Z", re.DOTALL)
 _TAIL = re.compile(rb"\s*(?:</mediawiki>\s*)?\Z")
+_INDEX = re.compile(r"multistream-index\d*\.txt(?:-p\d+p\d+)?(?:\.bz2)?\Z")
 _NAMESPACE = re.compile(r'<namespace key="(-?\d+)"[^<>]*>([^<>]*)</namespace>')
 _BASE = re.compile(r"<base>([^<>]*/)[^<>/]*</base>")
 #: Tags that are neither in text nor in attributes, where a `<` is written as `&lt;`.
@@ -53,10 +56,15 @@ class _Site:
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
-    """The pages of a dump. Locators end in the byte offset of `<page>`, decompressed."""
-    site = _Site()
+    """The pages of a dump. Locators end in the byte offset of `<page>`, decompressed (`ByteStream.place`)."""
+    if _INDEX.search(locator):
+        yield from _index(stream)
+        return
+    dump = cast(ByteStream, stream)
+    dump.stored_offset(dump.tell())  # from here on it remembers the frames
+    site = _Site.of(dump.head)
     for piece in pieces(stream, rb"<page>", b"</page>"):
-        where = f"{locator}#{piece.start}"
+        where = f"{locator}#{dump.place(piece.start)}"
         if piece.is_open and piece.is_closed and piece.is_whole:
             yield Record(piece.start, piece.end, where, piece.data, partial(_page, piece.data, where, source, site))
         elif piece.is_open and piece.is_whole:
@@ -65,10 +73,18 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
         elif not piece.is_whole:
             yield lost(source, where, "too_large", f"a page of {piece.end - piece.start} bytes", piece)
         elif piece.start == 0 and _PROLOG.match(piece.data):
-            site = _Site.of(piece.data)
-            yield Structure(piece.start, piece.end, "wikipedia_head")
+            dump.head = piece.data
+            site = _Site.of(dump.head)
+            end = piece.start + len(piece.data.rstrip())
+            yield Structure(piece.start, end, "wikipedia_head")
+            yield Structure(end, piece.end, "white_space")
         else:
             yield _between(piece, where, source)
+
+
+def _index(stream: BinaryIO) -> Iterator[Claim]:
+    while block := stream.read(BLOCK_BYTES):
+        yield Structure(stream.tell() - len(block), stream.tell(), "wikipedia_index")
 
 
 def _between(piece: Piece, where: str, source: SourceConfig) -> Claim:
@@ -128,7 +144,12 @@ FORMAT = Format(
     read=read,
     reasons={
         "redirect": "a page that redirects to another one",
+        "unusable_index": "the index of a multistream dump, which is damaged or another dump's: the dump is read whole",
         "other_namespace": "a page outside of the main namespace (talk, users, templates, categories, ...)",
     },
-    structure={"wikipedia_head": "the head of a dump with its site's settings, and its end tag"},
+    structure={
+        "wikipedia_head": "the head of a dump with its site's settings, and its end tag",
+        "wikipedia_index": "the index of a multistream dump",
+    },
+    is_multistream=True,
 )

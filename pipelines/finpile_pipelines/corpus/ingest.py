@@ -21,9 +21,10 @@ from finpile.errors import InputError, RunError
 from finpile.layout import INPUTS_PART, Layout
 from finpile.ledger import Removal, ledger_table
 from finpile.sizes import SHARD_BYTES
-from finpile.sources.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch
+from finpile.sources.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch, whole_accounts
 from finpile.sources.evidence import FieldEvidence, evidence_by_entry
 from finpile.sources.finding import InputFile, list_inputs
+from finpile.sources.multistream import in_ranges
 from finpile.sources.reading import read_file
 from finpile.stage_record import FileRecord
 from finpile_pipelines.corpus.clean import clean_after, orders_of
@@ -56,11 +57,11 @@ class IngestTask:
     @property
     def size_bytes(self) -> int:
         """Of the files as they are stored (compressed)."""
-        return sum(file.size_bytes for file in self.files)
+        return sum(file.span_bytes for file in self.files)
 
 
 def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
-    """The input files of each source entry.
+    """The input files of each source entry; of a large multistream dump with an index, its ranges.
 
     Raises: InputError where a pattern matches nothing, or one row would read a file twice.
     """
@@ -75,7 +76,10 @@ def find_inputs(config: CorpusConfig) -> list[list[InputFile]]:
                     f"{where}source {source.label!r} reads {file.locator} twice: make its patterns disjoint"
                 )
             seen |= keys
-    return inputs
+    return [
+        [part for file in files for part in in_ranges(file, source)]
+        for source, files in zip(config.sources, inputs, strict=True)
+    ]
 
 
 def plan(
@@ -89,11 +93,11 @@ def plan(
     for entry, (source, files) in enumerate(zip(config.sources, inputs, strict=True)):
         group: list[InputFile] = []
         size_bytes = 0
-        part = sum(file.size_bytes for file in files) // _SMALL_SOURCE_TASKS
+        part = sum(file.span_bytes for file in files) // _SMALL_SOURCE_TASKS
         enough_bytes = min(task_bytes, max(part, _LEAST_TASK_BYTES))
         for file in files:
             group.append(file)
-            size_bytes += file.size_bytes
+            size_bytes += file.span_bytes
             if size_bytes >= enough_bytes:
                 tasks.append(IngestTask(len(tasks), entry, source, tuple(group)))
                 group, size_bytes = [], 0
@@ -120,7 +124,7 @@ def ingest_task(task: IngestTask, folder: str, shard_bytes: int = SHARD_BYTES) -
         storage.write_parquet(url, accounts.table())
     whole = {
         **_row_outcome(task, None, writer.of(None)),
-        "files": len(task.files),
+        "files": sum(file.is_first for file in task.files),
         "input_bytes": task.size_bytes,
         "removed": ledger.reasons,
         "removed_bytes": ledger.removed_bytes,
@@ -156,7 +160,8 @@ def _accounts_url(folder: str, task: IngestTask) -> str:
 
 def publish_accounts(tasks: Sequence[IngestTask], folder: str, layout: Layout) -> FileRecord:
     """Writes the accounts of all inputs, in the order of sources and files, into one file."""
-    tables = (storage.read_parquet(_accounts_url(folder, task)) for task in tasks)
+    read = (storage.read_parquet(_accounts_url(folder, task)) for task in tasks)
+    tables = whole_accounts(read, {file.locator for task in tasks for file in task.files if file.span})
     url = storage.join(layout.root, INPUTS_PART)
     num_rows = storage.write_parquet_rows(url, ACCOUNT_SCHEMA, tables)
     return stage_record.file_record(layout.root, INPUTS_PART, num_rows)
@@ -183,8 +188,14 @@ def settings(context: Context) -> list[Any]:
     sources = [
         {key: value for key, value in to_dict(source).items() if key not in later} for source in context.config.sources
     ]
-    files = [[(file.locator, file.size_bytes, file.version) for file in some] for some in context.prepared["ingest"]]
+    files = [[_identity(file) for file in some if file.is_first] for some in context.prepared["ingest"]]
     return [sources, files, context.sizes.shard_bytes]
+
+
+def _identity(file: InputFile) -> list[Any]:
+    """What tells a file from another one; the ranges of a file give what the file gives."""
+    known = [file.locator, file.size_bytes, file.version]
+    return [*known, file.index_defect] if file.index_defect else known
 
 
 def _tasks(context: Context) -> list[IngestTask]:
@@ -260,7 +271,7 @@ def _read_all(task: IngestTask, accounts: _Accounts) -> Iterator[Any]:
     for file in task.files:
         report_reading(file.locator)
         yield from read_file(file, task.source, accounts.add, reached)
-        before += file.size_bytes
+        before += file.span_bytes
 
 
 class _Accounts:
