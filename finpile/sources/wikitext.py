@@ -1,8 +1,8 @@
 """Wikitext to plain text, in one pass over its marks: time and memory are linear in the text, whatever it contains.
 
 Kept: paragraphs, headings of sections that have text, list items, labels of links, cells of tables, the text of the
-templates in `_SPOKEN`, code and formulas. Removed: all other templates, references, files, categories, galleries,
-comments, HTML tags.
+templates in `wikitext_templates`, code and formulas. Removed: all other templates, references, files, categories,
+galleries, comments, HTML tags.
 
 Source: https://www.mediawiki.org/wiki/Specs/wikitext/1.0.0 and https://www.mediawiki.org/wiki/Help:Tables.
 """
@@ -13,6 +13,8 @@ import html
 import re
 from collections.abc import Collection
 from typing import NamedTuple
+
+from finpile.sources.wikitext_templates import template_text
 
 #: Prefixes of links to files and categories, in every wiki.
 NAMESPACES = frozenset(("file", "image", "media", "category"))
@@ -32,27 +34,6 @@ _LANGUAGES = frozenset((
     "simple", "skr", "smn", "szl", "vec", "vls", "war", "wuu", "xmf", "yue", "zgh",
 ))  # fmt: skip
 
-#: Templates that print a parameter: its position, from 1; negative from the end.
-_SPOKEN = {
-    **dict.fromkeys(("nowrap", "nobr", "small", "big", "smallcaps", "sc", "quote", "blockquote", "cquote"), 1),
-    **dict.fromkeys(("em", "strong", "strike", "sub", "sup", "math", "mvar", "var", "code", "tt", "abbr"), 1),
-    **dict.fromkeys(
-        ("as of", "formatnum", "iast", "unicode", "script", "ipa", "visible anchor", "'\"", "main other"), 1
-    ),
-    **dict.fromkeys(("lang", "transl", "transliteration", "langx"), -1),
-}
-#: Symbols that are templates because wikitext reads them as marks, and dashes.
-_SYMBOLS = {
-    "!": "|",
-    "=": "=",
-    "snd": " – ",
-    "spnd": " – ",
-    "ndash": "–",
-    "mdash": "—",
-    "nbsp": " ",
-    "pi": "π",
-    "-": "",
-}
 #: Tags whose content is no wikitext, and whether it is text.
 _RAW = {
     **dict.fromkeys(("nowiki", "pre", "math", "syntaxhighlight", "source", "chem"), True),
@@ -73,8 +54,6 @@ _MARK = re.compile(
 _HIDDEN = re.compile(r"\0(\d+)\0")
 _LINE_START = re.compile(r"(?:\A|\n)[ \t:*]*\Z")
 _MAX_INDENT = 40
-_NUMBER = re.compile(r"\A\s*\d{1,3}\s*=")
-_NAMED = re.compile(r"\s*(?!\d+\s*=)[\w-]{1,40}\s*=")
 _QUOTES = re.compile(r"'{2,}")
 _EXTERNAL = re.compile(r"\[(?:(?:https?|ftps?|news|irc)://|//|mailto:)[^\s\[\]<>]*[ \t]*([^\[\]\n]*)\]", re.IGNORECASE)
 _BREAK = re.compile(r"<(?:br|hr|p|/p|/div|/li|/tr)\b[^<>]*>", re.IGNORECASE)
@@ -186,27 +165,10 @@ class _Marks:
 
     def _rendered(self, kind: str, content: str) -> str:
         if kind == "template":
-            return _template(content)
+            return template_text(content)
         if kind == "link":
             return _link(content, self._namespaces)
         return _table(content) if kind == "table" else ""
-
-
-def _template(content: str) -> str:
-    """The text of a template: that of a symbol, or one of its parameters; mostly none."""
-    name, *parameters = content.split("|")
-    name = " ".join(name.replace("_", " ").split()).lower()
-    if name in _SYMBOLS:
-        return _SYMBOLS[name]
-    if name.startswith("formatnum:"):
-        return name.removeprefix("formatnum:")
-    if name in ("convert", "cvt") and len(parameters) > 1:
-        return f"{parameters[0].strip()} {parameters[1].strip()}"
-    place = _SPOKEN.get(name) or (-1 if name.startswith("lang-") else 0)
-    if not place:
-        return ""
-    values = [_NUMBER.sub("", parameter) for parameter in parameters if not _NAMED.match(parameter)]
-    return values[place - 1 if place > 0 else place].strip() if len(values) >= abs(place) else ""
 
 
 def _link(content: str, namespaces: Collection[str]) -> str:

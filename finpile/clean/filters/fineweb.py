@@ -13,9 +13,10 @@ FineWebQualityFilter, `new_line_ratio`).
 | (code) line ends per word                                               | `fineweb_line_per_word`  | > 0.3   |
 
 As in the code: a share that equals its bound stays; a short line has up to 30 characters; lines without visible
-characters do not count; punctuation is any character that ends a sentence (Unicode's Sentence_Terminal), and quotation
-marks do not; the characters of duplicated lines are a share of those outside of line ends. Words are those of
-`finpile.clean.words`. The first rule that a text breaks is its reason.
+characters do not count, and a text without others is removed (`fineweb_line_ends`); punctuation is any character that
+ends a sentence (Unicode's Sentence_Terminal), and quotation marks do not; the characters of duplicated lines are a
+share of those outside of line ends. Words are those of `finpile.clean.words`. The first rule that a text breaks is its
+reason.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ def apply(text: str, parameters: FinewebParameters = _DEFAULTS) -> Rejection | l
     """The first rule that a text breaks, if any."""
     p, lines = parameters, line_counts(text, short_line=parameters.short_line_characters)
     num_lines, num_newlines = lines[kernels.NUM_FULL_LINES], lines[kernels.NUM_NEWLINES]
-    if num_lines == 0:
-        return []
+    if num_lines == 0:  # a share of no line is no number
+        found = bounds.outside(0, p.min_line_ends, None, "of lines")
+        return Rejection("fineweb_line_ends", found) if found else []
     repeated = repeated_visible_lines(text) / (len(text) - num_newlines)
     checks = (
         ("fineweb_line_ends", "of lines", lines[kernels.NUM_STOP_ENDS] / num_lines, p.min_line_ends, None),

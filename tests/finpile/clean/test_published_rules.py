@@ -140,7 +140,7 @@ def reference_repetition(text: str) -> str | None:
 def reference_fineweb(text: str) -> str | None:
     lines = [line for line in text.split("\n") if line.strip()]
     if not lines:
-        return None
+        return "fineweb_line_ends"
     if sum(line[-1] in ".?!\u3002" for line in lines) / len(lines) < 0.12:
         return "fineweb_line_ends"
     if sum(len(line) <= 30 for line in lines) / len(lines) > 0.67:
@@ -348,6 +348,7 @@ def test_short_line_has_up_to_30_characters() -> None:
 def test_details_have_the_measured_value_and_the_bound() -> None:
     assert gopher_quality.apply("two words") == Rejection("gopher_short_document", "2 words < 50")
     assert fineweb.apply("no sentence\nends here") == Rejection("fineweb_line_ends", "0 of lines < 0.12")
+    assert fineweb.apply(" \n\u2003\n") == Rejection("fineweb_line_ends", "0 of lines < 0.12")
 
 
 @pytest.mark.parametrize("name", ["gopher_quality", "gopher_repetition", "fineweb"])
