@@ -9,6 +9,7 @@ sequence in constant memory for any number of sequences.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,9 @@ from finpile.tokens.store import TokenStore
 #: Rounds of the network; four give a pseudo-random permutation (Luby and Rackoff 1988), two more cost almost nothing.
 _ROUNDS = 6
 _WORD = (1 << 64) - 1
+
+#: Positions of an epoch whose sequences are computed together, and kept for the steps that follow.
+_BLOCK = 1 << 14
 
 Words = npt.NDArray[np.uint64]
 
@@ -53,6 +57,13 @@ def _feistel(values: Words, half_bits: int, seed: int, epoch: int) -> Words:
 def _mix(words: Words) -> Words:
     """The output of SplitMix64 after each state; arithmetic wraps."""
     return splitmix.mix(words + splitmix.GOLDEN)
+
+
+@lru_cache(maxsize=4)
+def _order(size: int, seed: int, epoch: int, block: int) -> npt.NDArray[np.int64]:
+    """The sequences at the positions of a block of an epoch."""
+    positions = np.arange(block * _BLOCK, min((block + 1) * _BLOCK, size), dtype=np.int64)
+    return permutation(positions, size, seed=seed, epoch=epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +101,15 @@ class TrainingData:
         """
         start = self.schedule.before(step) + sum(count for first, count in self.skips if first <= step)
         size = self.schedule.at(step)
-        begin, end = size * rank // world_size, size * (rank + 1) // world_size
-        positions = np.arange(start + begin, start + end, dtype=np.int64)
-        epochs, within = np.divmod(positions, self.num_sequences)
-        out = np.empty_like(within)
-        for epoch in np.unique(epochs):
-            here = epochs == epoch
-            out[here] = permutation(within[here], self.num_sequences, seed=self.seed, epoch=int(epoch))
-        return out
+        position, end = start + size * rank // world_size, start + size * (rank + 1) // world_size
+        parts = [np.empty(0, np.int64)]
+        while position < end:
+            epoch, within = divmod(position, self.num_sequences)
+            block, first = divmod(within, _BLOCK)
+            parts.append(_order(self.num_sequences, self.seed, epoch, block)[first : first + end - position])
+            position += len(parts[-1])
+        return np.concatenate(parts)
 
     def batch(self, step: int, rank: int = 0, world_size: int = 1) -> Tensor:
         """The tokens of a step, or the part of one process, int64 [B, sequence_length]."""
-        indices = self.indices(step, rank, world_size)
-        num_pieces = self.store.sequence_length // self.sequence_length
-        rows, pieces = np.divmod(indices, num_pieces)
-        ids = self.store.batch(rows).reshape(len(rows), num_pieces, self.sequence_length)
-        return torch.from_numpy(ids[np.arange(len(rows)), pieces])
+        return torch.from_numpy(self.store.batch(self.indices(step, rank, world_size), self.sequence_length))

@@ -43,7 +43,7 @@ class TokenDataset(Dataset[dict[str, Tensor]]):
             self._store = TokenStore.open(self._folder)
         row, piece = divmod(index % self._size, self._num_pieces)
         begin = piece * self.sequence_length
-        ids = from_numpy(self._store.batch([row])[0, begin : begin + self.sequence_length])
+        ids = from_numpy(self._store.batch([index % self._size], self.sequence_length)[0])
         labels = ids.clone()
         labels[max(0, self._store.length_of(row) - begin) :] = -100
         return {"input_ids": ids, "labels": labels}

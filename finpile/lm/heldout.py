@@ -102,7 +102,7 @@ class HeldoutSet:
         """Ids [B, sequence_length] and the tokens of each sequence that are no padding [B]."""
         num_pieces = store.sequence_length // self.sequence_length
         rows, pieces = np.divmod(np.asarray(sequences), num_pieces)
-        ids = store.batch(rows).reshape(len(rows), num_pieces, self.sequence_length)[np.arange(len(rows)), pieces]
+        ids = store.batch(sequences, self.sequence_length)
         lengths = np.array([store.length_of(int(row)) for row in rows]) - pieces * self.sequence_length
         return ids, lengths
 

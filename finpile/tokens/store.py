@@ -193,11 +193,29 @@ class TokenStore:
         sequence: Ids = self.shard(shard)[row]
         return sequence
 
-    def batch(self, indices: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        """The sequences at `indices` as int64 [B, sequence_length], in the order of `indices`."""
-        out = np.empty((len(indices), self.sequence_length), dtype=np.int64)
-        for row, index in enumerate(indices):
-            out[row] = self[int(index)]
+    def batch(
+        self, indices: Sequence[int] | npt.NDArray[np.integer], length: int | None = None
+    ) -> npt.NDArray[np.int64]:
+        """The sequences at `indices` as int64 [B, sequence_length], in the order of `indices`.
+
+        With `length`, a divisor of the stored length, the sequences are the parts of that length, [B, length]: the
+        first stored sequence has the first parts. Only what is asked for is read.
+
+        Raises: IndexError if there is no such sequence.
+        """
+        length = length or self.sequence_length
+        starts = self._starts * (self.sequence_length // length)
+        wanted = np.asarray(indices, dtype=np.int64)
+        size = int(starts[-1])
+        if len(wanted) and not -size <= int(wanted.min()) <= int(wanted.max()) < size:
+            raise IndexError(f"sequences {wanted.min()} to {wanted.max()} of {size}")
+        wanted = np.where(wanted < 0, wanted + size, wanted)
+        shards = np.searchsorted(starts, wanted, side="right") - 1
+        out = np.empty((len(wanted), length), dtype=np.int64)
+        order = np.argsort(shards, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(shards[order])) + 1) if len(order) else ():
+            shard = int(shards[rows[0]])
+            out[rows] = self.shard(shard).reshape(-1, length)[wanted[rows] - starts[shard]]
         return out
 
     def place(self, index: int) -> tuple[int, int]:

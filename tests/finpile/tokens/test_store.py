@@ -45,6 +45,18 @@ def test_reading_does_not_depend_on_shard_boundaries(
         np.testing.assert_array_equal(store[index], ids[index])
 
 
+@pytest.mark.parametrize("length", [1, 2, 4, 8])
+def test_cut_sequences_are_the_parts_of_the_stored_ones(tmp_path: Path, length: int) -> None:
+    ids = sequences(20)
+    write(tmp_path, ids, [3, 3, 11])
+    store, parts = TokenStore.open(str(tmp_path)), ids.reshape(-1, length)
+    picks = np.random.default_rng(1).integers(-len(parts), len(parts), 50)
+    np.testing.assert_array_equal(store.batch(picks, length), parts[picks])
+    for beyond in (len(parts), -len(parts) - 1):
+        with pytest.raises(IndexError, match=f"of {len(parts)}"):
+            store.batch([0, beyond], length)
+
+
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_two_bytes_up_to_65536_entries(tmp_path: Path, vocab_size: int, dtype: type) -> None:
     ids = np.array([[0, vocab_size - 1]])
