@@ -253,6 +253,18 @@ def test_decisions_are_numbered_listed_and_have_three_parts() -> None:
         assert parts == sorted(parts)
 
 
+def test_code_cites_decisions_that_exist() -> None:
+    folders = ("finpile", "pipelines", "cli", "tokenizer", "schemas", "benchmarks", "tests")
+    cited = {
+        (str(path.relative_to(ROOT)), name)
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"docs/decisions/(\S+?\.md)", path.read_text())
+    }
+    assert cited
+    assert [(path, name) for path, name in sorted(cited) if not (ROOT / "docs/decisions" / name).is_file()] == []
+
+
 # --- engines ---------------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ its end included. Every token of a shard is in one piece, except the padding of 
 A token is the bytes of its entry in the vocabulary, and a document is the bytes of its tokens. So the byte span of a
 token follows from the ids before it in its piece.
 
-Decision: docs/decisions/0054-an-index-from-tokens-to-documents.md.
+Decision: docs/decisions/0055-an-index-from-tokens-to-documents.md.
 """
 
 from __future__ import annotations
