@@ -30,6 +30,7 @@ _LATER_SETTINGS: Mapping[str, Any] = {
     "optimizer.z_loss": 0.0,
     "interventions": [],
     "loss_spikes": None,
+    "document_masks": False,
 }
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "ModelConfig",
     "alibi_slopes",
     "attention_bias",
+    "document_mask",
     "initial_std",
     "next_token_loss",
     "rotation",
@@ -84,6 +85,15 @@ def attention_bias(slopes_H: Tensor, length: int, start: int = 0) -> Tensor:
     return bias_HTS.masked_fill(distance_TS > 0, -math.inf)  # (17)
 
 
+def document_mask(ids_BT: Tensor, eot_id: int) -> Tensor:
+    """Whether a key is of the query's document, [B, 1, T, S]. A document begins with the `eot_id` before it.
+
+    So its first token is predicted from that id alone, as in an evaluation of the document.
+    """
+    document_BT = (ids_BT == eot_id).cumsum(dim=1)
+    return (document_BT[:, :, None] == document_BT[:, None, :])[:, None]
+
+
 def rotation(size: int, length: int, like: Tensor, start: int = 0) -> Tensor:
     """Cosine and sine of the angle of each pair of dimensions, [2, T, size / 2], at least in float32.
 
@@ -117,8 +127,8 @@ class KeyValueCache:
 class Positions(NamedTuple):
     """How attention knows the order of the tokens: by a bias of its scores, or by rotated queries and keys."""
 
-    bias_HTS: Tensor | None = None
-    """Includes the causal mask."""
+    bias_BHTS: Tensor | None = None
+    """Includes the causal mask; B is 1 if it is the same for all sequences, H if for all heads."""
     rotation: Tensor | None = None
     cache: KeyValueCache | None = None
 
@@ -165,9 +175,9 @@ class SelfAttention(nn.Module):
             q_BHTK,
             k_BHSK,
             v_BHSK,
-            attn_mask=None if positions.bias_HTS is None else positions.bias_HTS[None],
+            attn_mask=positions.bias_BHTS,
             dropout_p=self.dropout if self.training else 0.0,
-            is_causal=positions.bias_HTS is None,
+            is_causal=positions.bias_BHTS is None,
         )
         mixed_BTD = mixed_BHTK.transpose(1, 2).flatten(2)
         return F.dropout(self.output(mixed_BTD), self.dropout, self.training)  # (13)
@@ -264,10 +274,21 @@ class Decoder(nn.Module):
     torch.Size([2, 7, 50])
     """
 
-    def __init__(self, config: ModelConfig, vocab_size: int, *, activation_checkpointing: bool = False) -> None:
-        """With `activation_checkpointing`, training computes each block again in the backward pass (§3.4)."""
+    def __init__(
+        self,
+        config: ModelConfig,
+        vocab_size: int,
+        *,
+        activation_checkpointing: bool = False,
+        masked_at: int | None = None,
+    ) -> None:
+        """With `activation_checkpointing`, training computes each block again in the backward pass (§3.4).
+
+        `masked_at` is the id of `<|endoftext|>` for attention within documents; the papers' attention, without it,
+        reads the documents before in a sequence, too.
+        """
         super().__init__()
-        self.config = config
+        self.config, self.masked_at = config, masked_at
         self.activation_checkpointing = activation_checkpointing
         kind = config.architecture
         self.embedding = nn.Embedding(vocab_size, config.hidden_size)  # W_em; tied, except in GPT-NeoX
@@ -283,9 +304,9 @@ class Decoder(nn.Module):
     def forward(self, ids_BT: Tensor, cache: KeyValueCache | None = None) -> Tensor:
         """Logits [B, T, V]: position t predicts token t + 1 from tokens 0 .. t.
 
-        With a cache, the ids follow those that it was called with before.
+        With a cache, the ids follow those that it was called with before, and documents are not masked.
         """
-        positions = self._positions(ids_BT.shape[1], cache)
+        positions = self._positions(ids_BT, cache)
         h_BTD = self.embedding_norm(self.embedding(ids_BT))  # (1), (2)
         for block in self.blocks:
             if self.activation_checkpointing and self.training:
@@ -296,14 +317,21 @@ class Decoder(nn.Module):
             cache.length += ids_BT.shape[1]
         return self._logits(self.final_norm(h_BTD))
 
-    def _positions(self, num_new: int, cache: KeyValueCache | None) -> Positions:
+    def _positions(self, ids_BT: Tensor, cache: KeyValueCache | None) -> Positions:
+        """ALiBi and rotation depend on distances alone, so they are the same within a document as from its start."""
         start = cache.length if cache is not None else 0
-        length = start + num_new
+        length = start + ids_BT.shape[1]
+        is_masked = self.masked_at is not None and cache is None
+        rotated = bias_BHTS = None
         if self.config.architecture == "bloomberggpt":
-            return Positions(attention_bias(self.slopes_H, length, start), cache=cache)
-        # the kernels' own causal mask is for as many keys as queries
-        mask_HTS = attention_bias(self.slopes_H.new_zeros(1), length, start) if start else None
-        return Positions(mask_HTS, rotation(self.config.num_rotary, length, self.embedding.weight, start), cache)
+            bias_BHTS = attention_bias(self.slopes_H, length, start)[None]
+        else:
+            rotated = rotation(self.config.num_rotary, length, self.embedding.weight, start)
+            if start or is_masked:  # the kernels' own causal mask is for as many keys as queries
+                bias_BHTS = attention_bias(self.slopes_H.new_zeros(1), length, start)[None]
+        if bias_BHTS is not None and self.masked_at is not None and is_masked:
+            bias_BHTS = bias_BHTS.masked_fill(~document_mask(ids_BT, self.masked_at), -math.inf)
+        return Positions(bias_BHTS, rotated, cache)
 
     def _logits(self, h_BTD: Tensor) -> Tensor:
         logits_BTV = F.linear(h_BTD, self.embedding.weight if self.head is None else self.head.weight)  # (5)

@@ -62,6 +62,9 @@ class TrainConfig:
     sequence_length: int | None = None
     """Tokens of a training sequence: a divisor of the shards' length, into which stored sequences are cut; the shards'
     own length if null."""
+    document_masks: bool = False
+    """Attention within documents: a token reads its document from the `<|endoftext|>` before it on, and not the earlier
+    documents of its sequence. The papers train without."""
     batch_size: int | None = None
     """Sequences per step."""
     warmup_batch_size: int | None = None

@@ -33,6 +33,9 @@ from finpile.lm.processes import Processes
 from finpile.lm.train_config import TrainConfig
 from finpile.tokens.store import TokenStore
 
+#: Settings of the training file that affect the weights as they are.
+_PLAIN_SETTINGS = ("document_masks", "micro_batch_size", "precision", "seed")
+
 
 class Trainer:
     """Model, optimiser and data of a run at a step."""
@@ -49,7 +52,10 @@ class Trainer:
         self.device = self.processes.device(config.torch_device())
         torch.manual_seed(config.seed)
         self.model = Decoder(
-            config.model_config(), store.vocab_size, activation_checkpointing=config.activation_checkpointing
+            config.model_config(),
+            store.vocab_size,
+            activation_checkpointing=config.activation_checkpointing,
+            masked_at=store.eot_id if config.document_masks else None,
         ).to(self.device)
         self.optimizer = make_optimizer(self.model, self.schedule)
         self.step = 0
@@ -133,7 +139,7 @@ class Trainer:
             "tokens": self.data.store.meta,
         }
         nested = {f"{part}.{name}": value for part, entry in parts.items() for name, value in to_dict(entry).items()}
-        plain = {name: getattr(self.config, name) for name in ("micro_batch_size", "precision", "seed")}
+        plain = {name: getattr(self.config, name) for name in _PLAIN_SETTINGS}
         return {
             **nested,
             **plain,

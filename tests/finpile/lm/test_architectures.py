@@ -214,3 +214,46 @@ def test_bloom_has_no_class_for_the_papers_slopes() -> None:
     meta = ModelMeta(model=small("bloomberggpt"), vocab_size=VOCAB, sequence_length=32, eot_id=60, tokenizer="")
     with pytest.raises(ConfigError, match=r"6 heads with the paper's slopes.*alibi: bloom"):
         hugging_face_config(meta)
+
+
+@pytest.mark.parametrize("architecture", ["bloomberggpt", "gpt-neox", "palm"])
+def test_a_masked_document_has_the_logits_that_it_has_alone(architecture: Any) -> None:
+    """Documents of several lengths, one cut off by the beginning, one by the end, two empty; in one sequence or two."""
+    end = VOCAB - 1
+    model = random_model(small(architecture)).double()
+    model.masked_at = end
+    torch.manual_seed(1)
+    lengths = ((5, 1, 9, 0, 0, 3, 6), (0, 12, 10, 3))  # with the id before each document but the first: 30 and 28
+    rows = []
+    for row in lengths:
+        parts = [torch.randint(0, end, (length,)) for length in row]
+        rows.append([parts[0], *(torch.cat([torch.tensor([end]), part]) for part in parts[1:])])
+    width = min(sum(map(len, row)) for row in rows)
+    ids_BT = torch.stack([torch.cat(row)[:width] for row in rows])
+    with torch.no_grad():
+        together_BTV = model(ids_BT)
+        model.masked_at = None
+        assert not torch.allclose(together_BTV, model(ids_BT))
+        for number, row in enumerate(rows):
+            start = 0
+            for part in row:
+                alone = part[: width - start]
+                if len(alone):
+                    found = together_BTV[number, start : start + len(alone)]
+                    torch.testing.assert_close(found, model(alone[None])[0], rtol=1e-9, atol=1e-9)
+                start += len(alone)
+            assert start == width
+
+
+def test_masks_of_documents_are_the_same_under_activation_checkpointing() -> None:
+    torch.manual_seed(0)
+    ids_BT = torch.randint(0, 8, (2, 40))
+    gradients = []
+    for recomputed in (False, True):
+        torch.manual_seed(3)
+        model = Decoder(small("palm"), VOCAB, activation_checkpointing=recomputed, masked_at=4).train()
+        model(ids_BT).square().mean().backward()
+        gradients.append([parameter.grad for parameter in model.parameters()])
+    for plain, again in zip(*gradients, strict=True):
+        assert plain is not None
+        assert torch.equal(plain, again)

@@ -362,3 +362,15 @@ def test_a_preset_gives_model_and_optimizer_but_not_the_sequence_length(settings
     assert dataclasses.replace(taken, model=None).model_config() == BLOOMBERGGPT_50B.model
     assert Trainer(taken).data.sequence_length == 16
     assert Trainer(elsewhere(taken, "cut", sequence_length=8)).data.sequence_length == 8
+
+
+def test_document_masks_change_the_losses_and_are_a_setting_of_the_run(settings: TrainConfig) -> None:
+    masked = elsewhere(settings, "masked", document_masks=True)
+    losses = [[record.loss for record in train(run, stop_at=3).records] for run in (settings, masked)]
+    assert losses[0] != losses[1]
+    with pytest.raises(ConfigError, match="document_masks was True, is False"):
+        train(dataclasses.replace(masked, document_masks=False))
+    train(masked, stop_at=7)
+    whole = elsewhere(settings, "whole", document_masks=True)
+    train(whole, stop_at=7)
+    assert outcome(masked) == outcome(whole)
