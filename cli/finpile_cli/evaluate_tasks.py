@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from finpile.lm.language_model import LanguageModel
     from finpile.lm.lm_eval_tasks import LmEvalTasks
     from finpile.lm.minimal_pairs import PairSet, Suite
+    from finpile.lm.outcomes import Outcomes
     from finpile.report.table import Table
 
-TASKS_NAME = "tasks.json"
+TASKS_NAME, ITEMS_NAME = "tasks.json", "contamination.csv"
 PAIR_SUITES: tuple[Suite, ...] = ("blimp", "clams")
 
 
@@ -59,6 +60,8 @@ class _Tasks:
         self.scored = [*self.pairs, *(task.name for task in (*self.classifications, *self.generations))]
         """Tasks with one score."""
         self.limit, self._console = limit, console
+        self.outcomes: list[Outcomes] = []
+        """Of the examples of all evaluated tasks."""
         self.lm_eval: LmEvalTasks | None = None
         if others:
             from finpile.lm.lm_eval_tasks import LmEvalTasks
@@ -67,9 +70,9 @@ class _Tasks:
             self.lm_eval = LmEvalTasks(others, data)
 
     def evaluate(self, model: LanguageModel, results: dict[str, Any]) -> Iterator[Table]:
-        """Adds the results by task, and yields their tables."""
-        from finpile.lm.few_shot import evaluate_classification
-        from finpile.lm.generative_tasks import evaluate_generation
+        """Adds the results by task and the outcomes, and yields the tables of results."""
+        from finpile.lm.few_shot import classification_outcomes, classification_report, predict
+        from finpile.lm.generative_tasks import answer_questions, generation_outcomes, generation_report
         from finpile.report.tasks import classification_table, generation_table, lm_eval_table, pairs_table
 
         for suite, sets in self.pairs.items():
@@ -77,30 +80,35 @@ class _Tasks:
             yield pairs_table(suite, results[suite])
         for task in self.classifications:
             with self._console.progress(task.name, total=len(task.test), unit="examples") as advance:
-                results[task.name] = evaluate_classification(model, task, on_example=partial(advance, 1))
+                predictions = predict(model, task, on_example=partial(advance, 1))
+            report = results[task.name] = classification_report(model, task, predictions)
+            self.outcomes.append(classification_outcomes(task, predictions[report["best_method"]]))
         if self.classifications:
             yield classification_table([results[task.name] for task in self.classifications])
         for asked in self.generations:
             with self._console.progress(asked.name, total=len(asked.test), unit="examples") as advance:
-                results[asked.name] = evaluate_generation(model, asked, on_example=partial(advance, 1))
+                answers = answer_questions(model, asked, on_example=partial(advance, 1))
+            results[asked.name] = generation_report(model, asked, answers)
+            self.outcomes.append(generation_outcomes(asked, answers))
         if self.generations:
             yield generation_table([results[task.name] for task in self.generations])
         if self.lm_eval is not None:
             with self._console.progress("lm-evaluation-harness", unit="requests") as advance:
-                found = self.lm_eval.evaluate(model, self.limit, on_request=partial(advance, 1))
+                found = self.lm_eval.evaluate(model, self.limit, partial(advance, 1), self.outcomes)
             for entry in found:
                 results.setdefault(entry["task"], []).append(entry)
             yield lm_eval_table(found)
 
     def _score_pairs(self, model: LanguageModel, suite: Suite, sets: list[PairSet]) -> dict[str, Any]:
-        from finpile.lm.minimal_pairs import score_pairs, summary
+        from finpile.lm.minimal_pairs import pair_outcomes, pair_score, right_pairs, summary
 
-        scores = []
+        right = []
         with self._console.progress(suite, total=sum(len(entry.pairs) for entry in sets), unit="pairs") as advance:
             for entry in sets:
-                scores.append(score_pairs(model, entry))
+                right.append(right_pairs(model, entry))
                 advance(len(entry.pairs))
-        return summary(scores)
+        self.outcomes.append(pair_outcomes(suite, sets, right))
+        return summary([pair_score(entry, flags) for entry, flags in zip(sets, right, strict=True)])
 
 
 def evaluate_tasks(
@@ -111,9 +119,13 @@ def evaluate_tasks(
     limit: int | None,
     console: Console,
     against: Sequence[str],
+    contamination: str | None,
     about: dict[str, Any],
 ) -> None:
     """Evaluates a model on tasks and prints their tables; the last one compares it with the results in `against`.
+
+    With `contamination`, a build, each item is looked for in its training documents; a table has the scores on those
+    that are in them and those that are not, and DIR/contamination.csv has every item.
 
     Writes them to DIR/tasks.md and tasks.html, and the results, with `about`, to DIR/tasks.json.
 
@@ -136,6 +148,10 @@ def evaluate_tasks(
     for table in chosen.evaluate(loaded, report["tasks"]):
         tables.append(table)
         _print(console, table)
+    if contamination is not None:
+        table, report["contamination"] = _contamination(chosen.outcomes, contamination, output, console)
+        tables.append(table)
+        _print(console, table)
     if others:
         scores = {about["model"]: task_scores(report), **others}
         report["models"] = {
@@ -146,6 +162,26 @@ def evaluate_tasks(
     storage.write_json(storage.join(output, TASKS_NAME), report)
     write_task_report(output, loaded.name, tables)
     console.result(report)
+
+
+def _contamination(
+    outcomes: Sequence[Outcomes], build: str, output: str, console: Console
+) -> tuple[Table, dict[str, Any]]:
+    """The scores by whether the items are in training documents of a build; writes the list of items."""
+    from finpile.lm.contamination import MIN_COVERAGE, find_items, scores_by_status
+    from finpile.report.render import to_csv
+    from finpile.report.tasks import contamination_table, items_table
+
+    with console.progress(f"searching {build}", unit="B") as advance:
+        findings = find_items((item for one in outcomes for item in one.items), build, on_bytes=advance)
+    rows = [row for one in outcomes for row in scores_by_status(one, findings)]
+    found = [
+        {"task": item.task, "item": item.item, **finding._asdict(), "text": item.texts[0]}
+        for item, finding in findings.items()
+    ]
+    storage.write_bytes(storage.join(output, ITEMS_NAME), to_csv(items_table(found)).encode())
+    result = {"on": build, "min_coverage": MIN_COVERAGE, "scores": rows}
+    return contamination_table(build, MIN_COVERAGE, rows), result
 
 
 def _print(console: Console, table: Table) -> None:

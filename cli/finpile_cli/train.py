@@ -138,6 +138,12 @@ step_option = click.option(
     help="Folder with results of another model on the tasks, for win rates; may be repeated.",
 )
 @click.option(
+    "--contamination",
+    type=PathOrUrl(file_okay=False),
+    metavar="OUT",
+    help="A build: scores on the items of tasks that are in its training documents, and on those that are not.",
+)
+@click.option(
     "-o", "--output", type=PathOrUrl(file_okay=False), metavar="DIR", help="Folder of the result.  [default: MODEL]"
 )
 @click.option(
@@ -175,6 +181,7 @@ def evaluate_command(
     tasks: str | None,
     data: str | None,
     against: tuple[str, ...],
+    contamination: str | None,
     output: str | None,
     max_documents: int | None,
     window: int | None,
@@ -202,10 +209,11 @@ def evaluate_command(
             return load_language_model(run, build, step)
 
         console, about = Console(as_json), {"model": run, "step": step}
-        evaluate_tasks(load, tasks, data, output or run, max_documents, console, against, about)
+        evaluate_tasks(load, tasks, data, output or run, max_documents, console, against, contamination, about)
         return
-    if against:
-        raise click.UsageError("--against compares results on tasks: name them with --tasks")
+    if against or contamination:
+        option = "--against" if against else "--contamination"
+        raise click.UsageError(f"{option} is about results on tasks: name them with --tasks")
     if build is None:
         raise click.UsageError("name the build whose held-out documents are read with --on OUT, or --tasks")
     from finpile_cli.evaluate_documents import DocumentChoice, evaluate_documents

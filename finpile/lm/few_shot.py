@@ -12,12 +12,16 @@ training part; every model sees the same text.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from finpile.errors import ConfigError
 from finpile.lm.language_model import LanguageModel
+from finpile.lm.outcomes import Indices, Outcomes, TaskItem, of_score
 
 METHODS = ("regular", "calibration", "normalization")
 #: The context of the calibration (§5.1).
@@ -39,6 +43,8 @@ class Example:
     """A task's F1 is the mean of those of its categories."""
     document: str = ""
     """The document that it is about, if several examples may be; its shots are about other documents."""
+    texts: tuple[str, ...] = ()
+    """Its own texts, without the template; empty: its prompt."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +102,13 @@ def evaluate_classification(
     model: LanguageModel, task: Classification, seed: int = 0, on_example: Callable[[], object] | None = None
 ) -> dict[str, Any]:
     """Weighted F1 by each method, the best of them, the sizes of the task, and the number of prompts that are cut."""
-    predictions = predict(model, task, seed, on_example)
+    return classification_report(model, task, predict(model, task, seed, on_example), seed)
+
+
+def classification_report(
+    model: LanguageModel, task: Classification, predictions: Mapping[str, Sequence[str]], seed: int = 0
+) -> dict[str, Any]:
+    """The result of `evaluate_classification` for these predictions."""
     scores = {method: weighted_f1(task.test, found) for method, found in predictions.items()}
     best = max(METHODS, key=lambda method: scores[method])
     return {
@@ -109,6 +121,37 @@ def evaluate_classification(
         "best_method": best,
         "score": scores[best],
     }
+
+
+def classification_outcomes(task: Classification, predictions: Sequence[str]) -> Outcomes:
+    """The weighted F1 of each example's answer."""
+    codes = {choice: code for code, choice in enumerate(task.choices)}
+    right, found = (
+        np.array([codes[answer] for answer in answers])
+        for answers in ([example.answer for example in task.test], predictions)
+    )
+    categories = np.unique([example.category for example in task.test], return_inverse=True)[1]
+
+    def score_of(chosen: Indices) -> float:
+        cells = (categories[chosen] * len(codes) + right[chosen]) * len(codes) + found[chosen]
+        counts = np.bincount(cells, minlength=(categories.max() + 1) * len(codes) ** 2)
+        return _f1_of_counts(counts.reshape(-1, len(codes), len(codes)))
+
+    return of_score(task.name, "weighted F1", task_items(task), score_of)
+
+
+def _f1_of_counts(counts: npt.NDArray[np.int64]) -> float:
+    """`weighted_f1` of the number of examples by [category, right answer, prediction]."""
+    counts = counts[counts.sum(axis=(1, 2)) > 0]
+    expected, predicted = counts.sum(axis=2), counts.sum(axis=1)
+    both = np.maximum(expected + predicted, 1)
+    f1 = 2 * np.diagonal(counts, axis1=1, axis2=2) / both
+    return float(((f1 * expected).sum(axis=1) / expected.sum(axis=1)).mean())
+
+
+def task_items(task: FewShotTask) -> list[TaskItem]:
+    """The item of each test example."""
+    return [TaskItem(task.name, example.key, example.texts or (example.prompt,)) for example in task.test]
 
 
 def _is_cut(model: LanguageModel, task: Classification, prompt: str) -> bool:

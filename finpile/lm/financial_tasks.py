@@ -67,7 +67,8 @@ def read_fpb(folder: Path) -> Classification:
         sentence, mark, answer = line.rpartition("@")
         if not mark or answer not in SENTIMENTS:
             raise InputError(f"{path}:{number + 1}: expected a sentence, @ and one of {', '.join(SENTIMENTS)}")
-        examples.append(Example(key=f"{number}", prompt=sentiment_prompt(sentence.strip()), answer=answer))
+        text = sentence.strip()
+        examples.append(Example(key=f"{number}", prompt=sentiment_prompt(text), answer=answer, texts=(text,)))
     return _task("fpb", SENTIMENTS, examples)
 
 
@@ -80,7 +81,8 @@ def read_fiqa(folder: Path) -> Classification:
                 score = float(info["sentiment_score"])
                 answer = "negative" if score < -NEUTRAL else "neutral" if score <= NEUTRAL else "positive"
                 prompt = sentiment_prompt(entry["sentence"], info["target"])
-                examples.append(Example(key=f"{path.stem}/{name}/{number}", prompt=prompt, answer=answer))
+                texts = (str(entry["sentence"]),)
+                examples.append(Example(key=f"{path.stem}/{name}/{number}", prompt=prompt, answer=answer, texts=texts))
     return _task("fiqa_sa", SENTIMENTS, examples)
 
 
@@ -102,6 +104,7 @@ def read_headline(folder: Path) -> Classification:
                     prompt=binary_prompt(row["News"], question),
                     answer="Yes" if tags[tag] else "No",
                     category=tag,
+                    texts=(row["News"],),
                 )
                 for tag, question in QUESTIONS.items()
             ]

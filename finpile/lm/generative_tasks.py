@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from finpile.errors import InputError
-from finpile.lm.few_shot import Example, FewShotTask, prompt_of
+from finpile.lm.few_shot import Example, FewShotTask, prompt_of, task_items
 from finpile.lm.financial_tasks import task_files
 from finpile.lm.language_model import LanguageModel
-from finpile.lm.named_entities import read_entities, read_tagged, score_entities, write_entities
+from finpile.lm.named_entities import EntityScore, read_entities, read_tagged, score_entities, write_entities
+from finpile.lm.outcomes import Indices, Outcomes, of_flags, of_score
 
 #: An empty cell of a table (appendix B).
 EMPTY_CELL = "-"
@@ -79,7 +82,12 @@ def read_ner(folder: Path) -> Generation:
     for name in ("FIN5.txt", "FIN3.txt"):
         (path,) = task_files(folder, name)
         examples = [
-            Example(key=f"{number}", prompt=entity_prompt(" ".join(sentence.words)), answer=write_entities(entities))
+            Example(
+                key=f"{number}",
+                prompt=entity_prompt(text := " ".join(sentence.words)),
+                answer=write_entities(entities),
+                texts=(text,),
+            )
             for number, sentence in enumerate(read_tagged(path))
             if (entities := sentence.entities())
         ]
@@ -127,6 +135,7 @@ def _turns(entry: Mapping[str, Any]) -> list[Example]:
             prompt=conversation_prompt(context, questions[: number + 1], answers[:number]),
             answer=answer,
             document=_page(entry["id"]),
+            texts=(document["pre_text"], document["post_text"], questions[number]),
         )
         for number, answer in enumerate(answers)
     ]
@@ -162,8 +171,12 @@ def evaluate_generation(
     model: LanguageModel, task: Generation, seed: int = 0, on_example: Callable[[], object] | None = None
 ) -> dict[str, Any]:
     """The task's metric, its sizes, and the number of prompts that the model cannot read whole."""
+    return generation_report(model, task, answer_questions(model, task, seed, on_example), seed)
+
+
+def generation_report(model: LanguageModel, task: Generation, answers: Sequence[str], seed: int = 0) -> dict[str, Any]:
+    """The result of `evaluate_generation` for these answers."""
     longest = model.max_length - _max_tokens(model, task)
-    answers = answer_questions(model, task, seed, on_example)
     return {
         "task": task.name,
         "num_shots": task.num_shots,
@@ -173,6 +186,26 @@ def evaluate_generation(
         "metric": task.metric,
         **grade(task, answers),
     }
+
+
+def generation_outcomes(task: Generation, answers: Sequence[str]) -> Outcomes:
+    """The task's metric of each example's answer."""
+    items = task_items(task)
+    expected = [example.answer for example in task.test]
+    if task.metric == "exact_match":
+        right = [answer == other for answer, other in zip(answers, expected, strict=True)]
+        return of_flags(task.name, "exact match", items, right)
+    counts = np.array(
+        [
+            score_entities([read_entities(one)], [read_entities(other)])
+            for one, other in zip(expected, answers, strict=True)
+        ]
+    )
+
+    def score_of(chosen: Indices) -> float:
+        return EntityScore(*counts[chosen].sum(axis=0).tolist()).f1
+
+    return of_score(task.name, "entity F1", items, score_of)
 
 
 def grade(task: Generation, answers: Sequence[str]) -> dict[str, Any]:

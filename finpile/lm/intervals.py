@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 #: Of the normal distribution, for 95%.
 Z = 1.959963984540054
+
+#: Resamplings of a bootstrap.
+NUM_RESAMPLINGS = 1_000
 
 Interval = tuple[float, float]
 
@@ -38,3 +44,10 @@ def of_mean(counts: Sequence[tuple[int, int]]) -> Interval:
     mean = sum(num_right / num_items for num_right, num_items in counts) / len(counts)
     half = Z * math.sqrt(variance) / len(counts)
     return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def bootstrap(score_of: Callable[[npt.NDArray[np.int64]], float], size: int, seed: int = 0) -> Interval:
+    """The interval of a score of `size` examples: of the scores of as many, drawn with replacement, the middle 95%."""
+    draws = np.random.default_rng(seed).integers(size, size=(NUM_RESAMPLINGS, size))
+    low, high = np.percentile([score_of(drawn) for drawn in draws], [2.5, 97.5])
+    return float(low), float(high)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from finpile.errors import ConfigError, InputError
 from finpile.lm.language_model import LanguageModel
+from finpile.lm.outcomes import Indices, Outcomes, TaskItem, of_flags, of_score
 
 #: Tokens of a generated answer if the task does not say; that of lm-eval.
 MAX_TOKENS = 256
@@ -57,9 +62,16 @@ class LmEvalTasks:
         return [found["groups"][name]] if name in found["groups"] else [*found["tasks"].values()]
 
     def evaluate(
-        self, model: LanguageModel, limit: int | None = None, on_request: Callable[[], object] | None = None
+        self,
+        model: LanguageModel,
+        limit: int | None = None,
+        on_request: Callable[[], object] | None = None,
+        outcomes: list[Outcomes] | None = None,
     ) -> list[dict[str, Any]]:
-        """The metrics of each task and group, by lm-eval's defaults; `limit` items of each task."""
+        """The metrics of each task and group, by lm-eval's defaults; `limit` items of each task.
+
+        If `outcomes` is given, those of the items are appended, in the metrics that are means over items.
+        """
         from lm_eval import simple_evaluate
 
         with contextlib.redirect_stdout(sys.stderr):  # it prints what it does
@@ -69,8 +81,11 @@ class LmEvalTasks:
                 task_manager=self._manager,
                 limit=limit,
                 bootstrap_iters=_BOOTSTRAP,
-                log_samples=False,
+                log_samples=outcomes is not None,
             )
+        if outcomes is not None:
+            for task, samples in results["samples"].items():
+                outcomes += _outcomes(task, samples, results["results"][task])
         return [
             entry for task, values in results["results"].items() for entry in _metrics(task, values, results["n-shot"])
         ]
@@ -95,6 +110,37 @@ def _metrics(task: str, values: dict[str, Any], shots: dict[str, int]) -> list[d
             }
         )
     return rows
+
+
+def _outcomes(task: str, samples: Sequence[Mapping[str, Any]], results: Mapping[str, Any]) -> Iterator[Outcomes]:
+    """Those of a task, for each metric whose result is the mean of its values of items."""
+    for key, expected in results.items():
+        metric, comma, kind = key.partition(",")
+        chosen = [sample for sample in samples if sample.get("filter") == kind and metric in sample]
+        values = [sample[metric] for sample in chosen]
+        if not comma or not values or not all(isinstance(value, int | float) for value in values):
+            continue
+        numbers = np.array(values, np.float64)
+        if not math.isclose(numbers.mean(), expected, rel_tol=1e-9, abs_tol=1e-9):
+            continue
+        items = [TaskItem(task, str(sample["doc_id"]), tuple(_texts(sample["doc"]))) for sample in chosen]
+        if set(values) <= {0, 1}:
+            yield of_flags(task, metric, items, [bool(value) for value in values])
+        else:
+            yield of_score(task, metric, items, _mean_of(numbers))
+
+
+def _mean_of(numbers: npt.NDArray[np.float64]) -> Callable[[Indices], float]:
+    return lambda chosen: float(numbers[chosen].mean())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The strings of an item's record, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(part)
 
 
 def _adapter(model: LanguageModel, on_request: Callable[[], object] | None = None) -> Any:

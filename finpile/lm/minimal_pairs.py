@@ -25,6 +25,7 @@ import zstandard
 from finpile.errors import InputError
 from finpile.lm.intervals import Interval, of_mean, wilson
 from finpile.lm.language_model import LanguageModel
+from finpile.lm.outcomes import Outcomes, TaskItem, of_flags
 
 Suite = Literal["blimp", "clams"]
 _SUFFIXES = {"blimp": ".jsonl", "clams": ".txt"}
@@ -89,12 +90,31 @@ def sample_pairs(sets: Sequence[PairSet], limit: int | None) -> list[PairSet]:
     return [PairSet(entry.group, entry.name, tuple(heapq.nsmallest(limit, entry.pairs, key=_hash))) for entry in sets]
 
 
-def score_pairs(model: LanguageModel, entry: PairSet) -> PairScore:
-    """The accuracy of a model on one set."""
+def right_pairs(model: LanguageModel, entry: PairSet) -> list[bool]:
+    """Whether the model is right on each pair of a set."""
     sentences = [("", sentence) for pair in entry.pairs for sentence in (pair.good, pair.bad)]
     nats = [found.nats for found in model.log_likelihoods(sentences)]
-    right = sum(good > bad for good, bad in zip(nats[::2], nats[1::2], strict=True))
-    return PairScore(entry.group, entry.name, right, len(entry.pairs))
+    return [good > bad for good, bad in zip(nats[::2], nats[1::2], strict=True)]
+
+
+def score_pairs(model: LanguageModel, entry: PairSet) -> PairScore:
+    """The accuracy of a model on one set."""
+    return pair_score(entry, right_pairs(model, entry))
+
+
+def pair_score(entry: PairSet, right: Sequence[bool]) -> PairScore:
+    """The accuracy on one set, of which these pairs are right."""
+    return PairScore(entry.group, entry.name, sum(right), len(entry.pairs))
+
+
+def pair_outcomes(suite: Suite, sets: Sequence[PairSet], right: Sequence[Sequence[bool]]) -> Outcomes:
+    """The accuracy over all pairs of a suite."""
+    items = [
+        TaskItem(suite, f"{entry.group}/{entry.name}/{number}", (pair.good, pair.bad))
+        for entry in sets
+        for number, pair in enumerate(entry.pairs)
+    ]
+    return of_flags(suite, "accuracy of pairs", items, [flag for flags in right for flag in flags])
 
 
 def summary(scores: Sequence[PairScore]) -> dict[str, Any]:

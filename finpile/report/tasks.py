@@ -18,6 +18,8 @@ from finpile.storage import join, write_bytes
 MARKDOWN_NAME, PAGE_NAME = "tasks.md", "tasks.html"
 #: By suite of minimal pairs: the names of its groups and of its sets.
 _GROUPS = {"blimp": ("Term", "Phenomenon"), "clams": ("Language", "Test")}
+#: Rows of a task in the table of contamination.
+_NUM_STATUSES = 3
 _METRICS = {"entity_f1": "entity F1", "exact_match": "exact match"}
 
 
@@ -120,6 +122,59 @@ def lm_eval_table(results: Sequence[Mapping[str, Any]]) -> Table:
     return Table(
         name="lm_eval", title="lm-evaluation-harness", caption=caption, columns=tuple(columns), rows=tuple(rows)
     )
+
+
+def contamination_table(build: str, min_coverage: float, results: Sequence[Mapping[str, Any]]) -> Table:
+    """The score on the clean, the contaminated, and the other items of each task."""
+    titles = {"task": "Task", "metric": "Metric", "status": "Items", "num_items": "Number"}
+    columns = [Column(key=key, title=title) for key, title in {**titles, "score": "Score"}.items()]
+    columns += [Column(key="low", title="From"), Column(key="high", title="To")]
+    rows = [
+        Row(
+            cells=(
+                name(result["task"]),
+                name(result["metric"]),
+                name(result["status"]),
+                count(result["num_items"]),
+                _decimal(result["score"], 4),
+                *(_decimal(bound, 4) for bound in result["interval"] or (None, None)),
+            ),
+            gap=number % _NUM_STATUSES == 0,
+        )
+        for number, result in enumerate(results)
+    ]
+    caption = (
+        f"An item is contaminated if a training document of {build} covers {min_coverage:.0%} of its words or more by "
+        "runs of 13 words, or by whole texts of 8 to 12. Items of shorter texts cannot be looked for. Intervals of 95%."
+    )
+    return Table(
+        name="contamination",
+        title="Scores on clean and contaminated items",
+        caption=caption,
+        columns=tuple(columns),
+        rows=tuple(rows),
+        footnotes=("contamination.csv has every item, its coverage, and the document.",),
+    )
+
+
+def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
+    """Every item of every task, for CSV."""
+    keys = ("task", "item", "status", "coverage", "document", "text")
+    rows = [
+        Row(
+            cells=(
+                name(item["task"]),
+                name(item["item"]),
+                name(item["status"]),
+                _decimal(item["coverage"], 4),
+                name(item["document"] or ""),
+                name(item["text"]),
+            )
+        )
+        for item in items
+    ]
+    columns = tuple(Column(key=key, title=key) for key in keys)
+    return Table(name="contamination_items", title="Items", caption="", columns=columns, rows=tuple(rows))
 
 
 def _decimal(value: float | None, digits: int) -> Cell:

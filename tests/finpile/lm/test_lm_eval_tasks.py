@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
@@ -18,6 +19,7 @@ from finpile_cli.train import evaluate_command
 from finpile.errors import ConfigError, InputError
 from finpile.lm.language_model import LanguageModel
 from finpile.lm.lm_eval_tasks import LmEvalTasks
+from finpile.lm.outcomes import Outcomes
 
 pytest.importorskip("accelerate", reason="lm-eval of the extra `eval` is not installed")
 lm_eval = pytest.importorskip("lm_eval", reason="lm-eval of the extra `eval` is not installed")
@@ -99,6 +101,22 @@ def test_metrics_equal_those_of_lm_evals_own_adapter(
         assert {**one, "value": 0, "standard_error": 0} == {**other, "value": 0, "standard_error": 0}
     assert next(entry for entry in found if entry["metric"] == "exact_match")["value"] >= 0.5
     assert {entry["num_shots"] for entry in found if entry["task"] == "local_choose"} == {1}
+
+
+def test_metrics_that_are_means_have_the_outcome_of_each_item(tasks: LmEvalTasks, small_model: tuple[Any, Any]) -> None:
+    outcomes: list[Outcomes] = []
+    found = tasks.evaluate(LanguageModel.of_transformers(*small_model, "small"), outcomes=outcomes)
+    results = {(entry["task"], entry["metric"]): entry["value"] for entry in found}
+    assert {(one.task, one.metric) for one in outcomes} == {
+        ("local_choose", "acc"),
+        ("local_choose", "acc_norm"),
+        ("local_write", "exact_match"),
+        ("local_last_word", "acc"),
+    }
+    for one in outcomes:
+        assert one.score_of(np.arange(len(one.items))) == pytest.approx(results[one.task, one.metric])
+        assert [item.item for item in one.items] == [str(number) for number in range(6)]
+        assert all(item.texts and all(isinstance(text, str) for text in item.texts) for item in one.items)
 
 
 def test_a_long_document_is_read_in_windows(small_model: tuple[Any, Any]) -> None:
