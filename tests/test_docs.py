@@ -254,7 +254,7 @@ def test_decisions_are_numbered_listed_and_have_three_parts() -> None:
 
 
 def test_code_cites_decisions_that_exist() -> None:
-    folders = ("finpile", "pipelines", "cli", "tokenizer", "schemas", "benchmarks", "tests")
+    folders = ("finpile", "pipelines", "cli", "tokenizer", "schemas", "benchmarks")
     cited = {
         (str(path.relative_to(ROOT)), name)
         for folder in folders
