@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from finpile import storage
 from finpile.errors import ConfigError, FinpileError, InputError
 from finpile.layout import Layout
-from finpile_cli import train
+from finpile_cli import language_models
 from finpile_cli.console import Console
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def load_scorer(model: str, build: str, step: Which | None, window: int | None) 
     from finpile.lm.peers import load_peer, peer_scorer
     from finpile.lm.retained import load_model
 
-    if train.is_hugging_face(model):
+    if language_models.is_hugging_face(model):
         return peer_scorer(*load_peer(model), model, window), None
     saved = load_model(model, step)
     return Scorer.of_run(saved, _tokenizer(model, build, saved.meta), window), saved.step
@@ -95,10 +95,10 @@ def _tokenizer(run: str, build: str, meta: ModelMeta) -> UnigramTokenizer:
     Raises: InputError if neither is the one that made the run's training tokens.
     """
     try:
-        return train.load_tokenizer(build, meta)
+        return language_models.load_tokenizer(build, meta)
     except InputError as error:
         try:
-            return train.load_tokenizer(train.build_of(run), meta)
+            return language_models.load_tokenizer(language_models.build_of(run), meta)
         except (FinpileError, OSError, KeyError):
             raise error from None
 

@@ -9,8 +9,8 @@ import click
 
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
+from finpile_cli.language_models import build_of, load_tokenizer, require_torch, step_option
 from finpile_cli.paths import PathOrUrl
-from finpile_cli.train import build_of, load_tokenizer, require_torch, step_option
 
 if TYPE_CHECKING:
     from finpile.lm.retained import Which

@@ -11,8 +11,8 @@ import click
 
 from finpile.errors import ConfigError, InputError
 from finpile_cli.console import Console, json_option
+from finpile_cli.language_models import load_language_model, require_torch, step_option
 from finpile_cli.paths import PathOrUrl
-from finpile_cli.train import load_language_model, require_torch, step_option
 
 if TYPE_CHECKING:
     from finpile.lm.retained import Which

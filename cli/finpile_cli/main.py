@@ -36,7 +36,7 @@ _COMMANDS = {
     "plan-model": ("finpile_cli.plan_model", "plan_model_command", "Plan a model's size for a compute budget."),
     "generate": ("finpile_cli.generate", "generate_command", "Continue the prompts of a file with a model."),
     "evaluate": (
-        "finpile_cli.train",
+        "finpile_cli.evaluate",
         "evaluate_command",
         "Measure held-out bits per byte of a model, or its accuracy on tasks.",
     ),

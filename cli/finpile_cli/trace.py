@@ -137,7 +137,7 @@ def _trace_document(console: Console, out: str, prefix: str, run: str | None) ->
 
 
 def _seen(run: str, provenance: TokenProvenance) -> SeenBatches:
-    from finpile_cli.train import require_torch
+    from finpile_cli.language_models import require_torch
 
     require_torch()
     from finpile.lm.seen import SeenBatches

@@ -16,7 +16,8 @@ import tokenizers
 import torch
 import transformers
 from click.testing import CliRunner
-from finpile_cli import train as commands
+from finpile_cli import language_models
+from finpile_cli.evaluate import evaluate_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 from finpile_tokenizer.export import write_for_transformers
 
@@ -171,9 +172,9 @@ def test_a_run_and_its_export_are_scored_equally_beside_each_other(
     folder = tmp_path / "peer"
     save_hugging_face(str(folder), meta, network.state_dict())
     write_for_transformers(folder, tokenizer.vocabulary, model_max_length=64)
-    monkeypatch.setattr(commands, "load_tokenizer", lambda *_: tokenizer)
+    monkeypatch.setattr(language_models, "load_tokenizer", lambda *_: tokenizer)
     arguments = [tmp_path / "run", folder, "--on", build, "--step", "last", "--training", "-o", tmp_path / "report"]
-    result = CliRunner().invoke(commands.evaluate_command, [*map(str, arguments), "--json"], catch_exceptions=False)
+    result = CliRunner().invoke(evaluate_command, [*map(str, arguments), "--json"], catch_exceptions=False)
     report = json.loads(result.stdout)
     assert report == json.loads((tmp_path / "report/evaluation.json").read_text())
     run, peer = report["models"]
@@ -204,10 +205,10 @@ def test_models_that_cannot_stand_beside_each_other_are_named(tmp_path: Path) ->
         (["m", "n"], "several models: name the folder of the result with -o DIR"),
         (["m", "n", "--tasks", "fpb"], "--tasks: evaluates one MODEL at a time"),
     ]:
-        result = CliRunner().invoke(commands.evaluate_command, [*arguments, "--on", build])
+        result = CliRunner().invoke(evaluate_command, [*arguments, "--on", build])
         assert result.exit_code == 2
         assert message in result.output
     with pytest.raises(ConfigError, match="MODEL m: is named twice"):
-        CliRunner().invoke(commands.evaluate_command, ["m", "m", "--on", build, "-o", "x"], catch_exceptions=False)
+        CliRunner().invoke(evaluate_command, ["m", "m", "--on", build, "-o", "x"], catch_exceptions=False)
     with pytest.raises(InputError, match=r"nowhere: has no documents/\*\.parquet"):
         list(DocumentSet(root=str(tmp_path / "nowhere")).batches())

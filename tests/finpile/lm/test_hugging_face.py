@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 import torch
 from click.testing import CliRunner
+from finpile_cli.evaluate import evaluate_command
 from finpile_cli.export import export_command
-from finpile_cli.train import evaluate_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 
 from finpile.errors import ConfigError, InputError

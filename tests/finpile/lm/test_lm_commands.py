@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from finpile_cli import train as commands
+from finpile_cli import language_models
+from finpile_cli.evaluate import evaluate_command
 from finpile_cli.generate import generate_command
+from finpile_cli.train import train_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 
 from finpile.document import PUBLISHED_SCHEMA
@@ -53,7 +55,7 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "tokens: out/tokens/split=train\nout: run\nsteps: 60\nbatch_size: 4\nlearning_rate: 0.01\nwarmup_steps: 5\n"
         "model: {num_layers: 1, num_heads: 3, hidden_size: 24}\nthreads: 1\n"
     )
-    monkeypatch.setattr(commands, "load_tokenizer", lambda *_: ByteTokenizer())
+    monkeypatch.setattr(language_models, "load_tokenizer", lambda *_: ByteTokenizer())
     return root
 
 
@@ -65,15 +67,15 @@ def run(command: click.Command, *arguments: object) -> str:
 
 def test_train_then_evaluate(build: Path) -> None:
     folder = build.parent
-    first = json.loads(run(commands.train_command, folder / "train.yaml", "--steps", 5, "--json"))
+    first = json.loads(run(train_command, folder / "train.yaml", "--steps", 5, "--json"))
     assert (first["step"], first["resumed_from"], first["num_sequences"]) == (5, 0, 80)
-    said = run(commands.train_command, folder / "train.yaml")
+    said = run(train_command, folder / "train.yaml")
     assert "step 60 of 60: loss" in said
     assert "Resumed from step 5" in said
     page = (folder / "run" / "run.html").read_text()
     assert "60 of 60" in page
     assert "resumed: " in page
-    report = json.loads(run(commands.evaluate_command, folder / "run", "--on", build, "--json"))
+    report = json.loads(run(evaluate_command, folder / "run", "--on", build, "--json"))
     assert report == json.loads((folder / "run" / "evaluation.json").read_text())
     [model] = report["models"]
     heldout = model["splits"]["heldout"]
@@ -81,7 +83,7 @@ def test_train_then_evaluate(build: Path) -> None:
     assert heldout["total"]["num_bytes"] == heldout["total"]["num_tokens"] == 3 * len(TEXT)
     assert heldout["total"]["bits_per_byte"] < 0.8 * math.log2(257)
     assert (model["step"], model["window"]) == (60, 32)
-    table = run(commands.evaluate_command, folder / "run", "--on", build, "--limit", 1)
+    table = run(evaluate_command, folder / "run", "--on", build, "--limit", 1)
     assert table.startswith("run: 1 held-out documents, ")
     assert "tokens to score" in table.splitlines()[0]
     assert f"{heldout['total']['bits_per_byte']:.4f}" in table
@@ -89,7 +91,7 @@ def test_train_then_evaluate(build: Path) -> None:
 
 def test_evaluate_names_a_folder_without_a_run(build: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no checkpoint\.pt"):
-        run(commands.evaluate_command, tmp_path / "nowhere", "--on", build)
+        run(evaluate_command, tmp_path / "nowhere", "--on", build)
 
 
 def save_tokenizer(root: Path, pieces: list[bytes]) -> str:
@@ -116,19 +118,19 @@ def test_evaluate_refuses_another_tokenizer_of_equal_size(tmp_path: Path) -> Non
         eot_id=258,
         tokenizer=trained_with,
     )
-    assert commands.load_tokenizer(str(tmp_path / "mine"), meta).vocab_size == 259
+    assert language_models.load_tokenizer(str(tmp_path / "mine"), meta).vocab_size == 259
     with pytest.raises(InputError, match=f"another tokenizer of 259 ids.*{other}.*{trained_with}.*evaluate on the"):
-        commands.load_tokenizer(str(tmp_path / "other"), meta)
+        language_models.load_tokenizer(str(tmp_path / "other"), meta)
     with pytest.raises(InputError, match="has 259 ids, the model 300"):
-        commands.load_tokenizer(str(tmp_path / "mine"), dataclasses.replace(meta, vocab_size=300))
+        language_models.load_tokenizer(str(tmp_path / "mine"), dataclasses.replace(meta, vocab_size=300))
     with pytest.raises(InputError, match="none/tokenizer"):
-        commands.load_tokenizer(str(tmp_path / "none"), meta)
+        language_models.load_tokenizer(str(tmp_path / "none"), meta)
 
 
-@pytest.mark.parametrize("command", [commands.train_command, commands.evaluate_command])
+@pytest.mark.parametrize("command", [train_command, evaluate_command])
 def test_without_torch_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, command: click.Command) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    arguments = ["x.yaml"] if command is commands.train_command else ["run", "--on", "out"]
+    arguments = ["x.yaml"] if command is train_command else ["run", "--on", "out"]
     with pytest.raises(ConfigError, match=r'pip install "finpile\[train\]"') as caught:
         run(command, *arguments)
     assert caught.value.exit_code == 2
@@ -141,18 +143,16 @@ def test_a_guarded_run_with_held_out_loss_is_evaluated_at_its_best_step(build: P
     write_token_shard(shard, ids, vocab_size=257, eot_id=256, tokenizer="", padding=5)
     with (folder / "train.yaml").open("a") as stream:
         stream.write("heldout: out/tokens/split=heldout\nheldout_every: 10\nloss_spikes: {}\n")
-    said = run(commands.train_command, folder / "train.yaml")
+    said = run(train_command, folder / "train.yaml")
     assert "Held-out loss" in said
     assert "tokens/s" in said
-    result = json.loads(run(commands.train_command, folder / "train.yaml", "--json"))
+    result = json.loads(run(train_command, folder / "train.yaml", "--json"))
     assert (result["num_rollbacks"], result["speed"]["tflops"]) == (0, None)
     assert result["heldout_loss"] < math.log(257)
     for step in ("best", "last"):
-        report = json.loads(run(commands.evaluate_command, folder / "run", "--on", build, "--step", step, "--json"))
+        report = json.loads(run(evaluate_command, folder / "run", "--on", build, "--step", step, "--json"))
         assert report["models"][0]["step"] <= 60
-    refused = CliRunner().invoke(
-        commands.evaluate_command, [str(folder / "run"), "--on", str(build), "--step", "worst"]
-    )
+    refused = CliRunner().invoke(evaluate_command, [str(folder / "run"), "--on", str(build), "--step", "worst"])
     assert refused.exit_code == 2
     assert "expected a step, `best` or `last`" in refused.output
 
@@ -160,7 +160,7 @@ def test_a_guarded_run_with_held_out_loss_is_evaluated_at_its_best_step(build: P
 def test_generate_continues_each_prompt_of_a_file(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run has learnt one sentence by heart, in bytes."""
     folder = build.parent
-    run(commands.train_command, folder / "train.yaml")
+    run(train_command, folder / "train.yaml")
 
     class Bytes(ByteTokenizer):
         def encode(self, text: str) -> list[int]:
@@ -169,7 +169,7 @@ def test_generate_continues_each_prompt_of_a_file(build: Path, monkeypatch: pyte
         def decode(self, ids: list[int]) -> bytes:
             return bytes(byte for byte in ids if byte < 256)
 
-    monkeypatch.setattr(commands, "load_tokenizer", lambda *_: Bytes())
+    monkeypatch.setattr(language_models, "load_tokenizer", lambda *_: Bytes())
     prompts = folder / "prompts.jsonl"
     prompts.write_text('{"text": "Gold rose"}\n\n{"text": "Gold rose by a tenth, and oil fe"}\n')
     out = folder / "generated.jsonl"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from finpile_cli.train import evaluate_command
+from finpile_cli.evaluate import evaluate_command
 
 from finpile.errors import ConfigError, InputError
 from finpile.lm.language_model import LanguageModel

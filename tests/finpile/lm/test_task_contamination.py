@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from click.testing import CliRunner
-from finpile_cli import train as commands
+from finpile_cli import language_models
+from finpile_cli.evaluate import evaluate_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -181,9 +182,9 @@ def test_planted_sentences_are_counted_by_the_command(tmp_path: Path, monkeypatc
         max_length=512,
         name="bytes",
     )
-    monkeypatch.setattr(commands, "load_language_model", lambda *_: model)
+    monkeypatch.setattr(language_models, "load_language_model", lambda *_: model)
     arguments = ["run", "--tasks", "fpb", "--data", tmp_path, "--contamination", build, "-o", tmp_path / "report"]
-    result = CliRunner().invoke(commands.evaluate_command, list(map(str, arguments)), catch_exceptions=False)
+    result = CliRunner().invoke(evaluate_command, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0
     with (tmp_path / "report/contamination.csv").open() as stream:
         items = list(csv.DictReader(stream))
@@ -201,6 +202,6 @@ def test_planted_sentences_are_counted_by_the_command(tmp_path: Path, monkeypatc
     page = (tmp_path / "report/tasks.html").read_text()
     assert "Scores on clean and contaminated items" in page
     assert "Scores on clean and contaminated items" in result.output
-    refused = CliRunner().invoke(commands.evaluate_command, ["run", "--on", build, "--contamination", build])
+    refused = CliRunner().invoke(evaluate_command, ["run", "--on", build, "--contamination", build])
     assert refused.exit_code == 2
     assert "--contamination is about results on tasks" in refused.output

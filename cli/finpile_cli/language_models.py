@@ -1,0 +1,128 @@
+"""Runs and models of Hugging Face transformers, as the commands of language models load them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from finpile.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from finpile_tokenizer import UnigramTokenizer
+
+    from finpile.lm.checkpoint import ModelMeta
+    from finpile.lm.language_model import LanguageModel
+    from finpile.lm.retained import Which
+
+_SHARDS = "/tokens/split=train"
+_OTHER_BUILD = "evaluate on the build whose token shards the model was trained on"
+
+
+class RetainedModel(click.ParamType["int | str"]):
+    """A step, `best` or `last`."""
+
+    name = "step"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if value in ("best", "last"):
+            return str(value)
+        try:
+            step = int(str(value))
+        except ValueError:
+            step = -1
+        if step < 0:
+            self.fail(f"{value!r}: expected a step, `best` or `last`", param, ctx)
+        return step
+
+
+step_option = click.option(
+    "--step",
+    type=RetainedModel(),
+    metavar="N|best|last",
+    help="A retained model of RUN; `best` has the lowest held-out loss.  [default: its checkpoint]",
+)
+
+
+def require_torch() -> None:
+    """Checks that PyTorch can be imported.
+
+    Raises:
+        ConfigError: it cannot; the message has the command that installs it.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ConfigError('this command needs PyTorch, which is not installed: pip install "finpile[train]"')
+    try:
+        importlib.import_module("torch")
+    except Exception as error:  # of a library that is missing, of another CPU, of half an installation
+        message = " ".join(str(error).split()) or "no message"
+        raise ConfigError(
+            f"this command needs PyTorch, which is installed but cannot be imported "
+            f"({type(error).__name__}: {message}): "
+            'install it again with pip install --force-reinstall "finpile[train]"'
+        ) from error
+
+
+def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:
+    """The tokenizer of a build, which must be the one that made the model's training tokens.
+
+    Raises:
+        InputError: the build has no tokenizer, or another one. The ids of another tokenizer of equal size would be
+            scored without an error, and every number would be wrong.
+    """
+    from finpile_tokenizer import TokenizerError
+
+    from finpile.layout import Layout
+    from finpile.tokens import tokenizer_files
+
+    layout = Layout(build)
+    try:
+        tokenizer = tokenizer_files.load_tokenizer(layout.tokenizer)
+        checksum = tokenizer_files.tokenizer_checksum(layout)
+    except (TokenizerError, OSError) as error:
+        raise InputError(f"{layout.tokenizer}: {error}") from error
+    if (tokenizer.vocab_size, tokenizer.eot_id) != (meta.vocab_size, meta.eot_id):
+        raise InputError(
+            f"{layout.tokenizer}: has {tokenizer.vocab_size} ids, the model {meta.vocab_size}; {_OTHER_BUILD}"
+        )
+    if checksum != meta.tokenizer:
+        raise InputError(
+            f"{layout.tokenizer}: is another tokenizer of {tokenizer.vocab_size} ids (checksum {checksum}) than the "
+            f"one that made the model's training tokens (checksum {meta.tokenizer}); {_OTHER_BUILD}"
+        )
+    return tokenizer
+
+
+def build_of(run: str) -> str:
+    """The output folder of the build that a run read its token shards from.
+
+    Raises: ConfigError if they were in no build.
+    """
+    from finpile import storage
+    from finpile.file_systems import open_file
+
+    with open_file(storage.join(run, "config.json")) as stream:
+        tokens = str(json.load(stream)["train"]["tokens"]).rstrip("/")
+    if not tokens.endswith(_SHARDS):
+        raise ConfigError(f"{run}: was trained on {tokens}, not on OUT{_SHARDS}: name the build with --on OUT")
+    return tokens.removesuffix(_SHARDS)
+
+
+def load_language_model(model: str, build: str | None, step: Which | None) -> LanguageModel:
+    """A run, with the tokenizer of its build or of `build`; or the model of a Hugging Face folder."""
+    from finpile.lm.language_model import LanguageModel
+    from finpile.lm.retained import load_model
+
+    if is_hugging_face(model):
+        return LanguageModel.of_hugging_face(model)
+    saved = load_model(model, step)
+    return LanguageModel.of_run(saved, load_tokenizer(build or build_of(model), saved.meta), model)
+
+
+def is_hugging_face(model: str) -> bool:
+    """Whether a folder is a model of transformers, and no run."""
+    return "://" not in model and Path(model, "config.json").exists() and not Path(model, "losses.jsonl").exists()
