@@ -14,7 +14,11 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 #: Start and end tags; the prefixes are those that filers use.
-_TAG = re.compile(r"<(/?)(?:ix:(hidden|nonfraction)|(?:xbrli:)?(context|unit))\b([^<>]{0,4096})>", re.IGNORECASE)
+_TAG = re.compile(
+    r"<(?=/?[ixcu])"  # spares the groups for nearly all tags
+    r"(/?)(?:ix:(hidden|nonfraction)|(?:xbrli:)?(context|unit))\b([^<>]{0,4096})>",
+    re.IGNORECASE,
+)
 _MARK = re.compile(r"<ix:nonfraction\b", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w:.\-]{1,64})\s{0,8}=\s{0,8}(?:"([^"]*)"|'([^']*)')""")
 _ANY_TAG = re.compile(r"<[^<>]*>")

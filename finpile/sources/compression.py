@@ -189,7 +189,7 @@ class _Decompression:
             self._source.seek(start + 1)  # else the search would find the same frame for ever
         here = self._source.tell()
         if isinstance(defect, WrongChecksum) and self._is_contiguous():
-            return bool(self._source.peek())
+            return bool(self._source.peek(1))
         if self._num_false_starts < _MAX_FALSE_STARTS:
             self._go_back(max(start + 1, here - _LOOK_BACK_BYTES))
         if isinstance(defect, Truncated):
@@ -226,7 +226,7 @@ class _Decompression:
     def _is_whole(self, data: bytes) -> bool:
         source = ByteStream(iter([data]), self._locator, self._limits)
         try:
-            while source.peek():
+            while source.peek(1):
                 size = sum(len(item) for item in self._codec.frame(source, self._limits) if isinstance(item, bytes))
                 if size > max(RATIO_FREE_BYTES, self._limits.ratio * len(data)):
                     return False

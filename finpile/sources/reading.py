@@ -31,6 +31,8 @@ from finpile.sources.streams import BLOCK_BYTES, RECALLED_BYTES, Block, BrokenSt
 
 _NUM_NAMES_SHOWN = 5
 _REPORT_EVERY = 32
+#: Of a file, to find out how it is compressed.
+_MAGIC_BYTES = 16
 
 Item = RawDocument | Removal
 
@@ -275,7 +277,7 @@ def _matches(path: str, patterns: tuple[str, ...]) -> bool:
 def _codecs_of(stream: ByteStream) -> list[str]:
     """The compression of a file whose name has no suffix of one."""
     try:
-        return codec_of(stream.peek())
+        return codec_of(stream.peek(_MAGIC_BYTES))
     except BrokenStream:
         return []  # raised again by the next read
 
@@ -283,7 +285,7 @@ def _codecs_of(stream: ByteStream) -> list[str]:
 def _is_empty(stream: Any) -> bool:
     if isinstance(stream, ByteStream):
         try:
-            return not stream.peek()
+            return not stream.peek(1)
         except BrokenStream:
             return False  # the reader's first read raises it again
     is_empty = not stream.read(1)

@@ -117,11 +117,15 @@ class ByteStream(io.BufferedIOBase):
         return self._before + self._at
 
     def peek(self, size: int = 0, /) -> bytes:
-        """Some of the next bytes; none only at the end."""
-        return self._block[self._at :] if self._fill() else b""
+        """Some of the next bytes, at most `size` if that is not 0; none only at the end."""
+        return self._block[self._at : self._at + size if size else None] if self._fill() else b""
 
     def unread(self, data: bytes) -> None:
         """Puts bytes back that were read last."""
+        start = self._at - len(data)
+        if start >= 0 and self._block.startswith(data, start):  # spares a copy of the block
+            self._at = start
+            return
         self._before = self.tell() - len(data)
         self._block, self._at = data + self._block[self._at :], 0
 

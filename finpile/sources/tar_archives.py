@@ -230,7 +230,7 @@ class _Tar:
     def _is_at_end(self) -> bool:
         while True:
             try:
-                return not self._stream.peek()
+                return not self._stream.peek(1)
             except BrokenStream as broken:
                 self._note(broken)
 

@@ -57,7 +57,7 @@ _COMMENT = re.compile(r"\s*\([^()]*\)\s*\Z")
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The messages of a file. Locators of an mbox's end in the byte offset of the message, decompressed."""
-    if stream.tell() == 0 and not cast(ByteStream, stream).peek().startswith(_FROM):
+    if stream.tell() == 0 and not cast(ByteStream, stream).peek(len(_FROM)).startswith(_FROM):
         yield from read_bytes(stream, locator, source, partial(_message, source=source))
         return
     for piece in pieces(stream, _FROM_LINE, None):
