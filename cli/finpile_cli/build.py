@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from finpile.config import CorpusConfig
     from finpile.stage_record import StageRecord
 
+#: Stages that pass over all documents, and the count that lists these by source.
+_ROWS = {"ingest": "sources", "clean": "sources", "split": "documents"}
 #: Columns that the summary table always has. The other columns appear if a source has a nonzero count.
 _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "near", "train", "held_out")
 
@@ -93,18 +95,18 @@ def _outcome(event: StageEvent, record: StageRecord) -> str:
         return "not enabled"
     if event.state == "found":
         return "done before"
-    documents, size = _handled(record)
+    documents, size = _handled(event.stage, record)
+    seconds = record.wall_seconds
+    # A stage that ran in the job of another one has no time of its own.
     rate = (
-        f", {documents / record.wall_seconds:,.0f} documents/s, {quantity(size / record.wall_seconds, 'B')}/s"
-        if documents
-        else ""
+        f", {documents / seconds:,.0f} documents/s, {quantity(size / seconds, 'B')}/s" if documents and seconds else ""
     )
-    return f"{record.wall_seconds:.1f} s{rate}"
+    return f"{seconds:.1f} s{rate}"
 
 
-def _handled(record: StageRecord) -> tuple[int, int]:
-    """The documents and text bytes that a stage processed, from its counts."""
-    rows = record.counts.get("sources") or record.counts.get("documents") or []
+def _handled(stage: str, record: StageRecord) -> tuple[int, int]:
+    """The documents and text bytes that a stage processed, from its counts; 0 if it has none."""
+    rows = record.counts[_ROWS[stage]] if stage in _ROWS else []
     return sum(row["documents"] for row in rows), sum(row["text_bytes"] for row in rows)
 
 

@@ -7,12 +7,17 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from finpile_cli.build import stage_lines
+from finpile_cli.display import Display
+from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.layout import Layout
 from finpile.lock import hold
+from finpile.stage_record import StageRecord
 from finpile.stages import required
 
 Run = Callable[..., Any]
@@ -185,6 +190,28 @@ def test_changed_setting_runs_and_prints_the_stages_that_it_affects(
     assert changed == {".work", "manifest.json", "reports"}
     assert json.loads(after["manifest.json"])["config"]["reports"] == {"private": ["C4"]}
     assert run("verify", finished).code == 0
+
+
+# --- what it prints --------------------------------------------------------------------------------------------------
+
+
+def test_a_build_with_a_mixture_ends_with_a_line_for_each_stage(run: Run, corpus: Path, tmp_path: Path) -> None:
+    settings = "tokenizer: {vocab_size: 300}\ntokens: {sequence_length: 4}\nmixture: {News: 2}\n"
+    corpus.write_text(corpus.read_text() + settings)
+    found = run("build", corpus, "-o", tmp_path / "out", "--workers", 1)
+    assert (found.code, found.err) == (0, "")
+    assert [stage for stage in required() if stage not in found.out] == []
+
+
+def test_a_stage_without_a_time_of_its_own_has_no_rate() -> None:
+    """On a cluster the job of ingest also cleans."""
+    rows = [{"documents": 3, "text_bytes": 900}]
+    ends = []
+    display = cast(Display, SimpleNamespace(end=lambda stage, outcome: ends.append((stage, outcome))))
+    for seconds in (0.0, 2.0):
+        record = StageRecord(stage="clean", fingerprint="", files=(), counts={"sources": rows}, wall_seconds=seconds)
+        stage_lines(display, "")(StageEvent("clean", "done", record))
+    assert ends == [("clean", "0.0 s"), ("clean", "2.0 s, 2 documents/s, 450 B/s")]
 
 
 # --- what it warns of ------------------------------------------------------------------------------------------------
