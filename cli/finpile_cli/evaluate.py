@@ -75,6 +75,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Periods of the loss by document date.",
 )
+@click.option(
+    "--memorization",
+    is_flag=True,
+    help="Training documents of --on OUT whose first 50 tokens the models continue exactly, by number of copies; "
+    "--limit N takes N documents of each number.  [default: 100]",
+)
 @click.option("--training", is_flag=True, help="Score training documents, too: for the loss by document date.")
 @step_option
 @json_option
@@ -90,6 +96,7 @@ def evaluate_command(
     window: int | None,
     types: str | None,
     period: Period,
+    memorization: bool,
     training: bool,
     step: Which | None,
     as_json: bool,
@@ -98,9 +105,12 @@ def evaluate_command(
 
     A MODEL is the folder of a run, or of a causal model of Hugging Face transformers with its tokenizer. Prints first
     how many documents and tokens are scored, and an estimate of the time. Tables and charts are written to
-    DIR/evaluation.html, .md, .csv and .json, and bits_by_*.svg; with --tasks, to DIR/tasks.html, .md and .json.
+    DIR/evaluation.html, .md, .csv and .json, and bits_by_*.svg; with --tasks, to DIR/tasks.html, .md and .json; with
+    --memorization, to DIR/memorization.html, .md, .json and .svg.
     """
     language_models.require_torch()
+    if memorization and (tasks is not None or training):
+        raise click.UsageError("--memorization is an evaluation of its own: leave --tasks and --training out")
     if tasks is not None:
         from finpile_cli.evaluate_tasks import evaluate_tasks
 
@@ -120,8 +130,12 @@ def evaluate_command(
     if build is None:
         raise click.UsageError("name the build whose held-out documents are read with --on OUT, or --tasks")
     from finpile_cli.evaluate_documents import DocumentChoice, evaluate_documents
+    from finpile_cli.evaluate_memorization import evaluate_memorization
 
     chosen = DocumentChoice(build=build, limit=max_documents, types=types, period=period, with_training=training)
     if output is None and len(models) > 1:
         raise click.UsageError("several models: name the folder of the result with -o DIR")
+    if memorization:
+        evaluate_memorization(models, build, max_documents, step, output or models[0], Console(as_json))
+        return
     evaluate_documents(models, chosen, window, step, output or models[0], Console(as_json))

@@ -64,7 +64,7 @@ def evaluate_documents(
         "heldout_after": _heldout_after(chosen.build),
         "models": [],
     }
-    for name, model in zip(_names(models), models, strict=True):
+    for name, model in zip(model_names(models), models, strict=True):
         scorer, saved_step = load_scorer(model, chosen.build, step, window)
         splits = {documents.split: _score(scorer, documents, name, console) for documents in sets}
         about = {"name": name, "model": model, "step": saved_step, "window": scorer.window}
@@ -119,7 +119,7 @@ def _score(scorer: Scorer, documents: DocumentSet, name: str, console: Console) 
         return evaluate(scorer, documents, on_bytes=advance).to_json()
 
 
-def _names(models: Sequence[str]) -> list[str]:
+def model_names(models: Sequence[str]) -> list[str]:
     """The last part of each path, or the whole path where two models have the same.
 
     Raises: ConfigError if a model is named twice.

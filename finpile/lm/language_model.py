@@ -173,6 +173,24 @@ class LanguageModel:
                 found[index] = one
         return [one for one in found if one is not None]
 
+    def continues(self, texts: Sequence[str], num_prompt: int, num_continued: int) -> list[bool | None]:
+        """Whether the greedy continuation of the first `num_prompt` tokens of each text is its next `num_continued`.
+
+        None for a text with fewer tokens. A continuation is exact if and only if each of its tokens is the likeliest
+        after those before it, so one pass over the text decides it, and nothing is generated.
+
+        Raises: InputError if the model does not read as many tokens.
+        """
+        size = num_prompt + num_continued
+        if size > self.max_length:
+            raise InputError(
+                f"{self.name}: a prompt and its continuation have {size} tokens, it reads {self.max_length}"
+            )
+        encoded = [list(self._encode(text))[:size] for text in texts]
+        requests = [([self.begin_id, *ids], num_continued) for ids in encoded if len(ids) == size]
+        found = iter(self._likelihoods(requests))
+        return [next(found).is_greedy if len(ids) == size else None for ids in encoded]
+
     def num_tokens(self, text: str) -> int:
         """The number of tokens of a text."""
         return len(self._encode(text))

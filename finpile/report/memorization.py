@@ -1,0 +1,110 @@
+"""Memorized training documents by number of copies and model: a table, a chart and a page.
+
+DIR/memorization.json      counts, by model and group of copies
+DIR/memorization.md        the table
+DIR/memorization.html      the table and the chart on one page
+DIR/memorization.svg       the chart
+
+The report is what `finpile evaluate --memorization` writes as JSON: `models`, each with a `name` and `groups`.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from finpile.report.figures import NOTHING, Cell, count, name
+from finpile.report.html import html_page
+from finpile.report.line_chart import Line, LineChart
+from finpile.report.render import to_html, to_markdown
+from finpile.report.svg import series_colour
+from finpile.report.table import Column, Row, Table
+from finpile.storage import join, write_bytes, write_json
+
+NAME = "memorization"
+_CAPTION = (
+    "Training documents whose first 50 tokens the model continues, greedily, by exactly their next 50 tokens, by the "
+    "copies of the document in the corpus; with intervals of 95%. Short documents have fewer than 100 tokens."
+)
+
+Report = Mapping[str, Any]
+
+
+def memorization_table(report: Report) -> Table:
+    """A row for each model and group of copies."""
+    titles = {"model": "Model", "copies": "Copies", "documents": "Documents", "short": "Short"}
+    titles |= {"memorized": "Memorized", "share": "Share", "low": "From", "high": "To"}
+    rows = [
+        Row(
+            cells=(
+                name(model["name"]),
+                name(_copies(group)),
+                count(group["num_documents"]),
+                count(group["num_short"]),
+                count(group["num_memorized"]),
+                *(_percent(value) for value in (group["share"], *group["interval"])),
+            )
+        )
+        for model in report["models"]
+        for group in model["groups"]
+    ]
+    columns = tuple(Column(key=key, title=title) for key, title in titles.items())
+    return Table(name=NAME, title="Memorization", caption=_CAPTION, columns=columns, rows=tuple(rows))
+
+
+def _copies(group: Mapping[str, Any]) -> str:
+    low, high = group["lowest_copies"], group["highest_copies"]
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def _percent(share: float | None) -> Cell:
+    return Cell(NOTHING) if share is None else Cell(f"{100 * share:.1f}%", share)
+
+
+def memorization_chart(report: Report) -> LineChart | None:
+    """A line for each model over the copies; None if no document was measured."""
+    lines = [
+        Line(
+            points=[
+                (math.log2(group["lowest_copies"]), 100 * group["share"])
+                for group in model["groups"]
+                if group["share"] is not None
+            ],
+            label=model["name"],
+            colour=series_colour(index),
+            dots=True,
+        )
+        for index, model in enumerate(report["models"])
+    ]
+    if not any(line.points for line in lines):
+        return None
+    groups = report["models"][0]["groups"]
+    return LineChart(
+        title="Memorized training documents",
+        x_title="copies in the corpus",
+        y_title="% continued exactly",
+        lines=lines,
+        x_ticks=[(math.log2(group["lowest_copies"]), _copies(group)) for group in groups],
+    )
+
+
+def write_memorization(folder: str, report: Report) -> list[str]:
+    """Writes the files into `folder` (an fsspec URL); returns their URLs, the page last."""
+    table, chart = memorization_table(report), memorization_chart(report)
+    title = f"Memorization: {', '.join(model['name'] for model in report['models'])}"
+    files = {f"{NAME}.md": f"# {title}\n\n{to_markdown(table)}".encode()}
+    figures = []
+    if chart is not None:
+        files[f"{NAME}.svg"] = chart.to_svg()
+        figures = [
+            chart.to_html("copies", "A line for each model."),
+            f'<p class=links><a href="{NAME}.svg">svg</a></p>',
+        ]
+    lead = f"<p>Training documents of <code>{html.escape(report['on'])}</code>.</p>"
+    files[f"{NAME}.html"] = html_page(title, "FinPile evaluation", lead, [*figures, to_html(table)]).encode()
+    write_json(join(folder, f"{NAME}.json"), report)
+    for file, data in files.items():
+        write_bytes(join(folder, file), data)
+    return [join(folder, file) for file in (f"{NAME}.json", *files)]
