@@ -53,7 +53,7 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
         console.line(f"Loss spikes: {result.num_rollbacks}, each rolled back; see chronicle.md")
     if speed := _speed_words(result.speed):
         console.line(speed)
-    console.line(f"{result.num_parameters:,} parameters; model, losses, curve and chronicle in {result.out}")
+    console.line(f"{result.num_parameters:,} parameters; model, losses, page and chronicle in {result.out}")
     console.result(
         {
             "out": result.out,

@@ -123,7 +123,7 @@ def _outcomes(task: str, samples: Sequence[Mapping[str, Any]], results: Mapping[
         numbers = np.array(values, np.float64)
         if not math.isclose(numbers.mean(), expected, rel_tol=1e-9, abs_tol=1e-9):
             continue
-        items = [TaskItem(task, str(sample["doc_id"]), tuple(_texts(sample["doc"]))) for sample in chosen]
+        items = [TaskItem(task, str(sample["doc_id"]), tuple(strings_of(sample["doc"]))) for sample in chosen]
         if set(values) <= {0, 1}:
             yield of_flags(task, metric, items, [bool(value) for value in values])
         else:
@@ -134,13 +134,13 @@ def _mean_of(numbers: npt.NDArray[np.float64]) -> Callable[[Indices], float]:
     return lambda chosen: float(numbers[chosen].mean())
 
 
-def _texts(value: Any) -> Iterator[str]:
+def strings_of(value: Any) -> Iterator[str]:
     """The strings of an item's record, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
         for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(part)
+            yield from strings_of(part)
 
 
 def _adapter(model: LanguageModel, on_request: Callable[[], object] | None = None) -> Any:
