@@ -1,0 +1,1 @@
+"""Evaluations of small models that are trained on real documents."""
