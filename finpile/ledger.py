@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
@@ -37,6 +38,7 @@ LEDGER_SCHEMA = pa.schema(
         pa.field("start", pa.int64()),
         pa.field("end", pa.int64()),
         pa.field("removed_text", pa.large_binary(), nullable=False),
+        pa.field("timestamp", pa.timestamp("s", tz="UTC")),
     ]
 )
 
@@ -68,6 +70,8 @@ class Removal:
     """First removed byte, in the text before the stage; null for the whole document."""
     end: int | None = None
     removed_text: bytes = b""
+    timestamp: datetime | None = None
+    """The document's; null if it has none, or was removed before one was found."""
 
 
 def ledger_table(removals: Iterable[Removal]) -> pa.Table:

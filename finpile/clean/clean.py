@@ -278,6 +278,7 @@ class _Work:
         if self.drop_undated and dated.moment is None:
             self._remove(row, "undated", "; ".join(f"{reason}: {detail}" for reason, detail in dated.notes), text)
             return
+        row = replace(row, timestamp=dated.moment, timestamp_origin=dated.origin)
         for reason, detail in dated.notes:
             self._note(row, reason, detail, 0, 0, b"")
         if page.simplified:
@@ -286,8 +287,7 @@ class _Work:
             self._note(row, "repaired_mojibake", f"{num_repaired} lines", 0, 0, b"")
         self._take_out(row, text, found)
         meta = self._described(left, dated.meta, facts)
-        kept = replace(row, text=left, timestamp=dated.moment, timestamp_origin=dated.origin, meta=meta)
-        self.kept.append(kept)
+        self.kept.append(replace(row, text=left, meta=meta))
 
     def _described(self, text: str, meta: str, facts: dict[str, Any]) -> str:
         """The metadata with the facts of the filters and those that the source's format finds in the text."""
@@ -336,5 +336,6 @@ class _Work:
                 start=start,
                 end=end,
                 removed_text=removed,
+                timestamp=row.timestamp,
             )
         )

@@ -23,6 +23,7 @@ def removal_rows(documents: pa.Table, removals: pa.Table) -> pa.Table:
         "start": pa.nulls(size, pa.int64()),
         "end": pa.nulls(size, pa.int64()),
         "removed_text": removed["text"].cast(pa.large_binary()),
+        "timestamp": removed["timestamp"],
     }
     return pa.table(columns).cast(LEDGER_SCHEMA)
 
@@ -32,7 +33,7 @@ def span_rows(documents: pa.Table, spans: pa.Table, stage: str) -> pa.Table:
 
     `documents` has the texts before the cuts.
     """
-    owners = documents.select(list(_OWNER)).take(spans["row"])
+    owners = documents.select([*_OWNER, "timestamp"]).take(spans["row"])
     data, bounds = text_arrays(documents)
     base = bounds[spans["row"].to_numpy()]
     begins, ends = base + spans["start"].to_numpy(), base + spans["end"].to_numpy()
@@ -43,5 +44,6 @@ def span_rows(documents: pa.Table, spans: pa.Table, stage: str) -> pa.Table:
         "removed_text": pa.array(
             [data[begin:end].tobytes() for begin, end in zip(begins, ends, strict=True)], pa.large_binary()
         ),
+        "timestamp": owners["timestamp"],
     }
     return pa.table(columns).cast(LEDGER_SCHEMA)

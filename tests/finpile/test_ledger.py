@@ -147,12 +147,14 @@ def test_columns_are_those_of_the_contract() -> None:
         "duplicate_offset",
         "start",
         "end",
+        "timestamp",
     }
     assert {entry.name: entry.type for entry in LEDGER_SCHEMA if entry.type != pa.string()} == {
         "duplicate_offset": pa.int64(),
         "start": pa.int64(),
         "end": pa.int64(),
         "removed_text": pa.large_binary(),
+        "timestamp": pa.timestamp("s", tz="UTC"),
     }
 
 
