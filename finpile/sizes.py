@@ -10,6 +10,8 @@ PART_BYTES = 128 << 20
 SMALL_SOURCE_PARTS = 16
 #: Text bytes whose ids make one piece of the stream of tokens: what a worker sorts at once.
 STREAM_BYTES = 64 << 20
+#: Tokens of one token shard.
+SHARD_TOKENS = 1 << 24
 
 _MIN_PARTITIONS = 2
 #: Up to this number, an exchange has one partition for each unit of its rows.

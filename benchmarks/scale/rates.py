@@ -4,14 +4,17 @@
 
 `formats`: each input format alone, from inputs to published documents. `stages`: a mix of news and minutes with all
 stages on, and the sample corpus, whose time is the fixed cost of each stage. `near`: the mix with 256 and with 9,000
-hash values. `start`: a build of one small document. Times are of two worker processes, memory and sizes of one. The
-parts that are not measured keep their values. The machine has to be idle: fixed costs are wall time too.
+hash values. `start`: a build of one small document. `templates`: the stage of this name, of which all rows of the mix
+and of the sample are groups. `mixture`: tokens of the mix once, three times, and one and a half times, for which they
+are counted. Times are of two worker processes, memory and sizes of one. The parts that are not measured keep their
+values. The machine has to be idle: fixed costs are wall time too. The table has the load before each part.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import platform
@@ -55,6 +58,8 @@ _ALL_STAGES = {
 }
 #: Processes of a build whose times are measured: they include what it takes to send records between processes.
 _WORKERS = 2
+#: Builds of which the one with the least CPU time counts, where two times are subtracted.
+_ROUNDS = 4
 #: Text of the corpora that are made for a format.
 _MADE_MB = 20.0
 
@@ -82,8 +87,8 @@ class Measured:
         return sum(row["text_bytes"] for row in self.stage("clean")["counts"]["sources"])
 
 
-def measure(config: Path, out: Path, workers: int, until: str) -> Measured:
-    """Builds in this process, which must be fresh: its memory is measured."""
+def measure(config: Path, out: Path, workers: int, until: str, fresh: bool) -> Measured:
+    """Builds in this process, which must be new: its memory is measured. Unless `fresh`, earlier stages are kept."""
     from finpile_pipelines.build import build
     from finpile_pipelines.exchange import held_tables, partition
     from finpile_pipelines.runner.engine import Engine
@@ -114,7 +119,7 @@ def measure(config: Path, out: Path, workers: int, until: str) -> Measured:
     setattr(partition, "table_to_bytes", counted_encode)  # noqa: B010
     engine = Engine(num_workers=workers, watch=lambda label, progress: None)
     sizes = Sizes(small_bytes=0)
-    manifest = build(load_config(config), str(out), engine, fresh=True, sizes=sizes, listen=listen, until=until)
+    manifest = build(load_config(config), str(out), engine, fresh=fresh, sizes=sizes, listen=listen, until=until)
     for record in manifest["stages"]:
         del record["files"]
         measured.records.append(record)
@@ -131,7 +136,13 @@ def _size(folder: Path) -> int:
 
 
 def _measured(
-    folder: Path, name: str, config: Mapping[str, Any] | Path, workers: int = _WORKERS, until: str = "tokens"
+    folder: Path,
+    name: str,
+    config: Mapping[str, Any] | Path,
+    workers: int = _WORKERS,
+    until: str = "tokens",
+    *,
+    fresh: bool = True,
 ) -> Measured:
     """Runs `measure` in a process of its own."""
     say(f"{name}, {workers} workers")
@@ -141,7 +152,7 @@ def _measured(
     else:
         path.write_text(yaml.safe_dump({"name": name, **config}))
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(measure, path, folder / f"out-{name}-{workers}", workers, until).result()
+        return pool.submit(measure, path, folder / f"out-{name}-{workers}", workers, until, fresh).result()
 
 
 def measure_formats(data: Path, folder: Path) -> dict[str, Any]:
@@ -189,20 +200,8 @@ def measure_stages(data: Path, folder: Path) -> dict[str, Any]:
     timed_small = _measured(folder, "small", _SAMPLE)
     whole = _measured(folder, "mix", {**mix, **_ALL_STAGES}, workers=1)
     small = _measured(folder, "small", _SAMPLE, workers=1)
-    megabytes = whole.text_bytes / 1e6
-    stages = {}
-    for record in whole.records:
-        name = record["stage"]
-        fixed = {of: min(timed_small.stage(name)[of], timed.stage(name)[of]) for of in ("cpu_seconds", "wall_seconds")}
-        stages[name] = {
-            "fixed_seconds": fixed["wall_seconds"],
-            "fixed_cpu_seconds": fixed["cpu_seconds"],
-            "cpu_seconds_per_mb": round((timed.stage(name)["cpu_seconds"] - fixed["cpu_seconds"]) / megabytes, 5),
-            "exchanged_per_text": round(whole.exchanged_bytes[name] / whole.text_bytes, 4),
-            "disk_per_text": round(whole.folder_bytes.get(name, 0) / whole.text_bytes, 4),
-            "fixed_memory_mb": round(small.stage(name)["peak_memory_bytes"] / 1e6),
-            "memory_mb": round(record["peak_memory_bytes"] / 1e6),
-        }
+    names = [record["stage"] for record in whole.records]
+    stages = {name: _stage_rate(name, timed, timed_small, whole, small) for name in names}
     folders = ("documents", "removed", "tokens")
     published = {name: round(whole.folder_bytes[name] / whole.text_bytes, 4) for name in folders}
     [ingest] = _sums(whole.stage("ingest")["counts"]["sources"])
@@ -214,6 +213,62 @@ def measure_stages(data: Path, folder: Path) -> dict[str, Any]:
         "text_bytes_per_token": round(whole.text_bytes / tokens, 3),
         "record_bytes_per_shard": round(whole.record_bytes / whole.num_shards),
         "largest_source_bytes": max(row["text_bytes"] for row in whole.stage("clean")["counts"]["sources"]),
+    }
+
+
+def _stage_rate(
+    name: str, timed: Measured, timed_small: Measured, whole: Measured, small: Measured
+) -> dict[str, float]:
+    """The rate of one stage from four builds: the mix and the sample, with two workers (timed) and with one."""
+    fixed = {of: min(timed_small.stage(name)[of], timed.stage(name)[of]) for of in ("cpu_seconds", "wall_seconds")}
+    more = timed.stage(name)["cpu_seconds"] - fixed["cpu_seconds"]
+    return {
+        "fixed_seconds": fixed["wall_seconds"],
+        "fixed_cpu_seconds": fixed["cpu_seconds"],
+        "cpu_seconds_per_mb": round(more / (whole.text_bytes / 1e6), 5),
+        "exchanged_per_text": round(whole.exchanged_bytes[name] / whole.text_bytes, 4),
+        "disk_per_text": round(whole.folder_bytes.get(name, 0) / whole.text_bytes, 4),
+        "fixed_memory_mb": round(small.stage(name)["peak_memory_bytes"] / 1e6),
+        "memory_mb": round(whole.stage(name)["peak_memory_bytes"] / 1e6),
+    }
+
+
+def measure_templates(data: Path, folder: Path) -> dict[str, Any]:
+    """As `measure_stages`, of one stage: every row is a group."""
+    searched = {"dedup": {"near": None, "templates": {}}}
+    given = yaml.safe_load(_SAMPLE.read_text())
+    mix = {"root": str(data), "sources": _grouped([_NEWS, _MINUTES]), **searched}
+    small = {"root": str(_SAMPLE.parent / given["root"]), "sources": _grouped(given["sources"]), **searched}
+    found = [
+        _measured(folder, name, config, workers, until="split")
+        for workers in (_WORKERS, 1)
+        for name, config in (("mix", mix), ("small", small))
+    ]
+    return {"stages": {"templates": _stage_rate("templates", *found)}}
+
+
+def _grouped(sources: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{**source, "template_group": "row"} for source in sources]
+
+
+def measure_mixture(data: Path, folder: Path) -> dict[str, Any]:
+    """What each further copy of text takes in `tokens`, and the pass that counts tokens for fractions."""
+    mix = {"root": str(data), "sources": [_NEWS, _MINUTES], "dedup": {"near": None}}
+    weights = {"once": {}, "thrice": {"mixture": {"A": 3}}, "halves": {"mixture": {"A": 1.5}}}
+    seconds, exchanged = dict.fromkeys(weights, math.inf), {}
+    for workers in (1, *[_WORKERS] * _ROUNDS):
+        for name, weight in weights.items():
+            built = _measured(folder, "mixture", {**mix, **weight}, workers, fresh=False)  # only `tokens` runs again
+            if workers == 1:
+                exchanged[name] = built.exchanged_bytes["tokens"] / built.text_bytes
+            else:
+                of_stage = built.stage("tokens")["cpu_seconds"] / (built.text_bytes / 1e6)
+                seconds[name] = min(seconds[name], of_stage)
+    cpu, size = ({"copy": (of["thrice"] - of["once"]) / 2, "once": of["once"]} for of in (seconds, exchanged))
+    return {
+        "tokens_cpu_seconds_per_mb_and_copy": round(cpu["copy"], 5),
+        "tokens_cpu_seconds_per_mb_counted": round(seconds["halves"] - cpu["once"] - cpu["copy"] / 2, 5),
+        "tokens_exchanged_per_text_counted": round(exchanged["halves"] - size["once"] - size["copy"] / 2, 4),
     }
 
 
@@ -266,6 +321,8 @@ _PARTS = {
     "stages": measure_stages,
     "near": measure_near,
     "start": measure_start,
+    "templates": measure_templates,
+    "mixture": measure_mixture,
 }
 
 
@@ -278,10 +335,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     table = json.loads(options.output.read_text()) if options.output.exists() else {}
     data = options.data.resolve()
     for part in options.only:
+        circumstances = _circumstances()
         with tempfile.TemporaryDirectory(prefix="rates-") as folder:
             found = _PARTS[part](data, Path(folder))
-        table |= {"formats": found} if part == "formats" else found
-        table[f"measured_{part}"] = _circumstances()
+        found = {"formats": found} if part == "formats" else found
+        stages = {**table.get("stages", {}), **found.get("stages", {})}
+        table |= {**found, "stages": stages, f"measured_{part}": circumstances}
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(f"{json.dumps(table, indent=1)}\n")
 
@@ -293,6 +352,7 @@ def _circumstances() -> dict[str, Any]:
         "processor": cpu_model(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
     }
 
 

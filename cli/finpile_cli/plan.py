@@ -89,6 +89,8 @@ def _show(console: Console, name: str, plan: Plan, bounds: list[Limit]) -> None:
     largest = max(plan.stages, key=lambda stage: stage.memory_bytes)
     memory = f"{quantity(largest.memory_bytes, 'B')} a worker ({largest.stage})"
     console.line(f"time {duration(plan.seconds)}, memory {memory}, disk {quantity(plan.disk_bytes, 'B')}")
+    shards = f"{plan.token_shards:,} training {'shard' if plan.token_shards == 1 else 'shards'}"
+    console.line(f"{plan.tokens:,.0f} tokens in {shards}")
     columns = ["quantity", "here", "bound", "reached at text of"]
     console.table("What breaks first", columns, [_bound_cells(bound) for bound in bounds])
 
@@ -120,6 +122,7 @@ def _as_json(plan: Plan, bounds: list[Limit]) -> dict[str, Any]:
         "documents": plan.documents,
         "shards": plan.shards,
         "tokens": plan.tokens,
+        "token_shards": plan.token_shards,
         "stages": stages,
         "total": {
             "seconds": plan.seconds,

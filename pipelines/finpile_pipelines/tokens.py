@@ -32,7 +32,7 @@ from finpile.dedup import exact
 from finpile.document import SUB_SOURCE, digest_bits
 from finpile.errors import RunError
 from finpile.layout import Layout, heldout_token_part, read_published_parts, row_of, token_index, token_part
-from finpile.sizes import SHARD_BYTES, STREAM_BYTES
+from finpile.sizes import SHARD_BYTES, SHARD_TOKENS, STREAM_BYTES
 from finpile.split import TRAIN
 from finpile.stage_record import FileRecord
 from finpile.tokens.copies import DocumentClass
@@ -49,8 +49,6 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 from finpile_pipelines.token_streams import Range, StreamPart, read_part, tokens_before, write_stream
 
-#: Tokens of one token shard.
-SHARD_TOKENS = 1 << 24
 #: Columns of the documents that are encoded.
 _COLUMNS = ("id", "text", "timestamp", "split")
 _SENT = ("digest", "id", "ids", "file", "row")

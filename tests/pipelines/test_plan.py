@@ -16,11 +16,14 @@ from finpile_pipelines.build import build
 from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, scaled
 from finpile_pipelines.plan.jobs import num_jobs
 from finpile_pipelines.plan.limits import limits
-from finpile_pipelines.plan.model import Plan, plan_build
+from finpile_pipelines.plan.model import Plan, StagePlan, plan_build
 from finpile_pipelines.plan.rates import load_rates
 from finpile_pipelines.runner.engine import Engine
 
-from finpile.config import CorpusConfig, load_config
+from finpile.config import CorpusConfig, TemplatesConfig, load_config
+from finpile.errors import RunError
+from finpile.mixture import WeightConfig
+from finpile.rows import RowsConfig
 from finpile.sizes import num_partitions
 from finpile.sources.finding import list_inputs
 
@@ -28,11 +31,19 @@ RATES = load_rates()
 _EVERYTHING = {
     "dedup": {"near": "fast", "substring": {"min_length": 60}},
     "heldout": {"after": date(2020, 1, 1), "undated": "train", "overlap": {}},
+    "mixture": {"News": 1.5},
 }
 
 
 def _inputs(config: CorpusConfig) -> tuple[SourceInput, ...]:
     return measure_inputs(config, [list_inputs(source, config.root) for source in config.sources], RATES)
+
+
+def _grouped(config: CorpusConfig, *labels: str) -> CorpusConfig:
+    """The corpus with templates, for which each of these rows is a group; without labels, every row."""
+    groups = {source.label: "row" for source in config.sources if not labels or source.label in labels}
+    sources = (replace(source, template_group=groups.get(source.label)) for source in config.sources)
+    return replace(config, sources=tuple(sources), dedup=replace(config.dedup, templates=TemplatesConfig()))
 
 
 @pytest.fixture
@@ -117,6 +128,7 @@ def test_jobs_are_those_of_a_build(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config, ran = load_config(write_corpus(tmp_path, **changes)), Counter[str]()
+    config = _grouped(config) if "dedup" in changes else config
     run = Engine.run
 
     def counted(engine: Engine, label: str, construct: Any) -> None:
@@ -129,6 +141,69 @@ def test_jobs_are_those_of_a_build(
     assert {stage: num_jobs(stage, config) for stage in ran} == ran
     planned = {stage.stage: stage.jobs for stage in plan_build(config, _inputs(config), 1, RATES).stages if stage.jobs}
     assert {name: jobs for name, jobs in planned.items() if name in ran or until == "reports"} == ran
+
+
+def test_templates_are_counted_in_the_sources_that_have_groups(sample: CorpusConfig) -> None:
+    assert "templates" not in {stage.stage for stage in _plan(sample, 1e9, 4).stages}
+    inputs, stages = _inputs(sample), {}
+    for labels in (("News",), ("News", "Press"), ()):
+        config = _grouped(sample, *labels)
+        plan = plan_build(config, _inputs(config), 4, RATES)
+        [stages[labels]] = [stage for stage in plan.stages if stage.stage == "templates"]
+        read = sum(source.clean_bytes for source in inputs if not labels or source.source in labels)
+        rate = RATES.stage("templates")
+        assert stages[labels].shuffled_bytes == pytest.approx(rate.exchanged_per_text * read)
+        assert stages[labels].cpu_seconds == pytest.approx(
+            rate.fixed_cpu_seconds + rate.cpu_seconds_per_mb * read / 1e6
+        )
+    assert stages[("News",)].cpu_seconds < stages[("News", "Press")].cpu_seconds < stages[()].cpu_seconds
+    assert {stage.jobs for stage in stages.values()} == {1}
+
+
+def test_copies_multiply_tokens_their_bytes_and_their_shards(sample: CorpusConfig) -> None:
+    def planned(mixture: Any) -> Plan:
+        return _plan(replace(sample, mixture=mixture), 1e12, 16)
+
+    def of_tokens(plan: Plan) -> StagePlan:
+        return next(stage for stage in plan.stages if stage.stage == "tokens")
+
+    once, thrice = planned(None), planned({dataset: 3.0 for dataset, _ in sample.rows})
+    assert planned({}).tokens == pytest.approx(once.tokens)
+    assert thrice.tokens == pytest.approx(3 * once.tokens)
+    assert thrice.token_shards == pytest.approx(3 * once.token_shards, rel=0.001)
+    assert of_tokens(thrice).disk_bytes == pytest.approx(3 * of_tokens(once).disk_bytes)
+    assert of_tokens(thrice).shuffled_bytes == pytest.approx(3 * of_tokens(once).shuffled_bytes)
+    more = of_tokens(thrice).cpu_seconds - of_tokens(once).cpu_seconds
+    assert more == pytest.approx(2 * 1e6 * RATES.tokens_cpu_seconds_per_mb_and_copy)
+    unchanged = [stage for stage in thrice.stages if stage.stage != "tokens"]
+    assert unchanged == [stage for stage in once.stages if stage.stage != "tokens"], "documents are as they were"
+
+
+def test_fractions_and_shares_are_of_the_text_of_their_rows_and_are_counted_first(sample: CorpusConfig) -> None:
+    whole = _plan(sample, 1e12, 16)
+    news = sum(source.clean_bytes for source in whole.inputs if source.source == "News") / whole.text_bytes
+    half = _plan(replace(sample, mixture={"News": 0.5}), 1e12, 16)
+    assert half.tokens == pytest.approx(whole.tokens * (1 - news / 2))
+    share = _plan(replace(sample, mixture={"News": WeightConfig(share=0.5)}), 1e12, 16)
+    assert share.tokens == pytest.approx(whole.tokens * (1 - news) * 2)
+    counted = [stage.shuffled_bytes for stage in half.stages if stage.stage == "tokens"]
+    more = RATES.tokens_exchanged_per_text_counted * whole.text_bytes
+    [before] = [stage.shuffled_bytes for stage in whole.stages if stage.stage == "tokens"]
+    assert counted == [pytest.approx(before * (1 - news / 2) + more)]
+
+
+def test_a_share_that_no_text_can_have_is_an_error(sample: CorpusConfig) -> None:
+    tiny = replace(sample, mixture={"C4/C4": WeightConfig(share=0.999999)})
+    with pytest.raises(RunError, match="at most 400"):
+        plan_build(tiny, _inputs(tiny), 1, RATES)
+
+
+def test_rows_from_records_are_domains_of_their_own(sample: CorpusConfig) -> None:
+    rows = RowsConfig(field="meta.set", allow=("A", "B", "C"))
+    config = replace(sample, sources=(replace(sample.sources[1], name=rows),), mixture={"A": 4.0})
+    plan = plan_build(config, scaled(_inputs(config), 3e6), 1, RATES)
+    assert [stage.tasks for stage in plan.stages if stage.stage == "tokenizer"] == [3 * int(config.tokenizer.chunks)]
+    assert plan.tokens == pytest.approx(2 * 3e6 / RATES.text_bytes_per_token), "a third of the text four times"
 
 
 def test_limits_are_exceeded_from_the_size_at_which_they_are_reached(sample: CorpusConfig) -> None:

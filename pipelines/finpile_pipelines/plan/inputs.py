@@ -27,6 +27,10 @@ class SourceInput:
     clean_bytes: float
     largest_share: float
     """The part of the source that is in its largest file, which one task reads."""
+    rows: tuple[str, ...]
+    """The rows of its documents, which are taken to have equal parts of its text."""
+    has_templates: bool
+    """Whether templates are counted among its documents."""
 
 
 def measure_inputs(
@@ -46,7 +50,7 @@ def _measured(config: CorpusConfig, entry: int, files: Sequence[InputFile], rate
     decoded = sum(sizes)
     text = decoded * rate.text_per_decoded
     return SourceInput(
-        source=source.name if isinstance(source.name, str) else source.name.field,
+        source=source.label,
         dataset=source.dataset,
         format=source.format,
         num_files=len(files),
@@ -55,6 +59,8 @@ def _measured(config: CorpusConfig, entry: int, files: Sequence[InputFile], rate
         text_bytes=text,
         clean_bytes=text * rate.clean_per_text,
         largest_share=max(sizes, default=0.0) / decoded if decoded else 0.0,
+        rows=source.rows,
+        has_templates=source.template_group is not None,
     )
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from finpile import stages
 from finpile.config import CorpusConfig
-from finpile.sizes import SHARD_BYTES, part_bytes_of
+from finpile.mixture import Row
+from finpile.sizes import SHARD_BYTES, SHARD_TOKENS, part_bytes_of
+from finpile_pipelines.plan.copies import Copies, planned_copies
 from finpile_pipelines.plan.inputs import SourceInput
 from finpile_pipelines.plan.jobs import is_enabled, num_jobs
 from finpile_pipelines.plan.rates import Rates
@@ -53,6 +56,12 @@ class Plan:
     documents: float
     shards: int
     tokens: float
+    """Of all copies that the mixture makes."""
+
+    @property
+    def token_shards(self) -> int:
+        """Files of training tokens."""
+        return max(1, _ceil(self.tokens / SHARD_TOKENS))
 
     @property
     def text_bytes(self) -> float:
@@ -83,11 +92,11 @@ def plan_build(
         start_seconds=rates.start_seconds,
         documents=model.text / rates.text_bytes_per_document,
         shards=model.num_shards,
-        tokens=model.text / rates.text_bytes_per_token,
+        tokens=model.copies.per_text * model.text / rates.text_bytes_per_token,
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Model:
     config: CorpusConfig
     inputs: tuple[SourceInput, ...]
@@ -98,6 +107,16 @@ class _Model:
     @property
     def text(self) -> float:
         return sum(source.clean_bytes for source in self.inputs)
+
+    @cached_property
+    def copies(self) -> Copies:
+        """Those of training text; held-out text is taken to be small."""
+        return planned_copies(self.config, self._domains())
+
+    def _read(self, name: str) -> float:
+        """Clean text that a stage reads."""
+        read = (source for source in self.inputs if name != "templates" or source.has_templates)
+        return sum(source.clean_bytes for source in read)
 
     @property
     def num_shards(self) -> int:
@@ -133,7 +152,10 @@ class _Model:
         per_mb = rates.stage(name).cpu_seconds_per_mb
         if name == "near" and near is not None:
             per_mb += (near.bands * near.rows - _MEASURED_HASHES) * rates.near_cpu_seconds_per_mb_and_hash
-        return self.text / _MB * max(0.0, per_mb) * self._passes(name)
+        if name == "tokens":
+            per_mb += (self.copies.per_text - 1) * rates.tokens_cpu_seconds_per_mb_and_copy
+            per_mb += self.copies.are_counted * rates.tokens_cpu_seconds_per_mb_counted
+        return self._read(name) / _MB * max(0.0, per_mb) * self._passes(name)
 
     def _reading_cpu_seconds(self, name: str, source: SourceInput) -> float:
         """Of `ingest` or `clean` for one source, by the rates of its format."""
@@ -172,12 +194,13 @@ class _Model:
             largest = max(largest, max(source.largest_share, at_least) * source.decoded_bytes / total)
         return tasks, min(1.0, largest)
 
-    def _domains(self) -> Mapping[tuple[str, str], float]:
+    def _domains(self) -> Mapping[Row, float]:
         """Clean text by row of Table 1."""
-        sizes: dict[tuple[str, str], float] = {}
+        sizes: dict[Row, float] = {}
         for source in self.inputs:
-            key = (source.dataset, source.source)
-            sizes[key] = sizes.get(key, 0.0) + source.clean_bytes
+            for row in source.rows:
+                key = (source.dataset, row)
+                sizes[key] = sizes.get(key, 0.0) + source.clean_bytes / len(source.rows)
         return sizes
 
     def _largest_part(self) -> float:
@@ -207,12 +230,16 @@ class _Model:
         per_text, near = self.rates.stage(name).exchanged_per_text, self.config.dedup.near
         if name == "near" and near is not None:
             per_text += (near.bands - _MEASURED_BANDS) * self.rates.near_exchanged_per_text_and_band
-        return max(0.0, per_text) * self.text * self._passes(name)
+        if name == "tokens":
+            per_text *= self.copies.per_text
+            per_text += self.copies.are_counted * self.rates.tokens_exchanged_per_text_counted
+        return max(0.0, per_text) * self._read(name) * self._passes(name)
 
     def _disk_bytes(self, name: str) -> float:
         folders = {"split": ("documents", "removed"), "tokens": ("tokens",)}.get(name, ())
         published = sum(self.rates.published_per_text[folder] for folder in folders)
-        return (self.rates.stage(name).disk_per_text + published) * self.text
+        copies = self.copies.per_text if name == "tokens" else 1.0
+        return (self.rates.stage(name).disk_per_text + published) * copies * self._read(name)
 
 
 def _ceil(value: float) -> int:

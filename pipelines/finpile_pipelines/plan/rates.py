@@ -26,7 +26,7 @@ class FormatRate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StageRate:
-    """One stage, on a mix of real text. All rates are per byte or MB of clean text."""
+    """One stage, on a mix of real text. All rates are per byte or MB of clean text that the stage reads."""
 
     fixed_seconds: float
     """Wall time of the sample corpus."""
@@ -53,6 +53,12 @@ class Rates:
     """Bytes of `documents`, `removed` and `tokens`."""
     near_cpu_seconds_per_mb_and_hash: float
     near_exchanged_per_text_and_band: float
+    tokens_cpu_seconds_per_mb_and_copy: float
+    """What each further copy of text takes that the mixture makes."""
+    tokens_cpu_seconds_per_mb_counted: float
+    """Of the pass that counts tokens for shares and fractions."""
+    tokens_exchanged_per_text_counted: float
+    """Of the same pass."""
     text_bytes_per_document: float
     text_bytes_per_token: float
     record_bytes_per_shard: float
