@@ -79,6 +79,9 @@ class CleanConfig:
     """`auto`: extracts the text of documents that the source declares as HTML."""
     tables: Literal["lines", "markdown"] = "lines"
     """Tables of HTML: a line for each row with tabs between its cells, or Markdown grids of tables with data."""
+    items: Literal["meta", "documents"] = "meta"
+    """edgar: `documents` makes each item of a main document a document of its own, and what is in no item too; `meta`
+    only names them."""
     mojibake: Literal["keep", "repair"] = "keep"
     """`repair`: lines that were decoded with another encoding than their own (`schÃ¶n`) are repaired before the normal
     form; a row of the ledger has their number."""
@@ -168,6 +171,8 @@ class SourceConfig:
                 check_rule(f"{key} of source {self.label!r}", rule)
         if not self.paths:
             raise ConfigError(f"source {self.label!r} has no paths: name at least one file or pattern")
+        if self.clean.items == "documents" and FORMATS.get(self.format).sections is None:
+            raise ConfigError(f"source {self.label!r}: format {self.format} has no items: remove `items: documents`")
         fields = FORMATS.get(self.format).fields if self.fields or self.date_format is not None else ()
         if self.fields and not fields:
             raise ConfigError(f"source {self.label!r}: format {self.format} has no named fields: remove `fields`")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from finpile.registry import Registry
+from finpile.section import Section
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +31,9 @@ class Format:
     """Ends of file names that `finpile dedup` reads by this format."""
     describe: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
     """Facts for `meta` that only a cleaned text shows: `describe(text, meta)`, in time linear in the text."""
+    sections: Callable[[str, Mapping[str, Any]], Sequence[Section]] | None = None
+    """Sections of a cleaned text that can be documents of their own (`clean: {items: documents}`):
+    `sections(text, meta)`, ascending and without overlap, in time linear in the text."""
     has_license_files: bool = False
     """Whether a document of an archive has the licence of the nearest `LICENSE` or `COPYING` above it."""
     is_multistream: bool = False

@@ -245,7 +245,7 @@ def table_rows(data: Path) -> list[list[str]]:
             pages[tables] = to_text(page, main_content=False, tables=tables)  # type: ignore[arg-type]
             seconds[tables] += time.process_time() - start
         lines, grids = pages["lines"], pages["markdown"]
-        wanted = figures(grids.facts)
+        wanted = figures(grids.facts.numbers)
         counts.update(
             pages=1,
             tables=len(re.findall(r"<table\b", page, re.IGNORECASE)),

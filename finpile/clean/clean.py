@@ -4,6 +4,8 @@
 2. With `mojibake: repair`, wrongly decoded lines are repaired (`finpile.clean.mojibake`). The text gets its normal form
    (`finpile.clean.normalise`), unless the source has `normalise: false`. An empty text is then removed as a whole, in
    its raw form.
+   With `items: documents`, the sections that the format finds, and what is between them, are documents from here on
+   (`finpile.clean.parts`).
 3. The source's filters reject the text or take spans out of it. Ledger offsets are bytes of the text after step 2.
 4. A date whose order was open is read in the order of its field. A document without date gets one from its HTML, its
    URL, or its file's name, in this order. A date that was there but could not be read, or that cannot be true, leaves a
@@ -18,9 +20,8 @@ digest is part of the result.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -29,16 +30,18 @@ import pyarrow.compute as pc
 from finpile import timestamps
 from finpile.blank import is_blank, visible_class
 from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating, to_json
+from finpile.clean.document_rows import Row, batch_of, rows_of
 from finpile.clean.html import HtmlError, Page, to_text
 from finpile.clean.markup import TooComplex, measure
 from finpile.clean.mojibake import repair
 from finpile.clean.normalise import normalise
+from finpile.clean.parts import Part, divide, facts_of_parts
 from finpile.clean.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
 from finpile.digest import add, multiset_digest
-from finpile.document import DOCUMENT_SCHEMA, HTML, text_views
+from finpile.document import DOCUMENT_SCHEMA, HTML, document_id, text_views
 from finpile.errors import FinpileError
-from finpile.filings.facts import FACTS
+from finpile.filings.facts import FACTS, TEXT_FACTS
 from finpile.filter import FILTERS, Filter, Rejection, Span
 from finpile.format import FORMATS
 from finpile.ledger import Removal, masked_as
@@ -79,6 +82,8 @@ class Cleaned:
     """`finpile.digest.multiset_digest` of their ids and texts."""
     num_undated: int
     """Documents for which no date was found, kept or removed for it."""
+    num_parts_more: int
+    """Parts that are documents of their own, less the documents that they are of."""
     num_unreadable_dates: int
     """Documents that have a date which could not be used: unreadable, ambiguous or implausible."""
 
@@ -95,16 +100,17 @@ def clean_batch(
     if not drop_undated and _is_settled(batch, source):
         return _unchanged(batch)
     work = _Work(source, _filters(source), Dating(source, order), drop_undated)
-    for row in _rows(batch):
+    for row in rows_of(batch):
         work.add(row)
     return Cleaned(
-        batch=_kept_batch(batch, work.kept),
+        batch=batch_of(batch, work.kept),
         removals=work.removals,
         num_documents_before_filters=work.num_documents,
         num_bytes_before_filters=work.num_bytes,
         digest_before_filters=work.digest,
         num_undated=work.num_undated,
         num_unreadable_dates=work.num_unreadable_dates,
+        num_parts_more=work.num_parts_more,
     )
 
 
@@ -171,46 +177,11 @@ def _unchanged(batch: pa.RecordBatch) -> Cleaned:
         digest_before_filters=multiset_digest(batch["id"].to_pylist(), text_views(batch)),
         num_undated=batch["timestamp"].null_count,
         num_unreadable_dates=0,
+        num_parts_more=0,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """The fields of one document that the stage reads and may change."""
-
-    index: int
-    id: str
-    text: str
-    timestamp: datetime | None
-    timestamp_origin: str
-    locator: str
-    url: str | None
-    title: str | None
-    meta: str
-    media_type: str
-    raw_timestamp: str | None
-
-
-_COLUMNS = (
-    "id", "text", "timestamp", "timestamp_origin", "locator", "url", "title", "meta", "media_type", "raw_timestamp",
-)  # fmt: skip
-_CHANGED = ("text", "timestamp", "timestamp_origin", "title", "meta")
-
-
-def _rows(batch: pa.RecordBatch) -> Iterator[_Row]:
-    columns = [batch.column(name).to_pylist() for name in _COLUMNS]
-    return (_Row(index, *values) for index, values in enumerate(zip(*columns, strict=True)))
-
-
-def _kept_batch(batch: pa.RecordBatch, kept: list[_Row]) -> pa.RecordBatch:
-    rest = batch.take(pa.array([row.index for row in kept], pa.int64()))
-    columns = [
-        pa.array([getattr(row, entry.name) for row in kept], entry.type)
-        if entry.name in _CHANGED
-        else rest.column(entry.name)
-        for entry in DOCUMENT_SCHEMA
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_SCHEMA)
+_SUMS = ("num_documents", "num_bytes", "digest", "num_undated", "num_unreadable_dates", "num_parts_more")
 
 
 @dataclass(slots=True)
@@ -221,17 +192,18 @@ class _Work:
     filters: list[tuple[Filter, Any]]
     dating: Dating
     drop_undated: bool
-    kept: list[_Row] = field(default_factory=list)
+    kept: list[Row] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
     num_documents: int = 0
     num_bytes: int = 0
     digest: int = 0
     num_undated: int = 0
     num_unreadable_dates: int = 0
+    num_parts_more: int = 0
 
-    def add(self, row: _Row) -> None:
+    def add(self, row: Row) -> None:
         """Keeps one cleaned document, or records why it is removed."""
-        before = (self.num_documents, self.num_bytes, self.digest, self.num_undated, self.num_unreadable_dates)
+        before = [getattr(self, name) for name in _SUMS]
         num_removals, num_kept = len(self.removals), len(self.kept)
         try:
             self._clean(row)
@@ -240,11 +212,12 @@ class _Work:
         except FinpileError:
             raise  # the configuration's fault, not the document's
         except Exception as error:  # whatever one document raises, the others are cleaned
-            self.num_documents, self.num_bytes, self.digest, self.num_undated, self.num_unreadable_dates = before
+            for name, value in zip(_SUMS, before, strict=True):
+                setattr(self, name, value)
             del self.removals[num_removals:], self.kept[num_kept:]
             self._remove(row, "cleaning_error", f"{type(error).__name__}: {error}"[:_MAX_DETAIL], row.text)
 
-    def _clean(self, row: _Row) -> None:
+    def _clean(self, row: Row) -> None:
         try:
             page = self._extract(row)
             text, num_repaired = repair(page.text) if self.source.clean.mojibake == "repair" else (page.text, 0)
@@ -258,12 +231,32 @@ class _Work:
         if is_blank(text):
             self._remove(row, "empty_text", f"{len(row.text)} characters of {row.media_type}", row.text)
             return
-        self._filter(replace(row, title=row.title or page.title), text, page, num_repaired)
+        row = replace(row, title=row.title or page.title)
+        read = {FACTS: page.facts.numbers, TEXT_FACTS: page.facts.texts}
+        facts: dict[str, Any] = {key: some for key, some in read.items() if some}
+        parts = self._parts(row, text, facts)
+        if not parts:
+            self._filter(row, text, page, num_repaired, facts)
+            return
+        self.num_parts_more += len(parts) - 1
+        for part, of_part in parts:
+            place = f"{row.locator}{part.suffix}"
+            of_row = replace(row, id=document_id(self.source.label, place), locator=place, is_part=True)
+            self._filter(of_row, part.text, page, num_repaired, of_part)
 
-    def _filter(self, row: _Row, text: str, page: Page, num_repaired: int) -> None:
+    def _parts(self, row: Row, text: str, facts: dict[str, Any]) -> list[tuple[Part, dict[str, Any]]]:
+        """The parts of a text that are documents of their own, with their facts; none if it stays one."""
+        of_format = FORMATS.get(self.source.format)
+        if self.source.clean.items == "meta" or of_format.sections is None:
+            return []
+        meta = json.loads(row.meta)
+        parts = divide(text, of_format.sections(text, meta))
+        described = of_format.describe(text, meta) if of_format.describe and parts else {}
+        return list(zip(parts, facts_of_parts(parts, meta, {**described, **facts}), strict=True))
+
+    def _filter(self, row: Row, text: str, page: Page, num_repaired: int, facts: dict[str, Any]) -> None:
         """Keeps what the filters leave of a text, under its date."""
         self._count(row.id, text)
-        facts: dict[str, Any] = {FACTS: page.facts} if page.facts else {}
         found = apply_all(self.filters, text, facts, row.url)
         if isinstance(found, Rejection):
             self._remove(row, found.reason, found.detail, text)
@@ -286,22 +279,22 @@ class _Work:
         if num_repaired:
             self._note(row, "repaired_mojibake", f"{num_repaired} lines", 0, 0, b"")
         self._take_out(row, text, found)
-        meta = self._described(left, dated.meta, facts)
+        meta = self._described(left, dated.meta, facts, is_part=row.is_part)
         self.kept.append(replace(row, text=left, meta=meta))
 
-    def _described(self, text: str, meta: str, facts: dict[str, Any]) -> str:
-        """The metadata with the facts of the filters and those that the source's format finds in the text."""
+    def _described(self, text: str, meta: str, facts: dict[str, Any], *, is_part: bool = False) -> str:
+        """The metadata with the facts of the filters and those that the source's format finds in a whole text."""
         describe = FORMATS.get(self.source.format).describe
-        if describe is None:
+        if describe is None or is_part:
             return meta if not facts else to_json({**json.loads(meta), **facts})
         known = {**json.loads(meta), **facts}
         return to_json({**known, **describe(text, known)})
 
-    def _is_html(self, row: _Row) -> bool:
+    def _is_html(self, row: Row) -> bool:
         mode = self.source.clean.html
         return mode == "always" or (mode == "auto" and row.media_type == HTML)
 
-    def _extract(self, row: _Row) -> Page:
+    def _extract(self, row: Row) -> Page:
         if not self._is_html(row):
             return Page(text=row.text)
         has_menus = FORMATS.get(self.source.format).has_menus
@@ -313,17 +306,17 @@ class _Work:
         self.num_bytes += len(data)
         self.digest = add(self.digest, multiset_digest([identity], [data]))
 
-    def _take_out(self, row: _Row, text: str, spans: list[Span]) -> None:
+    def _take_out(self, row: Row, text: str, spans: list[Span]) -> None:
         if not spans:
             return
         data = text.encode()
         for start, end, reason, mask in byte_spans(text, spans):
             self._note(row, reason, masked_as(mask), start, end, data[start:end])
 
-    def _remove(self, row: _Row, reason: str, detail: str, text: str) -> None:
+    def _remove(self, row: Row, reason: str, detail: str, text: str) -> None:
         self._note(row, reason, detail, None, None, text.encode())
 
-    def _note(self, row: _Row, reason: str, detail: str, start: int | None, end: int | None, removed: bytes) -> None:
+    def _note(self, row: Row, reason: str, detail: str, start: int | None, end: int | None, removed: bytes) -> None:
         self.removals.append(
             Removal(
                 id=row.id,

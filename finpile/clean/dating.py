@@ -27,8 +27,8 @@ UNREADABLE_TIMESTAMP = "unreadable_timestamp"
 #: Key in `meta` of documents that are dated by a period: month, quarter, half or year.
 PRECISION = "timestamp_precision"
 
-#: The end of a locator, behind the path.
-_RECORD = re.compile(r"#[\d.]+$")
+#: The end of a locator, behind the path: the record, and the part of it.
+_RECORD = re.compile(r"#[\d.]+(?:/[a-z]+-[\w.]+)?$")
 _MAX_DETAIL = 200
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from finpile.clean.markup import MarkupCounts, TooComplex, measure, strip_markup
 from finpile.clean.tables import grid_tables
-from finpile.clean.xbrl import read_facts
+from finpile.clean.xbrl import Facts, read_facts
 
 #: XBRL's own data inside a filing's HTML; no browser shows it. Source: Inline XBRL 1.1, §12.
 _NEVER_SHOWN = [r"ix\:header"]
@@ -37,7 +37,7 @@ class Page:
     html: str | None = None
     counts: MarkupCounts | None = None
     """Those of `html`."""
-    facts: list[dict[str, Any]] = field(default_factory=list)
+    facts: Facts = field(default_factory=Facts)
     """The facts of Inline XBRL in it (`finpile.filings.facts`)."""
 
 

@@ -14,8 +14,9 @@ TOTAL = "TOTAL"
 def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One row for each source: documents read, removed by stage, kept on each side of the split.
 
-    `read` counts every record found, readable or not, so `read = unreadable + cleaned_out + exact + near + substring +
-    overlap + contamination + train + held_out`, with a term for each optional stage of the build, such as `templates`.
+    `read` counts every record found, readable or not, and of a document that was divided its parts, so `read =
+    unreadable + cleaned_out + exact + near + substring + overlap + contamination + train + held_out`, with a term for
+    each optional stage of the build, such as `templates`.
     `removed_bytes` are the bytes in the ledger, including spans removed from kept documents; `tokens` are those of
     training documents, if the build has the stage `tokens`. `undated` is the number of documents without a date, kept
     or not, and `unreadable_dates` of those with an unusable date. `reasons` has the removed documents by reason.
@@ -43,6 +44,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     for cleaned in stages.get("clean", {}).get("sources", ()):
         row = rows[(cleaned["dataset"], cleaned["source"])]
         row.update({name: cleaned.get(name, 0) for name in ("undated", "unreadable_dates")})
+        row["read"] += cleaned.get("parts_more", 0)
     for part in stages["split"]["documents"]:
         row = rows[(part["dataset"], part["source"])]
         row["train"] += part["documents"] - part["heldout"]

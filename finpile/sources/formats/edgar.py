@@ -34,6 +34,7 @@ from finpile.filings import find_items
 from finpile.filings.item_titles import declared_number
 from finpile.format import Format
 from finpile.ledger import Removal
+from finpile.section import Section
 from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.decoding import Undecodable, decode
@@ -284,6 +285,12 @@ def describe(text: str, meta: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values for name, values in (("items", numbers), ("items_unsure", unsure)) if values}
 
 
+def sections(text: str, meta: Mapping[str, Any]) -> list[Section]:
+    """The items of a main document whose sections are certain."""
+    found = find_items(text, str(meta.get("document_type", ""))).found
+    return [Section(item.number, item.start, item.end) for item in found]
+
+
 def _declared(form: str, meta: Mapping[str, Any], known: set[str]) -> list[str]:
     """Items that the header of an 8-K of the form since August 2004 declares, and no heading names."""
     if not form.upper().startswith("8-K") or str(meta.get("filed", "")) < _NEW_8K:
@@ -296,6 +303,7 @@ FORMAT = Format(
     name="edgar",
     read=read,
     describe=describe,
+    sections=sections,
     reasons={"not_a_submission": "a file without a document of a submission"},
     structure={"edgar_header": "the submission's header and its end tag"},
 )

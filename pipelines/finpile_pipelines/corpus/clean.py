@@ -54,6 +54,7 @@ def clean_task(
         "undated": sum(cleaned.num_undated for cleaned in batches),
         "unreadable_dates": sum(cleaned.num_unreadable_dates for cleaned in batches),
         **_fact_counts(kept),
+        **_part_counts(batches),
         "digest": sum(map(_digest, batches)),
         "digest_before_filters": sum(cleaned.digest_before_filters for cleaned in batches),
     }
@@ -195,6 +196,12 @@ STAGE = Stage(
 
 def _fact_counts(kept: Sequence[pa.RecordBatch]) -> Mapping[str, int]:
     return fact_counts(pa.Table.from_batches(kept)) if kept else {}
+
+
+def _part_counts(batches: Sequence[Cleaned]) -> Mapping[str, int]:
+    """`parts_more`: parts less the documents that they are of; nothing where no document was divided."""
+    more = sum(cleaned.num_parts_more for cleaned in batches)
+    return {"parts_more": more} if more else {}
 
 
 def _digest(cleaned: Cleaned) -> int:
