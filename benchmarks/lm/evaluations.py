@@ -91,6 +91,8 @@ def _build(data: Path, out: Path) -> None:
 
 
 def _train(out: Path, preset: str, steps: int) -> None:
+    if (out / preset / "run.html").exists():
+        return
     config = out / f"{preset}.yaml"
     config.write_text(_TRAINING.format(preset=preset, steps=steps, rate=_RATES[preset]))
     _finpile("train", config)
@@ -171,12 +173,16 @@ def _runs(out: Path, steps: int, seconds: float) -> list[str]:
 
 
 def _bits_per_byte(out: Path, limit: int) -> list[str]:
+    """Of the documents of FinPile, without those of The Pile: the chats are long."""
+    documents = "documents/dataset=FinPile"
+    shutil.copytree(out / "corpus" / documents, out / "finpile" / documents, dirs_exist_ok=True)
+    shutil.copy(out / "corpus/manifest.json", out / "finpile/manifest.json")
     models = [out / name for name in (*PRESETS, "gpt2")]
     _finpile(
         "evaluate",
         *models,
         "--on",
-        out / "corpus",
+        out / "finpile",
         "--limit",
         limit,
         "--period",

@@ -81,7 +81,7 @@ def _title(report: Report) -> str:
 
 def _lead(report: Report) -> str:
     cut = f"; documents after {html.escape(report['heldout_after'])} are held out" if report["heldout_after"] else ""
-    sample = f"; at most {report['limit']:,} documents of each source" if report["limit"] else ""
+    sample = f"; at most {report['limit']:,} of each source" if report["limit"] else ""
     return f"<p>Documents of <code>{html.escape(report['on'])}</code>{cut}{sample}.</p>"
 
 

@@ -119,7 +119,7 @@ def models_table(report: Report) -> Table:
 
 
 def _sample(report: Report) -> str:
-    return f" (at most {report['limit']:,} documents of each source)" if report["limit"] else ""
+    return f" (at most {report['limit']:,} of each source)" if report["limit"] else ""
 
 
 def _unknown(report: Report) -> Iterable[str]:
