@@ -185,7 +185,8 @@ def test_show_prints_json(run: Run, sample_build: Path, dropped: Row) -> None:
     removed = run("show", sample_build, dropped["id"][:12], "--json").json()
     assert removed["id"] == dropped["id"]
     assert removed["document"] is None
-    assert removed["removals"] == [{**dropped, "removed_text": dropped["removed_text"].decode()}]
+    shown = {"removed_text": dropped["removed_text"].decode(), "timestamp": str(dropped["timestamp"])}
+    assert removed["removals"] == [{**dropped, **shown}]
     kept = run("show", sample_build, dropped["duplicate_of"], "--json").json()
     assert kept["document"]["text"].encode() == dropped["removed_text"]
     assert dropped["id"] in [copy["id"] for copy in kept["copies"]]

@@ -35,7 +35,8 @@ def tasks(folder: Path, num_files: int = 1) -> list[ingest.IngestTask]:
 
 def ledger(folder: Path) -> pa.Table:
     files = storage.list_files(str(folder / "removed"))
-    rows = [storage.read_parquet(str(folder / "removed" / name)) for name in files]
+    # Parquet has no seconds: it holds them as milliseconds.
+    rows = [storage.read_parquet(str(folder / "removed" / name)).cast(LEDGER_SCHEMA) for name in files]
     return pa.concat_tables([LEDGER_SCHEMA.empty_table(), *rows]).sort_by("locator")
 
 
