@@ -19,8 +19,8 @@ _EVEN_PARTITIONS = 4096
 #: Units for each partition at most. The largest rows are the 450 band keys of `near: paper`, 2.8 bytes per byte of
 #: text: of two shards they fit 128 MiB.
 _UNITS_OF_PARTITION = 2
-#: Lengths of repeated windows, in symbols, from which on another shard shares the partition of their keys. Rows of keys
-#: are 90 bytes for each window's length of text: of 200 symbols .45 bytes for each byte, of 50 symbols 1.8.
+#: Keys of windows are rows of 90 bytes for each window's length of text: .45 bytes for each byte of text if windows
+#: have 200 symbols, 1.8 if 50. So for each 50 symbols of a window, one more shard shares a partition, up to four.
 _LENGTH_OF_SHARD, _MOST_SHARDS_OF_KEYS = 50, 4
 
 

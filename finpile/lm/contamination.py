@@ -25,7 +25,7 @@ from finpile.lm.outcomes import Outcomes, TaskItem
 
 Status = Literal["clean", "contaminated", "too short"]
 STATUSES: tuple[Status, ...] = ("clean", "contaminated", "too short")
-#: Share of an item's searched words in one document from which on it is contaminated.
+#: An item is contaminated if one document has at least this share of its searched words.
 MIN_COVERAGE = 0.2
 #: Any match; the coverage of every item is reported.
 _ANY = 1e-9

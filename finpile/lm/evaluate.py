@@ -57,7 +57,7 @@ class Score:
     """Tokens scored: all of the texts'."""
     bits: float = 0.0
     num_unknown: int = 0
-    """Tokens that stand for text which the tokenizer cannot encode: their bits say nothing about that text."""
+    """Tokens that replace text which the tokenizer cannot encode: their bits say nothing about that text."""
 
     @property
     def bits_per_byte(self) -> float:

@@ -127,7 +127,7 @@ def _unknown(report: Report) -> Iterable[str]:
         total = model["splits"][HELDOUT]["total"]
         if total["num_unknown"]:
             yield (
-                f"{model['name']}: {total['num_unknown']:,} of {total['num_tokens']:,} tokens stand for text that its "
+                f"{model['name']}: {total['num_unknown']:,} of {total['num_tokens']:,} tokens replace text that its "
                 "tokenizer cannot encode, so its bits per byte are too low."
             )
 

@@ -1,7 +1,7 @@
 """How often the mixture of a corpus file puts text into the stream of tokens, before any token is counted.
 
-Text stands for tokens: the tokens of a row are taken to be in proportion to its text. Each document is taken to be the
-only one of its kind, so that factors by `num_copies` are those of 1.
+The tokens of a row are taken to be in proportion to its text. Each document is taken to be the only one of its kind, so
+that factors by `num_copies` are those of 1.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def test_tables_have_every_group_and_the_undated_and_untyped() -> None:
     ]
     [models, *_] = evaluation_tables(report())
     assert models.footnotes == (
-        "peer & co: 3 of 4 tokens stand for text that its tokenizer cannot encode, so its bits per byte are too low.",
+        "peer & co: 3 of 4 tokens replace text that its tokenizer cannot encode, so its bits per byte are too low.",
     )
 
 
