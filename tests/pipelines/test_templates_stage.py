@@ -235,6 +235,22 @@ def test_later_stages_read_the_remaining_text(tmp_path: Path, rounds: int) -> No
     assert {row["stage"] for row in removed} >= {"exact", "templates", "substring"}
 
 
+def test_near_compares_shards_with_cuts_to_shards_without(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    body = "\n\n".join(" ".join(draw.choices(_WORDS, k=14)).capitalize() + "." for _ in range(8))
+    group = [{"text": f"{number}\n\n{_FOOTER}", "date": "2020-01-01"} for number in range(4)]
+    cut = {"text": f"{body}\n\n{_FOOTER}", "date": "2020-02-02"}
+    source = {"name": "Web", "dataset": "FinPile", "format": "jsonl", "paths": ["a.jsonl"], "template_group": "row"}
+    source |= {"fields": {"timestamp": "date"}, "clean": {"filters": []}}
+    other = {**source, "name": "News", "paths": ["b.jsonl"]}
+    dedup = {"near": "fast", "templates": {"min_documents": 3}, "substring": None}
+    path = write(tmp_path, [], sources=[source, other], dedup=dedup)
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*group, cut)))
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": f"{body} More.", "date": "2020-03-03"}) + "\n")
+    run(path, tmp_path / "out")
+    assert [row["reason"] for row in rows_of(tmp_path / "out", "removed/stage=near")] == ["near_duplicate"]
+
+
 def test_a_change_runs_the_stage_and_later_ones_again(built: Path, tmp_path: Path) -> None:
     config, out = write(tmp_path, stories()), tmp_path / "out"
     first = run(config, out)

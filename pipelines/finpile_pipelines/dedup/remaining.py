@@ -57,7 +57,7 @@ class RemainingDocuments:
             for name, column in columns.items():
                 table = table.append_column(name, column)
             if spans.num_rows:
-                table = table.set_column(2, "text", cut_rows(table["text"].chunk(0), spans, first))
+                table = table.set_column(2, table.field(2), cut_rows(table["text"].chunk(0), spans, first))
             first += batch.num_rows
             yield table.filter(keep)
 
