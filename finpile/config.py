@@ -317,6 +317,10 @@ class DedupConfig:
     """A setting, or the name of one: `paper` or `fast`; null keeps near duplicates."""
     substring: SubstringConfig | None = None
     """Removal of repeated passages; null keeps them."""
+    order: Literal["priority", "time"] = "priority"
+    """Which of several copies is kept. `priority`: that of the earlier source, then the earlier one. `time`: the
+    earlier one, then that of the earlier source; no decision about a document depends on a later document, undated ones
+    are last, and a timestamp at 00:00:00 UTC counts as the end of its day."""
     scope: Literal["dataset", "corpus"] = "dataset"
     """`dataset`: within each dataset, as in BloombergGPT §2; `corpus`: across all datasets."""
     added: Mapping[str, Any] = field(default_factory=dict, metadata=added_keys(_added_stages))
@@ -326,6 +330,11 @@ class DedupConfig:
         for what, asked in (("near duplicates", self.near), ("repeated substrings", self.substring)):
             if asked is not None and not self.exact:
                 raise ConfigError(f"dedup: {what} are searched among distinct texts: set `exact: true`")
+        if self.order == "time" and self.substring is not None and self.substring.keep == "none":
+            raise ConfigError(
+                "dedup: `keep: none` of `substring` cuts a passage because of later documents: set `keep: first`, or "
+                "`order: priority`"
+            )
 
     @property
     def optional_keys(self) -> tuple[str, ...]:
@@ -532,6 +541,11 @@ class CorpusConfig:
         known = sorted({source.dataset for source in self.sources})
         for name in self.tokenizer.train_on:
             bounds.one_of("tokenizer.train_on", name, known)
+        if self.dedup.order == "time" and self.heldout.overlap is not None and self.heldout.undated == "train":
+            raise ConfigError(
+                "heldout: `overlap` would remove held-out documents because of undated training documents, which are "
+                "later under `order: time` of `dedup`: set `undated: drop` or `heldout`, or `order: priority`"
+            )
         if self.mixture is not None:
             weights(self.mixture, self.rows)
 

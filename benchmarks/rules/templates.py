@@ -22,6 +22,7 @@ from finpile_pipelines.shard_refs import read_clean, shard_refs
 
 from finpile import storage
 from finpile.config import CorpusConfig, DedupConfig, SourceConfig, TemplatesConfig
+from finpile.dedup.order import UNDATED
 from finpile.dedup.substring.spans import cut_rows
 from finpile.dedup.templates import blocks
 from finpile.document_labels import document_labels
@@ -126,7 +127,7 @@ def _short(text: str) -> str:
 def _print_prefixes(out: str, source: SourceConfig) -> None:
     """Compares the texts of the documents up to ten moments with the same documents of the whole source."""
     documents = _documents(out, source)
-    times = documents["timestamp"].cast(pa.int64()).fill_null(blocks.UNDATED).to_numpy()
+    times = documents["timestamp"].cast(pa.int64()).fill_null(UNDATED).to_numpy()
     order = np.lexsort((documents["digest"].to_numpy(), times))
     documents = documents.take(pa.array(order)).combine_chunks()
     whole = _cut(documents, source)

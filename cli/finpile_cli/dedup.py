@@ -61,6 +61,13 @@ def _number_or(word: str) -> Any:
     help="day-first, month-first, year-first or a strptime pattern, if the timestamps do not prove it.",
 )
 @click.option(
+    "--order",
+    type=_values(DedupConfig, "order"),
+    default="priority",
+    show_default=True,
+    help="Of two copies, keep that of the earlier INPUT (priority) or the older one (time).",
+)
+@click.option(
     "--near",
     type=click.Choice([*NearConfig.choices(), "none"]),
     default="fast",
@@ -113,6 +120,7 @@ def dedup_command(
     text_field: str,
     timestamp_field: str | None,
     date_format: str | None,
+    order: Any,
     near: str,
     exact_fold: Any,
     runner: Any,
@@ -134,11 +142,12 @@ def dedup_command(
     row for each removed document, with its text, its locator, the reason, and the id of the kept copy.
 
     Of two copies, the one of the earlier INPUT is kept (consecutive files count as one), then the older one by
-    its timestamp. Run the same command again to continue after an interruption. Options after `--` are passed to Beam.
+    its timestamp. With --order time the older one is kept, and no document is removed or cut because of a later one.
+    Run the same command again to continue after an interruption. Options after `--` are passed to Beam.
     """
     began = time.monotonic()
     console = Console(as_json)
-    dedup = _dedup_config(near, exact_fold, settings)
+    dedup = _dedup_config(order, near, exact_fold, settings)
     logging.getLogger().setLevel(logging.ERROR)
     with heavy_imports(is_lean=runner == "local"):
         from finpile_cli.dedup_inputs import find_inputs
@@ -164,7 +173,7 @@ def dedup_command(
     _close(console, manifest, out, display.num_run, time.monotonic() - began)
 
 
-def _dedup_config(near: str, exact_fold: Any, settings: Mapping[str, Any]) -> DedupConfig:
+def _dedup_config(order: Any, near: str, exact_fold: Any, settings: Mapping[str, Any]) -> DedupConfig:
     """Raises: ConfigError for a setting of a step that is off."""
     similarity = _given(settings, ("numbers", "edit_similarity"), near == "none", "--near paper or fast")
     length = settings["substring"]
@@ -176,6 +185,7 @@ def _dedup_config(near: str, exact_fold: Any, settings: Mapping[str, Any]) -> De
     if "tokenizer" in cut:
         cut["tokenizer"] = _tokenizer(cut["tokenizer"], cut.get("unit"))
     return DedupConfig(
+        order=order,
         exact_fold=exact_fold,
         near=None if near == "none" else replace(NearConfig.named(near), **similarity),
         substring=None if length == "none" else SubstringConfig(min_length=length, **cut),

@@ -77,7 +77,7 @@ def compile_kernels() -> None:
     from finpile.dedup.templates import blocks
 
     minhash.signatures(pa.array(["oil rose"]), minhash.FAST)
-    for compile_group in (near.compile_keys, near.compile_pairs, near.compile_alignment):
+    for compile_group in (near.compile_keys, near.compile_pairs, near.compile_earlier, near.compile_alignment):
         compile_group()
     substring.compile_kernels()
     evaluation_index.compile_kernels()

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.dedup.order import Order, in_order
 from finpile.document import DIGEST_BYTES, text_views
 
 _I64 = npt.NDArray[np.int64]
@@ -51,8 +52,8 @@ REMOVAL_SCHEMA = pa.schema(
     ]
 )
 
-#: The order in which copies are preferred, nulls last; shard and row break ties between identical documents.
-PREFERENCE = ("priority", "timestamp", "text_digest", "id", "shard", "row")
+#: The columns that order copies of equal priority and time; shard and row break ties between identical documents.
+_CONTENT = ("text_digest", "id", "shard", "row")
 
 
 def document_digests(batch: pa.RecordBatch | pa.Table, fold: Fold = "none") -> pa.FixedSizeBinaryArray:
@@ -74,14 +75,13 @@ def _folded(view: memoryview, fold: Fold) -> bytes:
     return b" ".join(text.split()) if fold.endswith("whitespace") else text
 
 
-def find_duplicates(rows: pa.Table, reason: str = REASON) -> pa.Table:
+def find_duplicates(rows: pa.Table, reason: str = REASON, order: Order = "priority") -> pa.Table:
     """Returns the duplicates among `rows` (`ROW_SCHEMA`), as `REMOVAL_SCHEMA` in order of (shard, row).
 
-    `rows` must contain all rows of each of its digests. Of equal texts in one scope, the first by `PREFERENCE` is kept.
+    `rows` must contain all rows of each of its digests. Of equal texts in one scope, the first in `order` is kept.
     `reason` is the reason in the result.
     """
-    keys = [(name, "ascending") for name in dict.fromkeys(("scope", "digest", *PREFERENCE))]
-    rows = rows.take(pc.sort_indices(rows, sort_keys=keys)).combine_chunks()  # nulls last
+    rows = in_order(rows, order, within=("scope", "digest"), content=_CONTENT).combine_chunks()
     first, size = _runs(rows)
     removed = np.flatnonzero(first != np.arange(len(first)))
     gone, kept = rows.take(pa.array(removed)), rows.take(pa.array(first[removed]))
@@ -96,10 +96,17 @@ def find_duplicates(rows: pa.Table, reason: str = REASON) -> pa.Table:
         "kept_shard": kept["shard"],
         "kept_row": kept["row"],
         "reason": pa.repeat(reason, len(removed)),
-        "detail": pa.array([f"one of {num} equal texts" for num in size[removed].tolist()], pa.string()),
+        "detail": pa.array(_details(removed - first[removed], size[removed], order), pa.string()),
     }
     table = pa.table(decisions, schema=REMOVAL_SCHEMA)
     return table.sort_by([("shard", "ascending"), ("row", "ascending")])
+
+
+def _details(num_before: _I64, size: _I64, order: Order) -> list[str]:
+    """What the ledger says of documents with that number of equal texts before them, and in all."""
+    if order == "time":  # later copies must not change the row
+        return [f"equal to {num} earlier {'text' if num == 1 else 'texts'}" for num in num_before.tolist()]
+    return [f"one of {num} equal texts" for num in size.tolist()]
 
 
 def _runs(rows: pa.Table) -> tuple[_I64, _I64]:

@@ -13,8 +13,9 @@ from finpile.config import DedupConfig, NearConfig, SubstringConfig
 from finpile.dedup.documents import Scope, compared, rows_by_scope
 from finpile.dedup.exact import REMOVAL_SCHEMA, ROW_SCHEMA, Fold, document_digests, find_duplicates
 from finpile.dedup.ledger_rows import removal_rows, span_rows
-from finpile.dedup.near import clusters, groups, minhash
+from finpile.dedup.near import buckets, clusters, groups, minhash
 from finpile.dedup.near.numbers import part_by_numbers
+from finpile.dedup.order import Order, sort_indices
 from finpile.dedup.redirects import MOST_REDIRECTS, redirect
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows, join_spans, short_documents
@@ -48,6 +49,7 @@ def deduplicate(
     substring: SubstringConfig | int | None = None,
     exact_fold: Fold = "none",
     scope: Scope = "corpus",
+    order: Order = "priority",
     text: str = "text",
 ) -> Deduplicated:
     """Removes exact duplicates, near duplicates and repeated substrings from a table.
@@ -67,6 +69,7 @@ def deduplicate(
         substring: A setting for repeated substrings, or their minimum length in bytes; None keeps repeated text.
             `unit: tokens` requires `finpile dedup`.
         exact_fold: Differences that equal texts may have.
+        order: `time` keeps the earliest copy, and no decision depends on a later document; see `finpile.dedup.order`.
         scope: `corpus` compares all documents, `dataset` only those with the same value in `dataset`.
         text: The name of the text column.
 
@@ -87,11 +90,12 @@ def deduplicate(
         near=NearConfig.named(near) if isinstance(near, str) else near,
         substring=SubstringConfig(min_length=substring) if isinstance(substring, int) else substring,
         scope=scope,
+        order=order,
     )
     if config.substring is not None and config.substring.unit != "bytes":
         raise ConfigError("substring.unit is 'tokens': deduplicate() compares bytes; `finpile dedup` compares tokens")
     table = _table(documents)
-    work = _Work(_ordered(_renamed(table, text), scope))
+    work = _Work(_ordered(_renamed(table, text), scope, order))
     work.run(config)
     return Deduplicated(kept=_kept(table, text, work), removed=work.ledger())
 
@@ -108,14 +112,15 @@ class _Work:
     def run(self, config: DedupConfig) -> None:
         """Applies all steps of the setting."""
         if config.exact:
-            self._remove(find_duplicates(_equal_rows(self.documents, config.exact_fold)), "exact")
+            rows = _equal_rows(self.documents, config.exact_fold)
+            self._remove(find_duplicates(rows, order=config.order), "exact")
         if config.near is not None:
-            self._remove(_near_duplicates(self.remaining(), config.near), "near")
+            self._remove(_near_duplicates(self.remaining(), config.near, config.order), "near")
         if config.substring is not None:
             self._cut(config.substring)
             if self.spans.num_rows:
                 rows = _equal_rows(self.remaining(), config.exact_fold)
-                self._remove(find_duplicates(rows, repeats.DUPLICATE), _CUTTING)
+                self._remove(find_duplicates(rows, repeats.DUPLICATE, config.order), _CUTTING)
         self._redirect()
 
     def remaining(self) -> pa.Table:
@@ -188,22 +193,24 @@ def _columns(documents: pa.Table) -> dict[str, pa.ChunkedArray]:
     return {name: documents[name] for name in documents.schema.names}
 
 
-def _near_duplicates(documents: pa.Table, near: NearConfig) -> pa.Table:
+def _near_duplicates(documents: pa.Table, near: NearConfig, order: Order) -> pa.Table:
     """Returns the near duplicates among documents of distinct texts, as `REMOVAL_SCHEMA`."""
-    keyed = [_key_rows(part, near, scope) for scope, part in rows_by_scope(documents)]
+    keyed = [_key_rows(part, near, scope, order) for scope, part in rows_by_scope(documents)]
     if not keyed:
         return REMOVAL_SCHEMA.empty_table()
-    pairs = clusters.candidate_pairs(pa.concat_tables(keyed))
+    pairs = buckets.pairs(pa.concat_tables(keyed), order)
     named = clusters.components(pairs)
     members = groups.with_group(documents, "number", named)
     grouped = groups.with_group(pairs.replace_schema_metadata(None), "a", named).sort_by(groups.PAIR_ORDER)
-    return groups.resolve_groups(members, grouped, near)[0]
+    return groups.resolve_groups(members, grouped, near, order=order)[0]
 
 
-def _key_rows(documents: pa.Table, near: NearConfig, scope: str) -> pa.Table:
+def _key_rows(documents: pa.Table, near: NearConfig, scope: str, order: Order) -> pa.Table:
     keys = part_by_numbers(minhash.band_keys(documents, near), documents, near)
     keys = minhash.keys_in_scope(keys, scope)
-    return pa.table({"key": keys.ravel(), "doc": np.repeat(documents["number"].to_numpy(), near.bands)})
+    rank = documents["priority"].to_numpy().astype(np.uint64)
+    places = (np.zeros(len(rank), np.uint64), rank) if order == "time" else None
+    return buckets.key_rows(keys, documents["number"].to_numpy(), places)
 
 
 def _covered(documents: pa.Table, config: SubstringConfig, scope: str) -> pa.Table:
@@ -243,13 +250,13 @@ def _renamed(table: pa.Table, text: str) -> pa.Table:
     return others.append_column("text", others[text]).drop_columns([text])
 
 
-def _ordered(table: pa.Table, scope: Scope) -> pa.Table:
+def _ordered(table: pa.Table, scope: Scope, order: Order) -> pa.Table:
     """Returns `COMPARED_SCHEMA` with the position of each document in the order of preference as `priority`."""
     documents = compared(table, scope)
     content = ("digest", "id") if "id" in table.schema.names else ("row",)
-    order = pc.sort_indices(documents, [(name, "ascending") for name in ("priority", "timestamp", *content)])
+    rows = sort_indices(documents, order, content=content)
     rank = np.empty(documents.num_rows, np.int32)
-    rank[order.to_numpy()] = np.arange(documents.num_rows, dtype=np.int32)
+    rank[rows.to_numpy()] = np.arange(documents.num_rows, dtype=np.int32)
     at = documents.schema.get_field_index("priority")
     return documents.set_column(at, documents.schema.field(at), pa.array(rank))
 

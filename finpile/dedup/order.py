@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.document import digest_bits
+from finpile.errors import InputError
 
 _I64 = npt.NDArray[np.int64]
 _U64 = npt.NDArray[np.uint64]
@@ -35,7 +36,7 @@ UNDATED = np.iinfo(np.int64).max
 _DAY = 86_400
 _COLUMNS = {"priority": ("priority", "timestamp"), "time": ("end", "priority")}
 _PRIORITY_BITS, _MOMENT_BITS = np.uint64(16), np.uint64(48)
-_MOST_MOMENT = 1 << 46
+_MOST_MOMENT, _MOST_PRIORITY = 1 << 46, (1 << 16) - 1
 
 
 def ends(timestamps: pa.Array | pa.ChunkedArray) -> _I64:
@@ -83,10 +84,16 @@ def sort_indices(
 def order_keys(documents: pa.Table, order: Order = "priority") -> tuple[_U64, _U64]:
     """Returns two numbers for each document whose order is `order` up to the first 64 bits of the digest.
 
-    `documents` has `priority` (0 to 65,535), `timestamp` and `digest`.
+    `documents` has `priority`, `timestamp` and `digest`.
+
+    Raises: InputError for a priority that is not in 0 to 65,535, under `time`.
     """
-    moments = ends(documents["timestamp"]) if order == "time" else _seconds(documents["timestamp"])
-    return packed(documents["priority"].to_numpy(), moments, order), digest_bits(documents["digest"])
+    priority = documents["priority"].to_numpy()
+    if order == "priority":
+        return packed(priority, _seconds(documents["timestamp"])), digest_bits(documents["digest"])
+    for found in priority[(priority < 0) | (priority > _MOST_PRIORITY)][:1].tolist():
+        raise InputError(f"priority is {found:,}: under the order of time, expected 0 to {_MOST_PRIORITY:,}")
+    return packed(priority, ends(documents["timestamp"]), order), digest_bits(documents["digest"])
 
 
 def packed(priority: Any, moments: _I64, order: Order = "priority") -> _U64:

@@ -101,6 +101,27 @@ def pair_buckets(starts: I64, docs: U64, max_all_pairs: int) -> U64:
 
 
 @njit(cache=True, nogil=True)
+def pair_earlier(starts: I64, docs: U64, num_first: int, begin: int) -> U64:
+    """Returns the distinct pairs `smaller << 32 | larger` of the buckets `docs[starts[b]:starts[b + 1]]`, unordered.
+
+    `docs` are different within a bucket and below 2^32. Each document from position `begin` (1 or more) of its bucket
+    on is paired with the documents before it among the first `num_first` of the bucket, and with its predecessor.
+    """
+    table = np.zeros(1024, np.uint64)
+    size = 0
+    for bucket in range(starts.shape[0] - 1):
+        first = starts[bucket]
+        for i in range(first + begin, starts[bucket + 1]):
+            stop = min(i, first + num_first)
+            for step in range(stop - first + (stop < i)):
+                j = first + step if first + step < stop else i - 1
+                table = _room(table, size)
+                size += _put(min(docs[i], docs[j]) << _U32 | max(docs[i], docs[j]), table)
+    pairs: U64 = table[table != _ZERO]
+    return pairs
+
+
+@njit(cache=True, nogil=True)
 def smallest_connected(num: int, left: I64, right: I64) -> I64:
     """Returns for each node 0..num-1 the smallest node of its component under the edges `left[e], right[e]`."""
     parent = np.arange(num)

@@ -1,7 +1,7 @@
 """Decides groups of candidates in tables: the documents that are removed, and the kept copy of each.
 
 A table of documents has `id`, `timestamp`, `text`, `digest` (of the text), `priority`, `number`, `group`, `shard` and
-`row`. Within a group, documents are preferred by priority, then the earliest timestamp, then digest, then id.
+`row`. `finpile.dedup.order` has the order of the documents of a group.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from finpile.config import NearConfig
 from finpile.dedup._hash_kernels import I64
 from finpile.dedup.exact import REMOVAL_SCHEMA
 from finpile.dedup.near import clusters, verify
+from finpile.dedup.order import Order, in_order
 from finpile.document import text_views
 
 #: The pairs of a group: `PAIR_SCHEMA` and the group's name.
@@ -23,7 +24,6 @@ GROUPED_PAIR_SCHEMA = clusters.PAIR_SCHEMA.append(pa.field("group", pa.int64(), 
 #: The order of `GROUPED_PAIR_SCHEMA` that `resolve_groups` expects.
 PAIR_ORDER = [(name, "ascending") for name in ("group", "a", "b")]
 
-_PREFERRED = [(name, "ascending") for name in ("group", "priority", "timestamp", "digest", "id")]
 _LARGE = f"; looked for in a bucket of more than {clusters.MAX_ALL_PAIRS}, where not all pairs are compared"
 
 #: Decides one group: its documents in order of preference, and the candidate pairs as rows of that table.
@@ -51,6 +51,15 @@ def resolve(members: pa.Table, pairs: I64, near: NearConfig) -> verify.Resolutio
     return verify.resolve_group([bytes(view) for view in text_views(members)], pairs, near)
 
 
+def resolve_in_order(members: pa.Table, pairs: I64, near: NearConfig) -> verify.Resolution:
+    """Decides a group under `order: time`: `verify.resolve_in_order` for the texts of a table."""
+    return verify.resolve_in_order([bytes(view) for view in text_views(members)], pairs, near)
+
+
+#: The rule of each order.
+RULES: dict[Order, Resolve] = {"priority": resolve, "time": resolve_in_order}
+
+
 def describe(duplicate: verify.NearDuplicate) -> dict[str, str]:
     """Returns the reason and the detail of a ledger row."""
     detail = f"jaccard {duplicate.jaccard:.3f}, edit similarity {duplicate.edit_similarity:.3f}"
@@ -61,14 +70,17 @@ def resolve_groups(
     documents: pa.Table,
     pairs: pa.Table,
     near: NearConfig,
-    resolve: Resolve = resolve,
+    resolve: Resolve | None = None,
     describe: Describe = describe,
+    order: Order = "priority",
 ) -> tuple[pa.Table, dict[str, int]]:
     """Decides all groups of `documents`; returns `REMOVAL_SCHEMA` and the counts of compared and verified pairs.
 
-    `pairs` (`GROUPED_PAIR_SCHEMA`, ordered by `PAIR_ORDER`) has all pairs of these groups.
+    `pairs` (`GROUPED_PAIR_SCHEMA`, ordered by `PAIR_ORDER`) has all pairs of these groups. The default of `resolve` is
+    the rule of `order`.
     """
-    rows = documents.sort_by(_PREFERRED)
+    resolve = resolve or RULES[order]
+    rows = in_order(documents, order, within=("group",))
     pair_bounds = dict(_bounds_by_name(pairs["group"].to_numpy()))
     numbers = rows["number"].to_numpy()
     ends = np.stack([pairs["a"].to_numpy(), pairs["b"].to_numpy()], axis=1)
@@ -80,7 +92,8 @@ def resolve_groups(
         local = _positions(numbers[start:end], ends[low:high])
         members = rows.slice(start, end - start)
         resolved = resolve(members, local, near)
-        sparse = set(local[large[low:high]].ravel().tolist())
+        of_large = local[large[low:high]]
+        sparse = set((of_large.max(axis=1, initial=0) if order == "time" else of_large.ravel()).tolist())
         found += [_removal(members, one, describe(one), one.removed in sparse) for one in resolved.removed]
         counts["compared_pairs"] += resolved.num_compared
         counts["verified_pairs"] += resolved.num_verified

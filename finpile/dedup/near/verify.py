@@ -98,6 +98,17 @@ def resolve_group(texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, 
     return Resolution(sorted(removed), *judge.counts())
 
 
+def resolve_in_order(texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, config: NearConfig) -> Resolution:
+    """Decides a group of documents, given in order: a document is removed if a kept earlier candidate verifies.
+
+    `pairs` are the candidates, as indices into `texts`, in any order. The kept copy of a removed document is the first
+    such candidate. The kept documents are thus the lexicographically first maximal independent set of the graph of
+    verified candidate pairs, and no decision depends on a later document.
+    """
+    judge = PairVerifier(texts, config)
+    return Resolution(sorted(_first_come(_distinct(pairs), judge)), *judge.counts())
+
+
 def resolve_across(
     texts: Sequence[bytes], pairs: Iterable[Sequence[int]] | I64, asked: Sequence[bool], config: NearConfig
 ) -> Resolution:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from finpile.dedup.near import _pair_kernels
+from finpile.dedup.near.buckets import earlier_pairs
 from finpile.dedup.near.clusters import candidate_pairs, components
 from finpile.dedup.near.minhash import FAST, band_keys
 from finpile.dedup.near.numbers import number_keys
@@ -16,6 +17,9 @@ from finpile.dedup.near.verify import resolve_group
 
 #: Groups as `module:function`, the longest compilation first.
 NEAR_GROUPS = ("finpile.dedup.near.warmup:compile_keys", "finpile.dedup.near.warmup:compile_pairs")
+
+#: The further group under `order: time`.
+EARLIER_GROUP = "finpile.dedup.near.warmup:compile_earlier"
 
 _TEXTS = ("oil rose and gold fell on monday", "Oil rose and gold fell on Monday")
 
@@ -31,6 +35,12 @@ def compile_pairs() -> None:
     pairs = candidate_pairs(pa.table({"key": np.ones(2, np.uint64), "doc": np.arange(2)}))
     components(pairs)
     resolve_group([text.encode() for text in _TEXTS], [(0, 1)], FAST)
+
+
+def compile_earlier() -> None:
+    """Compiles the kernel of candidate pairs under `order: time`."""
+    ones = np.ones(2, np.uint64)
+    earlier_pairs(pa.table({"key": ones, "doc": np.arange(2), "order_high": ones, "order_low": ones}))
 
 
 def compile_alignment() -> None:

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from finpile.config import TemplatesConfig
 from finpile.dedup._hash_kernels import I64, U8, U64
+from finpile.dedup.order import UNDATED, Order, order_keys
 from finpile.dedup.substring.spans import SPAN_SCHEMA
 from finpile.dedup.templates import _kernels as kernels
 from finpile.document import digest_bits, text_arrays
@@ -36,19 +37,23 @@ DIGITS_FACTOR = 2
 #: The group of kernels, as `module:function`.
 TEMPLATE_GROUPS = ("finpile.dedup.templates.blocks:compile_kernels",)
 
-#: A document that has a block. `hash` is that of the block and the group; `time` in seconds, `UNDATED` without a date;
-#: `digest` the first 64 bits of the digest of the document's text. Documents are ordered by (`time`, `digest`).
+#: A document that has a block. `hash` is that of the block and the group; `time` in seconds, `UNDATED` without a date,
+#: or the packed end and priority under `order: time`; `digest` the first 64 bits of the digest of the document's text.
+#: Documents are ordered by (`time`, `digest`).
 BLOCK_SCHEMA = pa.schema([("hash", pa.uint64()), ("time", pa.int64()), ("digest", pa.uint64()), ("shard", pa.int32())])
-UNDATED = np.iinfo(np.int64).max
+_SIGN = np.uint64(1 << 63)
 
 
-def block_rows(documents: pa.Table, groups: Sequence[str | None], num: int, shard: int) -> pa.Table:
+def block_rows(
+    documents: pa.Table, groups: Sequence[str | None], num: int, shard: int, order: Order = "priority"
+) -> pa.Table:
     """Returns `BLOCK_SCHEMA` of the documents of one shard: for each block of a group, the first `num` documents.
 
-    `documents` has `dataset`, `source`, `timestamp`, `text` and its `digest`; those without a group have no blocks.
+    `documents` has `dataset`, `source`, `timestamp`, `text` and its `digest`, and under `order: time` `priority`; those
+    without a group have no blocks.
     """
     found = _Blocks.of(documents, groups)
-    times, digests = _order(documents)
+    times, digests = _order(documents, order)
     docs = found.docs
     columns = {"hash": found.hashes, "time": times[docs], "digest": digests[docs]}
     rows = pa.table({**columns, "shard": np.full(len(docs), shard, np.int32)}, schema=BLOCK_SCHEMA)
@@ -92,7 +97,11 @@ def templates(rows: pa.Table, num: int) -> pa.Table:
 
 
 def template_spans(
-    documents: pa.Table, groups: Sequence[str | None], known: pa.Table, config: TemplatesConfig
+    documents: pa.Table,
+    groups: Sequence[str | None],
+    known: pa.Table,
+    config: TemplatesConfig,
+    order: Order = "priority",
 ) -> pa.Table:
     """Returns the spans of templates in the documents, as `SPAN_SCHEMA` in order; `row` counts from 0.
 
@@ -102,7 +111,7 @@ def template_spans(
     known = known.sort_by("hash")
     place = _find(known["hash"].to_numpy(), found.hashes)
     hits = np.flatnonzero(place >= 0)
-    times, digests = _order(documents)
+    times, digests = _order(documents, order)
     docs = found.docs[hits]
     bound_times, bound_digests = (known[name].to_numpy()[place[hits]] for name in ("time", "digest"))
     is_later = (times[docs] > bound_times) | ((times[docs] == bound_times) & (digests[docs] > bound_digests))
@@ -192,8 +201,11 @@ def _seed(name: tuple[str, str, str]) -> int:
     return int.from_bytes(hashlib.blake2b("\0".join(name).encode(), digest_size=8).digest(), "little")
 
 
-def _order(documents: pa.Table) -> tuple[I64, U64]:
+def _order(documents: pa.Table, order: Order) -> tuple[I64, U64]:
     """The time and the first bits of the digest of each document."""
+    if order == "time":
+        high, low = order_keys(documents, order)
+        return (high ^ _SIGN).view(np.int64), low
     times = documents["timestamp"].cast(pa.int64()).fill_null(UNDATED).to_numpy()
     return times, digest_bits(documents["digest"])
 

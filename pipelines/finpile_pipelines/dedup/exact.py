@@ -13,9 +13,10 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
+from finpile.dedup.order import Order
 from finpile.document import digest_bits
 from finpile.sizes import num_partitions
-from finpile_pipelines.dedup.remaining import scope_of
+from finpile_pipelines.dedup.remaining import order_setting, scope_of
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, WriteRemovals, removal_table
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
@@ -38,7 +39,7 @@ _SHARDS_OF_UNIT = 8
 def settings(context: Context) -> list[Any]:
     """The settings on which the stage's outcome depends."""
     dedup = context.config.dedup
-    return [dedup.exact, dedup.exact_fold, dedup.scope]
+    return [dedup.exact, dedup.exact_fold, dedup.scope, *order_setting(context.config)]
 
 
 def run(context: Context) -> Outcome:
@@ -59,7 +60,8 @@ def run(context: Context) -> Outcome:
             first += batch.num_rows
         return pa.concat_tables(tables)
 
-    removed = remove_equal(context.engine, context.refs, "exact", rows, exact.REASON, context.folder)
+    order = config.dedup.order
+    removed = remove_equal(context.engine, context.refs, "exact", rows, exact.REASON, context.folder, order)
     return Outcome(counts={"removed": removed})
 
 
@@ -73,14 +75,15 @@ def remove_equal(
     rows: Callable[[ShardRef], pa.Table],
     reason: str,
     folder: str,
+    order: Order = "priority",
 ) -> int:
     """Runs `RemoveEqual` as a pipeline of its own; returns the number of removals."""
-    engine.run_one(stage, RemoveEqual(engine, refs, stage, rows, reason, folder))
+    engine.run_one(stage, RemoveEqual(engine, refs, stage, rows, reason, folder, order))
     return num_removed(folder)
 
 
 class RemoveEqual(beam.PTransform):
-    """Writes the removals of `stage`, for `reason`: of equal digests in a scope one document is kept.
+    """Writes the removals of `stage`, for `reason`: of equal digests in a scope the first document in `order` is kept.
 
     `rows` returns `finpile.dedup.exact.ROW_SCHEMA` for a shard. The output is the number of removals, once all are
     written; `num_removed` reads it. The steps are `work` of the pipeline.
@@ -94,6 +97,7 @@ class RemoveEqual(beam.PTransform):
         rows: Callable[[ShardRef], pa.Table],
         reason: str,
         folder: str,
+        order: Order = "priority",
         *,
         work: float = 1.0,
         after: After | None = None,
@@ -105,11 +109,13 @@ class RemoveEqual(beam.PTransform):
         self._rows = rows
         self._reason = reason
         self._folder = folder
+        self._order = order
         self._work = work
         self._after = after
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
         refs, stage, rows, reason, folder = self._refs, self._stage, self._rows, self._reason, self._folder
+        order = self._order
         partitions = num_partitions(len(refs), _SHARDS_OF_UNIT)
 
         def send(ref: ShardRef) -> PartitionedTables:
@@ -118,7 +124,7 @@ class RemoveEqual(beam.PTransform):
             return PartitionedTables(f"{ref.index:06d}", split_by_partition(table, partition))
 
         def decide(group: tuple[int, pa.Table]) -> pa.Table:
-            return removal_table(exact.find_duplicates(group[1], reason), stage)
+            return removal_table(exact.find_duplicates(group[1], reason, order), stage)
 
         transport, scratch = self._engine.exchange_transport, storage.join(folder, "scratch")
         exchange = ExchangeByPartition(transport, scratch, "ByDigest", _DECIDING * self._work / partitions)

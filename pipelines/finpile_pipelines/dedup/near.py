@@ -21,9 +21,10 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig, NearConfig, to_dict
-from finpile.dedup.near import clusters, groups, minhash, verify
+from finpile.dedup.near import buckets, clusters, groups, minhash, verify
 from finpile.dedup.near.numbers import part_by_numbers
-from finpile.dedup.near.warmup import NEAR_GROUPS
+from finpile.dedup.near.warmup import EARLIER_GROUP, NEAR_GROUPS
+from finpile.dedup.order import Order, order_keys
 from finpile.sizes import num_partitions
 from finpile_pipelines.dedup.cluster_members import PLACE_SCHEMA, ClusterMembers
 from finpile_pipelines.dedup.connected_components import (
@@ -34,7 +35,7 @@ from finpile_pipelines.dedup.connected_components import (
     sum_outcomes,
     write_partition,
 )
-from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, WriteRemovals, removal_table
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
@@ -48,7 +49,6 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
-_KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])
 #: A table is cut into at most 32 pieces of at least 64 rows.
 _PIECES, _PIECE_ROWS = 32, 64
 #: Shares of the stage's work: keys and pairs, connected groups, their members, comparison of texts.
@@ -63,7 +63,7 @@ _LIGHT_HASHES = 256
 def settings(context: Context) -> list[Any] | None:
     """The settings on which the stage's outcome depends."""
     near = context.config.dedup.near
-    return None if near is None else [to_dict(near)]
+    return None if near is None else [to_dict(near), *order_setting(context.config)]
 
 
 def work(context: Context) -> Work:
@@ -89,7 +89,9 @@ def run(context: Context) -> Outcome:
 
 def near_kernels(config: CorpusConfig) -> Sequence[str]:
     """Groups of kernels, the longest compilation first."""
-    return NEAR_GROUPS if config.dedup.near else ()
+    if config.dedup.near is None:
+        return ()
+    return (*NEAR_GROUPS, EARLIER_GROUP) if config.dedup.order == "time" else NEAR_GROUPS
 
 
 STAGE = Stage(name="near", settings=settings, run=run, kernels=near_kernels, work=work)
@@ -103,6 +105,11 @@ class Comparison:
     def __init__(self, reader: RemainingDocuments) -> None:
         self.reader = reader
 
+    @property
+    def order(self) -> Order:
+        """The order in which copies are preferred."""
+        return self.reader.order
+
     def key_scope(self, ref: ShardRef) -> str:
         """Documents of different scopes share no band key."""
         return self.reader.scope(ref)
@@ -113,11 +120,11 @@ class Comparison:
 
     def pairs(self, rows: pa.Table) -> pa.Table:
         """The candidate pairs of a key partition."""
-        return clusters.candidate_pairs(rows)
+        return buckets.pairs(rows, self.order)
 
     def resolve(self, members: pa.Table, pairs: np.ndarray[Any, Any], near: NearConfig) -> verify.Resolution:
         """Decides a group of documents in order of preference; `pairs` are rows of `members`."""
-        return groups.resolve(members, pairs, near)
+        return groups.RULES[self.order](members, pairs, near)
 
     def describe(self, resolved: verify.NearDuplicate) -> dict[str, str]:
         """The reason and the detail of the ledger's row."""
@@ -231,7 +238,9 @@ class NearStage:
 
         def resolve(received: tuple[int, pa.Table]) -> tuple[pa.Table, dict[str, Any]]:
             pairs = members.pairs(received[0])
-            removals, counts = groups.resolve_groups(received[1], pairs, near, comparison.resolve, comparison.describe)
+            removals, counts = groups.resolve_groups(
+                received[1], pairs, near, comparison.resolve, comparison.describe, comparison.order
+            )
             return removal_table(removals, comparison.stage), {"partition": received[0], **counts}
 
         tasks = Tasks(self._refs, 0.3 * work, after=after, note="verify")
@@ -250,14 +259,14 @@ class NearStage:
 
 
 def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[pa.Table, pa.Table]:
-    """One row (key, doc) for each band of each document that has words, and the place of each document."""
-    keyed, rows = [_KEY_SCHEMA.empty_table()], [PLACE_SCHEMA.empty_table()]
+    """A row for each band of each document that has words, and the place of each document."""
+    order = comparison.order
+    keyed, rows = [buckets.key_schema(order).empty_table()], [PLACE_SCHEMA.empty_table()]
     for table in _pieces(comparison.read(ref)):
         of_bands = part_by_numbers(minhash.band_keys(table, near), table, near)
-        keys = minhash.keys_in_scope(of_bands, comparison.key_scope(ref)).ravel()
-        docs = np.repeat(table["number"].to_numpy(), near.bands)
-        worded = keys != minhash.NO_KEY
-        keyed.append(pa.table({"key": keys[worded], "doc": docs[worded]}, schema=_KEY_SCHEMA))
+        keys = minhash.keys_in_scope(of_bands, comparison.key_scope(ref))
+        places = order_keys(table, order) if order == "time" else None
+        keyed.append(buckets.key_rows(keys, table["number"].to_numpy(), places))
         rows.append(table.select(PLACE_SCHEMA.names).cast(PLACE_SCHEMA))
         report_progress(table.num_rows, table["text"].nbytes)
     return pa.concat_tables(keyed), pa.concat_tables(rows)

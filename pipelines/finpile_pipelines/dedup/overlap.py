@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.config import CorpusConfig, HeldoutConfig, NearConfig, OverlapConfig, SubstringConfig, to_dict
 from finpile.dedup.near import verify
-from finpile.dedup.near.warmup import NEAR_GROUPS
+from finpile.dedup.near.warmup import EARLIER_GROUP, NEAR_GROUPS
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
@@ -26,7 +26,7 @@ from finpile.document import text_views
 from finpile.sizes import shards_of_contexts, shards_of_keys
 from finpile.split import HELDOUT, assign_split
 from finpile_pipelines.dedup.near import Comparison, NearStage
-from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, removals_url
 from finpile_pipelines.dedup.request_reply import RequestReply, read_reply
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
@@ -45,7 +45,7 @@ _CONTEXT_SCHEMA = repeats.CONTEXT_SCHEMA.append(pa.field("heldout", pa.bool_()))
 def settings(context: Context) -> list[Any] | None:
     """The settings on which the stage's outcome depends."""
     heldout = context.config.heldout
-    return None if heldout.overlap is None else [to_dict(heldout)]
+    return None if heldout.overlap is None else [to_dict(heldout), *order_setting(context.config)]
 
 
 def run(context: Context) -> Outcome:
@@ -72,7 +72,10 @@ def removal_folders(folder: str, counts: Mapping[str, Any]) -> list[str]:
 
 def overlap_kernels(config: CorpusConfig) -> Sequence[str]:
     """Groups of kernels."""
-    return (*NEAR_GROUPS, *SUBSTRING_GROUPS) if config.heldout.overlap else ()
+    if config.heldout.overlap is None:
+        return ()
+    earlier = (EARLIER_GROUP,) if config.dedup.order == "time" else ()
+    return (*NEAR_GROUPS, *SUBSTRING_GROUPS, *earlier)
 
 
 STAGE = Stage(
@@ -125,7 +128,7 @@ class _Windows:
     def _contexts(self, ref: ShardRef) -> pa.Table:
         shared, tables = self._shared(ref), [_CONTEXT_SCHEMA.empty_table()]
         for is_heldout, table in self._sides(ref):
-            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref.index, table)
+            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref.index, table, self.reader.order)
             rows = repeats.contexts(texts, shard, shared, self._setting(), _SCOPE)
             tables.append(_with_side(rows, is_heldout))
         return pa.concat_tables(tables)
@@ -141,7 +144,7 @@ class _Windows:
         removals: list[dict[str, Any]] = []
         if matches.num_rows:
             table = next(table for is_heldout, table in self._sides(ref) if is_heldout)
-            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref.index, table)
+            texts, shard = Texts.of_bytes(table["text"]), shard_of(ref.index, table, self.reader.order)
             covered = repeats.cover(texts, shard, self._shared(ref), matches, self._setting(), _SCOPE)
             kept = matches.group_by("kept_id").aggregate([("kept_shard", "min"), ("kept_row", "min")])
             removals = list(_removals(ref, table, covered.spans, kept))

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from finpile.config import CorpusConfig
 from finpile.dedup.near import clusters
+from finpile.dedup.order import Order
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile_pipelines.dedup.removals import read_removals, read_spans
 from finpile_pipelines.shard_refs import RemovalFolder, ShardRef, read_clean
@@ -19,6 +20,11 @@ def scope_of(config: CorpusConfig, dataset: str) -> str:
     return dataset if config.dedup.scope == "dataset" else ""
 
 
+def order_setting(config: CorpusConfig) -> list[str]:
+    """What the order of documents adds to the settings of a stage: nothing for the default."""
+    return [] if config.dedup.order == "priority" else [config.dedup.order]
+
+
 class RemainingDocuments:
     """Reads the clean shards below `clean_folder`, without what the folders `earlier_removals` remove."""
 
@@ -26,6 +32,11 @@ class RemainingDocuments:
         self._config = config
         self._clean_folder = clean_folder
         self._earlier_removals = earlier_removals
+
+    @property
+    def order(self) -> Order:
+        """The order in which copies are preferred."""
+        return self._config.dedup.order
 
     def scope(self, ref: ShardRef) -> str:
         return scope_of(self._config, self._config.sources[ref.entry].dataset)

@@ -49,4 +49,6 @@ class RemoveEqualRemains(RemoveEqual):
                 tables.append(digest_rows(ref, config, table, table["row"], left, table["digest"]))
             return pa.concat_tables(tables)
 
-        super().__init__(engine, refs, stage, rows, repeats.DUPLICATE, folder, work=work, after=after)
+        super().__init__(
+            engine, refs, stage, rows, repeats.DUPLICATE, folder, config.dedup.order, work=work, after=after
+        )

@@ -28,7 +28,7 @@ from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile.sizes import shards_of_contexts, shards_of_keys
 from finpile_pipelines.dedup.alphabet import Alphabet, open_alphabet
 from finpile_pipelines.dedup.exact import num_removed
-from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
 from finpile_pipelines.dedup.removals import (
     NOT_CONFIGURED,
     REMOVAL_SCHEMA,
@@ -66,7 +66,9 @@ def prepare(config: CorpusConfig) -> str | None:
 def settings(context: Context) -> list[Any] | None:
     """The settings on which the stage's outcome depends."""
     substring = context.config.dedup.substring
-    return [to_dict(substring), context.prepared["substring"]] if substring else None
+    if substring is None:
+        return None
+    return [to_dict(substring), context.prepared["substring"], *order_setting(context.config)]
 
 
 def run(context: Context) -> Outcome:
@@ -336,7 +338,11 @@ class _Round:
 
         def contexts(ref: ShardRef) -> pa.Table:
             table = self._read(ref)
-            texts, shard, shared = self._symbols(table), shard_of(ref.index, table), self._shared(ref, known)
+            texts, shard, shared = (
+                self._symbols(table),
+                shard_of(ref.index, table, self.reader.order),
+                self._shared(ref, known),
+            )
             return repeats.contexts(texts, shard, shared, self.config, self.reader.scope(ref), known[-1])
 
         def match(received: pa.Table) -> pa.Table:
@@ -349,7 +355,11 @@ class _Round:
     def _cut(self, ref: ShardRef, known: tuple[int, ...]) -> dict[str, int]:
         """Writes, for a shard, all spans so far and the documents of which too little is left."""
         table = self._read(ref)
-        texts, shard, shared = self._symbols(table), shard_of(ref.index, table), self._shared(ref, known)
+        texts, shard, shared = (
+            self._symbols(table),
+            shard_of(ref.index, table, self.reader.order),
+            self._shared(ref, known),
+        )
         matches = read_reply(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
         scope = self.reader.scope(ref)
         covered = repeats.cover(texts, shard, shared, matches, self.config, scope, known[-1])

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig, TemplatesConfig, to_dict
+from finpile.dedup.order import Order
 from finpile.dedup.substring.spans import short_documents
 from finpile.dedup.templates import blocks
 from finpile.document import CLEAN_SCHEMA
 from finpile.document_labels import document_labels
 from finpile_pipelines.dedup.exact import num_removed
-from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
 from finpile_pipelines.dedup.removals import (
     NOT_CONFIGURED,
     REMOVAL_SCHEMA,
@@ -43,7 +45,9 @@ def settings(context: Context) -> list[Any] | None:
     """The settings on which the stage's outcome depends."""
     config = context.config
     groups = [source.template_group for source in config.sources]
-    return [to_dict(config.dedup.templates), groups, config.dedup.exact_fold] if config.dedup.templates else None
+    if config.dedup.templates is None:
+        return None
+    return [to_dict(config.dedup.templates), groups, config.dedup.exact_fold, *order_setting(config)]
 
 
 def run(context: Context) -> Outcome:
@@ -143,9 +147,9 @@ class _Cutting:
         tables = [blocks.BLOCK_SCHEMA.empty_table()]
         if self._group(ref) is not None:
             for batch in read_clean(self.clean_folder, ref.name):
-                table = pa.Table.from_batches([batch])
+                table = _with_priority(pa.Table.from_batches([batch]), ref)
                 report_progress(table.num_rows, table["text"].nbytes)
-                tables.append(blocks.block_rows(table, self._groups(ref, table), self._num, ref.index))
+                tables.append(blocks.block_rows(table, self._groups(ref, table), self._num, ref.index, self._order))
         return blocks.first_documents(pa.concat_tables(tables).combine_chunks(), self._num)
 
     def _find(self, received: pa.Table) -> pa.Table:
@@ -165,7 +169,7 @@ class _Cutting:
             row for folder in self.earlier_removals for row in read_removals(folder, ref.index)["row"].to_pylist()
         }
         left = [None if row in removed else group for row, group in enumerate(groups)]
-        spans = blocks.template_spans(table, left, known, self.templates)
+        spans = blocks.template_spans(_with_priority(table, ref), left, known, self.templates, self._order)
         if spans.num_rows:
             storage.write_parquet(spans_url(self.folder, ref.index), spans)
         rows = pa.array(range(table.num_rows), pa.int32())
@@ -181,6 +185,10 @@ class _Cutting:
         return {**nothing, **counts}
 
     @property
+    def _order(self) -> Order:
+        return self.config.dedup.order
+
+    @property
     def _num(self) -> int:
         return self.templates.min_documents
 
@@ -191,3 +199,8 @@ class _Cutting:
         """The group of each document."""
         rule = self._group(ref)
         return [None] * documents.num_rows if rule is None else document_labels(documents, rule)
+
+
+def _with_priority(documents: pa.Table, ref: ShardRef) -> pa.Table:
+    """The documents of a shard with the `priority` of their source."""
+    return documents.append_column("priority", pa.array(np.full(documents.num_rows, ref.entry, np.int32)))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from finpile.dedup import exact
 from finpile.dedup.documents import Scope
+from finpile.dedup.order import Order
 from finpile.document import digest_bits
 from finpile_pipelines.exchange.partition import PartitionedTables, by_range
 from finpile_pipelines.transforms.batches import (
@@ -34,6 +35,7 @@ class ExactDuplicates(beam.PTransform):
     Of equal texts the one of the smallest `priority` is kept, then the earliest `timestamp`, then the smallest id.
 
     Args:
+        order: `time` keeps the earliest one, then that of the smallest `priority`; see `finpile.dedup.order`.
         scope: `dataset` compares documents with the same value in `dataset`, `corpus` all of them.
         fold: The differences that equal texts may have.
         partitions: Partitions of the shuffle by digest: about one for each 100,000 documents.
@@ -42,8 +44,15 @@ class ExactDuplicates(beam.PTransform):
     Text passes through the shuffle once.
     """
 
-    def __init__(self, scope: Scope = "dataset", fold: exact.Fold = "none", partitions: int = PARTITIONS) -> None:
+    def __init__(
+        self,
+        scope: Scope = "dataset",
+        fold: exact.Fold = "none",
+        partitions: int = PARTITIONS,
+        order: Order = "priority",
+    ) -> None:
         super().__init__()
+        self._order: Order = order
         self._scope = scope
         self._fold = fold
         self._partitions = partitions
@@ -57,7 +66,9 @@ class ExactDuplicates(beam.PTransform):
 
         named = batches | "Name" >> beam.FlatMap(named_batches, scope)
         sent = named | "Digest" >> beam.Map(send)
-        removals = {"rows": sent} | Join("ByDigest", partial(equal_documents, exact.REASON), tuple[int, pa.Table])
+        removals = {"rows": sent} | Join(
+            "ByDigest", partial(equal_documents, exact.REASON, self._order), tuple[int, pa.Table]
+        )
         inputs: Any = {"named": named, "removals": removals}
         outputs: Outputs = inputs | ApplyRemovals("exact", scope)
         return outputs
@@ -71,8 +82,8 @@ def digests_to_partitions(name: int, documents: pa.Table, fold: exact.Fold, part
     return to_partitions(name, rows, by_range(digest_bits(digests), partitions))
 
 
-def equal_documents(reason: str, partition: int, tables: Received) -> tuple[int, pa.Table]:
+def equal_documents(reason: str, order: Order, partition: int, tables: Received) -> tuple[int, pa.Table]:
     """The removals, for `reason`, of one range of digests."""
     rows, names = with_shards(tables["rows"])
-    found = exact.find_duplicates(rows.select(exact.ROW_SCHEMA.names), reason)
+    found = exact.find_duplicates(rows.select(exact.ROW_SCHEMA.names), reason, order)
     return partition, removed_rows(with_batches(found, names), rows)

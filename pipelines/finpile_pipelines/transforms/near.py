@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from finpile.config import NearConfig
 from finpile.dedup.documents import Scope
-from finpile.dedup.near import clusters, groups, minhash
+from finpile.dedup.near import buckets, clusters, groups, minhash
 from finpile.dedup.near.numbers import part_by_numbers
+from finpile.dedup.order import Order, order_keys
 from finpile.errors import InputError
 from finpile_pipelines.dedup.connected_components import by_number
 from finpile_pipelines.exchange.partition import PartitionedTables, by_range
@@ -46,6 +47,7 @@ class NearDuplicates(beam.PTransform):
         near: The setting, or its name: `paper` (9,000 hashes, as in the paper) or `fast` (256 hashes).
         scope: `dataset` compares documents with the same value in `dataset`, `corpus` all of them.
         partitions: Partitions of each shuffle: about one for each 16 MiB of text.
+        order: `time` keeps the earliest one, and no decision depends on a later document; see `finpile.dedup.order`.
 
     Texts must be distinct within a scope: apply `ExactDuplicates` first. Equal texts fail the pipeline.
 
@@ -55,15 +57,20 @@ class NearDuplicates(beam.PTransform):
     """
 
     def __init__(
-        self, near: NearConfig | str = "paper", scope: Scope = "dataset", partitions: int = PARTITIONS
+        self,
+        near: NearConfig | str = "paper",
+        scope: Scope = "dataset",
+        partitions: int = PARTITIONS,
+        order: Order = "priority",
     ) -> None:
         super().__init__()
         self._near = NearConfig.named(near) if isinstance(near, str) else near
         self._scope = scope
         self._partitions = partitions
+        self._order: Order = order
 
     def expand(self, batches: beam.PCollection[pa.RecordBatch]) -> Outputs:
-        steps = _Steps(self._near, self._scope, self._partitions)
+        steps = _Steps(self._near, self._scope, self._partitions, self._order)
         table, tables = tuple[int, pa.Table], tuple[int, pa.Table, pa.Table]
         named = batches | "Name" >> beam.FlatMap(named_batches, self._scope)
         keys = named | "Keys" >> beam.Map(steps.send_keys)
@@ -91,19 +98,19 @@ class NearDuplicates(beam.PTransform):
 class _Steps:
     """The steps, with the settings that they share."""
 
-    def __init__(self, near: NearConfig, scope: Scope, partitions: int) -> None:
+    def __init__(self, near: NearConfig, scope: Scope, partitions: int, order: Order) -> None:
         self._near = near
         self._scope = scope
         self._partitions = partitions
+        self._order: Order = order
 
     def send_keys(self, named: tuple[int, pa.RecordBatch]) -> PartitionedTables:
         """Band keys and the numbers of their documents, by key."""
         documents = documents_of(*named, self._scope)
         keys = part_by_numbers(minhash.band_keys(documents, self._near), documents, self._near)
-        keys = minhash.keys_in_scope(keys, scope_of(documents)).ravel()
-        numbers = np.repeat(documents["number"].to_numpy(), self._near.bands)
-        has_words = keys != minhash.NO_KEY
-        rows = pa.table({"key": keys[has_words], "doc": numbers[has_words]})
+        keys = minhash.keys_in_scope(keys, scope_of(documents))
+        places = order_keys(documents, self._order) if self._order == "time" else None
+        rows = buckets.key_rows(keys, documents["number"].to_numpy(), places)
         return to_partitions(named[0], rows, by_range(rows["key"].to_numpy(), self._partitions))
 
     def send_places(self, named: tuple[int, pa.RecordBatch]) -> PartitionedTables:
@@ -113,7 +120,7 @@ class _Steps:
 
     def pair(self, partition: int, tables: Received) -> PartitionedTables:
         """The candidate pairs of a range of keys, by their smaller number."""
-        pairs = clusters.candidate_pairs(tables["keys"]).replace_schema_metadata(None)
+        pairs = buckets.pairs(tables["keys"], self._order).replace_schema_metadata(None)
         return to_partitions(partition, pairs, by_number(pairs["a"].to_numpy(), self._partitions))
 
     def distinct(self, partition: int, tables: Received) -> tuple[int, pa.Table]:
@@ -149,7 +156,7 @@ class _Steps:
         """The removals of a partition of groups."""
         rows, names = with_shards(tables["texts"])
         pairs = tables["pairs"].sort_by(groups.PAIR_ORDER)
-        found, _ = groups.resolve_groups(rows, pairs, self._near)
+        found, _ = groups.resolve_groups(rows, pairs, self._near, order=self._order)
         return partition, removed_rows(with_batches(found, names), rows)
 
 

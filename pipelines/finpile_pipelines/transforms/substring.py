@@ -16,6 +16,7 @@ import pyarrow as pa
 from finpile.config import SubstringConfig
 from finpile.dedup.documents import Scope
 from finpile.dedup.exact import Fold
+from finpile.dedup.order import Order
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.spans import SHORT_SCHEMA, SPAN_SCHEMA, cut_rows, join_spans, short_documents
 from finpile.dedup.substring.texts import shard_of
@@ -56,6 +57,7 @@ class RepeatedSubstrings(beam.PTransform):
         fold: The differences that equal texts may have after the cuts.
         root: The folder that `substring.tokenizer` is relative to.
         partitions: Partitions of each shuffle: about one for each 16 MiB of text.
+        order: `time` keeps the earliest copy, then that of the smallest `priority`; see `finpile.dedup.order`.
 
     Texts must be distinct within a scope: apply `ExactDuplicates` first.
 
@@ -74,13 +76,14 @@ class RepeatedSubstrings(beam.PTransform):
         fold: Fold = "none",
         root: str = ".",
         partitions: int = PARTITIONS,
+        order: Order = "priority",
     ) -> None:
         super().__init__()
         config = SubstringConfig(min_length=substring) if isinstance(substring, int) else substring
         if config.rounds == "fixpoint":
             raise ConfigError("substring.rounds is 'fixpoint': RepeatedSubstrings needs a number of rounds")
         self._num_rounds = config.rounds
-        self._steps = _Steps(config, open_alphabet(config, root), scope, fold, partitions)
+        self._steps = _Steps(config, open_alphabet(config, root), scope, fold, partitions, order)
 
     def expand(self, batches: beam.PCollection[pa.RecordBatch]) -> Outputs:
         steps = self._steps
@@ -90,7 +93,7 @@ class RepeatedSubstrings(beam.PTransform):
         for number in range(1, self._num_rounds + 1):
             cuts = {"batch": batch, **cuts} | f"Round{number}" >> _Round(steps, number)
         left = {"batch": batch, **cuts} | Join("Left", steps.send_left, PartitionedTables)
-        equal = partial(equal_documents, repeats.DUPLICATE)
+        equal = partial(equal_documents, repeats.DUPLICATE, steps.order)
         removals = {"rows": left} | Join("LeftByDigest", equal, tuple[int, pa.Table])
         inputs: Any = {"named": named, "removals": removals, **cuts}
         outputs: Outputs = inputs | ApplyRemovals(STAGE, steps.scope)
@@ -123,12 +126,15 @@ class _Round(beam.PTransform):
 class _Steps:
     """The steps, with the settings that they share."""
 
-    def __init__(self, config: SubstringConfig, alphabet: Any, scope: Scope, fold: Fold, partitions: int) -> None:
+    def __init__(
+        self, config: SubstringConfig, alphabet: Any, scope: Scope, fold: Fold, partitions: int, order: Order
+    ) -> None:
         self.scope = scope
         self._config = config
         self._alphabet = alphabet
         self._fold = fold
         self._partitions = partitions
+        self.order: Order = order
 
     def send_minimizers(self, name: int, tables: Received) -> PartitionedTables:
         """The minimizers of a batch, by hash."""
@@ -143,7 +149,7 @@ class _Steps:
         documents = self._remaining(name, tables)
         if documents.num_rows == 0 or "shared" not in tables:
             return _nothing(name)
-        texts, shard = self._alphabet.symbols(documents["text"]), shard_of(0, documents)
+        texts, shard = self._alphabet.symbols(documents["text"]), shard_of(0, documents, self.order)
         shared = tables["shared"].select(["hash", "crowded"])
         return self._by_hash(name, repeats.contexts(texts, shard, shared, self._config, scope_of(documents)))
 
@@ -159,7 +165,7 @@ class _Steps:
         documents = self._remaining(name, tables)
         if documents.num_rows == 0 or "shared" not in tables:
             return name, spans, short
-        texts, shard = self._alphabet.symbols(documents["text"]), shard_of(0, documents)
+        texts, shard = self._alphabet.symbols(documents["text"]), shard_of(0, documents, self.order)
         shared, matches = tables["shared"].select(["hash", "crowded"]), _matches_of(name, tables)
         new = repeats.cover(texts, shard, shared, matches, self._config, scope_of(documents)).spans
         too_short = short_documents(documents, new, self._config.min_chars)

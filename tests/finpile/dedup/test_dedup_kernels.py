@@ -13,7 +13,7 @@ import pyarrow as pa
 from numba import config
 from numba.core.dispatcher import Dispatcher
 from finpile.config import NearConfig
-from finpile.dedup import _hash_kernels, compile_kernels
+from finpile.dedup import _hash_kernels, compile_kernels, deduplicate
 from finpile.dedup.near import _pair_kernels, verify
 from finpile.dedup.near.minhash import FAST, band_keys
 from finpile.dedup.near.verify import find_near_duplicates
@@ -39,6 +39,8 @@ for cut in range(1, 4):  # characters broken off at the end: never valid, never 
     for text in ("é", "漢", "\\u2019", "\\u3002"):
         verify.word_hashes(text.encode()[:cut])
 find_near_duplicates(pa.array(texts, pa.large_string()), NearConfig(ngram=2, bands=30, rows=1, edit_similarity=0.5))
+many = pa.table({"text": pa.array(texts, pa.large_string())})
+deduplicate(many, near=NearConfig(ngram=1, bands=4, rows=1, edit_similarity=0.5), order="time")
 band_keys(pa.array([], pa.large_string()), FAST)
 band_keys(pa.array(["", ""]).slice(1), FAST)
 verify.LONG_WORDS = 4
