@@ -18,7 +18,7 @@ from finpile.format import FORMATS
 from finpile.limits import LimitsConfig
 from finpile.mixture import WeightConfig, to_setting, weights
 from finpile.rows import RowsConfig
-from finpile.strict_yaml import PLACE, Place, absolute, added_field, added_keys, load_yaml, settings
+from finpile.strict_yaml import PLACE, Place, absolute, added_field, added_keys, from_values, load_yaml, settings
 from finpile.text_template import is_template, parse_template
 from finpile.timestamps import date_format
 
@@ -568,6 +568,16 @@ def load_config(path: str | Path) -> CorpusConfig:
     config = load_yaml(path, CorpusConfig, "the corpus")
     root = absolute(path, config.root)
     return dataclasses.replace(config, root=root, sources=tuple(_with_root(source, root) for source in config.sources))
+
+
+def from_dict(values: Mapping[str, Any]) -> CorpusConfig:
+    """The inverse of `to_dict` for a corpus file, as its values are in a manifest.
+
+    Raises: ConfigError for values of another version.
+    """
+    after = values["heldout"]["after"]
+    heldout = {**values["heldout"], "after": None if after is None else date.fromisoformat(after)}
+    return from_values({**values, "heldout": heldout}, CorpusConfig, "the corpus of the manifest")
 
 
 def _with_root(source: SourceConfig, root: str) -> SourceConfig:

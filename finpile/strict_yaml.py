@@ -114,6 +114,15 @@ def load_yaml(path: str | Path, kind: type[T], what: str = "the file") -> T:
     return typing.cast(T, _Reader(str(file)).read(node, kind, what))
 
 
+def from_values(values: Mapping[str, Any], kind: type[T], what: str) -> T:
+    """Reads what `load_yaml` would read from a file with these values.
+
+    Raises: ConfigError.
+    """
+    node = yaml.compose(yaml.safe_dump(values), Loader=yaml.SafeLoader)
+    return typing.cast(T, _Reader(what).read(typing.cast(yaml.Node, node), kind, what))
+
+
 def _read(file: str | Path) -> str:
     if isinstance(file, Path):
         return file.read_text(encoding="utf-8")

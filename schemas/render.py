@@ -42,6 +42,7 @@ from meanings import (
     VOCABULARY_MEANINGS,
 )
 
+from finpile.as_of import CERTIFICATE
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import CorpusConfig, FilterConfig, to_dict
 from finpile.dedup import exact
@@ -250,10 +251,21 @@ def _manifest() -> dict[str, Any]:
         "python": {"type": "string"},
         "packages": {"type": "object", "additionalProperties": {"type": "string"}},
         "stages": {**stages, "description": f"In this order, up to {DEDUPLICATED} at least: {', '.join(every)}."},
+        CERTIFICATE: {
+            **_object(
+                {
+                    "date": {"type": "string", "format": "date", "description": "Its end is the last moment."},
+                    "undated": {"type": "boolean", "description": "Whether documents without a date are in."},
+                    "of": {**_HEX, "description": "The checksum of the manifest of the whole build."},
+                }
+            ),
+            "description": "Only of a corpus as of a day.",
+        },
         CHECKSUM: {**_HEX, "description": "Fingerprint of all other keys and their values."},
     }
     title = "manifest.json: what a build did, written last"
-    return {"$schema": _DIALECT, "title": title, "version": MANIFEST_VERSION, **_object(properties), "$defs": defs}
+    schema = _object(properties, required=[name for name in properties if name != CERTIFICATE])
+    return {"$schema": _DIALECT, "title": title, "version": MANIFEST_VERSION, **schema, "$defs": defs}
 
 
 def _statistics() -> dict[str, Any]:

@@ -58,7 +58,7 @@ def build_command(
     listen = stage_lines(display, f"building {parsed.name} in {out}")
     with display:
         manifest = build(parsed, out, engine, fresh=fresh, replace=replace, listen=listen)
-    _close(console, manifest, out, display.num_run)
+    close(console, manifest, out, display.num_run)
 
 
 def load(path: str, root: str | None) -> CorpusConfig:
@@ -110,7 +110,7 @@ def _handled(stage: str, record: StageRecord) -> tuple[int, int]:
     return sum(row["documents"] for row in rows), sum(row["text_bytes"] for row in rows)
 
 
-def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
+def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
     """Prints the summary table, the warnings and the path of the report."""
     from finpile.report.summary import source_rows, total_row
     from finpile.report.warnings import build_warnings

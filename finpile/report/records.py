@@ -61,7 +61,7 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
         heldout_after=config["heldout"]["after"] or "",
         comparison=comparison,
         comparison_has_ours=comparison is not None,
-        near=near_facts(near, counts["near"]) if near else None,
+        near=near_facts(near, counts["near"]) if near and "candidate_pairs" in counts["near"] else None,
         evaluation=[EvalSetFacts(**counted) for counted in counts["contamination"].get("sets", ())],
         warnings=tuple(build_warnings(manifest)),
         details=_details(counts),

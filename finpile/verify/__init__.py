@@ -16,7 +16,7 @@ from finpile_tokenizer import TokenizerError
 from finpile.errors import FinpileError
 from finpile.layout import Layout
 from finpile.manifest import load_manifest
-from finpile.verify import counts, distinct, files, inputs, licenses, record, reports, texts, tokenizer, tokens
+from finpile.verify import as_of, counts, distinct, files, inputs, licenses, record, reports, texts, tokenizer, tokens
 from finpile.verify.check import Advance, Check
 
 _Group = Callable[[Layout, Mapping[str, Any], Advance], list[Check]]
@@ -26,6 +26,7 @@ __all__ = ["GROUPS", "Check", "verify"]
 #: The groups of checks after that of the files, in the order in which they are reported.
 GROUPS: tuple[_Group, ...] = (
     record.checks,
+    as_of.checks,
     inputs.checks,
     texts.checks,
     distinct.checks,

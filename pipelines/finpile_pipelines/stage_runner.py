@@ -162,8 +162,8 @@ class StageRunner:
         if self._watch is not None:
             self._watch(label, progress)
 
-    def finish(self, config: CorpusConfig) -> dict[str, Any]:
-        """Writes the manifest, unless it exists and nothing has changed; returns it."""
+    def finish(self, config: CorpusConfig, **more: Any) -> dict[str, Any]:
+        """Writes the manifest, with `more` keys, unless it exists and nothing has changed; returns it."""
         stages = json.loads(json.dumps([record.to_json() for record in self.records.values()]))
         found = _read_manifest(self._layout)
         if not self._num_run and not self._folder.is_open and found is not None and found["stages"] == stages:
@@ -179,6 +179,7 @@ class StageRunner:
             "python": platform.python_version(),
             "packages": {name: version(name) for name in _PACKAGES},
             "stages": stages,
+            **more,
         }
         manifest = write_manifest(self._layout, manifest)
         self._folder.end()

@@ -13,22 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stage_record, stages, storage
+from finpile import stages, storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
 from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
-from finpile.digest import add, metadata_digest, multiset_digest, to_hex
-from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits, text_views
+from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits
 from finpile.document_labels import document_labels
 from finpile.errors import RunError
-from finpile.filings.facts import fact_counts
 from finpile.layout import document_part, removed_part
-from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA, count_removed
-from finpile.report.licenses import license_counts
+from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
+from finpile.published_counts import count_documents, count_ledger, file_of
 from finpile.sizes import part_bytes_of
-from finpile.split import HELDOUT, assign_split
-from finpile.stage_record import FileRecord
+from finpile.split import assign_split
 from finpile_pipelines.dedup.duplicate_chains import (
     RedirectDuplicates,
     Removals,
@@ -119,7 +116,7 @@ def run(context: Context) -> Outcome:
     if not documents:
         raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
     ledger = [outcome for outcome in outcomes if "stage" in outcome]
-    return Outcome(counts={"documents": documents, "ledger": ledger}, files=list(map(_record, outcomes)))
+    return Outcome(counts={"documents": documents, "ledger": ledger}, files=list(map(file_of, outcomes)))
 
 
 STAGE = Stage(name="split", settings=settings, run=run, releases_lock=True)
@@ -271,38 +268,11 @@ def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     schema = PUBLISHED_SCHEMA.append(SUB_SOURCE) if SUB_SOURCE.name in rows.column_names else PUBLISHED_SCHEMA
     table = rows.select(schema.names).cast(schema)
     storage.write_parquet_sorted(storage.join(root, part.path), table, order)
-    heldout = pc.sum(pc.equal(table["split"], HELDOUT)).as_py() or 0
-    return {
-        **_file(root, part, table),
-        "dataset": rows["dataset"][0].as_py(),
-        "source": rows["source"][0].as_py(),
-        "documents": table.num_rows,
-        "heldout": heldout,
-        "text_bytes": pc.sum(pc.binary_length(table["text"])).as_py(),
-        "licenses": license_counts(table),
-        **fact_counts(table),
-        "digest": to_hex(add(*map(_digest, table.to_batches()))),
-        "metadata_digest": to_hex(metadata_digest(rows.drop_columns(["digest"]))),
-    }
-
-
-def _digest(batch: pa.RecordBatch) -> int:
-    return multiset_digest(batch["id"].to_pylist(), text_views(batch))
+    return count_documents(root, part.path, rows.drop_columns(["digest"]))
 
 
 def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     order = [(name, "ascending") for name in ("dataset", "source", "locator", "id", "start", "end", "reason")]
     table = rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA)
     storage.write_parquet_sorted(storage.join(root, part.path), table, pc.sort_indices(rows, order))
-    return {**_file(root, part, table), "stage": rows["stage"][0].as_py(), "removed": count_removed(table)}
-
-
-def _record(outcome: Mapping[str, Any]) -> FileRecord:
-    return FileRecord(
-        path=outcome["path"], size_bytes=outcome["size_bytes"], checksum=outcome["checksum"], num_rows=outcome["rows"]
-    )
-
-
-def _file(root: str, part: Part, table: pa.Table) -> dict[str, Any]:
-    record = stage_record.file_record(root, part.path, table.num_rows)
-    return {"path": record.path, "size_bytes": record.size_bytes, "checksum": record.checksum, "rows": record.num_rows}
+    return count_ledger(root, part.path, rows["stage"][0].as_py(), table)

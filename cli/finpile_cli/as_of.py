@@ -1,0 +1,59 @@
+"""`finpile as-of`: the corpus of a build as it would have been built on a day."""
+
+from __future__ import annotations
+
+import logging
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from finpile_cli.build import close, stage_lines
+from finpile_cli.console import Console, json_option
+from finpile_cli.display import Display
+from finpile_cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
+from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+@click.command(cls=BeamOptionsLast)
+@click.argument("build", metavar="OUT", type=PathOrUrl())
+@click.argument("day", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]))
+@click.option("-o", "--out", "target", required=True, type=PathOrUrl(), metavar="OUT2", help="Output folder or URL.")
+@click.option("--undated", is_flag=True, help="Keep documents without a date.")
+@engine_options
+@json_option
+def as_of_command(
+    build: str,
+    day: datetime,
+    target: str,
+    undated: bool,
+    runner: Any,
+    workers: int | None,
+    transport: Any,
+    fresh: bool,
+    replace: bool,
+    as_json: bool,
+) -> None:
+    """Write the corpus of the build OUT as it would have been built at the end of DATE.
+
+    Documents and ledger are a filter of those of OUT, which needs `dedup: {order: time}`. The tokenizer, the token
+    shards and the reports are made from the filtered documents. Run the same command again to go on after an
+    interruption. Options after `--` go to Beam as they are.
+    """
+    logging.getLogger().setLevel(logging.ERROR)
+    console = Console(as_json)
+    with heavy_imports(is_lean=runner == "local"):
+        from finpile_pipelines.as_of import as_of
+
+        from finpile.as_of import Cut
+
+    display = Display(console)
+    engine = make_engine(runner, workers, transport, display)
+    cut = Cut(date(day.year, day.month, day.day), undated)
+    with display:
+        listen = stage_lines(display, f"{build} as of {cut.day} in {target}")
+        manifest = as_of(build, cut, target, engine, fresh=fresh, replace=replace, listen=listen)
+    close(console, manifest, target, display.num_run)

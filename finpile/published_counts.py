@@ -1,0 +1,55 @@
+"""The counts of published files, as the manifest has them in the stage `split`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import stage_record
+from finpile.digest import add, metadata_digest, multiset_digest, to_hex
+from finpile.document import text_views
+from finpile.filings.facts import fact_counts
+from finpile.ledger import count_removed
+from finpile.report.licenses import license_counts
+from finpile.split import HELDOUT
+from finpile.stage_record import FileRecord
+
+
+def count_documents(root: str, path: str, documents: pa.Table) -> dict[str, Any]:
+    """The counts of the file of documents `root/path`; `documents` are its rows, with `dataset` and `source`."""
+    heldout = pc.sum(pc.equal(documents["split"], HELDOUT)).as_py() or 0
+    return {
+        **_file(root, path, documents.num_rows),
+        "dataset": documents["dataset"][0].as_py(),
+        "source": documents["source"][0].as_py(),
+        "documents": documents.num_rows,
+        "heldout": heldout,
+        "text_bytes": pc.sum(pc.binary_length(documents["text"])).as_py(),
+        "licenses": license_counts(documents),
+        **fact_counts(documents),
+        "digest": to_hex(add(*(_digest(batch) for batch in documents.to_batches()))),
+        "metadata_digest": to_hex(metadata_digest(documents)),
+    }
+
+
+def count_ledger(root: str, path: str, stage: str, rows: pa.Table) -> dict[str, Any]:
+    """The counts of the file of the ledger `root/path`, which has the rows of one stage."""
+    return {**_file(root, path, rows.num_rows), "stage": stage, "removed": count_removed(rows)}
+
+
+def file_of(counts: dict[str, Any]) -> FileRecord:
+    """The record of a counted file."""
+    return FileRecord(
+        path=counts["path"], size_bytes=counts["size_bytes"], checksum=counts["checksum"], num_rows=counts["rows"]
+    )
+
+
+def _file(root: str, path: str, num_rows: int) -> dict[str, Any]:
+    record = stage_record.file_record(root, path, num_rows)
+    return {"path": record.path, "size_bytes": record.size_bytes, "checksum": record.checksum, "rows": num_rows}
+
+
+def _digest(batch: pa.RecordBatch) -> int:
+    return multiset_digest(batch["id"].to_pylist(), text_views(batch))

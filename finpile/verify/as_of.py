@@ -1,0 +1,78 @@
+"""Checks of a corpus as of a day: nothing in it is later, or was decided by what is later."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import storage
+from finpile.as_of.cut import CERTIFICATE, Cut
+from finpile.layout import Layout, read_published
+from finpile.split import TRAIN
+from finpile.verify.check import Advance, Check
+
+
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+    """Reads documents and ledger; there are no such checks for other builds."""
+    certificate = manifest.get(CERTIFICATE)
+    if certificate is None:
+        return []
+    found = _Found(Cut.of(certificate), tuple(manifest["config"]["tokenizer"]["train_on"]))
+    for name in storage.list_files(layout.documents):
+        columns = ["dataset", "id", "timestamp", "split", "text"]
+        found.add_documents(name, read_published(storage.join(layout.documents, name), columns))
+        advance(found.last_bytes)
+    for name in storage.list_files(layout.removed):
+        columns = ["id", "timestamp", "duplicate_of"]
+        found.add_ledger(name, read_published(storage.join(layout.removed, name), columns))
+        advance(found.last_bytes)
+    trained = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}.get("tokenizer")
+    return [found.check(), *([] if trained is None else [found.check_tokenizer(trained)])]
+
+
+class _Found:
+    """What documents and ledger have."""
+
+    def __init__(self, cut: Cut, train_on: Collection[str]) -> None:
+        self._cut = cut
+        self._train_on = train_on
+        self._ids: set[str] = set()
+        self._named: set[str] = set()
+        self._wrong: list[str] = []
+        self._num_rows = {"documents": 0, "removed": 0}
+        self._train_bytes = 0
+        self.last_bytes = 0
+        """Of the table that was added last."""
+
+    def add_documents(self, name: str, table: pa.Table) -> None:
+        self._add("documents", name, table)
+        if table.num_rows and (not self._train_on or table["dataset"][0].as_py() in self._train_on):
+            texts = table.filter(pc.equal(table["split"], TRAIN))["text"]
+            self._train_bytes += pc.sum(pc.binary_length(texts)).as_py() or 0
+
+    def add_ledger(self, name: str, table: pa.Table) -> None:
+        self._add("removed", name, table)
+        self._named.update(pc.unique(table["duplicate_of"].drop_null()).to_pylist())
+
+    def _add(self, folder: str, name: str, table: pa.Table) -> None:
+        self.last_bytes = table.nbytes
+        self._num_rows[folder] += table.num_rows
+        self._ids.update(table["id"].to_pylist())
+        late = table.filter(pa.array(~self._cut.has(table["timestamp"]))).select(["id", "timestamp"])
+        self._wrong += [f"{folder}/{name}: {row['id']} is of {row['timestamp']}" for row in late.to_pylist()]
+
+    def check(self) -> Check:
+        """Of the dates of documents, and of those that decisions name."""
+        wrong = [*self._wrong, *(f"{name} is named, and is not there" for name in sorted(self._named - self._ids))]
+        counted = f"{self._num_rows['documents']:,} documents and {self._num_rows['removed']:,} rows of the ledger"
+        return Check.of(f"nothing is later than {self._cut.day}, and no decision names what is", wrong, counted)
+
+    def check_tokenizer(self, trained: Mapping[str, Any]) -> Check:
+        """Of the text that the vocabulary counts."""
+        wrong = []
+        if trained["trained_bytes"] != self._train_bytes:
+            wrong = [f"it was trained on {trained['trained_bytes']:,} bytes, the documents have {self._train_bytes:,}"]
+        return Check.of("the vocabulary counts these training documents alone", wrong, f"{self._train_bytes:,} bytes")
