@@ -80,7 +80,7 @@ def write_jsonl(mix: Mix, paths: Sequence[Path]) -> None:
 
 
 def _documents(domain: str, archive: Path) -> Iterator[str]:
-    for name, content in _members(archive):
+    for name, content in members_of(archive):
         text = content.decode(errors="replace")
         if domain == "News":
             if name.endswith(".sgm"):
@@ -89,7 +89,8 @@ def _documents(domain: str, archive: Path) -> Iterator[str]:
             yield text
 
 
-def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
+def members_of(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the files of a packed tar archive, in the order of their names."""
     packed = archive.read_bytes()
     if archive.suffix == ".gz":
         unpacked = gzip.decompress(packed)
