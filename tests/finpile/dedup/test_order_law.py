@@ -122,6 +122,15 @@ def test_decisions_equal_those_of_a_walk_in_order(documents: list[Document], rou
         assert row["duplicate_of"] == kept
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_only_candidates_are_compared(seed: int) -> None:
+    """Shingles of 3 words in 2 bands: many similar pairs share no key. Connected by a later document, they stay."""
+    near = NearConfig(ngram=3, bands=2, rows=1, edit_similarity=0.5)
+    documents = with_digests(large(seed))
+    found = deduplicate(table_of(documents), near=near, order="time")
+    assert set(found.kept["id"].to_pylist()) == set(decide(documents, near, WINDOW, 0).texts)
+
+
 @given(corpora(), st.sampled_from([*_SECONDS[1:], 2 * _DAY, 5]), st.integers(0, 3))
 @example(large(4), 30, 2)
 @example(large(5), _DAY, 1)

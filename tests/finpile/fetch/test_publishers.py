@@ -105,7 +105,9 @@ def test_line_that_names_no_filing_is_reported(tmp_path: Path, line: str) -> Non
     assert all(len(shown) < 200 for shown in unreadable)
 
 
-@pytest.mark.parametrize("data", [b"", b"<html>Request Rate Threshold Exceeded</html>", gzip.compress(b"no index\n")])
+@pytest.mark.parametrize(
+    "data", [b"", b"<html>Request Rate Threshold Exceeded</html>", gzip.compress(b"no index\n", mtime=0)]
+)
 def test_index_that_is_none_is_an_error(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "master.gz"
     path.write_bytes(data)
@@ -152,10 +154,10 @@ def test_news_crawl_has_responses_only() -> None:
     [
         b"",
         b"crawl-data/a.gz\n",
-        gzip.compress(b"crawl-data/../../a.gz\n"),
-        gzip.compress(b"/etc/a.gz\n"),
-        gzip.compress(b"crawl-data/a/.hidden.gz\n"),
-        gzip.compress(b"crawl-data/a.gz\n" * 100)[:-9],
+        gzip.compress(b"crawl-data/../../a.gz\n", mtime=0),
+        gzip.compress(b"/etc/a.gz\n", mtime=0),
+        gzip.compress(b"crawl-data/a/.hidden.gz\n", mtime=0),
+        gzip.compress(b"crawl-data/a.gz\n" * 100, mtime=0)[:-9],
     ],
 )
 def test_list_that_is_none_is_an_error(listed: bytes) -> None:
