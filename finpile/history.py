@@ -18,6 +18,7 @@ from finpile.file_systems import file_system_of, list_below, open_in
 from finpile.layout import Layout, values_in_path
 from finpile.ledger import mask_bytes
 from finpile.manifest import find_damage, load_manifest, remedy
+from finpile.snapshots import numbers, published_files, read_copies
 
 MIN_ID_DIGITS = 4
 #: The stage whose filters can mask text.
@@ -110,9 +111,12 @@ def document_history(out: str, prefix: str) -> DocumentHistory:
         raise InputError(f"{len(ids)} ids begin with {prefix!r}: {ids[0]}, {ids[1]}, ...: give more digits")
     copies = tuple(row for row in removed.rows if row["duplicate_of"] == ids[0])
     warnings = _warnings(layout, (documents, removed))
-    return DocumentHistory(
-        ids[0], documents.rows[0] if documents.rows else None, tuple(removals), copies, tuple(warnings)
-    )
+    document = documents.rows[0] if documents.rows else None
+    if document is not None and numbers(layout):
+        known = read_copies(layout, load_manifest(layout))
+        found = known.filter(pc.equal(known["id"], ids[0]))["num_copies"].to_pylist()
+        document = {**document, "num_copies": (*found, document["num_copies"])[0]}
+    return DocumentHistory(ids[0], document, tuple(removals), copies, tuple(warnings))
 
 
 def _warnings(layout: Layout, searches: Sequence[_Search]) -> list[str]:
@@ -132,6 +136,8 @@ class _Search:
         self.sizes = {f"{name}/{path}": size for path, size in list_below(fs, f"{root.rstrip('/')}/{name}").items()}
         """Bytes of all files, by path relative to OUT."""
         names = [path for path in self.sizes if not path.rsplit("/", 1)[-1].startswith((".", "_"))]
+        if numbers(layout):  # some files belong to earlier snapshots alone
+            names = [path for path in published_files(layout, name) if path in self.sizes]
 
         def search(path: str) -> list[dict[str, Any]]:
             try:

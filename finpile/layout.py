@@ -8,7 +8,9 @@ OUT/tokenizer/  OUT/reports/
 OUT/tokens/split=train/part-00000-of-00001.arrow
 OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if documents are held out
 OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
+OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
 OUT/.work/STAGE/                                          files that a stage passes to later ones, and its record
+OUT/.work/snapshots/000001/                               the same for a snapshot, laid out like OUT
 OUT/.work/build.json                                      whether the manifest describes the folder
 """
 
@@ -71,6 +73,22 @@ class Layout:
     def reports(self) -> str:
         return storage.join(self.root, "reports")
 
+    @property
+    def snapshots(self) -> str:
+        return storage.join(self.root, "snapshots")
+
+    def snapshot(self, number: int) -> str:
+        """The manifest of a snapshot; number 0 is the build to which the first snapshot was added."""
+        return storage.join(self.snapshots, f"{number:06d}.json")
+
+    def snapshot_work(self, number: int) -> Layout:
+        """The folder in which a snapshot is made, laid out like OUT; that of number 0 is OUT."""
+        return Layout(storage.join(self.snapshots_work, f"{number:06d}")) if number else self
+
+    @property
+    def snapshots_work(self) -> str:
+        return self.work("snapshots")
+
     def work(self, stage: str) -> str:
         return storage.join(self.root, ".work", stage)
 
@@ -86,6 +104,24 @@ def document_part(dataset: str, source: str, index: int, count: int) -> str:
 
 def removed_part(stage: str, index: int, count: int) -> str:
     return f"removed/stage={stage}/part-{index:05d}-of-{count:05d}.parquet"
+
+
+def added_part(path: str, snapshot: int) -> str:
+    """The path of a published file that a snapshot adds, from that of a build's file.
+
+    >>> added_part("documents/dataset=D/source=S/part-00000-of-00001.parquet", 3)
+    'documents/dataset=D/source=S/part-00000-of-00001-snapshot-000003.parquet'
+    """
+    return f"{path.removesuffix('.parquet')}-snapshot-{snapshot:06d}.parquet"
+
+
+def rewritten_part(path: str, snapshot: int) -> str:
+    """The path of the file that replaces an earlier one in a snapshot.
+
+    >>> rewritten_part("removed/stage=near/part-00000-of-00001-rewritten-000001.parquet", 3)
+    'removed/stage=near/part-00000-of-00001-rewritten-000003.parquet'
+    """
+    return f"{path.removesuffix('.parquet').split('-rewritten-')[0]}-rewritten-{snapshot:06d}.parquet"
 
 
 def token_part(split: str, index: int, count: int) -> str:

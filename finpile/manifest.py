@@ -60,6 +60,11 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
         raise InputError(f"{layout.root} was built with the stage {unknown[0]}: install the package that defines it")
     if not stages.is_complete(ran):
         raise _damaged(layout)
+    if through not in ran and "snapshot" in manifest:
+        raise InputError(
+            f"{layout.root} holds a snapshot of `finpile append`, which has no {through}: `finpile build --fresh` with "
+            "all inputs makes them"
+        )
     if through not in ran:
         raise InputError(f"{layout.root} was built without the stage {through}: run `finpile build` for it")
     return manifest
@@ -93,6 +98,12 @@ def find_damage(
     if manifest.get(CHECKSUM) != checksum_of(manifest):
         wrong.append("manifest.json is altered")
     return wrong
+
+
+def published(manifest: Mapping[str, Any], folder: str) -> list[str]:
+    """The files below a folder of OUT that the manifest lists, as sorted paths relative to OUT."""
+    paths = (file["path"] for stage in manifest["stages"] for file in stage["files"])
+    return sorted(path for path in paths if path.startswith(f"{folder}/"))
 
 
 def remedy(layout: Layout) -> str:

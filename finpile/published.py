@@ -9,11 +9,17 @@ from finpile import storage
 from finpile.document import DOCUMENT_FOLDERS, DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE
 from finpile.errors import InputError
 from finpile.file_systems import file_system_of
+from finpile.layout import Layout
 from finpile.ledger import LEDGER_FOLDERS, LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
+from finpile.manifest import published
+from finpile.snapshots import load_snapshot, numbers
 
 
-def open_documents(out: str) -> ds.Dataset:
+def open_documents(out: str, snapshot: int | None = None) -> ds.Dataset:
     """The kept documents of the build in the folder or fsspec URL `out`, with the columns `dataset` and `source`.
+
+    Of a build with snapshots these are the documents of the current one, or of the `snapshot` of that number. There,
+    `num_copies` is that of the snapshot that wrote a document's file: `finpile.snapshots.with_copies` has later counts.
 
     Raises: InputError if there are none.
 
@@ -21,24 +27,36 @@ def open_documents(out: str) -> ds.Dataset:
     31
     """
     folders = pa.schema([DOCUMENT_SCHEMA.field(name) for name in DOCUMENT_FOLDERS])
-    return _open(storage.join(out, "documents"), PUBLISHED_SCHEMA, folders, (SUB_SOURCE,))
+    return _open(out, "documents", snapshot, PUBLISHED_SCHEMA, folders, (SUB_SOURCE,))
 
 
-def open_ledger(out: str) -> ds.Dataset:
-    """The removals of the build in the folder or fsspec URL `out`, with the column `stage`.
+def open_ledger(out: str, snapshot: int | None = None) -> ds.Dataset:
+    """The removals of the build in the folder or fsspec URL `out`, or of a snapshot of it, with the column `stage`.
 
     Raises: InputError if there are none.
     """
     folders = pa.schema([LEDGER_SCHEMA.field(name) for name in LEDGER_FOLDERS])
-    return _open(storage.join(out, "removed"), PUBLISHED_LEDGER_SCHEMA, folders)
+    return _open(out, "removed", snapshot, PUBLISHED_LEDGER_SCHEMA, folders)
 
 
-def _open(folder: str, schema: pa.Schema, folders: pa.Schema, optional: tuple[pa.Field, ...] = ()) -> ds.Dataset:
+def _open(
+    out: str,
+    name: str,
+    snapshot: int | None,
+    schema: pa.Schema,
+    folders: pa.Schema,
+    optional: tuple[pa.Field, ...] = (),
+) -> ds.Dataset:
     """The files of `schema`, and those `optional` columns that the first file has."""
+    folder, layout = storage.join(out, name), Layout(out)
     fs, path = file_system_of(folder)
     if not fs.isdir(path):
         raise InputError(f"{folder}: no such folder; expected the output of `finpile build` or `finpile dedup`")
     partitioning = ds.partitioning(folders, flavor="hive")
-    found = ds.dataset(path, filesystem=fs, format="parquet").schema.names if optional else ()
+    files: str | list[str] = path
+    if snapshot is not None or numbers(layout):
+        root = path.removesuffix(name)
+        files = [f"{root}{file}" for file in published(load_snapshot(layout, snapshot), name)]
+    found = ds.dataset(files, filesystem=fs, format="parquet").schema.names if optional else ()
     whole = pa.schema([*schema, *(entry for entry in optional if entry.name in found), *folders])
-    return ds.dataset(path, schema=whole, filesystem=fs, format="parquet", partitioning=partitioning)
+    return ds.dataset(files, schema=whole, filesystem=fs, format="parquet", partitioning=partitioning)

@@ -128,6 +128,8 @@ def _remove(fs: Any, paths: list[str]) -> None:
 def move(source: str, target: str) -> None:
     """Moves a file within its file system; on an object store it is copied and then removed."""
     (fs, path), (_, target_path) = file_system_of(source), file_system_of(target)
+    if not is_object_store(fs):
+        fs.makedirs(fs._parent(target_path), exist_ok=True)
     fs.mv(path, target_path)
 
 

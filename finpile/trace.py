@@ -14,6 +14,7 @@ from finpile import storage
 from finpile.errors import InputError
 from finpile.history import MIN_ID_DIGITS
 from finpile.layout import Layout, read_published, values_in_path
+from finpile.snapshots import BUILD, published_files
 from finpile.tokens.provenance import Location, Span, TokenProvenance
 
 #: Columns of the ledger that are summed.
@@ -64,11 +65,11 @@ def find_document(out: str, prefix: str) -> tuple[Location, str]:
         raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
     layout = Layout(out)
     found: list[tuple[Location, str]] = []
-    for name in storage.list_files(layout.documents):
-        ids = storage.read_parquet(storage.join(layout.documents, name), ["id"])["id"]
+    for path in published_files(layout, "documents", BUILD):
+        ids = storage.read_parquet(storage.join(out, path), ["id"])["id"]
         match = pc.starts_with(ids, prefix)
         rows = pc.indices_nonzero(match).to_pylist()
-        found += [(Location(f"documents/{name}", row), ids[row].as_py()) for row in rows]
+        found += [(Location(path, row), ids[row].as_py()) for row in rows]
     if not found:
         raise InputError(
             f"no kept document of {out} has an id that begins with {prefix!r}: `finpile show` finds removed ones"
@@ -111,8 +112,8 @@ def _removals(layout: Layout, ids: Collection[str]) -> tuple[_Sums, _Sums]:
     wanted = pa.array(sorted(ids), pa.string())
     cuts: _Sums = {}
     copies: _Sums = {}
-    for name in storage.list_files(layout.removed):
-        table = read_published(storage.join(layout.removed, name), _LEDGER)
+    for path in published_files(layout, "removed", BUILD):
+        table = read_published(storage.join(layout.root, path), _LEDGER)
         is_span = pc.and_(pc.is_in(table["id"], wanted), pc.is_valid(table["start"]))
         for row in table.filter(is_span).to_pylist():
             if row["end"] > row["start"]:

@@ -68,6 +68,7 @@ from finpile.report.statistics import (
     YearStatistics,
 )
 from finpile.report.table import RowKind, Table
+from finpile.snapshots import SNAPSHOT
 from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
 from finpile.stage_record import StageRecord
@@ -261,11 +262,28 @@ def _manifest() -> dict[str, Any]:
             ),
             "description": "Only of a corpus as of a day.",
         },
+        SNAPSHOT: _snapshot(),
         CHECKSUM: {**_HEX, "description": "Fingerprint of all other keys and their values."},
     }
     title = "manifest.json: what a build did, written last"
-    schema = _object(properties, required=[name for name in properties if name != CERTIFICATE])
+    schema = _object(properties, required=[name for name in properties if name not in (CERTIFICATE, SNAPSHOT)])
     return {"$schema": _DIALECT, "title": title, "version": MANIFEST_VERSION, **schema, "$defs": defs}
+
+
+def _snapshot() -> dict[str, Any]:
+    paths = {"type": "array", "items": {"type": "string"}}
+    rewritten = {"type": "object", "additionalProperties": paths}
+    properties = {
+        "number": {"type": "integer", "minimum": 1},
+        "parent": {**_HEX, "description": "The checksum of the manifest to which files were added."},
+        "added": {**paths, "description": "New files."},
+        "rewritten": {**rewritten, "description": "Files of the parent, each with those that have its rows instead."},
+        "copies": {
+            "anyOf": [{"$ref": "#/$defs/FileRecord"}, {"type": "null"}],
+            "description": "The current `num_copies` of documents whose file has an older one; null if there is none.",
+        },
+    }
+    return {**_object(properties), "description": "Of a snapshot of `finpile append`: which files it has."}
 
 
 def _statistics() -> dict[str, Any]:

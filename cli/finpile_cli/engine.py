@@ -51,6 +51,13 @@ class BeamOptionsLast(click.Command):
 
 def engine_options(command: Command) -> Command:
     """Adds --runner, --workers, --transport, --fresh and --replace, in this order."""
+    replace = click.option("--replace", is_flag=True, help="Overwrite what was made of something else.")
+    fresh = click.option("--fresh", is_flag=True, help="Forget what an earlier run finished.")
+    return placement_options(fresh(replace(command)))
+
+
+def placement_options(command: Command) -> Command:
+    """Adds --runner, --workers and --transport, in this order."""
     options = (
         click.option(
             "--runner",
@@ -69,8 +76,6 @@ def engine_options(command: Command) -> Command:
             type=click.Choice(["files", "shuffle"]),
             help="How exchanges travel.  [default: files on local]",
         ),
-        click.option("--fresh", is_flag=True, help="Forget what an earlier run finished."),
-        click.option("--replace", is_flag=True, help="Overwrite what was made of something else."),
     )
     for option in reversed(options):
         command = option(command)

@@ -9,7 +9,7 @@ import click
 
 from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
-from finpile.manifest import load_manifest
+from finpile.snapshots import load_build
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 
@@ -55,7 +55,7 @@ def trace_command(
         raise ConfigError("say one of --sequence, --step and --document")
     if step is not None and run is None:
         raise ConfigError("--step needs --run: the folder of the training run")
-    load_manifest(Layout(out), through="tokens")
+    load_build(Layout(out), through="tokens")
     console = Console(as_json)
     if sequence is not None:
         _trace_sequence(console, out, sequence, heldout)

@@ -13,6 +13,7 @@ from finpile.as_of.cut import Cut
 from finpile.errors import ConfigError, InputError, IntegrityError
 from finpile.layout import Layout, read_published
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
+from finpile.manifest import published
 from finpile.published_counts import count_documents, count_ledger
 
 
@@ -27,8 +28,7 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
     """
     ledger = Ledger()
     removed = []
-    for name in storage.list_files(source.removed):
-        path = f"removed/{name}"
+    for path in published(manifest, "removed"):
         rows = _cut_rows(storage.join(source.root, path), cut)
         if rows.num_rows:
             ledger.add(rows)
@@ -41,8 +41,7 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
     for entry in removed:
         texts.add_removed(read_published(storage.join(target.root, entry["path"])))
     documents = []
-    for name in storage.list_files(source.documents):
-        path = f"documents/{name}"
+    for path in published(manifest, "documents"):
         rows = _cut_rows(storage.join(source.root, path), cut)
         if rows.num_rows:
             rows = _with_copies(rows, ledger.copies)

@@ -22,6 +22,7 @@ from finpile.errors import InputError
 from finpile.file_systems import open_file
 from finpile.layout import Layout, row_of
 from finpile.lm.evaluate import Cost, Score, Scorer
+from finpile.snapshots import published_files
 
 Split = Literal["heldout", "train"]
 HELDOUT: Split = "heldout"
@@ -194,9 +195,9 @@ def document_files(root: str) -> dict[tuple[str, str], list[str]]:
     Raises: InputError if there are none.
     """
     found: dict[tuple[str, str], list[str]] = {}
-    for path in storage.list_files(Layout(root).documents):
+    for path in published_files(Layout(root), "documents"):
         if path.endswith(".parquet"):
-            found.setdefault(row_of(path), []).append(f"documents/{path}")
+            found.setdefault(row_of(path), []).append(path)
     if not found:
         raise InputError(f"{root}: has no documents/*.parquet; expected the output folder of `finpile build`")
     return dict(sorted(found.items()))

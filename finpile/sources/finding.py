@@ -20,6 +20,8 @@ from finpile import storage, timestamps
 from finpile.config import SourceConfig
 from finpile.errors import ConfigError, InputError
 from finpile.file_systems import file_system_of, find_below, is_object_store, repeated
+from finpile.layout import Layout
+from finpile.snapshots import numbers, published_files
 from finpile.sources.archives import readable_name
 from finpile.sources.compression import split_codecs
 from finpile.strict_yaml import Place, nearest
@@ -164,7 +166,7 @@ def find_documents(argument: str, suffixes: Collection[str], *, any_compressed: 
         folder = posixpath.dirname(path)
         return Documents(_url(fs, folder), (_describe(fs, path, info, fs, folder),), "file")
     if info is not None:
-        kind, base, found = "folder", path, find_below(fs, _documents_folder(fs, path.rstrip("/")))
+        kind, base, found = "folder", path, _find_documents(fs, path.rstrip("/"))
     elif _is_pattern(path):
         plain = path[: min(path.find(sign) for sign in _PATTERN_SIGNS if sign in path)]
         kind, base, found = "pattern", posixpath.dirname(plain), _glob(fs, path)
@@ -196,6 +198,16 @@ def suffix_of(path: str) -> str:
     '.jsonl'
     """
     return posixpath.splitext(split_codecs(path)[0])[1].lower()
+
+
+def _find_documents(fs: Any, folder: str) -> dict[str, Any]:
+    """The files of a folder; of the output folder of a build, those of documents of its current snapshot."""
+    documents = _documents_folder(fs, folder)
+    found = find_below(fs, documents)
+    layout = Layout(_url(fs, folder))
+    if documents == folder or not numbers(layout):
+        return found
+    return {f"{folder}/{path}": found[f"{folder}/{path}"] for path in published_files(layout, "documents")}
 
 
 def _documents_folder(fs: Any, folder: str) -> str:

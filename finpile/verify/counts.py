@@ -14,6 +14,7 @@ from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import text_views
 from finpile.layout import Layout, read_published, row_of
 from finpile.ledger import count_removed
+from finpile.manifest import published
 from finpile.report.licenses import license_counts
 from finpile.split import HELDOUT
 from finpile.stages import dedup_stages
@@ -27,8 +28,8 @@ _Label = tuple[str, str]
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads documents and ledger once more; `advance` receives the bytes read."""
     stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
-    documents = {path: _count_documents(layout, path, advance) for path in _paths(layout, "documents")}
-    ledger = {path: _count_ledger(layout, path, advance) for path in _paths(layout, "removed")}
+    documents = {path: _count_documents(layout, path, advance) for path in published(manifest, "documents")}
+    ledger = {path: _count_ledger(layout, path, advance) for path in published(manifest, "removed")}
     wrong = [*_differ(stages["split"]["documents"], documents), *_differ(stages["split"]["ledger"], ledger)]
     return [
         Check.of(
@@ -36,10 +37,6 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         ),
         _stages_count_their_removals(stages, documents, ledger),
     ]
-
-
-def _paths(layout: Layout, folder: str) -> list[str]:
-    return [f"{folder}/{name}" for name in storage.list_files(storage.join(layout.root, folder))]
 
 
 def _count_documents(layout: Layout, path: str, advance: Advance) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from finpile import storage
 from finpile.dedup import exact
 from finpile.document import DIGEST_BYTES
 from finpile.layout import Layout, row_of
+from finpile.manifest import published
 from finpile.verify.check import Advance, Check
 
 _NAME = "kept texts are distinct within the scope"
@@ -25,7 +26,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         return []
     fold = dedup["exact_fold"]
     total, wrong = 0, []
-    for files in _scopes(layout, dedup["scope"]):
+    for files in _scopes(layout, manifest, dedup["scope"]):
         digests = bytearray()
         for table in _tables(files):
             digests += _digests(table, fold)
@@ -39,12 +40,12 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     return [Check.of(_NAME, wrong, f"{total:,} documents{equal}")]
 
 
-def _scopes(layout: Layout, scope: str) -> Iterator[list[str]]:
+def _scopes(layout: Layout, manifest: Mapping[str, Any], scope: str) -> Iterator[list[str]]:
     """The URLs of the documents of each scope."""
     found: dict[str, list[str]] = {}
-    for name in storage.list_files(layout.documents):
-        dataset = row_of(f"documents/{name}")[0] if scope == "dataset" else ""
-        found.setdefault(dataset, []).append(storage.join(layout.documents, name))
+    for path in published(manifest, "documents"):
+        dataset = row_of(path)[0] if scope == "dataset" else ""
+        found.setdefault(dataset, []).append(storage.join(layout.root, path))
     yield from found.values()
 
 

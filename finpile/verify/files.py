@@ -7,6 +7,7 @@ from typing import Any
 
 from finpile import stage_record, storage
 from finpile.layout import Layout
+from finpile.snapshots import SNAPSHOT, load_snapshot, numbers
 from finpile.verify.check import Advance, Check
 
 #: Further names in OUT; `.work` may be deleted.
@@ -14,8 +15,10 @@ _OTHER = ("manifest.json", ".work")
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
-    """Reads every recorded file; `advance` receives its bytes."""
-    recorded = {file["path"]: file for stage in manifest["stages"] for file in stage["files"]}
+    """Reads every recorded file, those of all snapshots; `advance` receives its bytes."""
+    recorded = _files(manifest)
+    for number in numbers(layout):
+        recorded |= _files(load_snapshot(layout, number))
     wrong = []
     for path, expected in sorted(recorded.items()):
         try:
@@ -26,11 +29,19 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         advance(found.size_bytes)
         if found.checksum != expected["checksum"]:
             wrong.append(f"{path} is altered")
-    folders = {path.split("/")[0] for path in recorded}
+    known = {*recorded, *(f"snapshots/{number:06d}.json" for number in numbers(layout))}
+    folders = {path.split("/")[0] for path in known}
     for name in storage.list_folder(layout.root):
         if name in folders:
             names = [f"{name}/{path}" for path in storage.list_files(storage.join(layout.root, name))]
-            wrong += [f"{path} is not of this build" for path in names if path not in recorded]
+            wrong += [f"{path} is not of this build" for path in names if path not in known]
         elif name not in _OTHER:
             wrong.append(f"{name} is not of this build")
     return [Check.of("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")]
+
+
+def _files(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The files that a manifest lists, by path."""
+    copies = manifest.get(SNAPSHOT, {}).get("copies")
+    files = [file for stage in manifest["stages"] for file in stage["files"]]
+    return {file["path"]: file for file in (*files, *((copies,) if copies else ()))}

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.as_of.cut import CERTIFICATE
-from finpile.layout import INPUTS_PART, Layout, read_published
+from finpile.layout import Layout, read_published
+from finpile.manifest import published
 from finpile.sources.accounting import SUMS
 from finpile.sources.base import structure_of
 from finpile.verify.check import Advance, Check
@@ -29,7 +31,8 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     """
     if CERTIFICATE in manifest:
         return []
-    accounts = storage.read_parquet(storage.join(layout.root, INPUTS_PART))
+    files = (storage.read_parquet(storage.join(layout.root, path)) for path in published(manifest, "inputs"))
+    accounts = pa.concat_tables(files)
     advance(accounts.nbytes)
     split = {entry["dataset"] for entry in manifest["config"]["sources"] if not isinstance(entry["name"], str)}
     rows = [{**_joined(row, split), "structure": dict(row["structure"])} for row in accounts.to_pylist()]
@@ -46,7 +49,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         ),
         Check.of(
             "the accounts of inputs are those of the documents and the ledger",
-            _sums_differ(rows, counts) + _counts_differ(rows, counts, _ledger(layout, split, advance)),
+            _sums_differ(rows, counts) + _counts_differ(rows, counts, _ledger(layout, manifest, split, advance)),
             f"{len(counts)} sources",
         ),
     ]
@@ -117,12 +120,13 @@ def _counts_differ(
     return wrong
 
 
-def _ledger(layout: Layout, split: Collection[str], advance: Advance) -> dict[_Source, tuple[int, int]]:
+def _ledger(
+    layout: Layout, manifest: Mapping[str, Any], split: Collection[str], advance: Advance
+) -> dict[_Source, tuple[int, int]]:
     """Rows of the stage `ingest` for what became no document, and the bytes that they hold, by source."""
     found: dict[_Source, tuple[int, int]] = {}
-    for name in storage.list_files(storage.join(layout.removed, "stage=ingest")):
-        columns = ["dataset", "source", "start", "removed_text"]
-        table = read_published(storage.join(layout.removed, "stage=ingest", name), columns)
+    for path in published(manifest, "removed/stage=ingest"):
+        table = read_published(storage.join(layout.root, path), ["dataset", "source", "start", "removed_text"])
         advance(table.nbytes)
         table = table.filter(pc.is_null(table["start"]))
         sizes = pc.binary_length(table["removed_text"]).to_pylist()

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.format import FORMATS
 from finpile.layout import Layout, row_of
+from finpile.manifest import published
 from finpile.rows import rows_of
 from finpile.verify.check import Advance, Check
 
@@ -22,10 +23,10 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         for row in rows_of(source["name"]):
             entries.setdefault((source["dataset"], row), []).append(source)
     wrong, num_documents = [], 0
-    for name in storage.list_files(layout.documents):
-        table = storage.read_parquet(storage.join(layout.documents, name), ["id", "license"])
+    for path in published(manifest, "documents"):
+        table = storage.read_parquet(storage.join(layout.root, path), ["id", "license"])
         num_documents += table.num_rows
-        wrong += [f"{document} has another licence" for document in _wrong(table, entries.get(row_of(name), []))]
+        wrong += [f"{document} has another licence" for document in _wrong(table, entries.get(row_of(path), []))]
     return [Check.of("licences are those of the corpus file, or of the record", wrong, f"{num_documents:,} documents")]
 
 

@@ -15,6 +15,8 @@ from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
 from finpile.layout import Layout, read_published
 from finpile.ledger import SpanBytes, mask_bytes, restore
+from finpile.manifest import published
+from finpile.snapshots import read_copies, with_copies
 from finpile.split import HELDOUT, TRAIN, assign_split
 from finpile.verify.check import Advance, Check
 from finpile.verify.parts import parts_more
@@ -56,6 +58,8 @@ class _Audit:
 
     def __init__(self, layout: Layout, manifest: Mapping[str, Any]) -> None:
         self._layout = layout
+        self._manifest = manifest
+        self._copies = read_copies(layout, manifest)
         self._stages = {stage["stage"]: stage for stage in manifest["stages"]}
         self._dedup = tuple(name for name in stages.dedup_stages() if name in self._stages)
         self._copy_stages = stages.copy_stages()
@@ -100,9 +104,8 @@ class _Audit:
         ]
 
     def _tables(self, folder: str) -> Iterator[pa.Table]:
-        root = storage.join(self._layout.root, folder)
-        for name in storage.list_files(root):
-            yield read_published(storage.join(root, name))
+        for path in published(self._manifest, folder):
+            yield read_published(storage.join(self._layout.root, path))
 
     def _read_spans(self, table: pa.Table) -> None:
         """Keeps the spans of the ledger, and the kept document that each row names."""
@@ -134,6 +137,7 @@ class _Audit:
 
     def _read_documents(self, table: pa.Table) -> None:
         self._check_split(table)
+        table = with_copies(table, self._copies)
         columns = (table[name].to_pylist() for name in ("id", "dataset", "source", "locator", "num_copies"))
         for view, identifier, dataset, name, locator, num_copies in zip(text_views(table), *columns, strict=True):
             source = (dataset, name)

@@ -23,6 +23,7 @@ from finpile_tokenizer import UnigramTokenizer
 from finpile import storage
 from finpile.document import SUB_SOURCE, text_digest, text_views
 from finpile.layout import Layout, heldout_tokens, read_published, row_of
+from finpile.manifest import published
 from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import Runs
@@ -47,7 +48,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     counts, length = stages["tokens"]["counts"], manifest["config"]["tokens"]["sequence_length"]
     tokenizer = load_tokenizer(layout.tokenizer)
     mixture = Mixture.of(manifest["config"], counts)
-    files = [f"documents/{name}" for name in storage.list_files(layout.documents)]
+    files = published(manifest, "documents")
     expected = _Expected(tokenizer, length, mixture, files if has_index(layout) else None)
     has_sub_sources = any(source.get("sub_source") for source in manifest["config"]["sources"])
     columns = (*(_MIXTURE_COLUMNS if mixture else _COLUMNS), *((SUB_SOURCE.name,) if has_sub_sources else ()))

@@ -17,7 +17,7 @@ from finpile.errors import ConfigError
 from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.stages import DEDUPLICATED
-from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
+from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, check_snapshots, forget_stages
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
@@ -54,6 +54,8 @@ def build(
     check_kind(layout)
     if not fresh and not replace:
         check_later_stages(layout, until)
+    if not fresh:
+        check_snapshots(layout)
     with hold(layout, "build") as is_writable:
         folder = OutFolder(layout, config, until, replace=replace, is_writable=is_writable)
         folder.check_name()

@@ -41,8 +41,18 @@ def check_later_stages(layout: Layout, until: str) -> None:
         raise ConfigError(f"-o {layout.root} holds a whole build ({later[0]}): name a new folder, or say --replace")
 
 
+def check_snapshots(layout: Layout) -> None:
+    """Raises: ConfigError for a build to which documents were appended: it is built again as a whole only."""
+    if storage.exists(layout.snapshots):
+        raise ConfigError(
+            f"-o {layout.root} holds snapshots of `finpile append`: append to it, or say --fresh to build the corpus "
+            "of all inputs again without them"
+        )
+
+
 def forget_stages(layout: Layout) -> None:
     """Makes every stage run again. Published files stay until the stage that writes them begins."""
+    storage.remove_tree(layout.snapshots_work)
     for stage in stages.names():
         storage.remove_tree(layout.work(stage))
 
@@ -91,6 +101,7 @@ class OutFolder:
         self.claim(f"stage {stage} has to run")
         if self._layout.published(stage) or self.is_open or not storage.is_file(self._layout.manifest):
             self._write(is_whole=False)
+            storage.remove_tree(self._layout.snapshots)
         if stage == self._until:
             for later in stages.after(self._until):
                 for folder in (*self._layout.published(later), self._layout.work(later)):

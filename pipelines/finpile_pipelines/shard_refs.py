@@ -27,7 +27,8 @@ class ShardRef:
     entry: int
     """Which of the config's `sources` it comes from."""
     name: str
-    """File name without folder or suffix; the same in every stage."""
+    """File name without folder or suffix; the same in every stage. Of a clean shard of an earlier snapshot, the whole
+    URL without suffix."""
     row: str | None = None
     """Which row, if the source entry has several."""
 
@@ -74,15 +75,15 @@ def _bits(shards: Sequence[int]) -> bytes:
     return np.packbits(flags, bitorder="little").tobytes()
 
 
-def shard_refs(outcomes: Iterable[Mapping[str, Any]]) -> list[ShardRef]:
-    """The shards that the ingest tasks wrote, in the order of their names."""
+def shard_refs(outcomes: Iterable[Mapping[str, Any]], first: int = 0) -> list[ShardRef]:
+    """The shards that the ingest tasks wrote, in the order of their names, numbered from `first`."""
     found = sorted((shard, outcome["entry"], outcome.get("row")) for outcome in outcomes for shard in outcome["shards"])
-    return [ShardRef(index, entry, name, row) for index, (name, entry, row) in enumerate(found)]
+    return [ShardRef(index, entry, name, row) for index, (name, entry, row) in enumerate(found, first)]
 
 
 def shard_url(folder: str, name: str) -> str:
-    """Where a stage keeps the shard of that name."""
-    return storage.join(folder, "documents", f"{name}.arrow")
+    """Where a stage keeps the shard of that name; a URL is the shard's own."""
+    return f"{name}.arrow" if "/" in name else storage.join(folder, "documents", f"{name}.arrow")
 
 
 def write_clean(folder: str, name: str, batches: Iterable[pa.RecordBatch]) -> None:

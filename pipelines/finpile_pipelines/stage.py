@@ -81,6 +81,8 @@ class Context:
     """All stages of the build, by name, in order."""
     records: Mapping[str, StageRecord]
     """Of the stages before this one, by name, in order."""
+    earlier_refs: tuple[ShardRef, ...] = ()
+    """The clean shards of earlier snapshots, before those of this one."""
     runs_next: bool = False
     """Whether the pipeline of this stage has to do the work of the stage that it `may_run`."""
 
@@ -101,8 +103,9 @@ class Context:
 
     @property
     def refs(self) -> list[ShardRef]:
-        """The shards in both folders."""
-        return shard_refs(storage.read_json(storage.join(self.input_folder, "tasks.json")))
+        """The shards in both folders, after those of earlier snapshots."""
+        outcomes = storage.read_json(storage.join(self.input_folder, "tasks.json"))
+        return [*self.earlier_refs, *shard_refs(outcomes, len(self.earlier_refs))]
 
     @property
     def settings(self) -> Any:

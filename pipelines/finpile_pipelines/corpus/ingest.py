@@ -5,7 +5,7 @@ What became of each file's bytes is published as `inputs/`, so that `finpile ver
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,6 +33,8 @@ from finpile_pipelines.progress import report_part, report_progress, report_read
 from finpile_pipelines.shard_refs import add_counts, count_reasons, shard_url
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
+#: In the stage's folder: the locator, bytes and version of each file, by source entry.
+FILES = "files.json"
 _REPORT_EVERY = 128
 #: Small sources have up to 16 tasks, of files that together have at least 4 MiB: compressed, about a shard of text.
 _SMALL_SOURCE_TASKS, _LEAST_TASK_BYTES = 16, 4 << 20
@@ -198,6 +200,10 @@ def _identity(file: InputFile) -> list[Any]:
     return [*known, file.index_defect] if file.index_defect else known
 
 
+def _files_read(files: Iterable[InputFile]) -> list[tuple[str, int, str]]:
+    return [(file.locator, file.size_bytes, file.version) for file in files if file.is_first]
+
+
 def _tasks(context: Context) -> list[IngestTask]:
     return plan(context.config, context.prepared["ingest"], context.sizes.shard_bytes)
 
@@ -215,6 +221,13 @@ def run(context: Context) -> Outcome:
 
     Raises: RunError if no document of a source could be read.
     """
+    outcome = read(context)
+    _check_read(storage.read_json(storage.join(context.folder, "tasks.json")), outcome.counts["sources"])
+    return outcome
+
+
+def read(context: Context) -> Outcome:
+    """As `run`, and accepts sources without a document."""
     tasks, folder, shard_bytes = _tasks(context), context.folder, context.sizes.shard_bytes
     results = storage.join(folder, "tasks.json")
     config, clean_folder, runs_clean = context.config, context.clean_folder, context.runs_next
@@ -231,6 +244,7 @@ def run(context: Context) -> Outcome:
             clean_after(read, config, folder, clean_folder, 1.0 - share)
 
     context.engine.run("ingest", construct)
+    storage.write_json(storage.join(folder, FILES), list(map(_files_read, context.prepared["ingest"])))
     counts = _counts(storage.read_json(results))
     return Outcome(counts=counts, files=[publish_accounts(tasks, folder, context.layout)])
 
@@ -240,7 +254,11 @@ def _counts(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         {key: outcome[key] for key in outcome if key not in ("entry", "row", "shards", "evidence")}
         for outcome in outcomes
     ]
-    rows = add_counts(counted, ("dataset", "source"))
+    return {"sources": add_counts(counted, ("dataset", "source")), "evidence": evidence_by_entry(outcomes)}
+
+
+def _check_read(outcomes: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raises: RunError if no document of a source could be read; a row that records choose may be empty."""
     split = {(outcome["dataset"], outcome["entry"]) for outcome in outcomes if outcome["row"] is not None}
     has_rows = {
         (outcome["dataset"], outcome["source"])
@@ -254,7 +272,6 @@ def _counts(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 f"source {row['source']!r} ({row['dataset']}): not one document could be read from {row['files']} "
                 f"files ({reasons}); check its `format`, `fields` and `members`"
             )
-    return {"sources": rows, "evidence": evidence_by_entry(outcomes)}
 
 
 def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:

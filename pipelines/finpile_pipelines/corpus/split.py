@@ -5,11 +5,12 @@ run, the machine, or the distribution of the input over files.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import apache_beam as beam
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -54,6 +55,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """The clean documents that are published, with their ledger rows."""
+
+    refs: Sequence[ShardRef]
+    rows: Mapping[int, npt.NDArray[np.int32]] = field(default_factory=dict)
+    """The rows of a shard, by its index; of a shard that is not listed, all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """The files of documents and ledger rows, planned before any row is exchanged."""
 
@@ -67,15 +77,18 @@ class Parts:
 
 
 def plan_parts(
-    document_bytes: Mapping[tuple[str, str], int], ledger_bytes: Mapping[str, int], part_bytes: int
+    document_bytes: Mapping[tuple[str, str], int],
+    ledger_bytes: Mapping[str, int],
+    part_bytes: int,
+    rename: Callable[[str], str] = str,
 ) -> Parts:
-    """Plans a number of parts in proportion to bytes, as a function of the data alone.
+    """Plans a number of parts in proportion to bytes, as a function of the data alone; `rename` changes their paths.
 
     A source of fewer than 16 full parts has smaller parts, down to a quarter of `part_bytes`, for parallelism.
     """
     return Parts(
-        _number_parts(document_bytes, lambda row, index, count: document_part(*row, index, count), part_bytes),
-        _number_parts(ledger_bytes, removed_part, part_bytes),
+        _number_parts(document_bytes, lambda row, index, count: rename(document_part(*row, index, count)), part_bytes),
+        _number_parts(ledger_bytes, lambda stage, index, count: rename(removed_part(stage, index, count)), part_bytes),
     )
 
 
@@ -105,13 +118,13 @@ def run(context: Context) -> Outcome:
 
     Raises: RunError if no document is left.
     """
-    removals = Removals(
-        folders=context.earlier_removals,
-        number=sum(context.counts(stage)["removed"] for stage in context.removal_folders),
-        copy_stages=stages.copy_stages(),
-        num_redirecting=stages.num_redirecting(context.removal_folders),
-    )
-    outcomes = publish(context, _plan(context), removals)
+    removals = removals_of(context)
+    redirect = None
+    if are_few(context.refs, removals):
+        redirect_here(context.refs, removals, context.folder)
+    else:
+        redirect = RedirectDuplicates(context.engine, context.refs, removals, context.folder, work=0.1)
+    outcomes = publish(context, _plan(context), Selection(context.refs), redirect)
     documents = [outcome for outcome in outcomes if "stage" not in outcome]
     if not documents:
         raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
@@ -134,14 +147,26 @@ def _plan(context: Context) -> Parts:
     return plan_parts(document_bytes, ledger_bytes, context.sizes.part_bytes)
 
 
-def publish(context: Context, parts: Parts, removals: Removals) -> list[dict[str, Any]]:
-    """Writes `documents/` and `removed/`; returns one row per file."""
-    engine, redirect = context.engine, None
-    if are_few(context.refs, removals):
-        redirect_here(context.refs, removals, context.folder)
-    else:
-        redirect = RedirectDuplicates(engine, context.refs, removals, context.folder, work=0.1)
-    config, layout, refs, folder = context.config, context.layout, context.refs, context.folder
+def removals_of(context: Context) -> Removals:
+    """The removals of all dedup stages."""
+    return Removals(
+        folders=context.earlier_removals,
+        number=sum(context.counts(stage)["removed"] for stage in context.removal_folders),
+        copy_stages=stages.copy_stages(),
+        num_redirecting=stages.num_redirecting(context.removal_folders),
+    )
+
+
+def publish(
+    context: Context, parts: Parts, selection: Selection, redirect: RedirectDuplicates | None = None
+) -> list[dict[str, Any]]:
+    """Writes `documents/` and `removed/`, after the pass `redirect`; returns one row per file.
+
+    The ledger's rows of `ingest` and `clean` are those in the folders of these stages, without those of earlier
+    snapshots.
+    """
+    engine, config, layout, folder = context.engine, context.config, context.layout, context.folder
+    refs, rows_of = selection.refs, selection.rows
     clean_folder, removal_folders = context.clean_folder, context.removal_folders
     results = storage.join(folder, "tasks.json")
     document_parts, ledger_parts = parts.by_partition()
@@ -152,7 +177,7 @@ def publish(context: Context, parts: Parts, removals: Removals) -> list[dict[str
     ]
 
     def apply(ref: ShardRef) -> tuple[PartitionedTables, PartitionedTables]:
-        kept, gone = apply_removals(ref, config, clean_folder, folder, removal_folders)
+        kept, gone = apply_removals(ref, config, clean_folder, folder, removal_folders, rows_of.get(ref.index))
         return _partitioned_documents(ref, config, kept, parts), _partitioned_ledger(f"s{ref.index:06d}", gone, parts)
 
     def forward(url: str) -> PartitionedTables:
@@ -203,10 +228,12 @@ def apply_removals(
     clean_folder: str,
     folder: str,
     spans_folders: Mapping[str, Sequence[RemovalFolder]],
+    rows: npt.NDArray[np.int32] | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Returns (kept documents of `PUBLISHED_SCHEMA`, maybe with `SUB_SOURCE`, ledger rows) of one clean shard.
 
-    `folder` holds the final removals, `spans_folders` the folders with the spans of each stage.
+    `folder` holds the final removals, `spans_folders` the folders with the spans of each stage. With `rows`, only those
+    of the shard are in the result.
     """
     table = pa.Table.from_batches(list(read_clean(clean_folder, ref.name)), schema=CLEAN_SCHEMA).combine_chunks()
     spans_of = {
@@ -231,7 +258,11 @@ def apply_removals(
         table = table.append_column(SUB_SOURCE, pa.array(labels, SUB_SOURCE.type))
     stay = np.ones(table.num_rows, bool)
     stay[decisions["row"].to_numpy()] = False
-    return table.filter(pa.array(stay)), pa.concat_tables([ledger, removal_rows(table, decisions)])
+    ledger = pa.concat_tables([ledger, removal_rows(table, decisions)])
+    if rows is not None:
+        stay &= np.isin(np.arange(table.num_rows), rows)
+        ledger = ledger.filter(pc.is_in(ledger["id"], table["id"].take(pa.array(rows)).combine_chunks()))
+    return table.filter(pa.array(stay)), ledger
 
 
 def _cut(table: pa.Table, spans: pa.Table) -> pa.Table:

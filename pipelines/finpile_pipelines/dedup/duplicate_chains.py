@@ -25,8 +25,10 @@ from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import FEW_SHARDS, RemovalFolder, ShardRef
 
-#: The number of documents that are removed as copies of a shard's row.
-COPIES_SCHEMA = pa.schema([pa.field("row", pa.int32()), pa.field("num_copies", pa.int32())])
+#: The number of documents that are removed as copies of a shard's row, and the id of that row.
+COPIES_SCHEMA = pa.schema(
+    [pa.field("row", pa.int32()), pa.field("num_copies", pa.int32()), pa.field("id", pa.string())]
+)
 #: Removals up to which the launcher redirects them itself; one takes about 300 bytes.
 REMOVALS_IN_MEMORY = 250_000
 
@@ -186,14 +188,15 @@ def _copies(table: pa.Table, copy_stages: tuple[str, ...]) -> pa.Table:
 
 def _copies_to_shard(table: pa.Table) -> PartitionedTables:
     origin = table["id"][0].as_py() + "-" + table["stage"][0].as_py()
-    slim = table.select(["kept_shard", "kept_row"])
+    slim = table.select(["kept_shard", "kept_row", "duplicate_of"])
     return PartitionedTables(origin, split_by_partition(slim, slim["kept_shard"].to_numpy()))
 
 
 def _write_copies(group: tuple[int, pa.Table], folder: str) -> dict[str, Any]:
     shard, table = group
-    rows, counts = np.unique(table["kept_row"].to_numpy(), return_counts=True)
-    copies = pa.table([pa.array(rows, pa.int32()), pa.array(counts, pa.int32())], schema=COPIES_SCHEMA)
+    rows, first, counts = np.unique(table["kept_row"].to_numpy(), return_index=True, return_counts=True)
+    ids = table["duplicate_of"].take(pa.array(first)).combine_chunks()
+    copies = pa.table([pa.array(rows, pa.int32()), pa.array(counts, pa.int32()), ids], schema=COPIES_SCHEMA)
     storage.write_parquet(_copies_url(folder, shard), copies)
     return {"shard": shard, "kept": len(rows)}
 

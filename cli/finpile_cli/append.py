@@ -1,0 +1,69 @@
+"""`finpile append`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from finpile_cli.build import load, stage_lines
+from finpile_cli.console import Console, json_option
+from finpile_cli.display import Display
+from finpile_cli.engine import BeamOptionsLast, heavy_imports, make_engine, placement_options
+from finpile_cli.paths import PathOrUrl, root_option
+
+
+@click.command(cls=BeamOptionsLast)
+@click.argument("config", type=PathOrUrl())
+@click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="The folder of a finished build.")
+@root_option
+@placement_options
+@json_option
+def append_command(
+    config: str, out: str, root: str | None, runner: Any, workers: int | None, transport: Any, as_json: bool
+) -> None:
+    """Add new files to a finished build, as a snapshot of it.
+
+    CONFIG is the corpus file of the build; its `paths` may be others. Files that the build has not read are added.
+    Documents and ledger are then those of a build of all files. Tokenizer, token shards and reports stay as they are.
+    Run the same command again to go on after an interruption.
+    """
+    console = Console(as_json)
+    parsed = load(config, root)
+    logging.getLogger().setLevel(logging.ERROR)
+    with heavy_imports(is_lean=runner == "local" and not parsed.dedup.added):
+        from finpile_pipelines.snapshots.append import append
+
+    display = Display(console)
+    engine = make_engine(runner, workers, transport, display)
+    with display:
+        manifest = append(parsed, out, engine, listen=stage_lines(display, f"appending to {out}"))
+    _close(console, manifest, out, display.num_run)
+
+
+def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
+    """Prints what the snapshot has."""
+    facts = manifest.get("snapshot", {"number": 0, "added": [], "rewritten": {}})
+    split = next(stage for stage in manifest["stages"] if stage["stage"] == "split")
+    documents = sum(row["documents"] for row in split["counts"]["documents"])
+    number, added, rewritten = facts["number"], facts["added"], facts["rewritten"]
+    if num_run:
+        console.line(
+            f"snapshot {number}: {documents:,} documents; {len(added)} files added, {len(rewritten)} rewritten"
+        )
+        for path, replacing in rewritten.items():
+            console.line(f"rewritten: {path} as {', '.join(replacing) or 'nothing'}")
+    else:
+        console.line(f"no new files: snapshot {number} with {documents:,} documents stays")
+    console.result(
+        {
+            "out": out,
+            "snapshot": number,
+            "stages_run": num_run,
+            "documents": documents,
+            "added": added if num_run else [],
+            "rewritten": rewritten if num_run else {},
+        }
+    )

@@ -1,0 +1,1 @@
+"""Snapshots of a finished build: what `finpile append` and `finpile remove` do."""

@@ -1,0 +1,96 @@
+"""What a new snapshot is made from: the manifest of the current one, and the files that it left in `.work`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from finpile import stage_record, stages, storage
+from finpile.errors import ConfigError
+from finpile.layout import Layout
+from finpile.snapshots import number_of
+from finpile.stage_record import StageRecord
+from finpile_pipelines.corpus.ingest import FILES
+from finpile_pipelines.shard_refs import ShardRef, shard_refs, shard_url
+from finpile_pipelines.stage import Context
+
+#: A file of a source entry as it was read: locator, bytes, version.
+FileIdentity = tuple[str, int, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Base:
+    """The current snapshot of an output folder."""
+
+    layout: Layout
+    manifest: Mapping[str, Any]
+    refs: tuple[ShardRef, ...]
+    """All clean shards, named by their URLs."""
+    files: tuple[tuple[FileIdentity, ...], ...]
+    """All files that were read, by source entry."""
+    records: Mapping[str, StageRecord]
+    """Of the dedup stages and of `split`."""
+
+    @classmethod
+    def of(cls, layout: Layout, manifest: Mapping[str, Any]) -> Base:
+        """Raises: ConfigError if `.work` lacks what the snapshot left there."""
+        number = number_of(manifest)
+        works = [layout.snapshot_work(snapshot) for snapshot in range(number + 1)]
+        try:
+            refs = _refs(works)
+            files = _files(works)
+        except FileNotFoundError as error:
+            raise _incomplete(layout) from error
+        records = {}
+        for stage in manifest["stages"]:
+            name = stage["stage"]
+            if stages.find(name).is_dedup or name == stages.DEDUPLICATED:
+                record = stage_record.load_stage(works[-1].work(name))
+                if record is None or record.fingerprint != stage["fingerprint"]:
+                    raise _incomplete(layout)
+                records[name] = record
+        return cls(layout=layout, manifest=manifest, refs=refs, files=files, records=records)
+
+    @property
+    def number(self) -> int:
+        return number_of(self.manifest)
+
+    @property
+    def work(self) -> Layout:
+        """Where the snapshot left its decisions."""
+        return self.layout.snapshot_work(self.number)
+
+    def counts(self, stage: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = next(one["counts"] for one in self.manifest["stages"] if one["stage"] == stage)
+        return found
+
+    def context(self, context: Context) -> Context:
+        """The context of a stage after those of this snapshot, for the folders in which they left removals."""
+        dedup = {name: record for name, record in self.records.items() if stages.find(name).is_dedup}
+        return replace(context, layout=self.work, records=dedup)
+
+
+def _refs(works: list[Layout]) -> tuple[ShardRef, ...]:
+    refs: list[ShardRef] = []
+    for work in works:
+        clean, tasks = work.work("clean"), storage.join(work.work("ingest"), "tasks.json")
+        found = shard_refs(storage.read_json(tasks), len(refs))
+        refs += [replace(ref, name=shard_url(clean, ref.name).removesuffix(".arrow")) for ref in found]
+    return tuple(refs)
+
+
+def _files(works: list[Layout]) -> tuple[tuple[FileIdentity, ...], ...]:
+    entries: list[list[FileIdentity]] = []
+    for work in works:
+        read = storage.read_json(storage.join(work.work("ingest"), FILES))
+        found = [[(file[0], file[1], file[2]) for file in entry] for entry in read]
+        entries = [[*before, *more] for before, more in zip(entries or [[]] * len(found), found, strict=True)]
+    return tuple(map(tuple, entries))
+
+
+def _incomplete(layout: Layout) -> ConfigError:
+    return ConfigError(
+        f"{layout.root}/.work lacks what its last build or snapshot left there, from which new documents are decided: "
+        "build the corpus again with `finpile build --fresh`"
+    )

@@ -1,0 +1,109 @@
+"""Makes a snapshot the current one: moves its files to where readers find them, and writes its manifest.
+
+What is to be done is written first, so that a run that was interrupted here is ended by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from finpile import stages, storage
+from finpile.layout import INPUTS_PART, Layout, added_part
+from finpile.manifest import CHECKSUM, checksum_of, load_manifest, write_manifest
+from finpile.snapshots import COPIES_SCHEMA, SNAPSHOT, read_copies, sorted_copies
+from finpile.stage_record import FileRecord, StageRecord, file_record, fingerprint
+from finpile_pipelines.snapshots.base import Base
+
+#: Below the folder of a snapshot: the moves of files, and the manifest.
+_PLAN = "commit.json"
+
+
+def commit(base: Base, records: Mapping[str, StageRecord], config: Mapping[str, Any]) -> None:
+    """Publishes the snapshot after `base`, of which `records` has the stages."""
+    layout, number = base.layout, base.number + 1
+    work = layout.snapshot_work(number)
+    moves = {file.path: file.path for record in records.values() for file in record.files}
+    if INPUTS_PART in moves:
+        moves[INPUTS_PART] = added_part(INPUTS_PART, number)
+    copies = _copies(base, records["split"].counts["changes"])
+    copies_path = f"snapshots/{number:06d}-copies.parquet"
+    copies_file = None
+    if copies:
+        storage.write_parquet(storage.join(work.root, copies_path), sorted_copies(copies))
+        copies_file = asdict(file_record(work.root, copies_path, len(copies)))
+        moves[copies_path] = copies_path
+    added = sorted(moves[file.path] for record in records.values() for file in record.files)
+    rewritten = records["split"].counts["changes"]["rewritten"]
+    replacing = {path for paths in rewritten.values() for path in paths}
+    manifest = {
+        **{key: value for key, value in base.manifest.items() if key != SNAPSHOT},
+        "config": dict(config),
+        "config_hash": fingerprint(dict(config)),
+        "stages": [_stage(base, entry, records, moves) for entry in base.manifest["stages"] if _is_kept(entry)],
+        SNAPSHOT: {
+            "number": number,
+            "parent": base.manifest[CHECKSUM],
+            "added": [path for path in added if path not in replacing],
+            "rewritten": rewritten,
+            "copies": copies_file,
+        },
+    }
+    storage.write_json(storage.join(work.root, _PLAN), {"moves": moves, "manifest": manifest})
+    finish(layout, number)
+
+
+def finish(layout: Layout, number: int) -> bool:
+    """Ends the publication of a snapshot of the build in OUT, if it was begun; returns whether it was."""
+    work, current = layout.snapshot_work(number), load_manifest(layout)
+    try:
+        plan = storage.read_json(storage.join(work.root, _PLAN))
+    except FileNotFoundError:
+        return False
+    if plan["manifest"][SNAPSHOT]["parent"] != current[CHECKSUM]:
+        return False  # the build to which it was added was replaced
+    if number == 1:  # from here on readers take only files that a manifest lists
+        storage.write_bytes(layout.snapshot(0), storage.read_bytes(layout.manifest))
+    for source, target in plan["moves"].items():
+        if storage.is_file(storage.join(work.root, source)):
+            storage.move(storage.join(work.root, source), storage.join(layout.root, target))
+    storage.write_json(layout.snapshot(number), {**plan["manifest"], CHECKSUM: checksum_of(plan["manifest"])})
+    write_manifest(layout, plan["manifest"])
+    return True
+
+
+def forget_decisions(layout: Layout, number: int) -> None:
+    """Removes what the dedup stages of all snapshots before this one left in `.work`; their clean shards stay."""
+    for snapshot in range(number):
+        work = layout.snapshot_work(snapshot)
+        for name in (*stages.dedup_stages(), stages.DEDUPLICATED):
+            storage.remove_tree(work.work(name))
+
+
+def _is_kept(entry: Mapping[str, Any]) -> bool:
+    """Whether a stage of the manifest is one of a snapshot too: those up to the ledger."""
+    return entry["stage"] not in stages.after(stages.DEDUPLICATED)
+
+
+def _stage(
+    base: Base, entry: Mapping[str, Any], records: Mapping[str, StageRecord], moves: Mapping[str, str]
+) -> dict[str, Any]:
+    """The manifest's entry of a stage, with all files of the snapshot."""
+    record = records[entry["stage"]]
+    name = record.stage
+    replaced = records["split"].counts["changes"]["rewritten"] if name == stages.DEDUPLICATED else {}
+    files = [FileRecord(**file) for file in entry["files"] if file["path"] not in replaced]
+    files += [FileRecord(**{**asdict(file), "path": moves[file.path]}) for file in record.files]
+    listed = sorted((asdict(file) for file in files), key=lambda file: str(file["path"]))
+    counts = {key: value for key, value in record.counts.items() if key != "changes"}
+    mark = record.fingerprint if stages.find(name).is_dedup or name == stages.DEDUPLICATED else entry["fingerprint"]
+    return {**record.to_json(), "files": listed, "counts": counts, "fingerprint": mark}
+
+
+def _copies(base: Base, changes: Mapping[str, Any]) -> dict[str, int]:
+    """The numbers of copies that the files of documents do not have, by id."""
+    before = read_copies(base.layout, base.manifest).to_pydict()
+    known = dict(zip(before[COPIES_SCHEMA.names[0]], before[COPIES_SCHEMA.names[1]], strict=True))
+    written = set(changes["changed"])
+    return {name: count for name, count in {**known, **changes["copies"]}.items() if name not in written}

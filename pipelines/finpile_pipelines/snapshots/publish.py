@@ -1,0 +1,200 @@
+"""Publishes a snapshot: the new documents and ledger rows, and the earlier ones that are decided otherwise.
+
+    changes    earlier rows with other decisions (`changes`)
+    add        new documents and changed ones, with their ledger rows, in new files
+    rewrite    earlier files that have a changed document or ledger row, without it
+
+All files are written below the snapshot's folder in `.work`, from which `commit` moves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import seals, stages, storage
+from finpile.layout import Layout, added_part, read_published, rewritten_part
+from finpile.published_counts import count_documents, count_ledger, file_of
+from finpile_pipelines.corpus.split import (
+    Parts,
+    Selection,
+    plan_parts,
+    publish,
+    removals_of,
+)
+from finpile_pipelines.dedup.duplicate_chains import RedirectDuplicates, are_few, redirect_here
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.shard_refs import ShardRef, read_clean
+from finpile_pipelines.snapshots.base import Base
+from finpile_pipelines.snapshots.changes import Changes, Decisions, find_changes
+from finpile_pipelines.stage import Context, Outcome
+
+_FINAL = ("decisions", "copies")
+
+
+def run(base: Base, context: Context) -> Outcome:
+    """Writes the files of the snapshot after `base`. The counts are those of all its files, and `changes`, for
+    `commit`."""
+    number = base.number + 1
+    _settle(context)
+    num_before = len(base.refs)
+    changes = find_changes(_before(base, context), _after(context), range(num_before))
+    refs = context.refs
+    selection = Selection([ref for ref in refs if ref.index >= num_before or ref.index in changes.rows], changes.rows)
+    added = publish(context, _plan(context, base, changes, number), selection)
+    gone = _changed_documents(context, [refs[index] for index in changes.rows], changes)
+    entries = {"documents": base.counts("split")["documents"], "ledger": base.counts("split")["ledger"]}
+    rewritten = _rewrite(context, base, entries, gone, number)
+    of_kind = {
+        "documents": [outcome for outcome in added if "stage" not in outcome],
+        "ledger": [outcome for outcome in added if "stage" in outcome],
+    }
+    counts = {
+        kind: sorted(
+            [*(row for entry in found for row in rewritten.get(entry["path"], [entry])), *of_kind[kind]],
+            key=lambda row: row["path"],
+        )
+        for kind, found in entries.items()
+    }
+    written = [*added, *(row for rows in rewritten.values() for row in rows)]
+    facts = {
+        "rewritten": {path: [row["path"] for row in rows] for path, rows in sorted(rewritten.items())},
+        "copies": dict(sorted(changes.copies.items())),
+        "changed": sorted(gone["id"].to_pylist()),
+    }
+    return Outcome(counts={**counts, "changes": facts}, files=list(map(file_of, written)))
+
+
+def _settle(context: Context) -> None:
+    """Writes the final removals of all documents, and the numbers of copies."""
+    removals = removals_of(context)
+    if are_few(context.refs, removals):
+        redirect_here(context.refs, removals, context.folder)
+    else:
+        context.engine.run_one("split", RedirectDuplicates(context.engine, context.refs, removals, context.folder))
+
+
+def _before(base: Base, context: Context) -> Decisions:
+    return Decisions(
+        final=base.work.work("split"),
+        spans=base.context(context).removal_folders,
+        seals={name: record.seals for name, record in base.records.items()},
+    )
+
+
+def _after(context: Context) -> Decisions:
+    names = [f"{kind}/{name}" for kind in _FINAL for name in storage.list_files(storage.join(context.folder, kind))]
+    found = {name: record.seals for name, record in context.records.items() if stages.find(name).is_dedup}
+    return Decisions(
+        final=context.folder,
+        spans=context.removal_folders,
+        seals={**found, "split": seals.seals_of(context.folder, names)},
+    )
+
+
+def _plan(context: Context, base: Base, changes: Changes, number: int) -> Parts:
+    """The new files, from the bytes of the new text and the mean size of the documents that are published again."""
+    total = {(row["dataset"], row["source"]): row for row in context.counts("clean")["sources"]}
+    before = {(row["dataset"], row["source"]): row["text_bytes"] for row in base.counts("clean")["sources"]}
+    sizes = {row: counts["text_bytes"] - before.get(row, 0) for row, counts in total.items()}
+    for ref in (context.refs[index] for index in changes.rows):
+        source = ref.source(context.config.sources)
+        counts = total[source.dataset, source.label]
+        mean = counts["text_bytes"] // max(1, counts["documents"])
+        sizes[source.dataset, source.label] += mean * len(changes.rows[ref.index])
+    text_bytes = max(1, sum(sizes.values()))
+    ledger_bytes = {
+        name: min(text_bytes, context.stages[name].ledger_bytes(context.counts(name), text_bytes))
+        for name in stages.ledger_stages()
+        if name in context.records
+    }
+    return plan_parts(
+        {row: max(1, size) for row, size in sizes.items()},
+        ledger_bytes,
+        context.sizes.part_bytes,
+        partial(_added, number),
+    )
+
+
+def _added(number: int, path: str) -> str:
+    return added_part(path, number)
+
+
+#: Columns that name a changed document.
+_NAMES = ("id", "dataset", "source")
+NAMED = pa.schema([pa.field(name, pa.string()) for name in _NAMES])
+
+
+def _changed_documents(context: Context, refs: Sequence[ShardRef], changes: Changes) -> pa.Table:
+    """`id`, `dataset` and `source` of the changed rows."""
+    clean_folder, folder, rows_of = context.clean_folder, context.folder, changes.rows
+    if not refs:
+        return NAMED.empty_table()
+
+    def names(ref: ShardRef) -> dict[str, Any]:
+        tables = [pa.Table.from_batches([batch]).select(_NAMES) for batch in read_clean(clean_folder, ref.name)]
+        table = pa.concat_tables(tables).take(pa.array(rows_of[ref.index]))
+        return {"shard": ref.index, "documents": table.to_pylist()}
+
+    url = storage.join(folder, "changed.json")
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(refs, note="changed") | "Names" >> beam.Map(names) | Gather(url)
+
+    context.engine.run("split: changed", construct)
+    found = [row for outcome in storage.read_json(url) for row in outcome["documents"]]
+    return pa.Table.from_pylist(found, schema=NAMED)
+
+
+def _rewrite(
+    context: Context,
+    base: Base,
+    entries: Mapping[str, Sequence[Mapping[str, Any]]],
+    gone: pa.Table,
+    number: int,
+) -> dict[str, list[dict[str, Any]]]:
+    """The files that replace those with rows of the documents `gone`, by path; none for one of which nothing is left.
+
+    Ledger rows of `ingest` and `clean` stay: no later document changes them.
+    """
+    if not gone.num_rows:
+        return {}
+    ids = gone["id"].combine_chunks()
+    rows = set(zip(gone["dataset"].to_pylist(), gone["source"].to_pylist(), strict=True))
+    dedup = stages.dedup_stages()
+    tasks = [entry["path"] for entry in entries["documents"] if (entry["dataset"], entry["source"]) in rows]
+    tasks += [entry["path"] for entry in entries["ledger"] if entry["stage"] in dedup]
+    source, target, url = base.layout, context.layout, storage.join(context.folder, "rewritten.json")
+
+    def rewrite(path: str) -> dict[str, Any]:
+        return _without(source, target, path, ids, number)
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(tasks, note="rewrite") | "Rewrite" >> beam.Map(rewrite) | Gather(url)
+
+    context.engine.run("split: rewrite", construct)
+    return {outcome["path"]: outcome["files"] for outcome in storage.read_json(url) if outcome["files"] is not None}
+
+
+def _without(source: Layout, target: Layout, path: str, gone: pa.Array, number: int) -> dict[str, Any]:
+    """Writes the rows of a published file without those of the documents `gone`, if it has some."""
+    url = storage.join(source.root, path)
+    found = pc.is_in(storage.read_parquet(url, ["id"])["id"], gone)
+    if not pc.any(found).as_py():
+        return {"path": path, "files": None}
+    kept = pc.invert(found)
+    named = read_published(url).filter(kept)
+    report_progress(named.num_rows, named.nbytes)
+    if not named.num_rows:
+        return {"path": path, "files": []}
+    replacing = rewritten_part(path, number)
+    storage.write_parquet(storage.join(target.root, replacing), storage.read_parquet(url).filter(kept))
+    if path.startswith("documents/"):
+        return {"path": path, "files": [count_documents(target.root, replacing, named)]}
+    return {"path": path, "files": [count_ledger(target.root, replacing, named["stage"][0].as_py(), named)]}

@@ -1,0 +1,326 @@
+"""Documents that are appended in batches, in any order, give what a build of all of them gives."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.append import append
+
+from finpile import storage
+from finpile.config import load_config
+from finpile.errors import ConfigError, InputError
+from finpile.layout import Layout, read_published
+from finpile.manifest import published
+from finpile.snapshots import load_snapshot, read_copies, with_copies
+from finpile.verify import verify
+
+_WORDS = [
+    "shares",
+    "bond",
+    "yield",
+    "oil",
+    "gold",
+    "rate",
+    "bank",
+    "court",
+    "trade",
+    "profit",
+    "loss",
+    "market",
+    "wheat",
+    "port",
+    "ship",
+    "steel",
+    "index",
+    "fund",
+]
+_CORPUS: dict[str, Any] = {
+    "name": "days",
+    "sources": [
+        {
+            "name": name,
+            "dataset": dataset,
+            "format": "jsonl",
+            "paths": [f"{name}*.jsonl"],
+            "template_group": "row",
+            "clean": {"filters": filters},
+        }
+        for name, dataset, filters in (
+            ("News", "FinPile", []),
+            ("Web", "FinPile", ["pii"]),
+            ("Mail", "Other", [{"c4": {"min_sentences": 1}}, "pii"]),
+        )
+    ],
+    "dedup": {"near": "fast", "substring": {"min_length": 80, "min_chars": 20}, "templates": {"min_documents": 3}},
+    "heldout": {"after": date(2021, 1, 6), "undated": "drop", "overlap": {"min_length": 120}},
+}
+
+Record = dict[str, Any]
+
+
+def sentence(draw: random.Random) -> str:
+    return " ".join(draw.choices(_WORDS, k=12)).capitalize() + f" {draw.randrange(10**6)}."
+
+
+def make_days(seed: int, num_days: int) -> list[list[tuple[str, Record]]]:
+    """Documents by day, each with its source: fresh ones, copies, near copies, shared passages, common lines."""
+    draw = random.Random(seed)
+    passages = [" ".join(sentence(draw) for _ in range(3)) for _ in range(4)]
+    footer = "Read the terms of use of this newsletter before you subscribe to it."
+    earlier: list[str] = []
+    days: list[list[tuple[str, Record]]] = [[(source, {"text": sentence(draw)}) for source in ("News", "Web", "Mail")]]
+    for day in range(num_days):
+        found = []
+        for _ in range(draw.randint(1, 4)):
+            text = "\n".join(sentence(draw) for _ in range(8))
+            kind = draw.choice(("fresh", "copy", "near", "passage", "footer", "footer", "footer", "mail"))
+            if kind == "copy" and earlier:
+                text = draw.choice(earlier)
+            elif kind == "near" and earlier:
+                text = f"{draw.choice(earlier)} {draw.choice(_WORDS)}"
+            elif kind == "passage":
+                text = f"{text}\n{draw.choice(passages)}"
+            elif kind == "mail":
+                text = f"{text}\nWrite to desk@north.example. {{x}}"
+            elif kind == "footer":
+                text = f"{text}\n{footer}"
+            earlier.append(text)
+            source = draw.choice(("News", "News", "Web", "Mail"))
+            hour = draw.choice(("00:00:00", "08:00:00", "08:00:00", "17:30:00"))
+            moment = None if draw.random() < 0.05 else f"2021-01-{1 + day % 28:02d}T{hour}Z"
+            found.append((source, {"text": text, "timestamp": moment}))
+        days.append(found)
+    return days
+
+
+def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) -> None:
+    """The documents of a batch, as one file for each source, with a malformed line."""
+    for source in sorted({source for source, _ in documents}):
+        lines = [json.dumps(record) + "\n" for where, record in documents if where == source] + ['{"text":\n']
+        (folder / f"{source}-{name}.jsonl").write_text("".join(lines))
+
+
+@pytest.fixture
+def write_corpus(tmp_path: Path) -> Callable[..., Path]:
+    def write(**changes: Any) -> Path:
+        path = tmp_path / "corpus.yaml"
+        path.write_text(yaml.safe_dump({**_CORPUS, **changes}, sort_keys=False))
+        return path
+
+    return write
+
+
+def documents_of(out: Path, number: int | None = None) -> pa.Table:
+    """The documents of a snapshot by id."""
+    layout = Layout(str(out))
+    manifest = load_snapshot(layout, number)
+    table = pa.concat_tables(read_published(storage.join(str(out), path)) for path in published(manifest, "documents"))
+    return with_copies(table, read_copies(layout, manifest)).sort_by("id")
+
+
+def ledger_of(out: Path, number: int | None = None) -> list[Mapping[str, Any]]:
+    """The rows of the ledger of a snapshot, in one order."""
+    manifest = load_snapshot(Layout(str(out)), number)
+    tables = (read_published(storage.join(str(out), path)) for path in published(manifest, "removed"))
+    return sorted((row for table in tables for row in table.to_pylist()), key=repr)
+
+
+def assert_same_corpus(found: Path, expected: Path) -> None:
+    assert documents_of(found).equals(documents_of(expected))
+    assert ledger_of(found) == ledger_of(expected)
+
+
+def failed(out: Path) -> list[Any]:
+    return [check for check in verify(str(out)) if not check.ok]
+
+
+@pytest.mark.parametrize(
+    ("num_days", "num_first", "order"),
+    [
+        (6, 4, "priority"),
+        (6, 4, "time"),
+        pytest.param(34, 4, "priority", marks=pytest.mark.slow),
+        pytest.param(34, 4, "time", marks=pytest.mark.slow),
+    ],
+)
+def test_batches_in_any_order_give_what_one_build_gives(
+    tmp_path: Path, write_corpus: Callable[..., Path], num_days: int, num_first: int, order: str
+) -> None:
+    days = make_days(1, num_days - 1)
+    days[-1].append(days[1][0])
+    days[1:] = random.Random(2).sample(days[1:], len(days) - 1)
+    config, out = write_corpus(dedup={**_CORPUS["dedup"], "order": order}), tmp_path / "out"
+    write_batch(tmp_path, "start", [document for day in days[:num_first] for document in day])
+    build(load_config(config), str(out), Engine(), until="split")
+    seen = [documents_of(out)]
+    for number, day in enumerate(days[num_first:]):
+        write_batch(tmp_path, f"{number:02d}", day)
+        append(load_config(config), str(out), Engine())
+        seen.append(documents_of(out))
+    build(load_config(config), str(tmp_path / "all"), Engine(), until="split")
+    assert_same_corpus(out, tmp_path / "all")
+    assert failed(out) == []
+    assert all(documents_of(out, number).equals(table) for number, table in enumerate(seen))
+    assert not seen[0].equals(seen[-1])
+    removed = {(row["stage"], row["start"] is None) for row in ledger_of(out)}
+    assert {("ingest", True), ("clean", False), ("exact", True)} <= removed
+
+
+def test_files_of_earlier_snapshots_never_change(tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
+    days = make_days(3, 6)
+    config, out = write_corpus(), tmp_path / "out"
+    before: dict[Path, bytes] = {}
+    for number, batch in enumerate((days[4:], days[:2], days[2:4])):
+        write_batch(tmp_path, f"{number}", [document for day in batch for document in day])
+        if number:
+            append(load_config(config), str(out), Engine())
+        else:
+            write_batch(tmp_path, "one", days[0])
+            build(load_config(config), str(out), Engine(), until="split")
+        assert {path: path.read_bytes() for path in before} == before
+        before = {path: path.read_bytes() for name in ("documents", "removed") for path in (out / name).rglob("*.*")}
+    facts = load_snapshot(Layout(str(out)))["snapshot"]
+    assert facts["number"] == 2 and facts["added"]
+    listed = set(published(load_snapshot(Layout(str(out))), "documents"))
+    assert not set(facts["rewritten"]) & listed
+
+
+def test_later_documents_rewrite_no_file_under_order_time(tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
+    days, config, out = make_days(1, 12), write_corpus(dedup={**_CORPUS["dedup"], "order": "time"}), tmp_path / "out"
+    days = [[(source, row) for source, row in day if row.get("timestamp")] for day in days[1:]]
+    days[-1].append(("Web", {**days[0][0][1], "timestamp": "2021-02-01"}))
+    write_batch(tmp_path, "0", [document for day in days[:9] for document in day])
+    build(load_config(config), str(out), Engine(), until="split")
+    write_batch(tmp_path, "1", [document for day in days[9:] for document in day])
+    append(load_config(config), str(out), Engine())
+    facts = load_snapshot(Layout(str(out)))["snapshot"]
+    assert facts["rewritten"] == {}
+    assert facts["copies"]["num_rows"] >= 1
+    assert failed(out) == []
+
+
+@pytest.fixture
+def appended(tmp_path: Path, write_corpus: Callable[..., Path]) -> tuple[Path, Path]:
+    """A corpus file, and a build to which a batch was appended."""
+    days, config, out = make_days(5, 4), write_corpus(), tmp_path / "out"
+    write_batch(tmp_path, "0", [document for day in days[:3] for document in day])
+    build(load_config(config), str(out), Engine(), until="split")
+    write_batch(tmp_path, "1", days[3])
+    append(load_config(config), str(out), Engine())
+    return config, out
+
+
+def test_what_cannot_be_appended_is_refused(appended: tuple[Path, Path], write_corpus: Callable[..., Path]) -> None:
+    config, out = appended
+    files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and ".work" not in path.parts}
+    before = load_snapshot(Layout(str(out)))
+    assert append(load_config(config), str(out), Engine()) == before  # nothing is new
+    with pytest.raises(ConfigError, match="--fresh"):
+        build(load_config(config), str(out), Engine(), until="split")
+    write_corpus(dedup={**_CORPUS["dedup"], "near": None})
+    with pytest.raises(ConfigError, match="`dedup` is not as in the build"):
+        append(load_config(config), str(out), Engine())
+    write_corpus()
+    (config.parent / "News-0.jsonl").write_text('{"text": "Other."}\n')
+    with pytest.raises(InputError, match="1 files have changed since they were read: News-0"):
+        append(load_config(config), str(out), Engine())
+    (config.parent / "News-0.jsonl").unlink()
+    with pytest.raises(InputError, match="1 files are missing"):
+        append(load_config(config), str(out), Engine())
+    with pytest.raises(InputError, match="has no snapshot 7; it has 0, 1"):
+        load_snapshot(Layout(str(out)), 7)
+    assert files == {path: path.read_bytes() for path in files}
+
+
+def test_a_fresh_build_has_no_snapshots(appended: tuple[Path, Path]) -> None:
+    config, out = appended
+    documents = documents_of(out)
+    build(load_config(config), str(out), Engine(), until="split", fresh=True)
+    assert documents_of(out).equals(documents)
+    assert not (out / "snapshots").exists()
+    assert failed(out) == []
+
+
+def test_verify_finds_altered_files_of_earlier_snapshots(appended: tuple[Path, Path]) -> None:
+    _, out = appended
+    path = out / published(load_snapshot(Layout(str(out)), 0), "documents")[0]
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    assert [check.name for check in failed(out)] == ["every file is there, unaltered, and no other"]
+
+
+#: Reads lines `CONFIG OUT N`: appends to OUT in a fork that is killed before its N-th file operation in OUT (never
+#: where N is 0); prints the number of operations, or minus the signal. Imports are paid for once.
+FORKING_APPENDS = """
+import os, signal, sys
+import finpile.dedup
+from finpile.config import load_config
+from finpile.errors import ConfigError, InputError
+from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.runner.engine import Engine
+
+def child(config, out, last):
+    left = [last]
+    def hook(event, arguments):
+        if event.split(".")[0] in ("open", "os", "shutil") and any(out in str(one) for one in arguments[:2]):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(hook)
+    append(load_config(config), out, Engine())
+    print(last - left[0], flush=True)
+    os._exit(0)
+
+finpile.dedup.compile_kernels()
+for line in sys.stdin:
+    config, out, last = line.split()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child(config, out, int(last))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    if status:
+        print(-abs(os.waitstatus_to_exitcode(status)), flush=True)
+"""
+
+
+@pytest.mark.parametrize("num_kills", [3, pytest.param(24, marks=pytest.mark.slow)])
+def test_an_append_that_is_killed_and_run_again_gives_what_one_build_gives(
+    tmp_path: Path, write_corpus: Callable[..., Path], start_python: Callable[..., Any], num_kills: int
+) -> None:
+    days, config, base = make_days(7, 6), write_corpus(), tmp_path / "base"
+    write_batch(tmp_path, "0", [document for day in days[:4] for document in day])
+    build(load_config(config), str(base), Engine(), until="split")
+    write_batch(tmp_path, "1", [document for day in days[4:] for document in day])
+    build(load_config(config), str(tmp_path / "all"), Engine(), until="split")
+    tables = documents_of(base), documents_of(tmp_path / "all")
+    process = start_python("-c", FORKING_APPENDS)
+
+    def run(out: Path, last: int) -> int:
+        process.stdin.write(f"{config} {out} {last}\n")
+        process.stdin.flush()
+        return int(process.stdout.readline())
+
+    num_operations = run(Path(shutil.copytree(base, tmp_path / "undisturbed")), 0)
+    outcomes = []
+    for number in range(1, num_kills + 1):
+        out = Path(shutil.copytree(base, tmp_path / f"out-{number}"))
+        outcomes.append(run(out, number * num_operations // num_kills - 3))
+        assert any(documents_of(out).equals(table) for table in tables)
+        assert run(out, 0) > 0
+        assert_same_corpus(out, tmp_path / "all")
+        assert failed(out) == []
+    assert set(outcomes) == {-signal.SIGKILL}
