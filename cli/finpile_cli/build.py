@@ -111,7 +111,7 @@ def _handled(stage: str, record: StageRecord) -> tuple[int, int]:
 
 
 def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
-    """Prints the summary table, the warnings and the path of the report."""
+    """Prints the summary table, the warnings and the path of the report, or of the documents if there is none."""
     from finpile.report.summary import source_rows, total_row
     from finpile.report.warnings import build_warnings
 
@@ -127,7 +127,9 @@ def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int)
         console.line(_run_facts(manifest))
     else:
         console.line("all stages were done before; nothing to do (--fresh starts over)")
-    console.line(f"report: {out.rstrip('/')}/reports/index.html")
+    has_report = any(stage["stage"] == "reports" for stage in manifest["stages"])
+    report = f"{out.rstrip('/')}/reports/index.html" if has_report else None
+    console.line(f"report: {report}" if report else f"documents: {out.rstrip('/')}/documents")
     console.result(
         {
             "out": out,
@@ -135,7 +137,7 @@ def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int)
             "sources": rows,
             "total": total,
             "warnings": warnings,
-            "report": f"{out.rstrip('/')}/reports/index.html",
+            "report": report,
         }
     )
 

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from finpile_cli.build import stage_lines
+from finpile_cli.build import close, stage_lines
+from finpile_cli.console import Console
 from finpile_cli.display import Display
 from finpile_pipelines.stage_runner import StageEvent
 
@@ -212,6 +213,14 @@ def test_a_stage_without_a_time_of_its_own_has_no_rate() -> None:
         record = StageRecord(stage="clean", fingerprint="", files=(), counts={"sources": rows}, wall_seconds=seconds)
         stage_lines(display, "")(StageEvent("clean", "done", record))
     assert ends == [("clean", "0.0 s"), ("clean", "2.0 s, 2 documents/s, 450 B/s")]
+
+
+def test_a_build_without_reports_names_its_documents(sample_build: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """That of `finpile dedup`, of which there is a corpus as of a day."""
+    manifest = json.loads((sample_build / "manifest.json").read_text())
+    manifest["stages"] = [stage for stage in manifest["stages"] if stage["stage"] != "reports"]
+    close(Console(as_json=False), manifest, "out", 1)
+    assert capsys.readouterr().out.endswith("\ndocuments: out/documents\n")
 
 
 # --- what it warns of ------------------------------------------------------------------------------------------------
