@@ -80,10 +80,13 @@ def job_service(folder: Path) -> Iterator[list[str]]:
 
 @contextmanager
 def spark(folder: Path) -> Iterator[list[str]]:
-    """A Spark cluster on this machine: a master, two workers, a job server."""
+    """A Spark cluster on this machine: a master, two workers, a job server.
+
+    It has one executor: Beam's pool knows the workers of several by the same id, and stops the one of another.
+    """
     clusters, jars = import_module("benchmarks.engines.clusters"), import_module("benchmarks.engines.jars")
     try:
-        with clusters.running("spark") as cluster:
+        with clusters.running("spark", settings={"spark.cores.max": "1"}) as cluster:
             yield cluster.options
     except jars.EngineMissing as missing:
         pytest.skip(str(missing))
