@@ -9,6 +9,7 @@ OUT/tokens/split=train/part-00000-of-00001.arrow
 OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if documents are held out
 OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
+OUT/index/STAGE/000001/                                   keys of the documents that a snapshot brought to a stage
 OUT/.work/STAGE/                                          files that a stage passes to later ones, and its record
 OUT/.work/snapshots/000001/                               the same for a snapshot, laid out like OUT
 OUT/.work/build.json                                      whether the manifest describes the folder
@@ -76,6 +77,14 @@ class Layout:
     @property
     def snapshots(self) -> str:
         return storage.join(self.root, "snapshots")
+
+    def index(self, stage: str) -> str:
+        """The index of keys from which a snapshot finds the documents that new ones touch (`finpile.key_index`)."""
+        return storage.join(self.indexes, stage)
+
+    @property
+    def indexes(self) -> str:
+        return storage.join(self.root, "index")
 
     def snapshot(self, number: int) -> str:
         """The manifest of a snapshot; number 0 is the build to which the first snapshot was added."""

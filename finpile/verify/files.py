@@ -10,8 +10,8 @@ from finpile.layout import Layout
 from finpile.snapshots import SNAPSHOT, load_snapshot, numbers
 from finpile.verify.check import Advance, Check
 
-#: Further names in OUT; `.work` may be deleted.
-_OTHER = ("manifest.json", ".work")
+#: Further names in OUT; `.work` and `index` may be deleted.
+_OTHER = ("manifest.json", ".work", "index")
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:

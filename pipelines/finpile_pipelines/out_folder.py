@@ -53,6 +53,7 @@ def check_snapshots(layout: Layout) -> None:
 def forget_stages(layout: Layout) -> None:
     """Makes every stage run again. Published files stay until the stage that writes them begins."""
     storage.remove_tree(layout.snapshots_work)
+    storage.remove_tree(layout.indexes)
     for stage in stages.names():
         storage.remove_tree(layout.work(stage))
 
@@ -102,6 +103,7 @@ class OutFolder:
         if self._layout.published(stage) or self.is_open or not storage.is_file(self._layout.manifest):
             self._write(is_whole=False)
             storage.remove_tree(self._layout.snapshots)
+            storage.remove_tree(self._layout.indexes)
         if stage == self._until:
             for later in stages.after(self._until):
                 for folder in (*self._layout.published(later), self._layout.work(later)):

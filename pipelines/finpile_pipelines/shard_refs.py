@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from finpile import storage
@@ -50,6 +51,9 @@ class FinishedFolder:
         bits = self.shards.get(kind, b"")
         return shard // 8 < len(bits) and bool(bits[shard // 8] >> shard % 8 & 1)
 
+
+#: Rows of shards by the index of the shard, ascending; None for all of a shard. A shard that is not listed has none.
+Rows = Mapping[int, npt.NDArray[np.int32] | None]
 
 #: A folder of removals; a `str` may lack any file, which a reader finds out by looking for it.
 RemovalFolder = str | FinishedFolder
@@ -95,6 +99,16 @@ def read_clean(folder: str, name: str) -> Iterator[pa.RecordBatch]:
     """The documents of a clean shard, as `CLEAN_SCHEMA`; digests are computed for a shard without the column."""
     for batch in storage.read_ipc(shard_url(folder, name)):
         yield batch if "digest" in batch.schema.names else _with_digests(batch)
+
+
+def read_clean_rows(folder: str, name: str, rows: npt.NDArray[np.int32] | None) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batches of a clean shard that have one of the `rows`, each with the row of its first document; None: all."""
+    first = 0
+    for batch in read_clean(folder, name):
+        end = first + batch.num_rows
+        if rows is None or np.searchsorted(rows, first) < np.searchsorted(rows, end):
+            yield first, batch
+        first = end
 
 
 def _with_digests(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig
@@ -18,6 +20,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import (
     FinishedFolder,
     RemovalFolder,
+    Rows,
     ShardRef,
     finished_folder,
     shard_refs,
@@ -83,13 +86,17 @@ class Context:
     """Of the stages before this one, by name, in order."""
     earlier_refs: tuple[ShardRef, ...] = ()
     """The clean shards of earlier snapshots, before those of this one."""
+    rows: Rows | None = None
+    """The documents that a dedup stage decides; None: all."""
+    part: str = ""
+    """A folder below that of the stage, in which it works instead."""
     runs_next: bool = False
     """Whether the pipeline of this stage has to do the work of the stage that it `may_run`."""
 
     @property
     def folder(self) -> str:
         """The stage's own folder below `.work`. `scratch` in it is removed when the stage ends."""
-        return self.layout.work(self.info.name)
+        return storage.join(self.layout.work(self.info.name), *filter(None, [self.part]))
 
     @property
     def input_folder(self) -> str:
@@ -103,9 +110,10 @@ class Context:
 
     @property
     def refs(self) -> list[ShardRef]:
-        """The shards in both folders, after those of earlier snapshots."""
+        """The shards in both folders, after those of earlier snapshots; those that have one of the `rows`."""
         outcomes = storage.read_json(storage.join(self.input_folder, "tasks.json"))
-        return [*self.earlier_refs, *shard_refs(outcomes, len(self.earlier_refs))]
+        refs = [*self.earlier_refs, *shard_refs(outcomes, len(self.earlier_refs))]
+        return refs if self.rows is None else [ref for ref in refs if ref.index in self.rows]
 
     @property
     def settings(self) -> Any:
@@ -162,6 +170,10 @@ def _no_kernels(config: CorpusConfig) -> Sequence[str]:
     return ()
 
 
+def _no_neighbours(config: CorpusConfig) -> None:
+    return None
+
+
 def _clean_text(context: Context) -> Work | None:
     return Work(size_bytes=context.text_bytes())
 
@@ -172,6 +184,24 @@ def _own_folder(folder: str, counts: Mapping[str, Any]) -> Sequence[str]:
 
 def _part_of_text(counts: Mapping[str, Any], text_bytes: int) -> int:
     return text_bytes // _LEDGER_PART
+
+
+#: From corpus file, folder of clean shards, removals of earlier stages, rows to read, and shard: a table of `key`
+#: (uint64, spread evenly) and `row` (int32), in any order.
+KeysOf = Callable[[CorpusConfig, str, tuple[RemovalFolder, ...], Rows, ShardRef], pa.Table]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Neighbours:
+    """Which documents a stage has to read in order to decide some: those that share a key with them."""
+
+    keys: KeysOf
+    bytes_of_key: int
+    """Bytes of text for each key, about."""
+    reach: Literal["equal", "connected", "shared"]
+    """`equal`: the documents of one key are decided together, and have no other key. `connected`: as are those that
+    others connect. `shared`: a document is decided from those that share one of its keys, whatever is decided about
+    them; under `order: time`, from those before it alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,6 +233,9 @@ class Stage:
     the size of the corpus: they read a tokenizer once, and tables pass between them in memory."""
     removal_folders: Callable[[str, Mapping[str, Any]], Sequence[str]] = _own_folder
     """Dedup stages: the folders with removals and spans, from the stage's folder and its counts."""
+    neighbours: Callable[[CorpusConfig], Neighbours | None] = _no_neighbours
+    """Dedup stages: how a snapshot can decide new documents without reading all others; None: it reads all. `run` then
+    reads the rows of its context alone."""
     ledger_bytes: Callable[[Mapping[str, Any], int], int] = _part_of_text
     """About how many bytes its rows of the ledger have, from its counts and the bytes of clean text."""
 

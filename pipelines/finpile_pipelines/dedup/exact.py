@@ -3,7 +3,7 @@
 digest rows --by digest--> find_duplicates --by shard--> removals
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -14,6 +14,7 @@ from finpile import storage
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
 from finpile.dedup.order import Order
+from finpile.dedup.substring.repeats import scope_bits
 from finpile.document import digest_bits
 from finpile.sizes import num_partitions
 from finpile_pipelines.dedup.remaining import order_setting, scope_of
@@ -27,8 +28,8 @@ from finpile_pipelines.exchange.partition import (
 from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import ShardRef, read_clean
-from finpile_pipelines.stage import Context, Outcome, Stage
+from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
+from finpile_pipelines.stage import Context, Neighbours, Outcome, Stage
 
 #: Share of the stage's work; the rest is reading and hashing.
 _DECIDING = 0.2
@@ -44,20 +45,18 @@ def settings(context: Context) -> list[Any]:
 
 def run(context: Context) -> Outcome:
     """Marks exact duplicates among the clean shards."""
-    config, clean_folder = context.config, context.clean_folder
+    config, clean_folder, selected = context.config, context.clean_folder, context.rows
     fold = config.dedup.exact_fold
     if not config.dedup.exact:
         return Outcome(counts=NOT_CONFIGURED)
 
     def rows(ref: ShardRef) -> pa.Table:
-        tables, first = [exact.ROW_SCHEMA.empty_table()], 0
-        for batch in read_clean(clean_folder, ref.name):
+        tables = [exact.ROW_SCHEMA.empty_table()]
+        for places, batch in _read(clean_folder, ref, selected):
             report_progress(batch.num_rows, batch["text"].nbytes)
             digests = batch["digest"]
             folded = digests if fold == "none" else exact.document_digests(batch, fold)
-            places = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int32))
             tables.append(digest_rows(ref, config, batch, places, folded, digests))
-            first += batch.num_rows
         return pa.concat_tables(tables)
 
     order = config.dedup.order
@@ -65,7 +64,36 @@ def run(context: Context) -> Outcome:
     return Outcome(counts={"removed": removed})
 
 
-STAGE = Stage(name="exact", settings=settings, run=run)
+def _read(clean_folder: str, ref: ShardRef, rows: Rows | None) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
+    """The documents of a shard with their rows."""
+    selected = None if rows is None else rows[ref.index]
+    for first, batch in read_clean_rows(clean_folder, ref.name, selected):
+        places = np.arange(first, first + batch.num_rows, dtype=np.int32)
+        if selected is None:
+            yield pa.array(places), batch
+        else:
+            mask = np.isin(places, selected)
+            yield pa.array(places[mask]), batch.filter(pa.array(mask))
+
+
+def _keys(
+    config: CorpusConfig, clean_folder: str, removals: tuple[RemovalFolder, ...], rows: Rows, ref: ShardRef
+) -> pa.Table:
+    """The digests of documents, each mixed with its scope."""
+    fold, scope = config.dedup.exact_fold, scope_of(config, config.sources[ref.entry].dataset)
+    found = [pa.table({"key": pa.array([], pa.uint64()), "row": pa.array([], pa.int32())})]
+    for places, batch in _read(clean_folder, ref, rows):
+        folded = batch["digest"] if fold == "none" else exact.document_digests(batch, fold)
+        found.append(pa.table({"key": digest_bits(folded) ^ scope_bits(scope), "row": places}))
+    return pa.concat_tables(found)
+
+
+def neighbours(config: CorpusConfig) -> Neighbours | None:
+    """Documents of equal digests."""
+    return Neighbours(keys=_keys, bytes_of_key=2048, reach="equal") if config.dedup.exact else None
+
+
+STAGE = Stage(name="exact", settings=settings, run=run, neighbours=neighbours)
 
 
 def remove_equal(

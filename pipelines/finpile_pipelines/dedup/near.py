@@ -13,6 +13,7 @@ process holds one shard, or one partition of an exchange, which is about as larg
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -35,7 +36,7 @@ from finpile_pipelines.dedup.connected_components import (
     sum_outcomes,
     write_partition,
 )
-from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
+from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting, remaining_documents
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, WriteRemovals, removal_table
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
@@ -46,8 +47,8 @@ from finpile_pipelines.exchange.partition import (
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import ShardRef
-from finpile_pipelines.stage import Context, Outcome, Stage, Work
+from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
+from finpile_pipelines.stage import Context, Neighbours, Outcome, Stage, Work
 
 #: A table is cut into at most 32 pieces of at least 64 rows.
 _PIECES, _PIECE_ROWS = 32, 64
@@ -58,6 +59,9 @@ _DECIDED = ("compared_pairs", "verified_pairs", "removed")
 _BANDS_OF_PARTITION, _SHARDS_OF_UNIT = 450, 4
 #: MinHash values of a text that take about as long to compute as the text takes to read.
 _LIGHT_HASHES = 256
+
+#: Bytes of a text, about.
+_DOCUMENT_BYTES = 2048
 
 
 def settings(context: Context) -> list[Any] | None:
@@ -82,8 +86,8 @@ def run(context: Context) -> Outcome:
     near = context.config.dedup.near
     if near is None:
         return Outcome(counts=NOT_CONFIGURED)
-    remaining = RemainingDocuments(context.config, context.clean_folder, context.earlier_removals)
-    stage = NearStage(context.engine, near, context.refs, Comparison(remaining), context.folder)
+    comparison = Comparison(remaining_documents(context))
+    stage = NearStage(context.engine, near, context.refs, comparison, context.folder)
     return Outcome(counts=stage.run())
 
 
@@ -94,7 +98,27 @@ def near_kernels(config: CorpusConfig) -> Sequence[str]:
     return (*NEAR_GROUPS, EARLIER_GROUP) if config.dedup.order == "time" else NEAR_GROUPS
 
 
-STAGE = Stage(name="near", settings=settings, run=run, kernels=near_kernels, work=work)
+def neighbours(config: CorpusConfig) -> Neighbours | None:
+    """Documents that share a band key."""
+    near = config.dedup.near
+    if near is None:
+        return None
+    size = max(1, _DOCUMENT_BYTES // near.bands)
+    return Neighbours(keys=partial(_keys, near), bytes_of_key=size, reach="connected")
+
+
+def _keys(
+    near: NearConfig,
+    config: CorpusConfig,
+    clean_folder: str,
+    removals: tuple[RemovalFolder, ...],
+    rows: Rows,
+    ref: ShardRef,
+) -> pa.Table:
+    return keys_of(Comparison(RemainingDocuments(config, clean_folder, removals, rows)), ref, near)
+
+
+STAGE = Stage(name="near", settings=settings, run=run, kernels=near_kernels, work=work, neighbours=neighbours)
 
 
 class Comparison:
@@ -270,6 +294,19 @@ def _key_rows(comparison: Comparison, ref: ShardRef, near: NearConfig) -> tuple[
         rows.append(table.select(PLACE_SCHEMA.names).cast(PLACE_SCHEMA))
         report_progress(table.num_rows, table["text"].nbytes)
     return pa.concat_tables(keyed), pa.concat_tables(rows)
+
+
+def keys_of(comparison: Comparison, ref: ShardRef, near: NearConfig) -> pa.Table:
+    """The `key` and the `row` of each band of each document that has words."""
+    found = [pa.table({"key": pa.array([], pa.uint64()), "row": pa.array([], pa.int32())})]
+    for table in _pieces(comparison.read(ref)):
+        of_bands = part_by_numbers(minhash.band_keys(table, near), table, near)
+        keys = minhash.keys_in_scope(of_bands, comparison.key_scope(ref))
+        worded = keys != minhash.NO_KEY
+        rows = np.broadcast_to(table["row"].to_numpy()[:, np.newaxis], keys.shape)[worded]
+        found.append(pa.table({"key": keys[worded], "row": rows}))
+        report_progress(table.num_rows, table["text"].nbytes)
+    return pa.concat_tables(found)
 
 
 def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -12,7 +12,10 @@ from finpile.dedup.near import clusters
 from finpile.dedup.order import Order
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile_pipelines.dedup.removals import read_removals, read_spans
-from finpile_pipelines.shard_refs import RemovalFolder, ShardRef, read_clean
+from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
+from finpile_pipelines.stage import Context
+
+NO_ROWS = np.empty(0, np.int32)
 
 
 def scope_of(config: CorpusConfig, dataset: str) -> str:
@@ -25,13 +28,28 @@ def order_setting(config: CorpusConfig) -> list[str]:
     return [] if config.dedup.order == "priority" else [config.dedup.order]
 
 
-class RemainingDocuments:
-    """Reads the clean shards below `clean_folder`, without what the folders `earlier_removals` remove."""
+def remaining_documents(context: Context) -> RemainingDocuments:
+    """The documents of a stage: those that the stages before it left."""
+    return RemainingDocuments(context.config, context.clean_folder, context.earlier_removals, context.rows)
 
-    def __init__(self, config: CorpusConfig, clean_folder: str, earlier_removals: tuple[RemovalFolder, ...]) -> None:
+
+class RemainingDocuments:
+    """Reads the clean shards below `clean_folder`, without what the folders `earlier_removals` remove.
+
+    With `rows`, only these documents are read.
+    """
+
+    def __init__(
+        self,
+        config: CorpusConfig,
+        clean_folder: str,
+        earlier_removals: tuple[RemovalFolder, ...],
+        rows: Rows | None = None,
+    ) -> None:
         self._config = config
         self._clean_folder = clean_folder
         self._earlier_removals = earlier_removals
+        self._rows = rows
 
     @property
     def order(self) -> Order:
@@ -47,30 +65,30 @@ class RemainingDocuments:
         `text` is without the spans; `digest` is that of the clean text, and `number` 63 bits of scope and digest;
         `shard` and `row` are the document's place; `priority` is the source's.
         """
-        removed = {
-            row for folder in self._earlier_removals for row in read_removals(folder, ref.index)["row"].to_pylist()
-        }
+        wanted = None if self._rows is None else self._rows.get(ref.index, NO_ROWS)
+        found = [read_removals(folder, ref.index)["row"].to_numpy() for folder in self._earlier_removals]
+        removed = np.concatenate([NO_ROWS, *found])
         spans = self.spans(ref)
         scope = self.scope(ref)
-        first = 0
-        for batch in read_clean(self._clean_folder, ref.name):
+        for first, batch in read_clean_rows(self._clean_folder, ref.name, wanted):
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
-            keep = pa.array(np.array([row not in removed for row in rows.tolist()], dtype=bool))
-            table = pa.Table.from_batches([batch]).select(["id", "timestamp", "text"])
-            digests = batch["digest"]
+            keep = ~np.isin(rows, removed)
+            if wanted is not None:
+                keep &= np.isin(rows, wanted)
+            table = pa.Table.from_batches([batch]).select(["id", "timestamp", "text", "digest"])
+            if spans.num_rows:
+                table = table.set_column(2, table.field(2), cut_rows(table["text"].chunk(0), spans, first))
+            if not keep.all():
+                table = table.filter(pa.array(keep))
             columns = {
-                "digest": digests,
-                "row": pa.array(rows),
+                "row": pa.array(rows[keep]),
                 "shard": pa.array(np.full(table.num_rows, ref.index, np.int32)),
-                "number": clusters.document_numbers(scope, digests),
+                "number": clusters.document_numbers(scope, table["digest"]),
                 "priority": pa.array(np.full(table.num_rows, ref.entry, np.int32)),
             }
             for name, column in columns.items():
                 table = table.append_column(name, column)
-            if spans.num_rows:
-                table = table.set_column(2, table.field(2), cut_rows(table["text"].chunk(0), spans, first))
-            first += batch.num_rows
-            yield table.filter(keep)
+            yield table
 
     def spans(self, ref: ShardRef) -> pa.Table:
         """The spans that earlier stages cut from the shard's documents."""

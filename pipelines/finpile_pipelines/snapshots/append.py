@@ -34,10 +34,11 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
 from finpile_pipelines.shard_refs import add_counts
 from finpile_pipelines.snapshots import publish
+from finpile_pipelines.snapshots.again import from_index
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import commit, finish, forget_decisions
 from finpile_pipelines.snapshots.new_inputs import check_settings, find_new, same_stage
-from finpile_pipelines.stage import Context, Sizes
+from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner
 
 _DIGESTS = ("digest", "digest_before_filters")
@@ -87,7 +88,7 @@ class _Run:
         self._listen = listen
         self._work = base.layout.snapshot_work(base.number + 1)
         names = stages.until(stages.DEDUPLICATED, config.dedup.optional_keys)
-        self._table = {name: load(name) for name in names}
+        self._table = {name: _stage(name, base) for name in names}
 
     def append(self, new: Sequence[Sequence[Any]]) -> None:
         """Adds the documents of the files `new`, by source entry."""
@@ -162,6 +163,11 @@ class _Run:
             else record
             for name, record in records.items()
         }
+
+
+def _stage(name: str, base: Base) -> Stage:
+    stage = load(name)
+    return from_index(stage, base) if stages.find(name).is_dedup else stage
 
 
 def _merged_ingest(before: Mapping[str, Any], counts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,89 @@
+"""What a stage of a snapshot is given that it was not given in the snapshot before.
+
+New documents are those of the new shards. A document of an earlier shard is changed if the stages before this one
+remove it now and did not before, or the reverse, or cut other spans from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from finpile.stage_record import StageRecord
+from finpile_pipelines.dedup.removals import read_removals, read_spans
+from finpile_pipelines.shard_refs import RemovalFolder
+from finpile_pipelines.snapshots.base import Base
+from finpile_pipelines.stage import Context
+
+_I32 = npt.NDArray[np.int32]
+_KINDS = ("decisions", "spans")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedInputs:
+    """The changed documents of earlier shards, by shard: rows, ascending."""
+
+    now: Mapping[int, _I32]
+    """Those that the stage is given: documents that have come back, or have another text."""
+    before: Mapping[int, _I32]
+    """Those that it was given before: documents that are gone, or have another text."""
+
+
+def changed_inputs(base: Base, context: Context) -> ChangedInputs:
+    """The documents of earlier shards that the stage of `context` is given otherwise than in the snapshot `base`.
+
+    Only the removals and spans of shards whose files have another checksum are read.
+    """
+    earlier = context.removal_folders.keys()
+    marks = _marks(base.records, earlier), _marks(context.records, earlier)
+    folders = earlier_removals(base, context), context.earlier_removals
+    now: dict[int, _I32] = {}
+    before: dict[int, _I32] = {}
+    for shard in range(len(base.refs)):
+        if marks[0].get(shard) == marks[1].get(shard):
+            continue
+        removed = _removed(folders[0], shard), _removed(folders[1], shard)
+        spans = _spans(folders[0], shard), _spans(folders[1], shard)
+        recut = {row for row in spans[0].keys() | spans[1].keys() if spans[0].get(row) != spans[1].get(row)}
+        changed = (removed[0] ^ removed[1]) | recut
+        _put(now, shard, changed - removed[1])
+        _put(before, shard, changed - removed[0])
+    return ChangedInputs(now, before)
+
+
+def earlier_removals(base: Base, context: Context) -> tuple[RemovalFolder, ...]:
+    """The folders in which the stages before that of `context` left removals and spans in the snapshot `base`."""
+    left = base.context(context).removal_folders
+    return tuple(folder for stage in context.removal_folders for folder in left.get(stage, ()))
+
+
+def _marks(records: Mapping[str, StageRecord], stages: Collection[str]) -> dict[int, set[tuple[str, str, int, int]]]:
+    """The files of removals and spans of each shard."""
+    found: dict[int, set[tuple[str, str, int, int]]] = {}
+    for stage in stages:
+        for seal in records[stage].seals if stage in records else ():
+            folder, _, name = seal.path.rpartition("/")
+            shard = name.split(".")[0]
+            if shard.isdigit() and folder.rsplit("/", 1)[-1] in _KINDS:
+                found.setdefault(int(shard), set()).add((stage, seal.path, seal.size_bytes, seal.crc32))
+    return found
+
+
+def _removed(folders: Sequence[RemovalFolder], shard: int) -> set[int]:
+    return {row for folder in folders for row in read_removals(folder, shard)["row"].to_pylist()}
+
+
+def _spans(folders: Sequence[RemovalFolder], shard: int) -> dict[int, list[tuple[int, int]]]:
+    found: dict[int, list[tuple[int, int]]] = {}
+    for folder in folders:
+        for span in read_spans(folder, shard).select(["row", "start", "end"]).to_pylist():
+            found.setdefault(span["row"], []).append((span["start"], span["end"]))
+    return {row: sorted(spans) for row, spans in found.items()}
+
+
+def _put(rows: dict[int, _I32], shard: int, found: set[int]) -> None:
+    if found:
+        rows[shard] = np.array(sorted(found), np.int32)
