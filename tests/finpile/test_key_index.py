@@ -1,0 +1,76 @@
+"""The index of keys finds all documents that have a key, in any division into parts and generations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from finpile import key_index
+from finpile.errors import IntegrityError
+from finpile.key_index import ENTRY_SCHEMA, Generation
+
+
+def entries(seed: int, size: int) -> pa.Table:
+    """Random keys, some of several documents."""
+    draw = np.random.default_rng(seed)
+    keys = draw.integers(0, 1 << 64, size, np.uint64)
+    keys[draw.integers(0, size, size // 4)] = keys[0]
+    columns = [keys, draw.integers(0, 5, size, np.int32), draw.integers(0, 1000, size, np.int32)]
+    return pa.Table.from_arrays(list(map(pa.array, columns)), schema=ENTRY_SCHEMA)
+
+
+def write(folder: Path, number: int, table: pa.Table, num_parts: int, after: str | None = None) -> Generation:
+    home = key_index.generation_folder(str(folder), number)
+    parts = (table["key"].to_numpy() >> np.uint64(32)) * np.uint64(num_parts) >> np.uint64(32)
+    sizes = []
+    for part in range(num_parts):
+        mine = table.filter(pa.array(parts == part))
+        sizes.append(key_index.write_part(home, part, num_parts, mine) if mine.num_rows else 0)
+    generation = Generation(number=number, mark=f"m{number}", after=after, entries=tuple(sizes))
+    key_index.write_generation(str(folder), generation)
+    return generation
+
+
+@pytest.mark.parametrize("num_parts", [1, 4, 16])
+def test_every_document_with_a_key_is_found(tmp_path: Path, num_parts: int) -> None:
+    table = entries(1, 5000)
+    generation = write(tmp_path, 0, table, num_parts)
+    keys = np.unique(np.r_[table["key"].to_numpy()[::7], entries(2, 500)["key"].to_numpy()])
+    found = key_index.search(str(tmp_path), generation, keys)
+    mask = np.isin(table["key"].to_numpy(), keys)
+    expected = {(row["shard"], row["row"]) for row in table.filter(pa.array(mask)).to_pylist()}
+    assert {(row["shard"], row["row"]) for row in found.to_pylist()} == expected
+    assert key_index.search(str(tmp_path), generation, keys[:0]).num_rows == 0
+
+
+def test_generations_are_of_one_chain(tmp_path: Path) -> None:
+    first = write(tmp_path, 0, entries(1, 50), 1)
+    second = write(tmp_path, 1, entries(2, 50), 2, after="m0")
+    assert key_index.generations(str(tmp_path), 1, "m1") == [second, first]
+    assert key_index.generations(str(tmp_path), 0, "m0") == [first]
+    assert key_index.generations(str(tmp_path), 1, "other") is None
+    write(tmp_path, 0, entries(1, 50), 1, after="missing")
+    assert key_index.generations(str(tmp_path), 1, "m1") is None
+
+
+@pytest.mark.parametrize("damage", ["missing", "altered", "cut"])
+def test_a_damaged_part_is_an_error(tmp_path: Path, damage: str) -> None:
+    table = entries(1, 5000)
+    generation = write(tmp_path, 0, table, 1)
+    path = next(tmp_path.rglob("*.parquet"))
+    data = bytearray(path.read_bytes())
+    if damage == "missing":
+        path.unlink()
+    else:
+        data[len(data) // 3] ^= 1
+        path.write_bytes(data if damage == "altered" else data[: len(data) // 2])
+    with pytest.raises(IntegrityError, match="delete"):
+        key_index.search(str(tmp_path), generation, np.unique(table["key"].to_numpy()))
+
+
+def test_the_number_of_parts_is_a_power_of_two() -> None:
+    sizes = [0, 1, key_index.PART_ENTRIES, key_index.PART_ENTRIES + 1, 3 * key_index.PART_ENTRIES, 10**9]
+    assert [key_index.num_parts(size) for size in sizes] == [1, 1, 1, 2, 4, 256]
