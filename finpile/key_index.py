@@ -1,7 +1,7 @@
 """An index of keys: which documents of clean shards have a key. The files below `OUT/index`.
 
-    OUT/index/STAGE/000003/part-00000-of-00016.parquet    keys of the documents that snapshot 3 brought to a stage
-    OUT/index/STAGE/000003/index.json                     what the part of the index is of, written last
+    OUT/index/STAGE/STEP/000003/part-00000-of-00016.parquet    keys of documents that snapshot 3 brought to a step
+    OUT/index/STAGE/STEP/000003/index.json                     what the part of the index is of, written last
 
 Keys are 64-bit hashes, spread evenly. A part has a range of them, in order, with their upper 40 bits and the place of
 the document: so a search may find documents without the key (one in 10^12 times the number of entries, for each key),
@@ -43,7 +43,7 @@ _FACTS = "index.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Generation:
-    """What one snapshot adds to the index of a stage."""
+    """What one snapshot adds to the index of a step."""
 
     number: int
     """Of the snapshot."""
@@ -100,7 +100,7 @@ def write_generation(folder: str, generation: Generation) -> None:
 
 
 def generations(folder: str, number: int, mark: str) -> list[Generation] | None:
-    """The generations that make up the index of a stage as of snapshot `number`, of which `mark` is the fingerprint.
+    """The generations of the index of a step as of snapshot `number`, of which `mark` is the stage's fingerprint.
 
     None if the index is not there, or is of other documents.
     """

@@ -9,7 +9,7 @@ OUT/tokens/split=train/part-00000-of-00001.arrow
 OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if documents are held out
 OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
-OUT/index/STAGE/000001/                                   keys of the documents that a snapshot brought to a stage
+OUT/index/STAGE/STEP/000001/                              keys of the documents that a snapshot brought to a stage
 OUT/.work/STAGE/                                          files that a stage passes to later ones, and its record
 OUT/.work/snapshots/000001/                               the same for a snapshot, laid out like OUT
 OUT/.work/build.json                                      whether the manifest describes the folder
@@ -78,9 +78,9 @@ class Layout:
     def snapshots(self) -> str:
         return storage.join(self.root, "snapshots")
 
-    def index(self, stage: str) -> str:
+    def index(self, stage: str, step: str) -> str:
         """The index of keys from which a snapshot finds the documents that new ones touch (`finpile.key_index`)."""
-        return storage.join(self.indexes, stage)
+        return storage.join(self.indexes, stage, step)
 
     @property
     def indexes(self) -> str:

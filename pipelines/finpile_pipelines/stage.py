@@ -90,6 +90,8 @@ class Context:
     """The documents that a dedup stage decides; None: all."""
     part: str = ""
     """A folder below that of the stage, in which it works instead."""
+    step_removals: tuple[RemovalFolder, ...] = ()
+    """The folders of the steps of this stage that ran before."""
     runs_next: bool = False
     """Whether the pipeline of this stage has to do the work of the stage that it `may_run`."""
 
@@ -137,8 +139,8 @@ class Context:
 
     @property
     def earlier_removals(self) -> tuple[RemovalFolder, ...]:
-        """All `removal_folders`, in order."""
-        return tuple(folder for folders in self.removal_folders.values() for folder in folders)
+        """All `removal_folders`, in order, and those of earlier steps of this stage."""
+        return (*(folder for folders in self.removal_folders.values() for folder in folders), *self.step_removals)
 
     def counts(self, stage: str) -> Mapping[str, Any]:
         """Those of an earlier stage."""
@@ -170,8 +172,8 @@ def _no_kernels(config: CorpusConfig) -> Sequence[str]:
     return ()
 
 
-def _no_neighbours(config: CorpusConfig) -> None:
-    return None
+def _no_steps(config: CorpusConfig) -> Sequence[Step]:
+    return ()
 
 
 def _clean_text(context: Context) -> Work | None:
@@ -192,9 +194,14 @@ KeysOf = Callable[[CorpusConfig, str, tuple[RemovalFolder, ...], Rows, ShardRef]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Neighbours:
-    """Which documents a stage has to read in order to decide some: those that share a key with them."""
+class Step:
+    """A part of a dedup stage that can decide some documents without reading all others.
 
+    It has to read those that share a key with them.
+    """
+
+    name: str
+    """Of its index and its folder."""
     keys: KeysOf
     bytes_of_key: int
     """Bytes of text for each key, about."""
@@ -202,6 +209,9 @@ class Neighbours:
     """`equal`: the documents of one key are decided together, and have no other key. `connected`: as are those that
     others connect. `shared`: a document is decided from those that share one of its keys, whatever is decided about
     them; under `order: time`, from those before it alone."""
+    run: Callable[[Context], str]
+    """Decides the `rows` of the context, which has the removals of the steps before it; returns the folder with the
+    removals and spans."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -233,9 +243,9 @@ class Stage:
     the size of the corpus: they read a tokenizer once, and tables pass between them in memory."""
     removal_folders: Callable[[str, Mapping[str, Any]], Sequence[str]] = _own_folder
     """Dedup stages: the folders with removals and spans, from the stage's folder and its counts."""
-    neighbours: Callable[[CorpusConfig], Neighbours | None] = _no_neighbours
-    """Dedup stages: how a snapshot can decide new documents without reading all others; None: it reads all. `run` then
-    reads the rows of its context alone."""
+    steps: Callable[[CorpusConfig], Sequence[Step]] = _no_steps
+    """Dedup stages: steps that together do what `run` does, each with one of the `removal_folders`, in order. A
+    snapshot runs them on the documents that new ones touch. Without steps it runs the stage on all documents."""
     ledger_bytes: Callable[[Mapping[str, Any], int], int] = _part_of_text
     """About how many bytes its rows of the ledger have, from its counts and the bytes of clean text."""
 

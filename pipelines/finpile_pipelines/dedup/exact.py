@@ -29,7 +29,7 @@ from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks,
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
-from finpile_pipelines.stage import Context, Neighbours, Outcome, Stage
+from finpile_pipelines.stage import Context, Outcome, Stage, Step
 
 #: Share of the stage's work; the rest is reading and hashing.
 _DECIDING = 0.2
@@ -88,12 +88,19 @@ def _keys(
     return pa.concat_tables(found)
 
 
-def neighbours(config: CorpusConfig) -> Neighbours | None:
-    """Documents of equal digests."""
-    return Neighbours(keys=_keys, bytes_of_key=2048, reach="equal") if config.dedup.exact else None
+def _run_step(context: Context) -> str:
+    run(context)
+    return context.folder
 
 
-STAGE = Stage(name="exact", settings=settings, run=run, neighbours=neighbours)
+def steps(config: CorpusConfig) -> Sequence[Step]:
+    """One, for documents of equal digests."""
+    if not config.dedup.exact:
+        return ()
+    return [Step(name="equal", keys=_keys, bytes_of_key=2048, reach="equal", run=_run_step)]
+
+
+STAGE = Stage(name="exact", settings=settings, run=run, steps=steps)
 
 
 def remove_equal(

@@ -48,7 +48,7 @@ from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
-from finpile_pipelines.stage import Context, Neighbours, Outcome, Stage, Work
+from finpile_pipelines.stage import Context, Outcome, Stage, Step, Work
 
 #: A table is cut into at most 32 pieces of at least 64 rows.
 _PIECES, _PIECE_ROWS = 32, 64
@@ -98,13 +98,18 @@ def near_kernels(config: CorpusConfig) -> Sequence[str]:
     return (*NEAR_GROUPS, EARLIER_GROUP) if config.dedup.order == "time" else NEAR_GROUPS
 
 
-def neighbours(config: CorpusConfig) -> Neighbours | None:
-    """Documents that share a band key."""
+def steps(config: CorpusConfig) -> Sequence[Step]:
+    """One, for documents that share a band key."""
     near = config.dedup.near
     if near is None:
-        return None
+        return ()
     size = max(1, _DOCUMENT_BYTES // near.bands)
-    return Neighbours(keys=partial(_keys, near), bytes_of_key=size, reach="connected")
+    return [Step(name="groups", keys=partial(_keys, near), bytes_of_key=size, reach="connected", run=_run_step)]
+
+
+def _run_step(context: Context) -> str:
+    run(context)
+    return context.folder
 
 
 def _keys(
@@ -118,7 +123,7 @@ def _keys(
     return keys_of(Comparison(RemainingDocuments(config, clean_folder, removals, rows)), ref, near)
 
 
-STAGE = Stage(name="near", settings=settings, run=run, kernels=near_kernels, work=work, neighbours=neighbours)
+STAGE = Stage(name="near", settings=settings, run=run, kernels=near_kernels, work=work, steps=steps)
 
 
 class Comparison:

@@ -6,7 +6,7 @@ remove it now and did not before, or the reverse, or cut other spans from it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,26 +32,30 @@ class ChangedInputs:
     """Those that it was given before: documents that are gone, or have another text."""
 
 
-def changed_inputs(base: Base, context: Context) -> ChangedInputs:
-    """The documents of earlier shards that the stage of `context` is given otherwise than in the snapshot `base`.
+def changed_inputs(
+    before: Sequence[RemovalFolder], after: Sequence[RemovalFolder], shards: Iterable[int]
+) -> ChangedInputs:
+    """The documents of earlier `shards` that a stage is given otherwise than in the snapshot before.
 
-    Only the removals and spans of shards whose files have another checksum are read.
+    `before` and `after` are the folders of what earlier stages, or steps, removed in the two snapshots.
     """
-    earlier = context.removal_folders.keys()
-    marks = _marks(base.records, earlier), _marks(context.records, earlier)
-    folders = earlier_removals(base, context), context.earlier_removals
     now: dict[int, _I32] = {}
-    before: dict[int, _I32] = {}
-    for shard in range(len(base.refs)):
-        if marks[0].get(shard) == marks[1].get(shard):
-            continue
-        removed = _removed(folders[0], shard), _removed(folders[1], shard)
-        spans = _spans(folders[0], shard), _spans(folders[1], shard)
+    gone: dict[int, _I32] = {}
+    for shard in sorted(shards):
+        removed = _removed(before, shard), _removed(after, shard)
+        spans = _spans(before, shard), _spans(after, shard)
         recut = {row for row in spans[0].keys() | spans[1].keys() if spans[0].get(row) != spans[1].get(row)}
         changed = (removed[0] ^ removed[1]) | recut
         _put(now, shard, changed - removed[1])
-        _put(before, shard, changed - removed[0])
-    return ChangedInputs(now, before)
+        _put(gone, shard, changed - removed[0])
+    return ChangedInputs(now, gone)
+
+
+def shards_to_compare(base: Base, context: Context) -> set[int]:
+    """The earlier shards whose files of removals and spans, by the stages before, have other checksums now."""
+    earlier = context.removal_folders.keys()
+    marks = _marks(base.records, earlier), _marks(context.records, earlier)
+    return {shard for shard in range(len(base.refs)) if marks[0].get(shard) != marks[1].get(shard)}
 
 
 def earlier_removals(base: Base, context: Context) -> tuple[RemovalFolder, ...]:
