@@ -208,7 +208,9 @@ class Step:
     reach: Literal["equal", "connected", "shared"]
     """`equal`: the documents of one key are decided together, and have no other key. `connected`: as are those that
     others connect. `shared`: a document is decided from those that share one of its keys, whatever is decided about
-    them; under `order: time`, from those before it alone."""
+    them."""
+    is_causal: bool = False
+    """Of `shared`: only from those before it in the order of time."""
     run: Callable[[Context], str]
     """Decides the `rows` of the context, which has the removals of the steps before it; returns the folder with the
     removals and spans."""

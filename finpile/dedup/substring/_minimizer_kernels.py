@@ -115,6 +115,28 @@ def count_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> 
 
 
 @njit(cache=True, nogil=True)
+def list_minimizers(symbols: Any, offsets: I64, k: int, w: int, scope: Any) -> tuple[U64, I64]:
+    """Returns the hash of each minimizer and its document, in order of documents; adjacent equal hashes once."""
+    hashes, suffix = np.empty(PIECE + w, np.uint64), np.empty(w, np.int64)
+    out, keys = np.empty((PIECE, 2), np.int64), np.empty(PIECE, np.uint64)
+    found, docs = np.empty(1024, np.uint64), np.empty(1024, np.int64)
+    size = 0
+    for doc in range(offsets.shape[0] - 1):
+        num_windows = offsets[doc + 1] - offsets[doc] - (w + k - 1) + 1
+        for piece in range(0, num_windows, PIECE):
+            num = min(PIECE, num_windows - piece)
+            count = scan(symbols, offsets[doc] + piece, num, k, w, scope, hashes, suffix, out, keys)
+            for entry in range(count):
+                if entry > 0 and keys[entry] == keys[entry - 1]:
+                    continue
+                if size == found.shape[0]:
+                    found, docs = twice(found), twice(docs)
+                found[size], docs[size] = keys[entry], doc
+                size += 1
+    return found[:size], docs[:size]
+
+
+@njit(cache=True, nogil=True)
 def _grown(table: U64, times: I64) -> tuple[U64, I64]:
     larger, copied = np.zeros(2 * table.shape[0], np.uint64), np.zeros((2 * table.shape[0], 2), np.int64)
     for i in range(table.shape[0]):

@@ -123,6 +123,16 @@ def minimizers(texts: Texts, config: SubstringConfig, scope: str, shard: int) ->
     return _keys(hashes, times, shard)
 
 
+def minimizers_by_document(texts: Texts, config: SubstringConfig, scope: str) -> tuple[U64, I64]:
+    """The hashes of minimizers, each with the position of its document in `texts`; a pair may be repeated.
+
+    Documents with a common window share a hash.
+    """
+    k, w = window_shape(config.min_length)
+    hashes, docs = kernels.list_minimizers(texts.symbols, texts.offsets, k, w, scope_bits(scope))
+    return hashes, docs
+
+
 def refined(texts: Texts, shared: pa.Table, size: int, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
     """Returns the keys of the pieces into which a shard's crowded keys are divided, as `MINIMIZER_SCHEMA`.
 

@@ -32,6 +32,11 @@ def compile_contexts() -> None:
     repeats.contexts(texts, shard, shared, _CONFIG, "")
 
 
+def compile_keys() -> None:
+    """Compiles the kernel that lists minimizers by document. It is in no group: only snapshots need it."""
+    repeats.minimizers_by_document(_texts(), _CONFIG, "")
+
+
 def compile_matches() -> None:
     """Compiles the comparison of contexts."""
     row: dict[str, Any] = dict.fromkeys(repeats.CONTEXT_SCHEMA.names, 0)
@@ -73,7 +78,7 @@ def compile_pieces() -> None:
 
 def compile_kernels() -> None:
     """Compiles all kernels of this package, for symbols that are bytes."""
-    for compile_group in (compile_contexts, compile_cover, compile_matches, compile_pieces):
+    for compile_group in (compile_contexts, compile_cover, compile_matches, compile_pieces, compile_keys):
         compile_group()
 
 

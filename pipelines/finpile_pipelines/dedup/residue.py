@@ -6,18 +6,21 @@ The exchange is that of the stage `exact`. The texts are those after the cuts, o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pyarrow as pa
 
 from finpile.config import CorpusConfig
 from finpile.dedup import exact
 from finpile.dedup.substring import repeats
+from finpile.document import digest_bits
 from finpile_pipelines.dedup.exact import RemoveEqual, digest_rows
-from finpile_pipelines.dedup.remaining import RemainingDocuments
+from finpile_pipelines.dedup.remaining import RemainingDocuments, remaining_documents
 from finpile_pipelines.exchange.tasks import After
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
+from finpile_pipelines.stage import Context, Step
 
 
 class RemoveEqualRemains(RemoveEqual):
@@ -52,3 +55,25 @@ class RemoveEqualRemains(RemoveEqual):
         super().__init__(
             engine, refs, stage, rows, repeats.DUPLICATE, folder, config.dedup.order, work=work, after=after
         )
+
+
+def equal_remains(stage: str) -> Step:
+    """The comparison of what a stage left, as a step of it."""
+    return Step(name="left", keys=_keys, bytes_of_key=2048, reach="equal", run=partial(_run_step, stage))
+
+
+def _run_step(stage: str, context: Context) -> str:
+    reader, folder = remaining_documents(context), context.folder
+    equal = RemoveEqualRemains(context.engine, context.config, stage, context.refs, reader, folder)
+    context.engine.run_one(f"{stage}: left", equal)
+    return folder
+
+
+def _keys(
+    config: CorpusConfig, clean_folder: str, removals: tuple[RemovalFolder, ...], rows: Rows, ref: ShardRef
+) -> pa.Table:
+    """The digests of what is left of documents, each mixed with its scope."""
+    reader = RemainingDocuments(config, clean_folder, removals, rows)
+    table = pa.concat_tables(reader.read(ref))
+    digests = exact.document_digests(table, config.dedup.exact_fold)
+    return pa.table({"key": digest_bits(digests) ^ repeats.scope_bits(reader.scope(ref)), "row": table["row"]})

@@ -26,6 +26,7 @@ from finpile.dedup.substring.spans import SPAN_SCHEMA, join_spans, short_documen
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile.sizes import shards_of_contexts, shards_of_keys
+from finpile.splitmix import GOLDEN
 from finpile_pipelines.dedup.alphabet import Alphabet, open_alphabet
 from finpile_pipelines.dedup.exact import num_removed
 from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
@@ -43,13 +44,13 @@ from finpile_pipelines.dedup.request_reply import (
     num_tallied,
     read_reply,
 )
-from finpile_pipelines.dedup.residue import RemoveEqualRemains
+from finpile_pipelines.dedup.residue import RemoveEqualRemains, equal_remains
 from finpile_pipelines.exchange.partition import Transport
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import RemovalFolder, ShardRef
-from finpile_pipelines.stage import Context, Outcome, Stage
+from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
+from finpile_pipelines.stage import Context, Outcome, Stage, Step
 
 _COUNTED = ("emptied", "too_short", "cut_bytes", "windows", "text_bytes")
 
@@ -76,13 +77,10 @@ def run(context: Context) -> Outcome:
 
     Counts: `rounds` is the number of rounds that cut text.
     """
-    config, refs, folder = context.config, context.refs, context.folder
-    clean_folder, earlier_removals = context.clean_folder, context.earlier_removals
-    substring = config.dedup.substring
+    substring = context.config.dedup.substring
     if substring is None:
         return Outcome(counts={**NOT_CONFIGURED, "rounds": 0})
-    alphabet = open_alphabet(substring, config.root)
-    rounds = _Rounds(config, substring, alphabet, tuple(refs), clean_folder, earlier_removals, folder)
+    rounds = _rounds(context, substring)
     *cutting, last = rounds.run(context.engine)
     emptied, too_short = (sum(counts[name] for counts in cutting) for name in ("emptied", "too_short"))
     duplicates = num_removed(rounds.left_folder) if cutting else 0
@@ -115,6 +113,45 @@ def substring_kernels(config: CorpusConfig) -> Sequence[str]:
     return SUBSTRING_GROUPS if config.dedup.substring else ()
 
 
+def steps(config: CorpusConfig) -> Sequence[Step]:
+    """One round, and the removal of documents that it made equal; none for several rounds.
+
+    Without `exact`, equal remainders of documents that are not cut are removed only if any document is cut.
+    """
+    substring = config.dedup.substring
+    if substring is None or substring.rounds != 1 or not config.dedup.exact:
+        return ()
+    cut = Step(
+        name="cut",
+        keys=partial(_keys, substring),
+        bytes_of_key=max(1, substring.min_length // 4),
+        reach="shared",
+        is_causal=config.dedup.order == "time" and substring.keep == "first",
+        run=partial(_run_cut, substring),
+    )
+    return [cut, equal_remains("substring")]
+
+
+def _run_cut(substring: SubstringConfig, context: Context) -> str:
+    return _rounds(context, substring).run_one(context.engine)
+
+
+def _keys(
+    substring: SubstringConfig,
+    config: CorpusConfig,
+    clean_folder: str,
+    removals: tuple[RemovalFolder, ...],
+    rows: Rows,
+    ref: ShardRef,
+) -> pa.Table:
+    """The minimizers of documents. Those of long windows are in a narrow range, and are spread by a factor."""
+    reader = RemainingDocuments(config, clean_folder, removals, rows)
+    table = pa.concat_tables(reader.read(ref))
+    texts = open_alphabet(substring, config.root).symbols(table["text"])
+    hashes, docs = repeats.minimizers_by_document(texts, substring, reader.scope(ref))
+    return pa.table({"key": hashes * GOLDEN, "row": table["row"].to_numpy()[docs]})
+
+
 STAGE = Stage(
     name="substring",
     settings=settings,
@@ -123,7 +160,15 @@ STAGE = Stage(
     prepare=prepare,
     removal_folders=removal_folders,
     ledger_bytes=ledger_bytes,
+    steps=steps,
 )
+
+
+def _rounds(context: Context, substring: SubstringConfig) -> "_Rounds":
+    config = context.config
+    alphabet = open_alphabet(substring, config.root)
+    places = context.clean_folder, context.earlier_removals, context.rows, context.folder
+    return _Rounds(config, substring, alphabet, tuple(context.refs), *places)
 
 
 def _round_folder(folder: str, number: int) -> str:
@@ -149,6 +194,7 @@ class _Rounds:
     refs: tuple[ShardRef, ...]
     clean_folder: str
     earlier_removals: tuple[RemovalFolder, ...]
+    rows: Rows | None
     folder: str
 
     @property
@@ -182,6 +228,16 @@ class _Rounds:
             comparing.run_one("substring: left", self._comparison(comparing, len(found) - 1))
         return found
 
+    def run_one(self, engine: Engine) -> str:
+        """Runs the first round alone; returns its folder."""
+        first = self._round(1)
+        cutting, again = engine.parts(1, 1)
+        cutting.run("substring", partial(self._construct_one, cutting, first, _WHOLE))
+        if first.num_crowded() > 0:
+            known = first.divide(again.part(0, 0.5))
+            again.run("substring", partial(self._construct_one, again.part(0.5, 1), first, known))
+        return first.folder
+
     def _is_last(self, found: Sequence[Mapping[str, int]]) -> bool:
         return bool(found) and (found[-1]["cut_bytes"] == 0 or len(found) - 1 == self.substring.rounds)
 
@@ -202,7 +258,7 @@ class _Rounds:
     ) -> RemoveEqualRemains:
         """Removes documents that the rounds up to `number` made equal."""
         removals = (*self.earlier_removals, _round_folder(self.folder, number))
-        left = RemainingDocuments(self.config, self.clean_folder, removals)
+        left = RemainingDocuments(self.config, self.clean_folder, removals, self.rows)
         return RemoveEqualRemains(
             engine, self.config, STAGE.name, self.refs, left, self.left_folder, work=work, after=after
         )
@@ -210,7 +266,7 @@ class _Rounds:
     def _round(self, number: int) -> "_Round":
         previous = _round_folder(self.folder, number - 1) if number > 1 else None
         removals = (*self.earlier_removals, previous) if previous else self.earlier_removals
-        reader = RemainingDocuments(self.config, self.clean_folder, removals)
+        reader = RemainingDocuments(self.config, self.clean_folder, removals, self.rows)
         folder = _round_folder(self.folder, number)
         has_offsets = self.config.dedup.templates is None
         return _Round(self.substring, self.alphabet, self.refs, reader, previous, folder, number, has_offsets)

@@ -151,9 +151,8 @@ class _Again:
         return reached, reached
 
     def _shared(self, search: Callable[..., Answer], answer: Answer, now: Found) -> tuple[Found, Found]:
-        is_causal = self.context.config.dedup.order == "time"
         asking = self._asking_for(without(answer.rows, now))
-        if is_causal:
+        if self.step.is_causal:
             asking = replace(asking, not_before=answer.first_end)
         second = search([asking], 1)
         decided = union(now, second.asked)

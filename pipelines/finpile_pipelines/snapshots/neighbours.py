@@ -29,6 +29,7 @@ from finpile_pipelines.stage import KeysOf
 _I32 = npt.NDArray[np.int32]
 #: Rows of earlier shards, by shard, ascending.
 Found = Mapping[int, _I32]
+_NO_KEYS = ENTRY_SCHEMA.empty_table().select(["key", "row"])
 _SENT_SCHEMA = ENTRY_SCHEMA.append(pa.field("is_entry", pa.bool_()))
 
 
@@ -137,7 +138,9 @@ class _Steps:
         """The keys of documents of a shard, and which documents these are."""
         number, (asking, ref) = task
         rows, first_end = self._selected(asking, ref)
-        found = self.keys(self.config, self.clean_folder, asking.removals, {ref.index: rows}, ref)
+        found = _NO_KEYS
+        if rows is None or len(rows):
+            found = self.keys(self.config, self.clean_folder, asking.removals, {ref.index: rows}, ref)
         report_progress(len(rows) if rows is not None else 0, found.nbytes)
         is_old = rows is not None
         if is_old:
