@@ -60,6 +60,12 @@ def block_rows(
     return first_documents(rows, num)
 
 
+def block_keys(documents: pa.Table, groups: Sequence[str | None]) -> tuple[U64, I64]:
+    """Returns the hashes of the blocks of documents as in `BLOCK_SCHEMA`, and the row of each one's document."""
+    found = _Blocks.of(documents, groups)
+    return found.hashes, found.docs
+
+
 def first_documents(rows: pa.Table, num: int) -> pa.Table:
     """Returns, for each block of `rows` (`BLOCK_SCHEMA`), the first `num` documents of different texts, in order.
 

@@ -61,7 +61,7 @@ _BANDS_OF_PARTITION, _SHARDS_OF_UNIT = 450, 4
 _LIGHT_HASHES = 256
 
 #: Bytes of a text, about.
-_DOCUMENT_BYTES = 2048
+DOCUMENT_BYTES = 2048
 
 
 def settings(context: Context) -> list[Any] | None:
@@ -103,7 +103,7 @@ def steps(config: CorpusConfig) -> Sequence[Step]:
     near = config.dedup.near
     if near is None:
         return ()
-    size = max(1, _DOCUMENT_BYTES // near.bands)
+    size = max(1, DOCUMENT_BYTES // near.bands)
     return [Step(name="groups", keys=partial(_keys, near), bytes_of_key=size, reach="connected", run=_run_step)]
 
 

@@ -8,6 +8,7 @@ Source: Lee et al. 2022, section 4: text that is in both splits makes evaluation
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -25,15 +26,16 @@ from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile.document import text_views
 from finpile.sizes import shards_of_contexts, shards_of_keys
 from finpile.split import HELDOUT, assign_split
-from finpile_pipelines.dedup.near import Comparison, NearStage
-from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
+from finpile.splitmix import GOLDEN
+from finpile_pipelines.dedup.near import DOCUMENT_BYTES, Comparison, NearStage, keys_of
+from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting, remaining_documents
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, removals_url
 from finpile_pipelines.dedup.request_reply import RequestReply, read_reply
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import ShardRef
-from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
+from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
+from finpile_pipelines.stage import Context, Outcome, Stage, Step, all_processes
 
 REASON = "heldout_overlap"
 #: Documents of all datasets are compared.
@@ -78,6 +80,54 @@ def overlap_kernels(config: CorpusConfig) -> Sequence[str]:
     return (*NEAR_GROUPS, *SUBSTRING_GROUPS, *earlier)
 
 
+def steps(config: CorpusConfig) -> Sequence[Step]:
+    """Shared windows, and near duplicates."""
+    overlap = config.heldout.overlap
+    if overlap is None:
+        return ()
+    size = max(1, overlap.min_length // 4)
+    run = partial(_run_windows, overlap)
+    windows = Step(name="windows", keys=_window_keys, bytes_of_key=size, reach="shared", run=run)
+    if overlap.near is None:
+        return [windows]
+    keys, run = partial(_band_keys, overlap.near), partial(_run_near, overlap.near)
+    size = max(1, DOCUMENT_BYTES // overlap.near.bands)
+    return [windows, Step(name="near", keys=keys, bytes_of_key=size, reach="connected", run=run)]
+
+
+def _run_windows(overlap: OverlapConfig, context: Context) -> str:
+    reader = remaining_documents(context)
+    _Windows(context.config, overlap, tuple(context.refs), reader, context.folder).run(context.engine)
+    return context.folder
+
+
+def _run_near(near: NearConfig, context: Context) -> str:
+    sides = _Sides(remaining_documents(context), context.config.heldout)
+    NearStage(context.engine, near, context.refs, sides, context.folder).run()
+    return context.folder
+
+
+def _window_keys(
+    config: CorpusConfig, clean_folder: str, removals: tuple[RemovalFolder, ...], rows: Rows, ref: ShardRef
+) -> pa.Table:
+    """The minimizers of documents, spread evenly."""
+    table = pa.concat_tables(RemainingDocuments(config, clean_folder, removals, rows).read(ref))
+    overlap = config.heldout.overlap or OverlapConfig()
+    hashes, docs = repeats.minimizers_by_document(Texts.of_bytes(table["text"]), _windows_of(overlap), _SCOPE)
+    return pa.table({"key": hashes * GOLDEN, "row": table["row"].to_numpy()[docs]})
+
+
+def _band_keys(
+    near: NearConfig,
+    config: CorpusConfig,
+    clean_folder: str,
+    removals: tuple[RemovalFolder, ...],
+    rows: Rows,
+    ref: ShardRef,
+) -> pa.Table:
+    return keys_of(_Sides(RemainingDocuments(config, clean_folder, removals, rows), config.heldout), ref, near)
+
+
 STAGE = Stage(
     name="overlap",
     settings=settings,
@@ -85,6 +135,7 @@ STAGE = Stage(
     kernels=overlap_kernels,
     work=all_processes,
     removal_folders=removal_folders,
+    steps=steps,
 )
 
 
@@ -164,10 +215,14 @@ class _Windows:
                 yield side, part
 
     def _setting(self) -> SubstringConfig:
-        return SubstringConfig(min_length=self.overlap.min_length, keep="none", snap="none")
+        return _windows_of(self.overlap)
 
     def _shared(self, ref: ShardRef) -> pa.Table:
         return read_reply(self.folder, "shared", ref.index, repeats.SHARED_SCHEMA)
+
+
+def _windows_of(overlap: OverlapConfig) -> SubstringConfig:
+    return SubstringConfig(min_length=overlap.min_length, keep="none", snap="none")
 
 
 class _Sides(Comparison):

@@ -7,8 +7,9 @@
 All clean documents are counted, those that `exact` removes among them: equal texts count once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -18,12 +19,12 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import CorpusConfig, TemplatesConfig, to_dict
 from finpile.dedup.order import Order
-from finpile.dedup.substring.spans import short_documents
+from finpile.dedup.substring.spans import SPAN_SCHEMA, short_documents
 from finpile.dedup.templates import blocks
 from finpile.document import CLEAN_SCHEMA
 from finpile.document_labels import document_labels
 from finpile_pipelines.dedup.exact import num_removed
-from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
+from finpile_pipelines.dedup.remaining import NO_ROWS, RemainingDocuments, order_setting
 from finpile_pipelines.dedup.removals import (
     NOT_CONFIGURED,
     REMOVAL_SCHEMA,
@@ -32,11 +33,11 @@ from finpile_pipelines.dedup.removals import (
     spans_url,
 )
 from finpile_pipelines.dedup.request_reply import RequestReply, exchanged_bytes, read_reply
-from finpile_pipelines.dedup.residue import RemoveEqualRemains
+from finpile_pipelines.dedup.residue import RemoveEqualRemains, equal_remains
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import RemovalFolder, ShardRef, read_clean
-from finpile_pipelines.stage import Context, Outcome, Stage
+from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
+from finpile_pipelines.stage import Context, Outcome, Stage, Step
 
 _COUNTED = ("removed", "spans", "cut_bytes", "grouped")
 
@@ -59,9 +60,7 @@ def run(context: Context) -> Outcome:
     if config.dedup.templates is None:
         return Outcome(counts=NOT_CONFIGURED)
     cutting, left = removal_folders(context.folder, {})
-    work = _Cutting(
-        config, config.dedup.templates, tuple(context.refs), context.clean_folder, context.earlier_removals, cutting
-    )
+    work = _cutting(context, config.dedup.templates, cutting)
 
     def construct(pipeline: beam.Pipeline) -> None:
         cut_bytes = work.construct(pipeline, engine.exchange_transport)
@@ -102,6 +101,42 @@ def template_kernels(config: CorpusConfig) -> tuple[str, ...]:
     return blocks.TEMPLATE_GROUPS if config.dedup.templates else ()
 
 
+def steps(config: CorpusConfig) -> Sequence[Step]:
+    """The cuts, and the removal of documents that they made equal."""
+    templates = config.dedup.templates
+    if templates is None:
+        return ()
+    cut = Step(
+        name="cut",
+        keys=_keys,
+        bytes_of_key=32,
+        reach="shared",
+        is_causal=config.dedup.order == "time",
+        run=partial(_run_cut, templates),
+    )
+    return [cut, equal_remains("templates")] if config.dedup.exact else [cut]
+
+
+def _run_cut(templates: TemplatesConfig, context: Context) -> str:
+    work, engine = _cutting(context, templates, context.folder), context.engine
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        work.construct(pipeline, engine.exchange_transport)
+
+    engine.run(STAGE.name, construct)
+    return context.folder
+
+
+def _keys(
+    config: CorpusConfig, clean_folder: str, removals: tuple[RemovalFolder, ...], rows: Rows, ref: ShardRef
+) -> pa.Table:
+    """The blocks of documents, those of documents that earlier stages removed included."""
+    reader = _GroupedDocuments(config, clean_folder, rows)
+    table, groups = reader.read(ref)
+    hashes, docs = blocks.block_keys(table, groups)
+    return pa.table({"key": hashes, "row": table["row"].to_numpy()[docs]})
+
+
 STAGE = Stage(
     name="templates",
     settings=settings,
@@ -109,6 +144,7 @@ STAGE = Stage(
     kernels=template_kernels,
     removal_folders=removal_folders,
     ledger_bytes=ledger_bytes,
+    steps=steps,
 )
 
 _STEPS = "blocks", "templates"
@@ -120,6 +156,43 @@ def _is_positive(number: int) -> bool:
     return number > 0
 
 
+def _cutting(context: Context, templates: TemplatesConfig, folder: str) -> "_Cutting":
+    reader = _GroupedDocuments(context.config, context.clean_folder, context.rows)
+    return _Cutting(context.config, templates, tuple(context.refs), reader, context.earlier_removals, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupedDocuments:
+    """Reads the documents of shards with their groups; with `rows`, only these."""
+
+    config: CorpusConfig
+    clean_folder: str
+    rows: Rows | None
+
+    def has_groups(self, ref: ShardRef) -> bool:
+        return self.config.sources[ref.entry].template_group is not None
+
+    def read(self, ref: ShardRef) -> tuple[pa.Table, list[str | None]]:
+        """The documents of a shard as `CLEAN_SCHEMA` with `row` and `priority`, and the group of each; none if its
+        source has no groups."""
+        rule = self.config.sources[ref.entry].template_group
+        tables = [_SCHEMA.empty_table()]
+        if rule is None:
+            return tables[0], []
+        wanted = None if self.rows is None else self.rows.get(ref.index, NO_ROWS)
+        for first, batch in read_clean_rows(self.clean_folder, ref.name, wanted):
+            rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
+            table = pa.Table.from_batches([batch]).append_column("row", pa.array(rows))
+            table = table.append_column("priority", pa.array(np.full(len(rows), ref.entry, np.int32)))
+            tables.append(table if wanted is None else table.filter(pa.array(np.isin(rows, wanted))))
+            report_progress(batch.num_rows, batch["text"].nbytes)
+        documents = pa.concat_tables(tables).combine_chunks()
+        return documents, document_labels(documents, rule)
+
+
+_SCHEMA = CLEAN_SCHEMA.append(pa.field("row", pa.int32())).append(pa.field("priority", pa.int32()))
+
+
 @dataclass(frozen=True, slots=True)
 class _Cutting:
     """Counts and cuts. It is pickled for the workers, so it does not hold the engine."""
@@ -127,7 +200,7 @@ class _Cutting:
     config: CorpusConfig
     templates: TemplatesConfig
     refs: tuple[ShardRef, ...]
-    clean_folder: str
+    reader: _GroupedDocuments
     earlier_removals: tuple[RemovalFolder, ...]
     folder: str
 
@@ -144,13 +217,8 @@ class _Cutting:
         return pipeline | tasks | "CutShard" >> beam.Map(self._cut) | Gather(self.outcomes, sum_of("cut_bytes"))
 
     def _blocks(self, ref: ShardRef) -> pa.Table:
-        tables = [blocks.BLOCK_SCHEMA.empty_table()]
-        if self._group(ref) is not None:
-            for batch in read_clean(self.clean_folder, ref.name):
-                table = _with_priority(pa.Table.from_batches([batch]), ref)
-                report_progress(table.num_rows, table["text"].nbytes)
-                tables.append(blocks.block_rows(table, self._groups(ref, table), self._num, ref.index, self._order))
-        return blocks.first_documents(pa.concat_tables(tables).combine_chunks(), self._num)
+        documents, groups = self.reader.read(ref)
+        return blocks.block_rows(documents, groups, self._num, ref.index, self._order)
 
     def _find(self, received: pa.Table) -> pa.Table:
         return blocks.templates(received.combine_chunks(), self._num)
@@ -158,22 +226,19 @@ class _Cutting:
     def _cut(self, ref: ShardRef) -> dict[str, int]:
         """Writes the spans of a shard and the documents of which too little is left."""
         nothing = {"shard": ref.index, **dict.fromkeys(_COUNTED, 0)}
-        if self._group(ref) is None:
+        if not self.reader.has_groups(ref):
             return nothing
         known = read_reply(self.folder, _STEPS[1], ref.index, blocks.BLOCK_SCHEMA)
-        batches = list(read_clean(self.clean_folder, ref.name))
-        table = pa.Table.from_batches(batches, schema=CLEAN_SCHEMA).combine_chunks()
-        report_progress(table.num_rows, table["text"].nbytes)
-        groups = self._groups(ref, table)
-        removed = {
-            row for folder in self.earlier_removals for row in read_removals(folder, ref.index)["row"].to_pylist()
-        }
-        left = [None if row in removed else group for row, group in enumerate(groups)]
-        spans = blocks.template_spans(_with_priority(table, ref), left, known, self.templates, self._order)
+        documents, groups = self.reader.read(ref)
+        rows = documents["row"].to_numpy()
+        removed = [NO_ROWS, *(read_removals(folder, ref.index)["row"].to_numpy() for folder in self.earlier_removals)]
+        is_left = ~np.isin(rows, np.concatenate(removed))
+        left = [group if stays else None for group, stays in zip(groups, is_left.tolist(), strict=True)]
+        spans = blocks.template_spans(documents, left, known, self.templates, self._order)
+        spans = spans.set_column(0, SPAN_SCHEMA.field("row"), pa.array(rows[spans["row"].to_numpy()]))
         if spans.num_rows:
             storage.write_parquet(spans_url(self.folder, ref.index), spans)
-        rows = pa.array(range(table.num_rows), pa.int32())
-        short = short_documents(table.append_column("row", rows), spans, self.templates.min_chars)
+        short = short_documents(documents, spans, self.templates.min_chars)
         if short.num_rows:
             found = [{**row, "shard": ref.index, "stage": STAGE.name} for row in short.to_pylist()]
             storage.write_parquet(
@@ -191,16 +256,3 @@ class _Cutting:
     @property
     def _num(self) -> int:
         return self.templates.min_documents
-
-    def _group(self, ref: ShardRef) -> str | None:
-        return self.config.sources[ref.entry].template_group
-
-    def _groups(self, ref: ShardRef, documents: pa.Table) -> list[str | None]:
-        """The group of each document."""
-        rule = self._group(ref)
-        return [None] * documents.num_rows if rule is None else document_labels(documents, rule)
-
-
-def _with_priority(documents: pa.Table, ref: ShardRef) -> pa.Table:
-    """The documents of a shard with the `priority` of their source."""
-    return documents.append_column("priority", pa.array(np.full(documents.num_rows, ref.entry, np.int32)))
