@@ -76,6 +76,8 @@ class StageInfo:
 
 
 _PIPELINES = "finpile_pipelines"
+#: Not in corpus files: it makes the stage `takedown` part of a snapshot that takes documents down, or follows one.
+TAKEDOWN_KEY = "takedowns"
 #: The stages of this package, in the order in which they run.
 _OWN = (
     StageInfo(
@@ -86,6 +88,13 @@ _OWN = (
         published=("inputs",),
     ),
     StageInfo(name="clean", pipeline=f"{_PIPELINES}.corpus.clean:STAGE", key="sources.clean", writes_ledger=True),
+    StageInfo(
+        name="takedown",
+        pipeline=f"{_PIPELINES}.dedup.takedown:STAGE",
+        key=TAKEDOWN_KEY,
+        is_optional=True,
+        is_dedup=True,
+    ),
     StageInfo(
         name="exact",
         pipeline=f"{_PIPELINES}.dedup.exact:STAGE",

@@ -18,7 +18,7 @@ from finpile.dedup.substring.repeats import scope_bits
 from finpile.document import digest_bits
 from finpile.sizes import num_partitions
 from finpile_pipelines.dedup.remaining import order_setting, scope_of
-from finpile_pipelines.dedup.removals import NOT_CONFIGURED, WriteRemovals, removal_table
+from finpile_pipelines.dedup.removals import NOT_CONFIGURED, WriteRemovals, removal_table, removed_rows
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,
@@ -45,14 +45,19 @@ def settings(context: Context) -> list[Any]:
 
 def run(context: Context) -> Outcome:
     """Marks exact duplicates among the clean shards."""
-    config, clean_folder, selected = context.config, context.clean_folder, context.rows
+    config, clean_folder, removals, selected = (
+        context.config,
+        context.clean_folder,
+        context.earlier_removals,
+        context.rows,
+    )
     fold = config.dedup.exact_fold
     if not config.dedup.exact:
         return Outcome(counts=NOT_CONFIGURED)
 
     def rows(ref: ShardRef) -> pa.Table:
         tables = [exact.ROW_SCHEMA.empty_table()]
-        for places, batch in _read(clean_folder, ref, selected):
+        for places, batch in _read(clean_folder, removals, selected, ref):
             report_progress(batch.num_rows, batch["text"].nbytes)
             digests = batch["digest"]
             folded = digests if fold == "none" else exact.document_digests(batch, fold)
@@ -64,15 +69,18 @@ def run(context: Context) -> Outcome:
     return Outcome(counts={"removed": removed})
 
 
-def _read(clean_folder: str, ref: ShardRef, rows: Rows | None) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
+def _read(
+    clean_folder: str, removals: tuple[RemovalFolder, ...], rows: Rows | None, ref: ShardRef
+) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
     """The documents of a shard with their rows."""
     selected = None if rows is None else rows[ref.index]
+    removed = removed_rows(removals, ref.index)
     for first, batch in read_clean_rows(clean_folder, ref.name, selected):
         places = np.arange(first, first + batch.num_rows, dtype=np.int32)
-        if selected is None:
+        if selected is None and not len(removed):
             yield pa.array(places), batch
         else:
-            mask = np.isin(places, selected)
+            mask = ~np.isin(places, removed) & (selected is None or np.isin(places, selected))
             yield pa.array(places[mask]), batch.filter(pa.array(mask))
 
 
@@ -82,7 +90,7 @@ def _keys(
     """The digests of documents, each mixed with its scope."""
     fold, scope = config.dedup.exact_fold, scope_of(config, config.sources[ref.entry].dataset)
     found = [pa.table({"key": pa.array([], pa.uint64()), "row": pa.array([], pa.int32())})]
-    for places, batch in _read(clean_folder, ref, rows):
+    for places, batch in _read(clean_folder, removals, rows, ref):
         folded = batch["digest"] if fold == "none" else exact.document_digests(batch, fold)
         found.append(pa.table({"key": digest_bits(folded) ^ scope_bits(scope), "row": places}))
     return pa.concat_tables(found)

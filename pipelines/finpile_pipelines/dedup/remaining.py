@@ -11,11 +11,9 @@ from finpile.config import CorpusConfig
 from finpile.dedup.near import clusters
 from finpile.dedup.order import Order
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
-from finpile_pipelines.dedup.removals import read_removals, read_spans
+from finpile_pipelines.dedup.removals import NO_ROWS, read_spans, removed_rows
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
 from finpile_pipelines.stage import Context
-
-NO_ROWS = np.empty(0, np.int32)
 
 
 def scope_of(config: CorpusConfig, dataset: str) -> str:
@@ -66,8 +64,7 @@ class RemainingDocuments:
         `shard` and `row` are the document's place; `priority` is the source's.
         """
         wanted = None if self._rows is None else self._rows.get(ref.index, NO_ROWS)
-        found = [read_removals(folder, ref.index)["row"].to_numpy() for folder in self._earlier_removals]
-        removed = np.concatenate([NO_ROWS, *found])
+        removed = removed_rows(self._earlier_removals, ref.index)
         spans = self.spans(ref)
         scope = self.scope(ref)
         for first, batch in read_clean_rows(self._clean_folder, ref.name, wanted):

@@ -4,9 +4,12 @@ A removal marks a row of a clean shard and names the document that is kept for i
 stage rewrites documents: later stages read the clean shards without the rows and spans that earlier ones removed.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from finpile import storage
@@ -31,6 +34,7 @@ REMOVAL_SCHEMA = pa.schema(
     ]
 )
 
+NO_ROWS = np.empty(0, np.int32)
 _REMOVALS, _SPANS = "decisions", "spans"
 #: The counts of a stage that the corpus file does not configure.
 NOT_CONFIGURED = {"asked": False, "removed": 0}
@@ -45,6 +49,11 @@ def removal_table(removals: pa.Table, stage: str) -> pa.Table:
 def read_removals(folder: RemovalFolder, shard: int) -> pa.Table:
     """The removals of a shard's rows; empty if the stage removed none."""
     return _read(folder, _REMOVALS, shard, REMOVAL_SCHEMA)
+
+
+def removed_rows(folders: Iterable[RemovalFolder], shard: int) -> npt.NDArray[np.int32]:
+    """The rows of a shard that are removed, in any order."""
+    return np.concatenate([NO_ROWS, *(read_removals(folder, shard)["row"].to_numpy() for folder in folders)])
 
 
 def write_removals(folder: str, shard: int, removals: pa.Table) -> None:

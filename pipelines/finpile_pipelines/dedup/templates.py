@@ -23,13 +23,15 @@ from finpile.dedup.substring.spans import SPAN_SCHEMA, short_documents
 from finpile.dedup.templates import blocks
 from finpile.document import CLEAN_SCHEMA
 from finpile.document_labels import document_labels
+from finpile.takedowns import TAKEDOWN
 from finpile_pipelines.dedup.exact import num_removed
-from finpile_pipelines.dedup.remaining import NO_ROWS, RemainingDocuments, order_setting
+from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
 from finpile_pipelines.dedup.removals import (
+    NO_ROWS,
     NOT_CONFIGURED,
     REMOVAL_SCHEMA,
-    read_removals,
     removals_url,
+    removed_rows,
     spans_url,
 )
 from finpile_pipelines.dedup.request_reply import RequestReply, exchanged_bytes, read_reply
@@ -157,17 +159,19 @@ def _is_positive(number: int) -> bool:
 
 
 def _cutting(context: Context, templates: TemplatesConfig, folder: str) -> "_Cutting":
-    reader = _GroupedDocuments(context.config, context.clean_folder, context.rows)
+    takedowns = context.removal_folders.get(TAKEDOWN, ())
+    reader = _GroupedDocuments(context.config, context.clean_folder, context.rows, takedowns)
     return _Cutting(context.config, templates, tuple(context.refs), reader, context.earlier_removals, folder)
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupedDocuments:
-    """Reads the documents of shards with their groups; with `rows`, only these."""
+    """Reads the documents of shards with their groups, but for takedowns; with `rows`, only these."""
 
     config: CorpusConfig
     clean_folder: str
     rows: Rows | None
+    takedowns: tuple[RemovalFolder, ...] = ()
 
     def has_groups(self, ref: ShardRef) -> bool:
         return self.config.sources[ref.entry].template_group is not None
@@ -180,11 +184,13 @@ class _GroupedDocuments:
         if rule is None:
             return tables[0], []
         wanted = None if self.rows is None else self.rows.get(ref.index, NO_ROWS)
+        gone = removed_rows(self.takedowns, ref.index)
         for first, batch in read_clean_rows(self.clean_folder, ref.name, wanted):
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
             table = pa.Table.from_batches([batch]).append_column("row", pa.array(rows))
             table = table.append_column("priority", pa.array(np.full(len(rows), ref.entry, np.int32)))
-            tables.append(table if wanted is None else table.filter(pa.array(np.isin(rows, wanted))))
+            mask = ~np.isin(rows, gone) & (wanted is None or np.isin(rows, wanted))
+            tables.append(table.filter(pa.array(mask)))
             report_progress(batch.num_rows, batch["text"].nbytes)
         documents = pa.concat_tables(tables).combine_chunks()
         return documents, document_labels(documents, rule)
@@ -231,8 +237,7 @@ class _Cutting:
         known = read_reply(self.folder, _STEPS[1], ref.index, blocks.BLOCK_SCHEMA)
         documents, groups = self.reader.read(ref)
         rows = documents["row"].to_numpy()
-        removed = [NO_ROWS, *(read_removals(folder, ref.index)["row"].to_numpy() for folder in self.earlier_removals)]
-        is_left = ~np.isin(rows, np.concatenate(removed))
+        is_left = ~np.isin(rows, removed_rows(self.earlier_removals, ref.index))
         left = [group if stays else None for group, stays in zip(groups, is_left.tolist(), strict=True)]
         spans = blocks.template_spans(documents, left, known, self.templates, self._order)
         spans = spans.set_column(0, SPAN_SCHEMA.field("row"), pa.array(rows[spans["row"].to_numpy()]))

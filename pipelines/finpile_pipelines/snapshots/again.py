@@ -22,8 +22,8 @@ import pyarrow as pa
 from finpile import key_index, stage_record, storage
 from finpile.key_index import Generation
 from finpile.version import __version__
-from finpile_pipelines.dedup.remaining import NO_ROWS
 from finpile_pipelines.dedup.removals import (
+    NO_ROWS,
     read_removals,
     read_spans,
     spans_url,

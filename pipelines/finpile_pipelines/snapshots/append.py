@@ -1,47 +1,22 @@
 """`finpile append`: adds the documents of new files to a finished build, as a snapshot.
 
-    ingest, clean    the new files alone; the clean shards of earlier snapshots stay in `.work`
-    dedup stages     decide all documents again, from all clean shards
-    split            new files for what is new, and for what is decided otherwise (`publish`)
-    commit           moves them into OUT and writes the manifest
-
-The stages are those of a build, run in a folder of the snapshot's own, and leave records there: an interrupted run is
-continued. The result is that of a build of all inputs, because every decision is made as a build makes it.
+The result is that of a build of all inputs, because every decision is made as a build makes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from finpile import stages
-from finpile.config import CorpusConfig, to_dict
-from finpile.digest import add, from_hex, to_hex
-from finpile.errors import ConfigError, InputError
+from finpile.config import CorpusConfig
 from finpile.layout import Layout
-from finpile.lock import hold
 from finpile.manifest import load_manifest
-from finpile.snapshots import number_of
-from finpile.sources.evidence import decide_orders, evidence_by_entry
-from finpile.stage_record import StageRecord
-from finpile_pipelines.build import load
-from finpile_pipelines.corpus import clean, ingest, split
-from finpile_pipelines.out_folder import OutFolder
-from finpile_pipelines.runner import kernels
+from finpile.takedowns import read_takedowns
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.runner.local import preload
-from finpile_pipelines.shard_refs import add_counts
-from finpile_pipelines.snapshots import publish
-from finpile_pipelines.snapshots.again import from_index
-from finpile_pipelines.snapshots.base import Base
-from finpile_pipelines.snapshots.commit import commit, finish, forget_decisions
-from finpile_pipelines.snapshots.new_inputs import check_settings, find_new, same_stage
-from finpile_pipelines.stage import Context, Sizes, Stage
-from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner
-
-_DIGESTS = ("digest", "digest_before_filters")
+from finpile_pipelines.snapshots.commit import hold_base
+from finpile_pipelines.snapshots.new_inputs import check_settings, find_new
+from finpile_pipelines.snapshots.run import SnapshotRun
+from finpile_pipelines.stage import Sizes
+from finpile_pipelines.stage_runner import Listener
 
 
 def append(
@@ -54,133 +29,16 @@ def append(
 ) -> dict[str, Any]:
     """Adds the new files of the patterns in `config` to the build in `out`; returns the manifest of its snapshot.
 
-    Documents and ledger are those of a build of all inputs. Without new files nothing is changed, and the manifest is
-    the current one.
+    Documents and ledger are those of a build of all inputs, without those that were taken down. Without new files
+    nothing is changed, and the manifest is the current one.
 
     Raises: ConfigError for other settings than those of the build, or a `.work` that is incomplete; InputError for
     files that have changed or are missing, and if `out` holds no finished build; RunError if a stage failed.
     """
     layout = Layout(out)
-    load_manifest(layout)
-    with hold(layout, "append") as is_writable:
-        if not is_writable:
-            raise ConfigError(f"-o {out} cannot be written")
-        finish(layout, number_of(load_manifest(layout)) + 1)
-        manifest = load_manifest(layout)
-        check_settings(config, manifest)
-        base = Base.of(layout, manifest)
-        forget_decisions(layout, base.number)
+    with hold_base(layout, "append", lambda manifest: check_settings(config, manifest)) as base:
         new = find_new(config, base)
         if any(new):
-            run = _Run(config, base, engine, sizes or Sizes(), listen)
-            run.append(new)
+            takedowns = read_takedowns(layout, base.manifest)
+            SnapshotRun(config, base, engine, takedowns, sizes=sizes or Sizes(), listen=listen).make(new)
         return load_manifest(layout)
-
-
-class _Run:
-    """The stages of one snapshot."""
-
-    def __init__(self, config: CorpusConfig, base: Base, engine: Engine, sizes: Sizes, listen: Listener) -> None:
-        self._config = config
-        self._base = base
-        self._engine = engine
-        self._sizes = sizes
-        self._listen = listen
-        self._work = base.layout.snapshot_work(base.number + 1)
-        names = stages.until(stages.DEDUPLICATED, config.dedup.optional_keys)
-        self._table = {name: _stage(name, base) for name in names}
-
-    def append(self, new: Sequence[Sequence[Any]]) -> None:
-        """Adds the documents of the files `new`, by source entry."""
-        for name in self._table:
-            preload(stages.find(name).module)
-        prepared = {name: stage.prepare(self._config) for name, stage in self._table.items() if name != "ingest"}
-        prepared["ingest"] = new
-        folder = OutFolder(self._work, self._config, stages.DEDUPLICATED, replace=True, is_writable=True)
-        local_stages = self._table.values() if self._engine.runner == "local" else ()
-        groups = [group for stage in local_stages for group in stage.kernels(self._config)]
-        with kernels.Compilation(groups, self._engine.num_workers) as compilation:
-            runner = StageRunner(self._work, folder, self._listen, self._engine.watch, compilation.start)
-            self._listen(StageEvent("", "accepted"))
-            while True:
-                try:
-                    self._run_stages(runner, prepared)
-                    break
-                except StageDamagedError as damage:
-                    runner.forget(damage)
-        commit(self._base, self._merged(runner.records), to_dict(self._config))
-        forget_decisions(self._base.layout, self._base.number + 1)
-
-    def _run_stages(self, runner: StageRunner, prepared: Mapping[str, Any]) -> None:
-        own = {
-            "ingest": replace(ingest.STAGE, run=ingest.read, settings=self._ingest_settings),
-            "split": replace(split.STAGE, run=partial(publish.run, self._base)),
-        }
-        engine = replace(self._engine, watch=runner.watch)
-        for name, stage in self._table.items():
-            is_later = name not in ("ingest", "clean")
-            context = Context(
-                info=stages.find(name),
-                config=self._config,
-                layout=self._work,
-                engine=engine,
-                sizes=self._sizes,
-                prepared=prepared,
-                stages={} if name == "ingest" else self._table,
-                records=self._merged(runner.records),
-                earlier_refs=self._base.refs if is_later else (),
-            )
-            if name == "clean":
-                self._check_clean(context)
-            runner.run(own.get(name, stage), context)
-
-    def _ingest_settings(self, context: Context) -> list[Any]:
-        """The outcome of a snapshot depends on the one before it."""
-        return [*ingest.settings(context), self._base.manifest["checksum"]]
-
-    def _check_clean(self, context: Context) -> None:
-        """Raises: ConfigError or InputError if the documents of earlier snapshots would be cleaned otherwise."""
-        if not same_stage(self._base.manifest, "clean", "ingest", clean.settings(context)):
-            raise ConfigError(
-                "files that the filters of a source read are not those of the build: restore them, or build the "
-                "corpus again with `finpile build --fresh`"
-            )
-        before = decide_orders(self._config, self._base.counts("ingest")["evidence"])
-        now = decide_orders(self._config, context.counts("ingest")["evidence"])
-        for source, old, new in zip(self._config.sources, before, now, strict=True):
-            if old is not None and old != new:
-                raise InputError(
-                    f"source {source.label!r}: dates of the new files have another order of day and month than those "
-                    "before: declare `date_format`, and build the corpus again"
-                )
-
-    def _merged(self, records: Mapping[str, StageRecord]) -> dict[str, StageRecord]:
-        """The records of the stages, those of `ingest` and `clean` with the counts of all snapshots."""
-        merge = {"ingest": _merged_ingest, "clean": _merged_clean}
-        return {
-            name: replace(record, counts=merge[name](self._base.counts(name), record.counts))
-            if name in merge
-            else record
-            for name, record in records.items()
-        }
-
-
-def _stage(name: str, base: Base) -> Stage:
-    stage = load(name)
-    return from_index(stage, base) if stages.find(name).is_dedup else stage
-
-
-def _merged_ingest(before: Mapping[str, Any], counts: Mapping[str, Any]) -> dict[str, Any]:
-    evidence = [*before["evidence"], *counts["evidence"]]
-    return {
-        "sources": add_counts([*before["sources"], *counts["sources"]], ("dataset", "source")),
-        "evidence": evidence_by_entry({"entry": found["entry"], "evidence": found} for found in evidence),
-    }
-
-
-def _merged_clean(before: Mapping[str, Any], counts: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [
-        {**row, **{name: from_hex(row[name]) for name in _DIGESTS}} for row in (*before["sources"], *counts["sources"])
-    ]
-    merged = add_counts(rows, ("dataset", "source"))
-    return {"sources": [{**row, **{name: to_hex(add(row[name])) for name in _DIGESTS}} for row in merged]}

@@ -5,14 +5,19 @@ What is to be done is written first, so that a run that was interrupted here is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+import pyarrow as pa
+
 from finpile import stages, storage
+from finpile.errors import ConfigError
 from finpile.layout import INPUTS_PART, Layout, added_part
+from finpile.lock import hold
 from finpile.manifest import CHECKSUM, checksum_of, load_manifest, write_manifest
-from finpile.snapshots import COPIES_SCHEMA, SNAPSHOT, read_copies, sorted_copies
+from finpile.snapshots import COPIES_SCHEMA, SNAPSHOT, number_of, read_copies, sorted_copies
 from finpile.stage_record import FileRecord, StageRecord, file_record, fingerprint
 from finpile_pipelines.snapshots.base import Base
 
@@ -20,8 +25,29 @@ from finpile_pipelines.snapshots.base import Base
 _PLAN = "commit.json"
 
 
-def commit(base: Base, records: Mapping[str, StageRecord], config: Mapping[str, Any]) -> None:
-    """Publishes the snapshot after `base`, of which `records` has the stages."""
+@contextmanager
+def hold_base(layout: Layout, what: str, check: Callable[[Mapping[str, Any]], None]) -> Iterator[Base]:
+    """The current snapshot of OUT, for a process that makes the next one; an interrupted publication is ended first.
+
+    `check` is given the manifest before anything else is read.
+
+    Raises: ConfigError if OUT cannot be written, or lacks what the snapshot left in `.work`; InputError if it holds no
+    finished build.
+    """
+    load_manifest(layout)
+    with hold(layout, what) as is_writable:
+        if not is_writable:
+            raise ConfigError(f"{layout.root} cannot be written")
+        finish(layout, number_of(load_manifest(layout)) + 1)
+        manifest = load_manifest(layout)
+        check(manifest)
+        base = Base.of(layout, manifest)
+        forget_decisions(layout, base.number)
+        yield base
+
+
+def commit(base: Base, records: Mapping[str, StageRecord], config: Mapping[str, Any], takedowns: pa.Table) -> None:
+    """Publishes the snapshot after `base`, of which `records` has the stages, and `takedowns` the list."""
     layout, number = base.layout, base.number + 1
     work = layout.snapshot_work(number)
     moves = {file.path: file.path for record in records.values() for file in record.files}
@@ -34,6 +60,12 @@ def commit(base: Base, records: Mapping[str, StageRecord], config: Mapping[str, 
         storage.write_parquet(storage.join(work.root, copies_path), sorted_copies(copies))
         copies_file = asdict(file_record(work.root, copies_path, len(copies)))
         moves[copies_path] = copies_path
+    takedowns_file = None
+    if takedowns.num_rows:
+        path = f"snapshots/{number:06d}-takedowns.parquet"
+        storage.write_parquet(storage.join(work.root, path), takedowns.sort_by("id"))
+        takedowns_file = asdict(file_record(work.root, path, takedowns.num_rows))
+        moves[path] = path
     added = sorted(moves[file.path] for record in records.values() for file in record.files)
     rewritten = records["split"].counts["changes"]["rewritten"]
     replacing = {path for paths in rewritten.values() for path in paths}
@@ -41,13 +73,14 @@ def commit(base: Base, records: Mapping[str, StageRecord], config: Mapping[str, 
         **{key: value for key, value in base.manifest.items() if key != SNAPSHOT},
         "config": dict(config),
         "config_hash": fingerprint(dict(config)),
-        "stages": [_stage(base, entry, records, moves) for entry in base.manifest["stages"] if _is_kept(entry)],
+        "stages": [_stage(base, record, records, moves) for record in records.values()],
         SNAPSHOT: {
             "number": number,
             "parent": base.manifest[CHECKSUM],
             "added": [path for path in added if path not in replacing],
             "rewritten": rewritten,
             "copies": copies_file,
+            "takedowns": takedowns_file,
         },
     }
     storage.write_json(storage.join(work.root, _PLAN), {"moves": moves, "manifest": manifest})
@@ -81,17 +114,13 @@ def forget_decisions(layout: Layout, number: int) -> None:
             storage.remove_tree(work.work(name))
 
 
-def _is_kept(entry: Mapping[str, Any]) -> bool:
-    """Whether a stage of the manifest is one of a snapshot too: those up to the ledger."""
-    return entry["stage"] not in stages.after(stages.DEDUPLICATED)
-
-
 def _stage(
-    base: Base, entry: Mapping[str, Any], records: Mapping[str, StageRecord], moves: Mapping[str, str]
+    base: Base, record: StageRecord, records: Mapping[str, StageRecord], moves: Mapping[str, str]
 ) -> dict[str, Any]:
     """The manifest's entry of a stage, with all files of the snapshot."""
-    record = records[entry["stage"]]
     name = record.stage
+    none: dict[str, Any] = {"files": [], "fingerprint": record.fingerprint}
+    entry: Mapping[str, Any] = next((entry for entry in base.manifest["stages"] if entry["stage"] == name), none)
     replaced = records["split"].counts["changes"]["rewritten"] if name == stages.DEDUPLICATED else {}
     files = [FileRecord(**file) for file in entry["files"] if file["path"] not in replaced]
     files += [FileRecord(**{**asdict(file), "path": moves[file.path]}) for file in record.files]

@@ -18,7 +18,7 @@ from finpile import key_index, storage
 from finpile.config import CorpusConfig
 from finpile.dedup.order import UNDATED, ends
 from finpile.key_index import ENTRY_SCHEMA, Generation
-from finpile_pipelines.dedup.remaining import NO_ROWS
+from finpile_pipelines.dedup.removals import NO_ROWS
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
