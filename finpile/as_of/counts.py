@@ -15,6 +15,7 @@ from finpile.clean.dating import DATE_REASONS
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import text_views
 from finpile.ledger import SpanBytes, mask_bytes, restore
+from finpile.takedowns import TAKEDOWN
 
 Label = tuple[str, str]
 """Dataset and source."""
@@ -78,6 +79,8 @@ class Texts:
                 self.unreadable_dates[dataset, source] += 1
         for row in rows.filter(pc.is_null(rows["start"])).to_pylist():
             label = (row["dataset"], row["source"])
+            if stage == TAKEDOWN:
+                continue  # a tombstone has no text
             if stage in stages.dedup_stages():
                 self.undated[label] += row["timestamp"] is None
                 self._add(label, row["id"], row["removed_text"])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from finpile.document import text_arrays
 from finpile.ledger import LEDGER_SCHEMA
-from finpile.takedowns import TAKEDOWN
 
 _OWNER = ("id", "dataset", "source", "locator")
 
@@ -15,19 +13,16 @@ _OWNER = ("id", "dataset", "source", "locator")
 def removal_rows(documents: pa.Table, removals: pa.Table) -> pa.Table:
     """Returns the ledger rows of documents that are removed as a whole, as `LEDGER_SCHEMA`.
 
-    `removals` has `row` (of `documents`), `stage`, `reason`, `detail`, `duplicate_of` and `duplicate_offset`. Rows of
-    documents that were taken down have no text.
+    `removals` has `row` (of `documents`), `stage`, `reason`, `detail`, `duplicate_of` and `duplicate_offset`.
     """
     removed = documents.take(removals["row"])
     size = removed.num_rows
-    texts = removed["text"].cast(pa.large_binary())
-    nothing = pa.scalar(b"", pa.large_binary())
     columns = {
         **{name: removed[name] for name in _OWNER},
         **{name: removals[name] for name in ("stage", "reason", "detail", "duplicate_of", "duplicate_offset")},
         "start": pa.nulls(size, pa.int64()),
         "end": pa.nulls(size, pa.int64()),
-        "removed_text": pc.if_else(pc.equal(removals["stage"], TAKEDOWN), nothing, texts),
+        "removed_text": removed["text"].cast(pa.large_binary()),
         "timestamp": removed["timestamp"],
     }
     return pa.table(columns).cast(LEDGER_SCHEMA)

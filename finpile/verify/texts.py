@@ -18,6 +18,7 @@ from finpile.ledger import SpanBytes, mask_bytes, restore
 from finpile.manifest import published
 from finpile.snapshots import read_copies, with_copies
 from finpile.split import HELDOUT, TRAIN, assign_split
+from finpile.takedowns import TAKEDOWN
 from finpile.verify.check import Advance, Check
 from finpile.verify.parts import parts_more
 
@@ -128,6 +129,8 @@ class _Audit:
         for row in table.filter(pc.is_null(table["start"])).to_pylist():
             source = (row["dataset"], row["source"])
             self._removed[source] = self._removed.get(source, 0) + 1
+            if row["stage"] == TAKEDOWN:
+                continue  # a tombstone has no text
             if row["stage"] in self._dedup:
                 text = self._add(source, row["id"], row["removed_text"])
                 self._check_copies(row["id"], text, row)

@@ -86,6 +86,8 @@ class Context:
     """Of the stages before this one, by name, in order."""
     earlier_refs: tuple[ShardRef, ...] = ()
     """The clean shards of earlier snapshots, before those of this one."""
+    snapshot: int = 0
+    """The number of the snapshot that is made; 0 for a build."""
     rows: Rows | None = None
     """The documents that a dedup stage decides; None: all."""
     part: str = ""

@@ -27,6 +27,7 @@ from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 from finpile.published_counts import count_documents, count_ledger, file_of
 from finpile.sizes import part_bytes_of
 from finpile.split import assign_split
+from finpile.takedowns import TAKEDOWN
 from finpile_pipelines.dedup.duplicate_chains import (
     RedirectDuplicates,
     Removals,
@@ -162,8 +163,8 @@ def publish(
 ) -> list[dict[str, Any]]:
     """Writes `documents/` and `removed/`, after the pass `redirect`; returns one row per file.
 
-    The ledger's rows of `ingest` and `clean` are those in the folders of these stages, without those of earlier
-    snapshots.
+    The ledger's rows of `ingest` and `clean`, and tombstones, are those in the folders of these stages, without those
+    of earlier snapshots.
     """
     engine, config, layout, folder = context.engine, context.config, context.layout, context.folder
     refs, rows_of = selection.refs, selection.rows
@@ -172,7 +173,7 @@ def publish(
     document_parts, ledger_parts = parts.by_partition()
     ledger_files = [
         storage.join(layout.work(stage), "removed", name)
-        for stage in ("ingest", "clean")
+        for stage in ("ingest", "clean", TAKEDOWN)
         for name in storage.list_files(storage.join(layout.work(stage), "removed"))
     ]
 
@@ -258,6 +259,7 @@ def apply_removals(
         table = table.append_column(SUB_SOURCE, pa.array(labels, SUB_SOURCE.type))
     stay = np.ones(table.num_rows, bool)
     stay[decisions["row"].to_numpy()] = False
+    decisions = decisions.filter(pc.not_equal(decisions["stage"], TAKEDOWN))  # they have tombstones
     ledger = pa.concat_tables([ledger, removal_rows(table, decisions)])
     if rows is not None:
         stay &= np.isin(np.arange(table.num_rows), rows)

@@ -3,58 +3,56 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from finpile import takedowns
+from finpile import storage
 from finpile.config import CorpusConfig
+from finpile.takedowns import REASON, TAKEDOWN, TAKEDOWN_SCHEMA, tombstones
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, write_removals
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 
 def settings(context: Context) -> list[Any]:
     """The settings on which the stage's outcome depends."""
-    table: pa.Table = context.prepared[takedowns.TAKEDOWN]
-    rows = repr(sorted(zip(table["id"].to_pylist(), table["why"].to_pylist(), strict=True)))
+    rows = repr(context.prepared[TAKEDOWN].sort_by("id").to_pylist())
     return [hashlib.blake2b(rows.encode(), digest_size=16).hexdigest()]
 
 
 def run(context: Context) -> Outcome:
-    """Marks the documents of the list (`finpile.takedowns.TAKEDOWN_SCHEMA`) that `prepare` is given."""
-    table: pa.Table = context.prepared[takedowns.TAKEDOWN]
-    shards = table["shard"].to_numpy()
-    for shard in np.unique(shards).tolist():
-        mine = table.filter(pa.array(shards == shard))
-        rows = [
-            {
-                "shard": shard,
-                "row": row["row"],
-                "id": row["id"],
-                "stage": takedowns.TAKEDOWN,
-                "reason": takedowns.REASON,
-                "detail": row["why"],
-            }
-            for row in mine.to_pylist()
-        ]
+    """Marks the documents of the list (`TAKEDOWN_SCHEMA`), and writes the tombstones of this snapshot.
+
+    Tombstones are in a file of the ledger, because documents that `clean` had removed have no row in a shard.
+    """
+    listed: pa.Table = context.prepared[TAKEDOWN]
+    shards = listed["shard"].to_numpy()
+    for shard in np.unique(shards[shards >= 0]).tolist():
+        mine = listed.filter(pa.array(shards == shard)).to_pylist()
+        known = {"shard": shard, "stage": TAKEDOWN, "reason": REASON}
+        rows = [{**known, "row": row["row"], "id": row["id"], "detail": row["why"]} for row in mine]
         write_removals(context.folder, shard, pa.Table.from_pylist(rows, schema=REMOVAL_SCHEMA))
-    return Outcome(counts={"removed": table.num_rows})
+    numbers = listed["snapshot"].to_numpy()
+    new = listed.filter(pa.array(numbers == context.snapshot))
+    if new.num_rows:
+        url = storage.join(context.folder, "removed", "000000.parquet")
+        storage.write_parquet(url, tombstones(new))
+    return Outcome(counts={"removed": listed.num_rows})
 
 
 def prepare(config: CorpusConfig) -> pa.Table:
-    """The list of a build, which takes down nothing; a snapshot has one of its own."""
-    return takedowns.TAKEDOWN_SCHEMA.empty_table()
+    """The list of a build, which takes nothing down; a snapshot has one of its own."""
+    return TAKEDOWN_SCHEMA.empty_table()
 
 
 def _one_task(context: Context) -> Work:
     return Work(size_bytes=1, num_tasks=1)
 
 
-def _no_bytes(counts: Any, text_bytes: int) -> int:
+def _no_text(counts: Mapping[str, Any], text_bytes: int) -> int:
     return 1
 
 
-STAGE = Stage(
-    name=takedowns.TAKEDOWN, settings=settings, run=run, prepare=prepare, work=_one_task, ledger_bytes=_no_bytes
-)
+STAGE = Stage(name=TAKEDOWN, settings=settings, run=run, prepare=prepare, work=_one_task, ledger_bytes=_no_text)

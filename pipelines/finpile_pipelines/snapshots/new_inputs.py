@@ -18,13 +18,18 @@ _PLACES = ("paths",)
 _NUM_SHOWN = 3
 
 
-def check_settings(config: CorpusConfig, manifest: Mapping[str, Any]) -> None:
-    """Raises: ConfigError if settings other than the paths of sources are not those of the manifest."""
+def check_version(manifest: Mapping[str, Any]) -> None:
+    """Raises: ConfigError if another version of FinPile made the snapshot."""
     if manifest["finpile"] != __version__:
         raise ConfigError(
             f"the corpus was built by FinPile {manifest['finpile']}, and this is {__version__}, which may decide "
             "otherwise: build it again with `finpile build --fresh`"
         )
+
+
+def check_settings(config: CorpusConfig, manifest: Mapping[str, Any]) -> None:
+    """Raises: ConfigError if settings other than the paths of sources are not those of the manifest."""
+    check_version(manifest)
     here, there = (_without_places(settings) for settings in (to_dict(config), manifest["config"]))
     changed = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
     if changed:

@@ -38,9 +38,12 @@ from finpile_pipelines.stage import Context, Outcome
 _FINAL = ("decisions", "copies")
 
 
-def run(base: Base, context: Context) -> Outcome:
+def run(base: Base, taken_down: pa.ChunkedArray, context: Context) -> Outcome:
     """Writes the files of the snapshot after `base`. The counts are those of all its files, and `changes`, for
-    `commit`."""
+    `commit`.
+
+    The ledger loses all rows about the documents `taken_down`, which are ids.
+    """
     number = base.number + 1
     _settle(context)
     num_before = len(base.refs)
@@ -50,7 +53,7 @@ def run(base: Base, context: Context) -> Outcome:
     added = publish(context, _plan(context, base, changes, number), selection)
     gone = _changed_documents(context, [refs[index] for index in changes.rows], changes)
     entries = {"documents": base.counts("split")["documents"], "ledger": base.counts("split")["ledger"]}
-    rewritten = _rewrite(context, base, entries, gone, number)
+    rewritten = _rewrite(context, base, entries, gone, taken_down.combine_chunks(), number)
     of_kind = {
         "documents": [outcome for outcome in added if "stage" not in outcome],
         "ledger": [outcome for outcome in added if "stage" in outcome],
@@ -157,26 +160,29 @@ def _rewrite(
     base: Base,
     entries: Mapping[str, Sequence[Mapping[str, Any]]],
     gone: pa.Table,
+    taken_down: pa.Array,
     number: int,
 ) -> dict[str, list[dict[str, Any]]]:
     """The files that replace those with rows of the documents `gone`, by path; none for one of which nothing is left.
 
-    Ledger rows of `ingest` and `clean` stay: no later document changes them.
+    Ledger rows of `ingest` and `clean` stay, but for those about documents that are taken down: no later document
+    changes them.
     """
-    if not gone.num_rows:
+    if not gone.num_rows and not len(taken_down):
         return {}
-    ids = gone["id"].combine_chunks()
+    ids = pa.concat_arrays([gone["id"].combine_chunks(), taken_down])
     rows = set(zip(gone["dataset"].to_pylist(), gone["source"].to_pylist(), strict=True))
     dedup = stages.dedup_stages()
     tasks = [entry["path"] for entry in entries["documents"] if (entry["dataset"], entry["source"]) in rows]
     tasks += [entry["path"] for entry in entries["ledger"] if entry["stage"] in dedup]
+    early = [entry["path"] for entry in entries["ledger"] if entry["stage"] not in dedup and len(taken_down)]
     source, target, url = base.layout, context.layout, storage.join(context.folder, "rewritten.json")
 
     def rewrite(path: str) -> dict[str, Any]:
-        return _without(source, target, path, ids, number)
+        return _without(source, target, path, taken_down if path in early else ids, number)
 
     def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks(tasks, note="rewrite") | "Rewrite" >> beam.Map(rewrite) | Gather(url)
+        _ = pipeline | Tasks([*tasks, *early], note="rewrite") | "Rewrite" >> beam.Map(rewrite) | Gather(url)
 
     context.engine.run("split: rewrite", construct)
     return {outcome["path"]: outcome["files"] for outcome in storage.read_json(url) if outcome["files"] is not None}

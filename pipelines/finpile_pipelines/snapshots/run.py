@@ -25,7 +25,7 @@ from finpile.digest import add, from_hex, to_hex
 from finpile.errors import ConfigError, InputError
 from finpile.sources.evidence import decide_orders, evidence_by_entry
 from finpile.stage_record import StageRecord
-from finpile.takedowns import TAKEDOWN
+from finpile.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA
 from finpile_pipelines.build import load
 from finpile_pipelines.corpus import clean, ingest, split
 from finpile_pipelines.out_folder import OutFolder
@@ -38,6 +38,7 @@ from finpile_pipelines.snapshots.again import from_index
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import commit, forget_decisions
 from finpile_pipelines.snapshots.new_inputs import same_stage
+from finpile_pipelines.snapshots.selection import Selection
 from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner
 
@@ -53,15 +54,17 @@ class SnapshotRun:
         base: Base,
         engine: Engine,
         takedowns: pa.Table,
+        selection: Selection | None = None,
         *,
         sizes: Sizes,
         listen: Listener,
     ) -> None:
-        """`takedowns` are those of this snapshot and of earlier ones (`finpile.takedowns.TAKEDOWN_SCHEMA`)."""
+        """`takedowns` are those of this snapshot, which are `selection`, and of earlier ones (`TAKEDOWN_SCHEMA`)."""
         self._config = config
         self._base = base
         self._engine = engine
         self._takedowns = takedowns
+        self._selection = selection or Selection(TAKEDOWN_SCHEMA.empty_table())
         self._sizes = sizes
         self._listen = listen
         self._work = base.layout.snapshot_work(base.number + 1)
@@ -92,7 +95,7 @@ class SnapshotRun:
     def _run_stages(self, runner: StageRunner, prepared: Mapping[str, Any]) -> None:
         own = {
             "ingest": replace(ingest.STAGE, run=ingest.read, settings=self._ingest_settings),
-            "split": replace(split.STAGE, run=partial(publish.run, self._base)),
+            "split": replace(split.STAGE, run=partial(publish.run, self._base, self._selection.rows["id"])),
         }
         engine = replace(self._engine, watch=runner.watch)
         for name, stage in self._table.items():
@@ -107,6 +110,7 @@ class SnapshotRun:
                 stages={} if name == "ingest" else self._table,
                 records=self._merged(runner.records),
                 earlier_refs=self._base.refs if is_later else (),
+                snapshot=self._base.number + 1,
             )
             if name == "clean":
                 self._check_clean(context)
@@ -134,7 +138,7 @@ class SnapshotRun:
 
     def _merged(self, records: Mapping[str, StageRecord]) -> dict[str, StageRecord]:
         """The records of the stages, those of `ingest` and `clean` with the counts of all snapshots."""
-        merge = {"ingest": _merged_ingest, "clean": _merged_clean}
+        merge = {"ingest": _merged_ingest, "clean": partial(_merged_clean, self._selection)}
         return {
             name: replace(record, counts=merge[name](self._base.counts(name), record.counts))
             if name in merge
@@ -156,9 +160,22 @@ def _merged_ingest(before: Mapping[str, Any], counts: Mapping[str, Any]) -> dict
     }
 
 
-def _merged_clean(before: Mapping[str, Any], counts: Mapping[str, Any]) -> dict[str, Any]:
+def _merged_clean(gone: Selection, before: Mapping[str, Any], counts: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of all snapshots; the digests are those of documents that were not taken down."""
     rows = [
         {**row, **{name: from_hex(row[name]) for name in _DIGESTS}} for row in (*before["sources"], *counts["sources"])
     ]
     merged = add_counts(rows, ("dataset", "source"))
-    return {"sources": [{**row, **{name: to_hex(add(row[name])) for name in _DIGESTS}} for row in merged]}
+    lost = dict(zip(_DIGESTS, (gone.digests, gone.digests_before), strict=True))
+    return {
+        "sources": [
+            {
+                **row,
+                **{
+                    name: to_hex(add(row[name], -lost[name].get((row["dataset"], row["source"]), 0)))
+                    for name in _DIGESTS
+                },
+            }
+            for row in merged
+        ]
+    }

@@ -1,0 +1,70 @@
+"""`finpile remove`: takes documents out of a finished build, as a snapshot.
+
+    select    the documents that are asked for, those that any stage had removed included
+    run       a snapshot without new files: its dedup stages decide without these documents, so copies come back
+    publish   all rows about them leave the ledger, which gets tombstones without text
+
+The result is that of a build of all inputs without these documents, but for the tombstones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from finpile.config import from_dict
+from finpile.errors import InputError
+from finpile.layout import Layout
+from finpile.manifest import load_manifest
+from finpile.takedowns import Wanted, read_takedowns
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.commit import hold_base
+from finpile_pipelines.snapshots.new_inputs import check_version
+from finpile_pipelines.snapshots.run import SnapshotRun
+from finpile_pipelines.snapshots.selection import Selection, select
+from finpile_pipelines.stage import Sizes
+from finpile_pipelines.stage_runner import Listener
+
+
+def remove(
+    out: str,
+    wanted: Wanted,
+    why: str,
+    engine: Engine,
+    *,
+    sizes: Sizes | None = None,
+    listen: Listener = lambda event: None,
+) -> dict[str, Any]:
+    """Takes the `wanted` documents out of the build in `out`; returns the manifest of its snapshot.
+
+    `why` is in the ledger. Documents that were taken down before stay so, with their reason. If all that are wanted
+    were taken down before, nothing is changed, and the manifest is the current one.
+
+    Raises: InputError if `out` holds no finished build, no document is wanted, or an id is unknown; ConfigError for a
+    `.work` that is incomplete, or another version of FinPile; RunError if a stage failed.
+    """
+    layout = Layout(out)
+    with hold_base(layout, "remove", check_version) as base:
+        known = read_takedowns(layout, base.manifest)
+        found = select(base, engine, wanted, why, known)
+        _check(wanted, found, known)
+        if found.rows.num_rows:
+            config = from_dict(base.manifest["config"])
+            takedowns = pa.concat_tables([known, found.rows]).sort_by("id")
+            run = SnapshotRun(config, base, engine, takedowns, found, sizes=sizes or Sizes(), listen=listen)
+            run.make([[] for _ in config.sources])
+        return load_manifest(layout)
+
+
+def _check(wanted: Wanted, found: Selection, known: pa.Table) -> None:
+    """Raises: InputError."""
+    if wanted.ids is not None:
+        there = {*found.rows["id"].to_pylist(), *known["id"].to_pylist()}
+        if missing := sorted(wanted.ids - there):
+            raise InputError(
+                f"{len(missing):,} of {len(wanted.ids):,} ids are of no document that fulfils all conditions: "
+                f"{', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}"
+            )
+    elif not found.rows.num_rows and not known.take(pa.array(wanted.find(known))).num_rows:
+        raise InputError("no document fulfils all conditions: `finpile show` prints documents with their columns")
