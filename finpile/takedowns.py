@@ -105,4 +105,9 @@ def tombstones(takedowns: pa.Table) -> pa.Table:
 def read_takedowns(layout: Layout, manifest: Mapping[str, Any]) -> pa.Table:
     """The documents that a snapshot and those before it took down, as `TAKEDOWN_SCHEMA`, by id."""
     file = manifest.get(SNAPSHOT, {}).get("takedowns")
-    return storage.read_parquet(storage.join(layout.root, file["path"])) if file else TAKEDOWN_SCHEMA.empty_table()
+    return read_list(storage.join(layout.root, file["path"])) if file else TAKEDOWN_SCHEMA.empty_table()
+
+
+def read_list(url: str) -> pa.Table:
+    """The table in a file, as `TAKEDOWN_SCHEMA`; Parquet has no timestamps in seconds."""
+    return storage.read_parquet(url).cast(TAKEDOWN_SCHEMA)

@@ -138,13 +138,14 @@ class SnapshotRun:
 
     def _merged(self, records: Mapping[str, StageRecord]) -> dict[str, StageRecord]:
         """The records of the stages, those of `ingest` and `clean` with the counts of all snapshots."""
-        merge = {"ingest": _merged_ingest, "clean": partial(_merged_clean, self._selection)}
-        return {
-            name: replace(record, counts=merge[name](self._base.counts(name), record.counts))
-            if name in merge
-            else record
-            for name, record in records.items()
-        }
+        found = dict(records)
+        if "ingest" in found:
+            counts = _merged_ingest(self._base.counts("ingest"), found["ingest"].counts)
+            found["ingest"] = replace(found["ingest"], counts=counts)
+        if "clean" in found:
+            counts = _merged_clean(self._base.counts("clean"), found["clean"].counts, self._selection)
+            found["clean"] = replace(found["clean"], counts=counts)
+        return found
 
 
 def _stage(name: str, base: Base) -> Stage:
@@ -160,22 +161,14 @@ def _merged_ingest(before: Mapping[str, Any], counts: Mapping[str, Any]) -> dict
     }
 
 
-def _merged_clean(gone: Selection, before: Mapping[str, Any], counts: Mapping[str, Any]) -> dict[str, Any]:
+def _merged_clean(before: Mapping[str, Any], counts: Mapping[str, Any], gone: Selection) -> dict[str, Any]:
     """The counts of all snapshots; the digests are those of documents that were not taken down."""
     rows = [
         {**row, **{name: from_hex(row[name]) for name in _DIGESTS}} for row in (*before["sources"], *counts["sources"])
     ]
     merged = add_counts(rows, ("dataset", "source"))
     lost = dict(zip(_DIGESTS, (gone.digests, gone.digests_before), strict=True))
-    return {
-        "sources": [
-            {
-                **row,
-                **{
-                    name: to_hex(add(row[name], -lost[name].get((row["dataset"], row["source"]), 0)))
-                    for name in _DIGESTS
-                },
-            }
-            for row in merged
-        ]
-    }
+    for row in merged:
+        label = (row["dataset"], row["source"])
+        row.update({name: to_hex(add(row[name], -lost[name].get(label, 0))) for name in _DIGESTS})
+    return {"sources": merged}

@@ -18,7 +18,7 @@ from finpile.document import text_views
 from finpile.layout import read_published
 from finpile.ledger import SpanBytes, mask_bytes, restore
 from finpile.manifest import published
-from finpile.takedowns import TAKEDOWN_SCHEMA, Wanted, takedown_rows
+from finpile.takedowns import TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
@@ -52,7 +52,7 @@ def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table
 
     engine.run("select", construct)
     shards = [one["shard"] for one in storage.read_json(url) if one["found"]]
-    tables = [storage.read_parquet(find.url(shard)) for shard in sorted(shards)]
+    tables = [read_list(find.url(shard)) for shard in sorted(shards)]
     cleaned = _Cleaned(base, wanted, why, number, find.known)
     rows = pa.concat_tables([TAKEDOWN_SCHEMA.empty_table(), *tables, cleaned.rows])
     cleaned.read_spans(rows["id"])
