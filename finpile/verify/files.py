@@ -42,6 +42,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
 
 def _files(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The files that a manifest lists, by path."""
-    copies = manifest.get(SNAPSHOT, {}).get("copies")
+    facts = manifest.get(SNAPSHOT, {})
     files = [file for stage in manifest["stages"] for file in stage["files"]]
-    return {file["path"]: file for file in (*files, *((copies,) if copies else ()))}
+    files += [facts[name] for name in ("copies", "takedowns") if facts.get(name)]
+    return {file["path"]: file for file in files}

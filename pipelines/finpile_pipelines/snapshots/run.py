@@ -25,7 +25,7 @@ from finpile.digest import add, from_hex, to_hex
 from finpile.errors import ConfigError, InputError
 from finpile.sources.evidence import decide_orders, evidence_by_entry
 from finpile.stage_record import StageRecord
-from finpile.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA
+from finpile.takedowns import TAKEDOWN
 from finpile_pipelines.build import load
 from finpile_pipelines.corpus import clean, ingest, split
 from finpile_pipelines.out_folder import OutFolder
@@ -38,7 +38,7 @@ from finpile_pipelines.snapshots.again import from_index
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import commit, forget_decisions
 from finpile_pipelines.snapshots.new_inputs import same_stage
-from finpile_pipelines.snapshots.selection import Selection
+from finpile_pipelines.snapshots.selection import Losses, Selection
 from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner
 
@@ -64,7 +64,7 @@ class SnapshotRun:
         self._base = base
         self._engine = engine
         self._takedowns = takedowns
-        self._selection = selection or Selection(TAKEDOWN_SCHEMA.empty_table())
+        self._selection = selection or Selection()
         self._sizes = sizes
         self._listen = listen
         self._work = base.layout.snapshot_work(base.number + 1)
@@ -138,13 +138,11 @@ class SnapshotRun:
 
     def _merged(self, records: Mapping[str, StageRecord]) -> dict[str, StageRecord]:
         """The records of the stages, those of `ingest` and `clean` with the counts of all snapshots."""
-        found = dict(records)
-        if "ingest" in found:
-            counts = _merged_ingest(self._base.counts("ingest"), found["ingest"].counts)
-            found["ingest"] = replace(found["ingest"], counts=counts)
-        if "clean" in found:
-            counts = _merged_clean(self._base.counts("clean"), found["clean"].counts, self._selection)
-            found["clean"] = replace(found["clean"], counts=counts)
+        found, losses = dict(records), self._selection.losses
+        for name, merge in (("ingest", _merged_ingest), ("clean", _merged_clean)):
+            if name in found:
+                counts = merge(self._base.counts(name), found[name].counts, losses[name])
+                found[name] = replace(found[name], counts=counts)
         return found
 
 
@@ -153,22 +151,18 @@ def _stage(name: str, base: Base) -> Stage:
     return from_index(stage, base) if stages.find(name).is_dedup else stage
 
 
-def _merged_ingest(before: Mapping[str, Any], counts: Mapping[str, Any]) -> dict[str, Any]:
+def _merged_ingest(before: Mapping[str, Any], counts: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     evidence = [*before["evidence"], *counts["evidence"]]
+    merged = add_counts([*before["sources"], *counts["sources"]], ("dataset", "source"))
     return {
-        "sources": add_counts([*before["sources"], *counts["sources"]], ("dataset", "source")),
+        "sources": list(map(losses.from_row, merged)),
         "evidence": evidence_by_entry({"entry": found["entry"], "evidence": found} for found in evidence),
     }
 
 
-def _merged_clean(before: Mapping[str, Any], counts: Mapping[str, Any], gone: Selection) -> dict[str, Any]:
-    """The counts of all snapshots; the digests are those of documents that were not taken down."""
+def _merged_clean(before: Mapping[str, Any], counts: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     rows = [
         {**row, **{name: from_hex(row[name]) for name in _DIGESTS}} for row in (*before["sources"], *counts["sources"])
     ]
-    merged = add_counts(rows, ("dataset", "source"))
-    lost = dict(zip(_DIGESTS, (gone.digests, gone.digests_before), strict=True))
-    for row in merged:
-        label = (row["dataset"], row["source"])
-        row.update({name: to_hex(add(row[name], -lost[name].get(label, 0))) for name in _DIGESTS})
-    return {"sources": merged}
+    merged = map(losses.from_row, add_counts(rows, ("dataset", "source")))
+    return {"sources": [{**row, **{name: to_hex(add(row[name])) for name in _DIGESTS}} for row in merged]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from finpile.clean.clean import BEFORE_FILTERS
 from finpile.digest import multiset_digest
 from finpile.document import text_views
 from finpile.layout import read_published
-from finpile.ledger import SpanBytes, mask_bytes, restore
+from finpile.ledger import LEDGER_SCHEMA, SpanBytes, count_removed, mask_bytes, restore
 from finpile.manifest import published
 from finpile.takedowns import TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -30,14 +31,34 @@ _EARLY = ("ingest", "clean")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The documents that a snapshot takes down, and what the counts of `clean` lose with them."""
+class Losses:
+    """What the counts of a stage lose with documents that are taken down, by dataset and source."""
 
-    rows: pa.Table
+    sums: dict[_Label, Counter[str]] = field(default_factory=dict)
+    """By name of the count; what is gained is negative."""
+    removed: dict[_Label, Counter[str]] = field(default_factory=dict)
+    """Documents that the stage had removed, by reason."""
+
+    def add(self, label: _Label, **sums: int) -> None:
+        self.sums.setdefault(label, Counter()).update(sums)
+
+    def from_row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The counts of a source without what is lost. Digests are numbers."""
+        label = (row["dataset"], row["source"])
+        counts = {name: row[name] - lost for name, lost in self.sums.get(label, {}).items()}
+        removed = Counter(row["removed"])
+        removed.subtract(self.removed.get(label, {}))
+        return {**row, **counts, "removed": {reason: number for reason, number in sorted(removed.items()) if number}}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The documents that a snapshot takes down."""
+
+    rows: pa.Table = field(default_factory=TAKEDOWN_SCHEMA.empty_table)
     """`TAKEDOWN_SCHEMA`."""
-    digests: Mapping[_Label, int] = field(default_factory=dict)
-    digests_before: Mapping[_Label, int] = field(default_factory=dict)
-    """Of their texts after `clean` and before its filters, by dataset and source."""
+    losses: Mapping[str, Losses] = field(default_factory=lambda: {stage: Losses() for stage in _EARLY})
+    """Of `ingest` and `clean`, by stage."""
 
 
 def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table) -> Selection:
@@ -53,18 +74,24 @@ def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table
     engine.run("select", construct)
     shards = [one["shard"] for one in storage.read_json(url) if one["found"]]
     tables = [read_list(find.url(shard)) for shard in sorted(shards)]
-    cleaned = _Cleaned(base, wanted, why, number, find.known)
-    rows = pa.concat_tables([TAKEDOWN_SCHEMA.empty_table(), *tables, cleaned.rows])
-    cleaned.read_spans(rows["id"])
-    digests: dict[_Label, int] = {}
-    before: dict[_Label, int] = dict(cleaned.digests_before)
+    early = _EarlyLedger(base)
+    rows = pa.concat_tables(
+        [TAKEDOWN_SCHEMA.empty_table(), *tables, early.find(wanted, why, number, find.known)]
+    ).sort_by("id")
+    dropped = early.rows_about(rows["id"])
+    losses = _losses(dropped)
+    spans = _spans(dropped["clean"])
     for table in tables:
         for identifier, label, text in _texts(base, table):
-            digests[label] = digests.get(label, 0) + multiset_digest([identifier], [text])
-            unfiltered = restore(text, cleaned.spans.get(identifier, ()))
-            before[label] = before.get(label, 0) + multiset_digest([identifier], [unfiltered])
+            before = restore(text, spans.get(identifier, ()))
+            losses["clean"].add(
+                label,
+                text_bytes=len(text),
+                digest=multiset_digest([identifier], [text]),
+                digest_before_filters=multiset_digest([identifier], [before]),
+            )
     storage.remove_tree(scratch)
-    return Selection(rows.sort_by("id"), digests, before)
+    return Selection(rows, losses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,41 +124,65 @@ class _Find:
         return storage.join(self.scratch, f"{shard:06d}.parquet")
 
 
-class _Cleaned:
-    """What the ledger says of documents that `ingest` or `clean` removed, and of spans that filters removed."""
+class _EarlyLedger:
+    """The rows of the stages before deduplication."""
 
-    def __init__(self, base: Base, wanted: Wanted, why: str, number: int, known: frozenset[str]) -> None:
+    def __init__(self, base: Base) -> None:
         self._base = base
-        self.spans: dict[str, list[SpanBytes]] = {}
-        self.digests_before: dict[_Label, int] = {}
-        found = [TAKEDOWN_SCHEMA.empty_table()]
-        for stage, table in self._tables():
-            whole = table.filter(pc.is_null(table["start"]))
-            chosen = _without(whole.take(pa.array(wanted.find(whole))), known)
-            found.append(takedown_rows(chosen, why, number))
-            for row in chosen.to_pylist() if stage == "clean" else ():
-                if row["reason"] not in BEFORE_FILTERS:
-                    label = (row["dataset"], row["source"])
-                    digest = multiset_digest([row["id"]], [row["removed_text"]])
-                    self.digests_before[label] = self.digests_before.get(label, 0) + digest
-        self.rows = _distinct(pa.concat_tables(found))
 
-    def read_spans(self, ids: pa.ChunkedArray) -> None:
-        """Reads the spans that filters removed from documents that they kept."""
+    def find(self, wanted: Wanted, why: str, number: int, known: frozenset[str]) -> pa.Table:
+        """The wanted documents that these stages removed, as `TAKEDOWN_SCHEMA`."""
+        found = [TAKEDOWN_SCHEMA.empty_table()]
+        for _, table in self._tables():
+            whole = table.filter(pc.is_null(table["start"]))
+            chosen = whole.take(pa.array(wanted.find(whole)))
+            found.append(takedown_rows(_without(chosen, known), why, number))
+        return pa.concat_tables(found)
+
+    def rows_about(self, ids: pa.ChunkedArray) -> dict[str, pa.Table]:
+        """All rows about documents, by stage."""
         names = ids.combine_chunks()
+        found = {stage: [LEDGER_SCHEMA.empty_table()] for stage in _EARLY}
         for stage, table in self._tables():
-            if stage == "clean":
-                cut = table.filter(pc.and_(pc.is_in(table["id"], names), pc.is_valid(table["start"])))
-                for row in cut.to_pylist():
-                    if row["end"] > row["start"]:
-                        span = (row["start"], row["end"], row["removed_text"], mask_bytes(row["detail"]))
-                        self.spans.setdefault(row["id"], []).append(span)
+            about = table.filter(pc.is_in(table["id"], names))
+            found[stage].append(about.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA))
+        return {stage: pa.concat_tables(tables) for stage, tables in found.items()}
 
     def _tables(self) -> Iterator[tuple[str, pa.Table]]:
         for path in published(self._base.manifest, "removed"):
             for stage in _EARLY:
                 if path.startswith(f"removed/stage={stage}/"):
                     yield stage, read_published(storage.join(self._base.layout.root, path))
+
+
+def _losses(dropped: Mapping[str, pa.Table]) -> dict[str, Losses]:
+    """What the counts lose with rows of the ledger. Documents that a stage had removed now pass it."""
+    losses = {stage: Losses() for stage in _EARLY}
+    for stage, rows in dropped.items():
+        for row in count_removed(rows):
+            label = (row["dataset"], row["source"])
+            losses[stage].removed.setdefault(label, Counter())[row["reason"]] += row["num_docs"]
+            losses[stage].add(label, removed_bytes=row["num_bytes"])
+            for passed in _EARLY[_EARLY.index(stage) :]:
+                losses[passed].add(label, documents=-row["num_docs"])
+            if stage == "clean":
+                losses[stage].add(label, spans=row["num_spans"])
+    whole = dropped["clean"].filter(pc.is_null(dropped["clean"]["start"]))
+    for row in whole.to_pylist():
+        if row["reason"] not in BEFORE_FILTERS:
+            digest = multiset_digest([row["id"]], [row["removed_text"]])
+            losses["clean"].add((row["dataset"], row["source"]), digest_before_filters=digest)
+    return losses
+
+
+def _spans(rows: pa.Table) -> dict[str, list[SpanBytes]]:
+    """The spans that filters removed, by document."""
+    found: dict[str, list[SpanBytes]] = {}
+    for row in rows.filter(pc.is_valid(rows["start"])).to_pylist():
+        if row["end"] > row["start"]:
+            span = (row["start"], row["end"], row["removed_text"], mask_bytes(row["detail"]))
+            found.setdefault(row["id"], []).append(span)
+    return found
 
 
 def _texts(base: Base, rows: pa.Table) -> Iterator[tuple[str, _Label, bytes]]:
@@ -148,9 +199,3 @@ def _texts(base: Base, rows: pa.Table) -> Iterator[tuple[str, _Label, bytes]]:
 
 def _without(documents: pa.Table, ids: frozenset[str]) -> pa.Table:
     return documents.filter(pc.invert(pc.is_in(documents["id"], pa.array(sorted(ids), pa.string()))))
-
-
-def _distinct(rows: pa.Table) -> pa.Table:
-    """The first row of each id."""
-    _, first = np.unique(np.array(rows["id"].to_pylist(), object), return_index=True)
-    return rows.take(pa.array(first))
