@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from finpile.errors import InputError
 from finpile.history import MIN_ID_DIGITS
 from finpile.layout import Layout, read_published, values_in_path
 from finpile.snapshots import BUILD, published_files
+from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.provenance import Location, Span, TokenProvenance
 
 #: Columns of the ledger that are summed.
@@ -77,6 +78,26 @@ def find_document(out: str, prefix: str) -> tuple[Location, str]:
     if len(found) > 1:
         raise InputError(f"{len(found)} ids begin with {prefix!r}: {found[0][1]}, {found[1][1]}, ...: give more digits")
     return found[0]
+
+
+def spans_of_documents(out: str, ids: Collection[str]) -> Iterator[tuple[str, str, Span]]:
+    """The id, the split and the places in token shards of each of these documents that the build published.
+
+    Raises: InputError as `TokenProvenance`.
+    """
+    wanted = pa.array(sorted(ids), pa.string())
+    found: dict[tuple[str, str] | None, dict[Location, str]] = {}
+    for path in published_files(Layout(out), "documents", BUILD):
+        table = storage.read_parquet(storage.join(out, path), ["id", "split"])
+        rows = pc.indices_nonzero(pc.is_in(table["id"], wanted))
+        named = values_in_path(path)
+        for row, document in zip(rows.to_pylist(), table.take(rows).to_pylist(), strict=True):
+            side = None if document["split"] == TRAIN else (named["dataset"], named["source"])
+            found.setdefault(side, {})[Location(path, row)] = document["id"]
+    for side, documents in found.items():
+        split = TRAIN if side is None else HELDOUT
+        for span in TokenProvenance(out, side).spans_of(*documents):
+            yield documents[span.location], split, span
 
 
 def shards_of(out: str, location: Location) -> TokenProvenance:

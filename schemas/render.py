@@ -42,6 +42,7 @@ from meanings import (
     VOCABULARY_MEANINGS,
 )
 
+from finpile import takedowns
 from finpile.as_of import CERTIFICATE
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import CorpusConfig, FilterConfig, to_dict
@@ -282,8 +283,19 @@ def _snapshot() -> dict[str, Any]:
             "anyOf": [{"$ref": "#/$defs/FileRecord"}, {"type": "null"}],
             "description": "The current `num_copies` of documents whose file has an older one; null if there is none.",
         },
+        "takedowns": {
+            "anyOf": [{"$ref": "#/$defs/FileRecord"}, {"type": "null"}],
+            "description": "The documents that this snapshot and earlier ones took down; null if there are none.",
+        },
+        "taken_down": {
+            "type": "object",
+            "description": "Of `finpile remove`: the number of documents that this snapshot took down, how many of "
+            "them were published, and by id the places of their tokens: sequence, first token and end.",
+        },
     }
-    return {**_object(properties), "description": "Of a snapshot of `finpile append`: which files it has."}
+    required = [name for name in properties if name != "taken_down"]
+    about = "Of a snapshot of `finpile append` or `finpile remove`: which files it has."
+    return {**_object(properties, required=required), "description": about}
 
 
 def _statistics() -> dict[str, Any]:
@@ -522,6 +534,9 @@ def _structure() -> str:
 def _reasons() -> str:
     """All reasons of ledger rows."""
     duplicates = {
+        takedowns.TAKEDOWN: {
+            takedowns.REASON: "a document that `finpile remove` took down; `detail` has why; there is no text"
+        },
         "exact": {exact.REASON: "a text equal to a kept one"},
         "near": {verify.REASON: "a text with nearly the same words as a kept text; `detail` has the similarities"},
     }

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from finpile.lm.checkpoint import ModelMeta
     from finpile.lm.language_model import LanguageModel
     from finpile.lm.retained import Which
+    from finpile.lm.seen import SeenBatches
+    from finpile.tokens.store import TokenStore
 
 _SHARDS = "/tokens/split=train"
 _OTHER_BUILD = "evaluate on the build whose token shards the model was trained on"
@@ -46,6 +48,17 @@ step_option = click.option(
     metavar="N|best|last",
     help="A retained model of RUN; `best` has the lowest held-out loss.  [default: its checkpoint]",
 )
+
+
+def seen_batches(run: str, store: TokenStore) -> SeenBatches:
+    """The tokens that the steps of a run over these shards saw.
+
+    Raises: InputError if it is no such run; ConfigError without PyTorch.
+    """
+    require_torch()
+    from finpile.lm.seen import SeenBatches
+
+    return SeenBatches(run, store)
 
 
 def require_torch() -> None:

@@ -11,11 +11,11 @@ from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
 from finpile.snapshots import load_build
 from finpile_cli.console import Console, json_option
+from finpile_cli.language_models import seen_batches
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
-    from finpile.lm.seen import SeenBatches
-    from finpile.tokens.provenance import Span, TokenProvenance
+    from finpile.tokens.provenance import Span
     from finpile.trace import TracedDocument
 
 _EXCERPT_CHARACTERS = 300
@@ -99,7 +99,7 @@ def _trace_step(console: Console, out: str, run: str, step: int, rank: str | Non
     if part is None or int(part["rank"]) >= int(part["size"]):
         raise ConfigError(f"--rank is {rank!r}: expected R/N with R below N, such as 0/8")
     provenance = TokenProvenance(out)
-    windows = _seen(run, provenance).windows(step, int(part["rank"]), int(part["size"]))
+    windows = seen_batches(run, provenance.store).windows(step, int(part["rank"]), int(part["size"]))
     spans = [span for window in windows for span in provenance.spans(*window)]
     documents = documents_of(out, spans)
     console.line(f"step {step}: {len(windows)} sequences, {len(documents)} documents", style="bold")
@@ -130,19 +130,10 @@ def _trace_document(console: Console, out: str, prefix: str, run: str | None) ->
         )
     if run is not None:
         places = {(span.sequence, at) for span in spans for at in range(span.begin, span.end)}
-        steps = list(_seen(run, provenance).steps_of(places)) if provenance.is_train else []
+        steps = list(seen_batches(run, provenance.store).steps_of(places)) if provenance.is_train else []
         console.line(f"  seen in {len(steps)} steps: {', '.join(map(str, steps)) or 'none'}")
         result |= {"run": run, "steps": steps}
     console.result(result)
-
-
-def _seen(run: str, provenance: TokenProvenance) -> SeenBatches:
-    from finpile_cli.language_models import require_torch
-
-    require_torch()
-    from finpile.lm.seen import SeenBatches
-
-    return SeenBatches(run, provenance.store)
 
 
 def _row(name: str) -> tuple[str, str]:

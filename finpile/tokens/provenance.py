@@ -162,13 +162,21 @@ class TokenProvenance:
             raise IndexError(f"token {position} of {self.store.length_of(sequence)} of sequence {sequence}")
         return found[0]
 
-    def spans_of(self, location: Location) -> Iterator[Span]:
-        """The places of a document, in the order of the sequences; reads the index of every shard."""
+    def spans_of(self, *locations: Location) -> Iterator[Span]:
+        """The places of documents, in the order of the sequences; reads the index of every shard."""
         length, first = self.store.sequence_length, 0
+        rows: dict[str, list[int]] = {}
+        for location in locations:
+            rows.setdefault(location.file, []).append(location.row)
         for shard, num_sequences in enumerate(self.store.counts):
             table, edges = self._pieces(shard)
-            is_it = pc.and_(pc.equal(table["row"], location.row), pc.equal(table["file"], location.file))
-            for piece in np.flatnonzero(is_it.to_numpy(zero_copy_only=False)).tolist():
+            is_one = np.zeros(len(table), bool)
+            for file, mine in rows.items():
+                is_it = pc.and_(
+                    pc.is_in(table["row"], pa.array(mine, table["row"].type)), pc.equal(table["file"], file)
+                )
+                is_one |= is_it.to_numpy(zero_copy_only=False)
+            for piece in np.flatnonzero(is_one).tolist():
                 begin, end = int(edges[piece]), int(edges[piece + 1])
                 for row in range(begin // length, -(-end // length)):
                     at = max(0, begin - row * length)

@@ -6,103 +6,22 @@ import json
 import random
 import shutil
 import signal
-from collections.abc import Callable, Mapping
-from datetime import date
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
+from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
 
-from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
-from finpile.layout import Layout, read_published
+from finpile.layout import Layout
 from finpile.manifest import published
-from finpile.snapshots import load_snapshot, read_copies, with_copies
-from finpile.verify import verify
-
-_WORDS = [
-    "shares",
-    "bond",
-    "yield",
-    "oil",
-    "gold",
-    "rate",
-    "bank",
-    "court",
-    "trade",
-    "profit",
-    "loss",
-    "market",
-    "wheat",
-    "port",
-    "ship",
-    "steel",
-    "index",
-    "fund",
-]
-_CORPUS: dict[str, Any] = {
-    "name": "days",
-    "sources": [
-        {
-            "name": name,
-            "dataset": dataset,
-            "format": "jsonl",
-            "paths": [f"{name}*.jsonl"],
-            "template_group": "row",
-            "clean": {"filters": filters},
-        }
-        for name, dataset, filters in (
-            ("News", "FinPile", []),
-            ("Web", "FinPile", ["pii"]),
-            ("Mail", "Other", [{"c4": {"min_sentences": 1}}, "pii"]),
-        )
-    ],
-    "dedup": {"near": "fast", "substring": {"min_length": 80, "min_chars": 20}, "templates": {"min_documents": 3}},
-    "heldout": {"after": date(2021, 1, 6), "undated": "drop", "overlap": {"min_length": 120}},
-}
-
-Record = dict[str, Any]
-
-
-def sentence(draw: random.Random) -> str:
-    return " ".join(draw.choices(_WORDS, k=12)).capitalize() + f" {draw.randrange(10**6)}."
-
-
-def make_days(seed: int, num_days: int) -> list[list[tuple[str, Record]]]:
-    """Documents by day, each with its source: fresh ones, copies, near copies, shared passages, common lines."""
-    draw = random.Random(seed)
-    passages = [" ".join(sentence(draw) for _ in range(3)) for _ in range(4)]
-    footer = "Read the terms of use of this newsletter before you subscribe to it."
-    earlier: list[str] = []
-    days: list[list[tuple[str, Record]]] = [[(source, {"text": sentence(draw)}) for source in ("News", "Web", "Mail")]]
-    for day in range(num_days):
-        found = []
-        for _ in range(draw.randint(1, 4)):
-            text = "\n".join(sentence(draw) for _ in range(8))
-            kind = draw.choice(("fresh", "copy", "near", "passage", "footer", "footer", "footer", "mail"))
-            if kind == "copy" and earlier:
-                text = draw.choice(earlier)
-            elif kind == "near" and earlier:
-                text = f"{draw.choice(earlier)} {draw.choice(_WORDS)}"
-            elif kind == "passage":
-                text = f"{text}\n{draw.choice(passages)}"
-            elif kind == "mail":
-                text = f"{text}\nWrite to desk@north.example. {{x}}"
-            elif kind == "footer":
-                text = f"{text}\n{footer}"
-            earlier.append(text)
-            source = draw.choice(("News", "News", "Web", "Mail"))
-            hour = draw.choice(("00:00:00", "08:00:00", "08:00:00", "17:30:00"))
-            moment = None if draw.random() < 0.05 else f"2021-01-{1 + day % 28:02d}T{hour}Z"
-            found.append((source, {"text": text, "timestamp": moment}))
-        days.append(found)
-    return days
+from finpile.snapshots import load_snapshot
 
 
 def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) -> None:
@@ -116,34 +35,15 @@ def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) ->
 def write_corpus(tmp_path: Path) -> Callable[..., Path]:
     def write(**changes: Any) -> Path:
         path = tmp_path / "corpus.yaml"
-        path.write_text(yaml.safe_dump({**_CORPUS, **changes}, sort_keys=False))
+        path.write_text(yaml.safe_dump({**CORPUS, **changes}, sort_keys=False))
         return path
 
     return write
 
 
-def documents_of(out: Path, number: int | None = None) -> pa.Table:
-    """The documents of a snapshot by id."""
-    layout = Layout(str(out))
-    manifest = load_snapshot(layout, number)
-    table = pa.concat_tables(read_published(storage.join(str(out), path)) for path in published(manifest, "documents"))
-    return with_copies(table, read_copies(layout, manifest)).sort_by("id")
-
-
-def ledger_of(out: Path, number: int | None = None) -> list[Mapping[str, Any]]:
-    """The rows of the ledger of a snapshot, in one order."""
-    manifest = load_snapshot(Layout(str(out)), number)
-    tables = (read_published(storage.join(str(out), path)) for path in published(manifest, "removed"))
-    return sorted((row for table in tables for row in table.to_pylist()), key=repr)
-
-
 def assert_same_corpus(found: Path, expected: Path) -> None:
     assert documents_of(found).equals(documents_of(expected))
     assert ledger_of(found) == ledger_of(expected)
-
-
-def failed(out: Path) -> list[Any]:
-    return [check for check in verify(str(out)) if not check.ok]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +61,7 @@ def test_batches_in_any_order_give_what_one_build_gives(
     days = make_days(1, num_days - 1)
     days[-1].append(days[1][0])
     days[1:] = random.Random(2).sample(days[1:], len(days) - 1)
-    config, out = write_corpus(dedup={**_CORPUS["dedup"], "order": order}), tmp_path / "out"
+    config, out = write_corpus(dedup={**CORPUS["dedup"], "order": order}), tmp_path / "out"
     write_batch(tmp_path, "start", [document for day in days[:num_first] for document in day])
     build(load_config(config), str(out), Engine(), until="split")
     seen = [documents_of(out)]
@@ -198,7 +98,7 @@ def test_files_of_earlier_snapshots_never_change(tmp_path: Path, write_corpus: C
 
 
 def test_later_documents_rewrite_no_file_under_order_time(tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
-    days, config, out = make_days(1, 12), write_corpus(dedup={**_CORPUS["dedup"], "order": "time"}), tmp_path / "out"
+    days, config, out = make_days(1, 12), write_corpus(dedup={**CORPUS["dedup"], "order": "time"}), tmp_path / "out"
     days = [[(source, row) for source, row in day if row.get("timestamp")] for day in days[1:]]
     days[-1].append(("Web", {**days[0][0][1], "timestamp": "2021-02-01"}))
     write_batch(tmp_path, "0", [document for day in days[:9] for document in day])
@@ -229,7 +129,7 @@ def test_what_cannot_be_appended_is_refused(appended: tuple[Path, Path], write_c
     assert append(load_config(config), str(out), Engine()) == before  # nothing is new
     with pytest.raises(ConfigError, match="--fresh"):
         build(load_config(config), str(out), Engine(), until="split")
-    write_corpus(dedup={**_CORPUS["dedup"], "near": None})
+    write_corpus(dedup={**CORPUS["dedup"], "near": None})
     with pytest.raises(ConfigError, match="`dedup` is not as in the build"):
         append(load_config(config), str(out), Engine())
     write_corpus()
@@ -268,6 +168,7 @@ import finpile.dedup
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
 from finpile_pipelines.snapshots.append import append
+from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
 from finpile_pipelines.runner.engine import Engine
 
 def child(config, out, last):

@@ -46,8 +46,15 @@ def hold_base(layout: Layout, what: str, check: Callable[[Mapping[str, Any]], No
         yield base
 
 
-def commit(base: Base, records: Mapping[str, StageRecord], config: Mapping[str, Any], takedowns: pa.Table) -> None:
-    """Publishes the snapshot after `base`, of which `records` has the stages, and `takedowns` the list."""
+def commit(
+    base: Base,
+    records: Mapping[str, StageRecord],
+    config: Mapping[str, Any],
+    takedowns: pa.Table,
+    facts: Mapping[str, Any],
+) -> None:
+    """Publishes the snapshot after `base`, of which `records` has the stages, and `takedowns` the list; `facts` are
+    further ones."""
     layout, number = base.layout, base.number + 1
     work = layout.snapshot_work(number)
     moves = {file.path: file.path for record in records.values() for file in record.files}
@@ -81,6 +88,7 @@ def commit(base: Base, records: Mapping[str, StageRecord], config: Mapping[str, 
             "rewritten": rewritten,
             "copies": copies_file,
             "takedowns": takedowns_file,
+            **facts,
         },
     }
     storage.write_json(storage.join(work.root, _PLAN), {"moves": moves, "manifest": manifest})

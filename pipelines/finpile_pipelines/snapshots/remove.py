@@ -9,16 +9,23 @@ The result is that of a build of all inputs without these documents, but for the
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from finpile import storage
 from finpile.config import from_dict
 from finpile.errors import InputError
 from finpile.layout import Layout
-from finpile.manifest import load_manifest
+from finpile.manifest import load_manifest, published
 from finpile.takedowns import Wanted, read_takedowns
+from finpile.trace import spans_of_documents
+from finpile.verify.provenance import has_index
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_version
 from finpile_pipelines.snapshots.run import SnapshotRun
@@ -52,9 +59,25 @@ def remove(
         if found.rows.num_rows:
             config = from_dict(base.manifest["config"])
             takedowns = pa.concat_tables([known, found.rows]).sort_by("id")
+            found = replace(found, facts={"taken_down": _taken_down(base, found.rows["id"].to_pylist())})
             run = SnapshotRun(config, base, engine, takedowns, found, sizes=sizes or Sizes(), listen=listen)
             run.make([[] for _ in config.sources])
         return load_manifest(layout)
+
+
+def _taken_down(base: Base, ids: Collection[str]) -> dict[str, Any]:
+    """How many documents are taken down, how many of them were published, and the sequences of tokens that have them:
+    by id, the split and pairs of a sequence and a token at which the document, or its rest, begins in it."""
+    names, published_ids = pa.array(sorted(ids), pa.string()), 0
+    for path in published(base.manifest, "documents"):
+        table = storage.read_parquet(storage.join(base.layout.root, path), ["id"])
+        published_ids += int(pc.sum(pc.is_in(table["id"], names)).as_py() or 0)
+    places: dict[str, dict[str, Any]] = {}
+    if has_index(base.layout):
+        for identifier, split, span in spans_of_documents(base.layout.root, ids):
+            found = places.setdefault(identifier, {"split": split, "places": []})
+            found["places"].append([span.sequence, span.begin, span.end])
+    return {"documents": len(ids), "published": published_ids, "tokens": dict(sorted(places.items()))}
 
 
 def _check(wanted: Wanted, found: Selection, known: pa.Table) -> None:

@@ -89,7 +89,8 @@ class SnapshotRun:
                     break
                 except StageDamagedError as damage:
                     runner.forget(damage)
-        commit(self._base, self._merged(runner.records), to_dict(self._config), self._takedowns)
+        records = self._merged(runner.records)
+        commit(self._base, records, to_dict(self._config), self._takedowns, self._selection.facts)
         forget_decisions(self._base.layout, self._base.number + 1)
 
     def _run_stages(self, runner: StageRunner, prepared: Mapping[str, Any]) -> None:

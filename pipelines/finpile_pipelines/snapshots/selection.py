@@ -57,6 +57,8 @@ class Selection:
 
     rows: pa.Table = field(default_factory=TAKEDOWN_SCHEMA.empty_table)
     """`TAKEDOWN_SCHEMA`."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the manifest of the snapshot says about them."""
     losses: Mapping[str, Losses] = field(default_factory=lambda: {stage: Losses() for stage in _EARLY})
     """Of `ingest` and `clean`, by stage."""
 
@@ -91,7 +93,7 @@ def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table
                 digest_before_filters=multiset_digest([identifier], [before]),
             )
     storage.remove_tree(scratch)
-    return Selection(rows, losses)
+    return Selection(rows=rows, losses=losses)
 
 
 @dataclass(frozen=True, slots=True)

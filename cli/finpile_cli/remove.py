@@ -1,0 +1,143 @@
+"""`finpile remove`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from finpile import storage
+from finpile.errors import ConfigError, InputError
+from finpile.takedowns import Wanted
+from finpile_cli.build import stage_lines
+from finpile_cli.console import Console, json_option
+from finpile_cli.display import Display
+from finpile_cli.engine import BeamOptionsLast, heavy_imports, make_engine, placement_options
+from finpile_cli.language_models import seen_batches
+from finpile_cli.paths import PathOrUrl
+
+_NUM_SHOWN = 5
+
+
+@click.command(cls=BeamOptionsLast)
+@click.argument("out", type=PathOrUrl())
+@click.option("--ids", multiple=True, metavar="ID", help="A document, by its whole id; may be repeated.")
+@click.option("--ids-from", type=PathOrUrl(), metavar="FILE", help="A file with an id in each line.")
+@click.option("--dataset", help="Documents of this dataset.")
+@click.option("--source", help="Documents of this source.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="COLUMN=PATTERN",
+    help="Documents whose column, such as url or locator, is as the pattern with * and ?; may be repeated.",
+)
+@click.option("--why", required=True, help="The reason, for the ledger.")
+@click.option("--run", "runs", multiple=True, type=PathOrUrl(), help="A training run: say which steps saw them.")
+@placement_options
+@json_option
+def remove_command(
+    out: str,
+    ids: Sequence[str],
+    ids_from: str | None,
+    dataset: str | None,
+    source: str | None,
+    where: Sequence[str],
+    why: str,
+    runs: Sequence[str],
+    runner: Any,
+    workers: int | None,
+    transport: Any,
+    as_json: bool,
+) -> None:
+    """Take documents out of a finished build, as a snapshot of it.
+
+    Documents that fulfil all conditions are taken down. Documents and ledger are then those of a build without them:
+    copies that were removed for one of them come back. The ledger keeps a row for each, without text. Earlier
+    snapshots and token shards still have their texts: see `finpile vacuum`.
+    """
+    console = Console(as_json)
+    wanted = _wanted(ids, ids_from, dataset, source, where)
+    logging.getLogger().setLevel(logging.ERROR)
+    with heavy_imports(is_lean=runner == "local"):
+        from finpile_pipelines.snapshots.remove import remove
+
+    display = Display(console)
+    engine = make_engine(runner, workers, transport, display)
+    with display:
+        manifest = remove(out, wanted, why, engine, listen=stage_lines(display, f"removing from {out}"))
+    _close(console, manifest, out, runs, display.num_run)
+
+
+def _wanted(
+    ids: Sequence[str], ids_from: str | None, dataset: str | None, source: str | None, where: Sequence[str]
+) -> Wanted:
+    """Raises: ConfigError without a condition, or for one that cannot be read."""
+    named = set(ids)
+    if ids_from is not None:
+        try:
+            named |= set(storage.read_bytes(ids_from).decode().split())
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"--ids-from {ids_from} cannot be read: {error}") from error
+    conditions = []
+    for text in where:
+        column, sign, pattern = text.partition("=")
+        if not column or not sign:
+            raise ConfigError(f"--where is {text!r}: expected COLUMN=PATTERN, such as url=https://example.com/*")
+        conditions.append((column, pattern))
+    if not named and ids_from is None and dataset is None and source is None and not conditions:
+        raise ConfigError("say which documents: --ids, --ids-from, --dataset, --source or --where")
+    has_ids = bool(named) or ids_from is not None
+    return Wanted(ids=frozenset(named) if has_ids else None, dataset=dataset, source=source, where=tuple(conditions))
+
+
+def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequence[str], num_run: int) -> None:
+    """Prints what the snapshot has."""
+    split = next(stage for stage in manifest["stages"] if stage["stage"] == "split")
+    documents = sum(row["documents"] for row in split["counts"]["documents"])
+    facts = manifest.get("snapshot", {"number": 0})
+    if not num_run:
+        console.line(f"all were taken down before: snapshot {facts['number']} with {documents:,} documents stays")
+        console.result({"out": out, "snapshot": facts["number"], "documents": documents, "taken_down": 0})
+        return
+    gone = facts["taken_down"]
+    console.line(
+        f"snapshot {facts['number']}: {documents:,} documents; {gone['documents']:,} taken down, of which "
+        f"{gone['published']:,} were published; {len(facts['added'])} files added, {len(facts['rewritten'])} rewritten"
+    )
+    steps = {run: list(_steps(out, run, gone["tokens"])) for run in runs}
+    if gone["tokens"]:
+        _print_tokens(console, out, gone["tokens"], steps)
+    result = {"out": out, "snapshot": facts["number"], "documents": documents}
+    console.result({**result, "taken_down": gone["documents"], **gone, "steps": steps})
+
+
+def _print_tokens(console: Console, out: str, tokens: Mapping[str, Any], steps: Mapping[str, Sequence[int]]) -> None:
+    numbers = sorted({place[0] for found in tokens.values() if found["split"] == "train" for place in found["places"]})
+    heldout = sum(found["split"] != "train" for found in tokens.values())
+    shown = ", ".join(map(str, numbers[:_NUM_SHOWN])) + (", ..." if len(numbers) > _NUM_SHOWN else "")
+    console.line(
+        f"tokens: {len(tokens):,} of them are still in {out}/tokens, in {len(numbers):,} training sequences ({shown}) "
+        f"and {heldout:,} held-out documents; `snapshot.taken_down` of the manifest lists all: `finpile build --fresh` "
+        "without their files makes token shards without them"
+    )
+    for run, seen in steps.items():
+        told = f"steps {', '.join(map(str, seen[:_NUM_SHOWN]))}{', ...' if len(seen) > _NUM_SHOWN else ''} saw them"
+        since = f"; checkpoints from step {seen[0]:,} on are of a model that did" if seen else ""
+        console.line(f"{run}: {told if seen else 'no step saw them'}{since}")
+
+
+def _steps(out: str, run: str, tokens: Mapping[str, Any]) -> Iterator[int]:
+    """The steps of a run that saw one of the documents."""
+    from finpile.tokens.provenance import TokenProvenance
+
+    places = {
+        (sequence, at)
+        for found in tokens.values()
+        if found["split"] == "train"
+        for sequence, begin, end in found["places"]
+        for at in range(begin, end)
+    }
+    if places:
+        yield from seen_batches(run, TokenProvenance(out).store).steps_of(places)

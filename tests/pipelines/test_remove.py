@@ -1,0 +1,147 @@
+"""A corpus from which documents are taken down is that of a build without them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from finpile_cli.main import finpile
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.snapshots.remove import remove
+from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
+
+from finpile.config import CorpusConfig, load_config
+from finpile.errors import InputError
+from finpile.layout import Layout
+from finpile.snapshots import load_snapshot
+from finpile.takedowns import REASON, TAKEDOWN, Wanted
+
+Items = list[tuple[int, tuple[str, Record]]]
+
+
+def write_files(folder: Path, items: Items, **changes: Any) -> CorpusConfig:
+    """One file for each document, so that its id does not depend on the others."""
+    folder.mkdir(exist_ok=True)
+    for number, (source, record) in items:
+        (folder / f"{source}-{number:03d}.jsonl").write_text(json.dumps(record) + "\n")
+    path = folder / "corpus.yaml"
+    path.write_text(yaml.safe_dump({**CORPUS, **changes}, sort_keys=False))
+    return load_config(path)
+
+
+def ids_of(out: Path, numbers: Iterable[int]) -> frozenset[str]:
+    """The ids of the documents of these files, those that a stage removed included."""
+    rows = [*documents_of(out).to_pylist(), *ledger_of(out)]
+    return frozenset(row["id"] for row in rows for number in numbers if f"-{number:03d}.jsonl" in row["locator"])
+
+
+def assert_same_but_for_tombstones(found: Path, expected: Path, ids: frozenset[str]) -> None:
+    rows = ledger_of(found)
+    stones = [row for row in rows if row["stage"] == TAKEDOWN]
+    assert documents_of(found).equals(documents_of(expected))
+    assert [row for row in rows if row["stage"] != TAKEDOWN] == ledger_of(expected)
+    assert sorted(row["id"] for row in stones) == sorted(ids)
+    assert all(row["reason"] == REASON and row["removed_text"] == b"" for row in stones)
+
+
+@pytest.mark.parametrize(
+    ("seed", "order"),
+    [(1, "time"), (2, "priority"), *(pytest.param(seed, "time", marks=pytest.mark.slow) for seed in range(3, 9))]
+    + [pytest.param(seed, "priority", marks=pytest.mark.slow) for seed in range(9, 15)],
+)
+def test_removing_documents_gives_what_a_build_without_them_gives(tmp_path: Path, seed: int, order: str) -> None:
+    """Documents are removed, others are appended, and further ones are removed."""
+    draw = random.Random(seed)
+    items = list(enumerate(document for day in make_days(seed, 10) for document in day))
+    gone = draw.sample(range(3, len(items)), len(items) // 6)
+    later = set(draw.sample(range(3, len(items)), 4)) - set(gone)
+    dedup = {**CORPUS["dedup"], "order": order}
+    config = write_files(tmp_path / "files", [item for item in items if item[0] not in later], dedup=dedup)
+    out = tmp_path / "out"
+    build(config, str(out), Engine(), until="split")
+    first, second = ids_of(out, gone[::2]), ids_of(out, gone[1::2])
+    remove(str(out), Wanted(ids=first), "letter of 1 May", Engine())
+    assert failed(out) == []
+    write_files(tmp_path / "files", [item for item in items if item[0] in later], dedup=dedup)
+    append(config, str(out), Engine())
+    remove(str(out), Wanted(ids=second), "letter of 2 May", Engine())
+    config = write_files(tmp_path / "without", [item for item in items if item[0] not in gone], dedup=dedup)
+    build(config, str(tmp_path / "expected"), Engine(), until="split")
+    assert_same_but_for_tombstones(out, tmp_path / "expected", first | second)
+    assert failed(out) == []
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> tuple[Path, CorpusConfig]:
+    """A build of a story, its later copy in another source, and an unrelated one."""
+    story = "Oil rose 2 percent on Monday after the ministers met. Write to desk@north.example for more."
+    other = "Gold fell 1 percent on Tuesday, its third loss in a week of thin trade."
+    records = [("Web", story, "2021-01-01"), ("Mail", other, "2021-01-02"), ("News", story, "2021-01-03")]
+    items: Items = [
+        (number, (source, {"text": text, "timestamp": day})) for number, (source, text, day) in enumerate(records)
+    ]
+    known = {"dataset": "All", "format": "jsonl"}
+    sources = [
+        {**known, "name": name, "paths": [f"{name}-*.jsonl"], "clean": {"filters": filters}}
+        for name, filters in (("News", ["pii"]), ("Web", ["pii"]), ("Mail", []))
+    ]
+    dedup = {"order": "time", "scope": "corpus"}
+    config = write_files(tmp_path, items, sources=sources, dedup=dedup, heldout={})
+    build(config, str(tmp_path / "out"), Engine(), until="split")
+    return tmp_path / "out", config
+
+
+def test_a_copy_comes_back_and_no_text_is_left(copies: tuple[Path, CorpusConfig]) -> None:
+    out, _ = copies
+    assert documents_of(out)["source"].to_pylist().count("News") == 0
+    manifest = remove(str(out), Wanted(source="Web"), "they asked", Engine())
+    assert sorted(documents_of(out)["source"].to_pylist()) == ["Mail", "News"]
+    (stone,) = [row for row in ledger_of(out) if row["stage"] == TAKEDOWN]
+    assert (stone["source"], stone["detail"], stone["removed_text"]) == ("Web", "they asked", b"")
+    assert [row for row in ledger_of(out) if row["id"] == stone["id"]] == [stone]
+    assert manifest["snapshot"]["taken_down"] == {"documents": 1, "published": 1, "tokens": {}}
+    assert failed(out) == []
+    assert documents_of(out, 0)["source"].to_pylist().count("Web") == 1  # an earlier snapshot is as it was
+
+
+def test_what_was_taken_down_stays_so(copies: tuple[Path, CorpusConfig]) -> None:
+    out, config = copies
+    remove(str(out), Wanted(source="Web"), "they asked", Engine())
+    before = load_snapshot(Layout(str(out)))
+    assert remove(str(out), Wanted(source="Web"), "again", Engine()) == before
+    record = {"text": "Wheat was unchanged on Friday.", "timestamp": "2021-01-04"}
+    (Path(config.root) / "News-007.jsonl").write_text(json.dumps(record) + "\n")
+    append(config, str(out), Engine())
+    assert sorted(documents_of(out)["source"].to_pylist()) == ["Mail", "News", "News"]
+    assert [row["source"] for row in ledger_of(out) if row["stage"] == TAKEDOWN] == ["Web"]
+    assert failed(out) == []
+
+
+def test_nothing_wanted_is_an_error(copies: tuple[Path, CorpusConfig]) -> None:
+    out, _ = copies
+    with pytest.raises(InputError, match="no document fulfils all conditions"):
+        remove(str(out), Wanted(source="Web", where=(("locator", "*.pdf"),)), "x", Engine())
+    with pytest.raises(InputError, match="1 of 1 ids are of no document"):
+        remove(str(out), Wanted(ids=frozenset({"0" * 32})), "x", Engine())
+    assert load_snapshot(Layout(str(out))).get("snapshot") is None
+
+
+def test_the_command_removes_by_pattern(copies: tuple[Path, CorpusConfig]) -> None:
+    out, _ = copies
+    command = ["remove", str(out), "--why", "they asked"]
+    result = CliRunner().invoke(finpile, [*command, "--where", "locator=Web-*"], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "snapshot 1: 2 documents; 1 taken down, of which 1 were published" in result.output
+    again = CliRunner().invoke(finpile, [*command, "--where", "locator=Web-*"], catch_exceptions=False)
+    assert "all were taken down before: snapshot 1 with 2 documents stays" in again.output
+    for wrong, message in (([], "say which documents"), (["--where", "locator"], "expected COLUMN=PATTERN")):
+        with pytest.raises(Exception, match=message):
+            CliRunner().invoke(finpile, [*command, *wrong], catch_exceptions=False)
