@@ -10,6 +10,7 @@ OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if do
 OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
 OUT/index/STAGE/STEP/000001/                              keys of the documents that a snapshot brought to a stage
+OUT/index/batches/000012.json                             places of the batches of a clean shard
 OUT/.work/STAGE/                                          files that a stage passes to later ones, and its record
 OUT/.work/snapshots/000001/                               the same for a snapshot, laid out like OUT
 OUT/.work/build.json                                      whether the manifest describes the folder
@@ -81,6 +82,10 @@ class Layout:
     def index(self, stage: str, step: str) -> str:
         """The index of keys from which a snapshot finds the documents that new ones touch (`finpile.key_index`)."""
         return storage.join(self.indexes, stage, step)
+
+    def batch_places(self, shard: int) -> str:
+        """The places of the batches of a clean shard."""
+        return storage.join(self.indexes, "batches", f"{shard:06d}.json")
 
     @property
     def indexes(self) -> str:

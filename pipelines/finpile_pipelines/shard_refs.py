@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from finpile.config import SourceConfig
 from finpile.dedup.exact import document_digests
 from finpile.document import CLEAN_SCHEMA
 from finpile.ledger import Removal
+from finpile_pipelines.batch_places import read_batches
 
 #: Shards up to which the launcher does small work by itself rather than start a pipeline for it.
 FEW_SHARDS = 64
+#: Bytes of a batch of a clean shard, about.
+_BATCH_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class ShardRef:
     URL without suffix."""
     row: str | None = None
     """Which row, if the source entry has several."""
+    places: str | None = None
+    """Of a clean shard of an earlier snapshot: the file of the places of its batches."""
 
     def source(self, sources: Sequence[SourceConfig]) -> SourceConfig:
         """The source entry of the config's `sources`, restricted to the row of this shard."""
@@ -92,7 +98,7 @@ def shard_url(folder: str, name: str) -> str:
 
 def write_clean(folder: str, name: str, batches: Iterable[pa.RecordBatch]) -> None:
     """Writes clean documents with the digests of their texts, as `CLEAN_SCHEMA`."""
-    storage.write_ipc(shard_url(folder, name), CLEAN_SCHEMA, map(_with_digests, batches))
+    storage.write_ipc(shard_url(folder, name), CLEAN_SCHEMA, chain.from_iterable(map(_parts, batches)))
 
 
 def read_clean(folder: str, name: str) -> Iterator[pa.RecordBatch]:
@@ -101,14 +107,27 @@ def read_clean(folder: str, name: str) -> Iterator[pa.RecordBatch]:
         yield batch if "digest" in batch.schema.names else _with_digests(batch)
 
 
-def read_clean_rows(folder: str, name: str, rows: npt.NDArray[np.int32] | None) -> Iterator[tuple[int, pa.RecordBatch]]:
+def read_clean_rows(
+    folder: str, ref: ShardRef, rows: npt.NDArray[np.int32] | None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The batches of a clean shard that have one of the `rows`, each with the row of its first document; None: all."""
+    if rows is not None and ref.places is not None:
+        yield from read_batches(shard_url(folder, ref.name), ref.places, CLEAN_SCHEMA, rows)
+        return
     first = 0
-    for batch in read_clean(folder, name):
+    for batch in read_clean(folder, ref.name):
         end = first + batch.num_rows
         if rows is None or np.searchsorted(rows, first) < np.searchsorted(rows, end):
             yield first, batch
         first = end
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The documents with their digests, in batches of about `_BATCH_BYTES`: a snapshot reads some of them."""
+    whole = _with_digests(batch)
+    num_rows = max(1, whole.num_rows * _BATCH_BYTES // max(1, whole.nbytes))
+    for first in range(0, whole.num_rows, num_rows):
+        yield whole.slice(first, num_rows)
 
 
 def _with_digests(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -168,7 +168,6 @@ import finpile.dedup
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
 from finpile_pipelines.snapshots.append import append
-from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
 from finpile_pipelines.runner.engine import Engine
 
 def child(config, out, last):

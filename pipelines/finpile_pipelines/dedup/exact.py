@@ -75,7 +75,7 @@ def _read(
     """The documents of a shard with their rows."""
     selected = None if rows is None else rows[ref.index]
     removed = removed_rows(removals, ref.index)
-    for first, batch in read_clean_rows(clean_folder, ref.name, selected):
+    for first, batch in read_clean_rows(clean_folder, ref, selected):
         places = np.arange(first, first + batch.num_rows, dtype=np.int32)
         if selected is None and not len(removed):
             yield pa.array(places), batch

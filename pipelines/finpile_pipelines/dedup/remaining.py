@@ -67,7 +67,7 @@ class RemainingDocuments:
         removed = removed_rows(self._earlier_removals, ref.index)
         spans = self.spans(ref)
         scope = self.scope(ref)
-        for first, batch in read_clean_rows(self._clean_folder, ref.name, wanted):
+        for first, batch in read_clean_rows(self._clean_folder, ref, wanted):
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
             keep = ~np.isin(rows, removed)
             if wanted is not None:

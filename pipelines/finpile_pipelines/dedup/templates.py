@@ -185,7 +185,7 @@ class _GroupedDocuments:
             return tables[0], []
         wanted = None if self.rows is None else self.rows.get(ref.index, NO_ROWS)
         gone = removed_rows(self.takedowns, ref.index)
-        for first, batch in read_clean_rows(self.clean_folder, ref.name, wanted):
+        for first, batch in read_clean_rows(self.clean_folder, ref, wanted):
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
             table = pa.Table.from_batches([batch]).append_column("row", pa.array(rows))
             table = table.append_column("priority", pa.array(np.full(len(rows), ref.entry, np.int32)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ class Base:
         number = number_of(manifest)
         works = [layout.snapshot_work(snapshot) for snapshot in range(number + 1)]
         try:
-            refs = _refs(works)
+            refs = _refs(works, layout.batch_places)
             files = _files(works)
         except FileNotFoundError as error:
             raise _incomplete(layout) from error
@@ -71,12 +71,15 @@ class Base:
         return replace(context, layout=self.work, records=dedup)
 
 
-def _refs(works: list[Layout]) -> tuple[ShardRef, ...]:
+def _refs(works: list[Layout], places: Callable[[int], str]) -> tuple[ShardRef, ...]:
     refs: list[ShardRef] = []
     for work in works:
         clean, tasks = work.work("clean"), storage.join(work.work("ingest"), "tasks.json")
         found = shard_refs(storage.read_json(tasks), len(refs))
-        refs += [replace(ref, name=shard_url(clean, ref.name).removesuffix(".arrow")) for ref in found]
+        refs += [
+            replace(ref, name=shard_url(clean, ref.name).removesuffix(".arrow"), places=places(ref.index))
+            for ref in found
+        ]
     return tuple(refs)
 
 

@@ -187,7 +187,7 @@ class _Steps:
         """The rows of a shard that are asked for, None for all, and their smallest `end`."""
         rows = asking.rows.get(ref.index, NO_ROWS)
         selected, first_end = [NO_ROWS], UNDATED
-        for first, batch in read_clean_rows(self.clean_folder, ref.name, rows):
+        for first, batch in read_clean_rows(self.clean_folder, ref, rows):
             end = ends(batch["timestamp"])
             if rows is not None:
                 mine = rows[(rows >= first) & (rows < first + batch.num_rows)]

@@ -109,7 +109,7 @@ class _Find:
     def in_shard(self, ref: ShardRef) -> dict[str, Any]:
         """Writes the wanted documents of a shard, if there are any."""
         tables = []
-        for first, batch in read_clean_rows("", ref.name, None):
+        for first, batch in read_clean_rows("", ref, None):
             documents = pa.Table.from_batches([batch]).drop_columns(["text"])
             report_progress(batch.num_rows, documents.nbytes)
             documents = documents.append_column(
@@ -191,7 +191,7 @@ def _texts(base: Base, rows: pa.Table) -> Iterator[tuple[str, _Label, bytes]]:
     """The id, dataset and source, and text of documents of one shard."""
     ref = base.refs[rows["shard"][0].as_py()]
     wanted = rows["row"].to_numpy()
-    for first, batch in read_clean_rows("", ref.name, wanted):
+    for first, batch in read_clean_rows("", ref, wanted):
         mine = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
         part = pa.Table.from_batches([batch]).take(pa.array(mine - first)).combine_chunks()
         owners = (part[name].to_pylist() for name in ("id", "dataset", "source"))
