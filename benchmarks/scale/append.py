@@ -1,9 +1,10 @@
 """Measures `finpile append` of 1% of new documents beside a build of all documents.
 
-    python -m benchmarks.scale.append DATA FOLDER --megabytes 50 200 [--workers 2]
+    python -m benchmarks.scale.append DATA FOLDER --megabytes 100 1000 5000 [--workers 2]
 
-The documents are those of `benchmarks.scale.corpus`, in files of 99% and 1% of each size. Both runs end with documents
-and ledger, and their documents are compared. FOLDER keeps nothing.
+The documents are those of `benchmarks.scale.corpus`, with timestamps in their order, in files of 98%, 1% and 1%. The
+first append makes the index of keys, the second one uses it. All runs end with documents and ledger, and the documents
+are compared. FOLDER keeps nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
@@ -26,18 +29,71 @@ from benchmarks.scale.corpus import write_corpus
 from benchmarks.scale.sentences import read_material
 from finpile import open_documents
 
-_SEED, _NEW_SHARE = 1, 0.01
+_SEED, _NEW_SHARE, _GROUP_ROWS = 1, 0.01, 2048
+_FIRST_SECOND = 946_684_800
 _ABOUT = (
-    "Generated text with planted duplicates; exact and near (fast) deduplication, no tokenizer. Build and append are "
-    "processes of their own, from start to end. Ids, texts, locators and splits of both results are equal."
+    "Generated text with planted duplicates; exact, near (fast) and substring deduplication in order of time, no "
+    "tokenizer. Each run is a process of its own, from start to end. Bytes read are those of shards, index and "
+    "published files that the process and its workers asked for, cached or not. Ids, texts, locators and splits of "
+    "the appended corpus and of a build of all are equal."
 )
-_HEAD = ("text MB", "documents", "new", "run", "wall s", "CPU s", "peak MiB", "files added", "files rewritten")
-_STAGE_HEAD = ("text MB", "run", "ingest", "clean", "exact", "near", "split")
-#: What a measured process runs.
+_HEAD = (
+    "text MB",
+    "documents",
+    "new",
+    "run",
+    "wall s",
+    "CPU s",
+    "peak MiB",
+    "MB read",
+    "files added",
+    "files rewritten",
+)
+_STAGES = ("ingest", "clean", "exact", "near", "substring", "split")
+#: What a measured process runs: it counts the bytes that it and its forks read.
+_COUNTING = """
+import multiprocessing, sys
+from finpile import file_systems, seals, storage
+count = multiprocessing.Value("q")
+def add(number):
+    with count.get_lock():
+        count.value += number
+def counted(function, size):
+    def call(*arguments, **named):
+        found = function(*arguments, **named)
+        add(size(found))
+        return found
+    return call
+seals._mapped = counted(seals._mapped, lambda data: data.size)
+from finpile_pipelines import batch_places
+batch_places._range = counted(batch_places._range, lambda data: data.size)
+storage.open_file = lambda url: Counting(file_systems.open_file(url))
+class Counting:
+    def __init__(self, stream):
+        self._stream = stream
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+    def __enter__(self):
+        return self
+    def __exit__(self, *error):
+        self._stream.close()
+    def read(self, *arguments):
+        data = self._stream.read(*arguments)
+        add(len(data))
+        return data
+    def readinto(self, target):
+        number = self._stream.readinto(target)
+        add(number)
+        return number
+from finpile import key_index
+key_index.open_file = storage.open_file
+from finpile.config import load_config
+from finpile_pipelines.runner.engine import Engine
+"""
 _BUILD, _APPEND = (
-    "import sys; from finpile.config import load_config; from finpile_pipelines.runner.engine import Engine; "
-    f"from {module} import {name}; "
-    f"{name}(load_config(sys.argv[1]), sys.argv[2], Engine(num_workers=int(sys.argv[3])){more})"
+    f"{_COUNTING}from {module} import {name}\n"
+    f"{name}(load_config(sys.argv[1]), sys.argv[2], Engine(num_workers=int(sys.argv[3])){more})\n"
+    "print('read', count.value)\n"
     for module, name, more in (
         ("finpile_pipelines.build", "build", ', until="split"'),
         ("finpile_pipelines.snapshots.append", "append", ""),
@@ -55,55 +111,99 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     report = Report(options.results, "append", "Appending 1% of new documents", ("apache-beam", "pyarrow", "numba"))
     report.add(_ABOUT)
-    rows, stage_rows = [], []
+    rows, stage_rows, index_rows = [], [], []
     for megabytes in options.megabytes:
-        measured, by_stage = _measure(options.data, options.folder / str(megabytes), megabytes, options.workers)
+        measured, by_stage, sizes = _measure(options.data, options.folder / str(megabytes), megabytes, options.workers)
         rows += measured
         stage_rows += by_stage
-    report.add("## Cost", table(_HEAD, rows), "## Wall seconds of stages", table(_STAGE_HEAD, stage_rows))
+        index_rows += sizes
+    report.add("## Cost", table(_HEAD, rows))
+    report.add("## Wall seconds of stages", table(("text MB", "run", *_STAGES), stage_rows))
+    report.add("## Index", table(("text MB", "index", "bytes", "bytes per document", "share of the text"), index_rows))
 
 
-def _measure(data: Path, folder: Path, megabytes: int, workers: int) -> tuple[list[list[str]], list[list[str]]]:
+_Rows = list[list[str]]
+
+
+def _measure(data: Path, folder: Path, megabytes: int, workers: int) -> tuple[_Rows, _Rows, _Rows]:
     shutil.rmtree(folder, ignore_errors=True)
     say(f"generating {megabytes} MB")
     write_corpus(folder / "generated", read_material(data), megabytes * 10**6, _SEED)
-    documents = pq.read_table(folder / "generated" / "documents", columns=["text"])
-    num_new = int(documents.num_rows * _NEW_SHARE)
-    num_old = documents.num_rows - num_new
+    files = sorted((folder / "generated" / "documents").glob("*.parquet"))
+    total = sum(pq.read_metadata(file).num_rows for file in files)
+    num_new = int(total * _NEW_SHARE)
+    bounds = [0, total - 2 * num_new, total - num_new, total]
     config = folder / "corpus.yaml"
     source = {"name": "Web", "dataset": "Generated", "format": "parquet", "paths": ["in/*.parquet"]}
-    clean = {"clean": {"html": "never"}}
-    config.write_text(yaml.safe_dump({"name": "append", "sources": [source | clean], "dedup": {"near": "fast"}}))
+    dedup = {"order": "time", "near": "fast", "substring": {}}
+    settings = {"name": "append", "sources": [source | {"clean": {"html": "never"}}], "dedup": dedup}
+    config.write_text(yaml.safe_dump(settings))
     (folder / "in").mkdir()
-    _write(documents.slice(0, num_old), folder / "in" / "a.parquet")
+    (folder / "later").mkdir()
+    _write(files, folder, bounds)
+    shutil.rmtree(folder / "generated")
     out, whole = folder / "out", folder / "whole"
-    runs: dict[str, tuple[TreeCost, dict[str, Any]]] = {}
-    runs["build of 99%"] = _run(_BUILD, config, out, workers)
-    _write(documents.slice(num_old), folder / "in" / "b.parquet")
-    runs["append of 1%"] = _run(_APPEND, config, out, workers)
+    runs: dict[str, tuple[TreeCost, int, dict[str, Any]]] = {}
+    runs["build of 98%"] = _run(_BUILD, config, out, workers)
+    for number, name in enumerate(("append of 1%, makes the index", "append of 1%"), 1):
+        shutil.move(folder / "later" / f"{number}.parquet", folder / "in" / f"z{number}.parquet")
+        runs[name] = _run(_APPEND, config, out, workers)
     runs["build of all"] = _run(_BUILD, config, whole, workers)
     _compare(out, whole)
-    shutil.rmtree(folder)
     rows, stage_rows = [], []
-    for name, (cost, manifest) in runs.items():
+    for name, (cost, num_read, manifest) in runs.items():
         facts = manifest.get("snapshot", {"added": (), "rewritten": ()})
-        files = [str(len(facts[kind])) if "snapshot" in manifest else "" for kind in ("added", "rewritten")]
-        times = [f"{cost.wall_seconds:.1f}", f"{cost.cpu_seconds:.1f}", f"{cost.peak_mib:,.0f}"]
-        rows.append([str(megabytes), f"{documents.num_rows:,}", f"{num_new:,}", name, *times, *files])
+        counts = [str(len(facts[kind])) if "snapshot" in manifest else "" for kind in ("added", "rewritten")]
+        times = [
+            f"{cost.wall_seconds:.1f}",
+            f"{cost.cpu_seconds:.1f}",
+            f"{cost.peak_mib:,.0f}",
+            f"{num_read / 1e6:,.0f}",
+        ]
+        rows.append([str(megabytes), f"{total:,}", f"{num_new:,}", name, *times, *counts])
         seconds = {stage["stage"]: stage["wall_seconds"] for stage in manifest["stages"]}
-        stage_rows.append([str(megabytes), name, *(f"{seconds[stage]:.1f}" for stage in _STAGE_HEAD[2:])])
-    return rows, stage_rows
+        stage_rows.append([str(megabytes), name, *(f"{seconds[stage]:.1f}" for stage in _STAGES)])
+    sizes = _index_sizes(out, megabytes, total)
+    shutil.rmtree(folder)
+    return rows, stage_rows, sizes
 
 
-def _write(documents: pa.Table, path: Path) -> None:
-    pq.write_table(documents, path, row_group_size=2048)
+def _write(files: Sequence[Path], folder: Path, bounds: Sequence[int]) -> None:
+    """The documents in their order, a minute apart: the first part by file, the others in one file each."""
+    first, held = 0, [list[pa.Table]() for _ in bounds[1:]]
+    for number, file in enumerate(files):
+        documents = pq.read_table(file, columns=["text"])
+        moments = _FIRST_SECOND + 60 * np.arange(first, first + documents.num_rows)
+        documents = documents.append_column("timestamp", pa.array(moments, pa.timestamp("s", "UTC")))
+        for part, (begin, end) in enumerate(pairwise(bounds)):
+            mine = documents.slice(
+                max(0, begin - first), max(0, min(end - first, documents.num_rows) - max(0, begin - first))
+            )
+            if mine.num_rows and part == 0:
+                pq.write_table(mine, folder / "in" / f"a{number:04d}.parquet", row_group_size=_GROUP_ROWS)
+            elif mine.num_rows:
+                held[part].append(mine)
+        first += documents.num_rows
+    for part, tables in enumerate(held[1:], 1):
+        pq.write_table(pa.concat_tables(tables), folder / "later" / f"{part}.parquet", row_group_size=_GROUP_ROWS)
 
 
-def _run(code: str, config: Path, out: Path, workers: int) -> tuple[TreeCost, dict[str, Any]]:
+def _run(code: str, config: Path, out: Path, workers: int) -> tuple[TreeCost, int, dict[str, Any]]:
     say(f"{out.name}: {'append' if code is _APPEND else 'build'}")
     command = [sys.executable, "-c", code, str(config), str(out), str(workers)]
-    cost = run_tree(command, out.parent / "log.txt", watched=out)
-    return cost, json.loads((out / "manifest.json").read_text())
+    log = out.parent / "log.txt"
+    cost = run_tree(command, log, watched=out)
+    num_read = int(log.read_text().rsplit("read ", 1)[1])
+    return cost, num_read, json.loads((out / "manifest.json").read_text())
+
+
+def _index_sizes(out: Path, megabytes: int, total: int) -> _Rows:
+    rows = []
+    for folder in sorted({path.parent.parent for path in (out / "index").rglob("index.json")}):
+        size = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
+        name = folder.relative_to(out / "index").as_posix()
+        rows.append([str(megabytes), name, f"{size:,}", f"{size / total:.0f}", f"{size / megabytes / 1e6:.1%}"])
+    return rows
 
 
 def _compare(out: Path, whole: Path) -> None:

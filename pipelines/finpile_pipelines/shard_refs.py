@@ -126,7 +126,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The documents with their digests, in batches of about `_BATCH_BYTES`: a snapshot reads some of them."""
     whole = _with_digests(batch)
     num_rows = max(1, whole.num_rows * _BATCH_BYTES // max(1, whole.nbytes))
-    for first in range(0, whole.num_rows, num_rows):
+    for first in range(0, max(1, whole.num_rows), num_rows):
         yield whole.slice(first, num_rows)
 
 
