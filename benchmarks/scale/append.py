@@ -1,6 +1,6 @@
 """Measures `finpile append` of 1% of new documents beside a build of all documents.
 
-    python -m benchmarks.scale.append DATA FOLDER --megabytes 100 1000 5000 [--workers 2]
+    python -m benchmarks.scale.append DATA FOLDER --megabytes 100 1000 5000 [--workers 1]
 
 The documents are those of `benchmarks.scale.corpus`, with timestamps in their order, in files of 98%, 1% and 1%. The
 first append makes the index of keys, the second one uses it. All runs end with documents and ledger, and the documents
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--megabytes", type=int, nargs="+", required=True)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=1, help="bytes read are counted in this process alone")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     report = Report(options.results, "append", "Appending 1% of new documents", ("apache-beam", "pyarrow", "numba"))
