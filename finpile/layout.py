@@ -9,6 +9,7 @@ OUT/tokens/split=train/part-00000-of-00001.arrow
 OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if documents are held out
 OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
+OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
 OUT/index/STAGE/STEP/000001/                              keys of the documents that a snapshot brought to a stage
 OUT/index/batches/000012.json                             places of the batches of a clean shard
 OUT/.work/STAGE/                                          files that a stage passes to later ones, and its record
@@ -98,6 +99,10 @@ class Layout:
     def snapshot_work(self, number: int) -> Layout:
         """The folder in which a snapshot is made, laid out like OUT; that of number 0 is OUT."""
         return Layout(storage.join(self.snapshots_work, f"{number:06d}")) if number else self
+
+    def snapshot_tokens(self, number: int) -> Layout:
+        """The folder with the folder `tokens` of a snapshot; that of number 0 is OUT."""
+        return Layout(storage.join(self.snapshots, f"{number:06d}")) if number else self
 
     @property
     def snapshots_work(self) -> str:

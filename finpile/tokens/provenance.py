@@ -117,13 +117,16 @@ class Span(NamedTuple):
 class TokenProvenance:
     """The documents of the sequences of one folder of token shards."""
 
-    def __init__(self, out: str, heldout: tuple[str, str] | None = None) -> None:
+    def __init__(self, out: str, heldout: tuple[str, str] | None = None, snapshot: int = 0) -> None:
         """`heldout` is the (dataset, source) of held-out shards; without it, the shards are those of training.
+
+        They are those of the build, or with its number those that a `snapshot` added.
 
         Raises: InputError if there are no shards, or they have no index.
         """
         layout = Layout(out)
-        folder = storage.join(layout.tokens, f"split={TRAIN}") if heldout is None else heldout_tokens(layout, *heldout)
+        where = layout.snapshot_tokens(snapshot)
+        folder = storage.join(where.tokens, f"split={TRAIN}") if heldout is None else heldout_tokens(where, *heldout)
         self.is_train = heldout is None
         self.store = TokenStore.open(folder)
         self._sizes = token_bytes(load_tokenizer(layout.tokenizer))

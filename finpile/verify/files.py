@@ -45,4 +45,5 @@ def _files(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     facts = manifest.get(SNAPSHOT, {})
     files = [file for stage in manifest["stages"] for file in stage["files"]]
     files += [facts[name] for name in ("copies", "takedowns") if facts.get(name)]
+    files += (facts.get("tokens") or {"files": []})["files"]
     return {file["path"]: file for file in files}

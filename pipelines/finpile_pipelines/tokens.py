@@ -71,15 +71,25 @@ def run(context: Context) -> Outcome:
 
     Raises: RunError if the training documents do not fill a single sequence.
     """
-    sequence_length, files = context.config.tokens.sequence_length, context.documents
-    folder = context.folder
+    return write_tokens(context, context.documents)
+
+
+def write_tokens(
+    context: Context, files: Sequence[Mapping[str, Any]], *, without: frozenset[str] = frozenset(), pads: bool = False
+) -> Outcome:
+    """Writes the token shards of `files` of documents, `without` those of some ids.
+
+    With `pads`, the last sequence of the training documents is padded. Raises: RunError as `run`, without `pads`.
+    """
+    sequence_length, folder = context.config.tokens.sequence_length, context.folder
     mixture = Mixture.of(context.config)
     streams = Streams.of(files, mixture)
     has_sub_sources = context.config.has_sub_sources
-    _run_pipeline(context.engine, files, streams, mixture, sequence_length, context.layout, folder, has_sub_sources)
+    chosen = _Chosen(context.layout, streams, has_sub_sources, without, pads)
+    _run_pipeline(context.engine, files, chosen, mixture, sequence_length, folder)
     lengths = streams.group(_sorted_lengths(storage.read_json(storage.join(folder, "streams.json"))))
     num_tokens = sum(length for _, length in lengths.pop(None, []))
-    if num_tokens < sequence_length:
+    if num_tokens < sequence_length and not pads:
         raise RunError(
             f"the training documents give {num_tokens} tokens, fewer than one sequence of {sequence_length}: "
             "lower tokens.sequence_length or add documents"
@@ -90,8 +100,8 @@ def run(context: Context) -> Outcome:
     counts = {
         "statistics": statistics,
         "stream_tokens": num_tokens,
-        "sequences": num_tokens // sequence_length,
-        "tokens_left_over": num_tokens % sequence_length,
+        "sequences": -(-num_tokens // sequence_length) if pads else num_tokens // sequence_length,
+        "tokens_left_over": 0 if pads else num_tokens % sequence_length,
     }
     if lengths:
         counts["heldout"] = [
@@ -175,6 +185,20 @@ class Streams:
         return grouped
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What is encoded, and how it is cut. It is pickled for the workers."""
+
+    layout: Layout
+    streams: Streams
+    has_sub_sources: bool = False
+    """Whether documents have the column `sub_source`."""
+    without: frozenset[str] = frozenset()
+    """Ids of documents that are left out."""
+    pads: bool = False
+    """Whether the last sequence of training documents is padded."""
+
+
 @lru_cache(maxsize=1)
 def _open_tokenizer(url: str, checksum: str) -> UnigramTokenizer:
     """Loaded once for all tasks of a process; the checksum identifies its content."""
@@ -191,11 +215,13 @@ def encode_task(
     *,
     file: int = 0,
     has_sub_sources: bool = False,
+    without: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
     """Encodes one documents shard, about 16 MiB at a time: its documents' ids by partition of their stream.
 
     `classes` are those of a mixture; `file` is the number of the shard; with `has_sub_sources` documents have the
-    column `sub_source`. With the last table come the counts of the whole shard.
+    column `sub_source`; documents of the ids `without` are left out. With the last table come the counts of the whole
+    shard.
     """
     tokenizer = _open_tokenizer(layout.tokenizer, checksum)
     url, origin, row = storage.join(layout.root, path), path.replace("/", "-"), row_of(path)
@@ -205,14 +231,18 @@ def encode_task(
     columns = _COLUMNS if mixed is None else _MIXTURE_COLUMNS
     columns = (*columns, SUB_SOURCE.name) if has_sub_sources else columns
     for number, table in enumerate(read_published_parts(url, columns, size_bytes=SHARD_BYTES)):
+        numbers = pa.array(np.arange(num_rows, num_rows + table.num_rows, dtype=np.int32))
+        num_rows += table.num_rows
+        if without:
+            stays = pc.invert(pc.is_in(table["id"], pa.array(sorted(without), pa.string())))
+            table, numbers = table.filter(stays), numbers.filter(stays.combine_chunks())
         ids = tokenizer.encode_array(table["text"])
         report_progress(table.num_rows, table["text"].nbytes)
         sizes.append(document_sizes(table, pc.list_value_length(ids)))
         rows = pa.table({"digest": exact.document_digests(table), "id": table["id"], "ids": ids})
         rows = rows.append_column("file", pa.repeat(pa.scalar(file, pa.int32()), table.num_rows))
-        rows = rows.append_column("row", pa.array(np.arange(num_rows, num_rows + table.num_rows, dtype=np.int32)))
+        rows = rows.append_column("row", numbers)
         rows = rows.append_column("split", table["split"])
-        num_rows += table.num_rows
         if mixed is not None:
             rows = rows.append_column("num_copies", table["num_copies"])
         for copy, some in enumerate([rows] if mixed is None else mixed.copies(rows)):
@@ -248,14 +278,14 @@ def _counts(encoded: tuple[PartitionedTables, list[dict[str, Any]]]) -> list[dic
 def _run_pipeline(
     engine: Engine,
     files: Sequence[Mapping[str, Any]],
-    streams: Streams,
+    chosen: _Chosen,
     mixture: Mixture | None,
     sequence_length: int,
-    layout: Layout,
     folder: str,
-    has_sub_sources: bool,
 ) -> None:
     """Writes the token shards, and below `folder` the stream, its lengths, the files' records and the statistics."""
+    layout, streams, pads = chosen.layout, chosen.streams, chosen.pads
+    has_sub_sources, without = chosen.has_sub_sources, chosen.without
     checksum = tokenizer_checksum(layout)
     tokenizer = _open_tokenizer(layout.tokenizer, checksum)
     vocab_size, eot_id = tokenizer.vocab_size, tokenizer.eot_id
@@ -272,7 +302,7 @@ def _run_pipeline(
         return [
             task
             for source, pieces in streams.group(found).items()
-            for task in _write_tasks(source, pieces, sequence_length, per_shard)
+            for task in _write_tasks(source, pieces, sequence_length, per_shard, pads or source is not None)
         ]
 
     def write_shard(task: _WriteTask) -> Iterator[dict[str, Any]]:
@@ -308,7 +338,16 @@ def _run_pipeline(
     def encode(task: _EncodeTask) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
         path, number, classes = task
         of_mixture = None if classes is None else [DocumentClass.from_json(entry) for entry in classes]
-        return encode_task(path, layout, checksum, streams, of_mixture, file=number, has_sub_sources=has_sub_sources)
+        return encode_task(
+            path,
+            layout,
+            checksum,
+            streams,
+            of_mixture,
+            file=number,
+            has_sub_sources=has_sub_sources,
+            without=without,
+        )
 
     def construct(pipeline: beam.Pipeline) -> None:
         sizes = [file["text_bytes"] for file in files]
@@ -341,11 +380,11 @@ _WriteTask = tuple[str, list[Range]]
 
 
 def _write_tasks(
-    source: Source | None, pieces: Sequence[tuple[str, int]], sequence_length: int, per_shard: int
+    source: Source | None, pieces: Sequence[tuple[str, int]], sequence_length: int, per_shard: int, pads: bool
 ) -> Iterator[_WriteTask]:
-    """The shards of one stream. The incomplete last sequence of held-out documents is one of them, too."""
+    """The shards of one stream; with `pads`, the incomplete last sequence is one of them, too."""
     names, lengths = [name for name, _ in pieces], [length for _, length in pieces]
-    padding = 0 if source is None else -sum(lengths) % sequence_length
+    padding = -sum(lengths) % sequence_length if pads else 0
     starts, ranges = [0, *accumulate(lengths)], cut_points([*lengths, padding], sequence_length, per_shard)
     for index, (begin, end) in enumerate(ranges):
         where = (index, len(ranges))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping
 from datetime import date
@@ -93,6 +94,13 @@ def make_days(seed: int, num_days: int) -> list[list[tuple[str, Record]]]:
             found.append((source, {"text": text, "timestamp": moment}))
         days.append(found)
     return days
+
+
+def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) -> None:
+    """The documents of a batch, as one file for each source, with a malformed line."""
+    for source in sorted({source for source, _ in documents}):
+        lines = [json.dumps(record) + "\n" for where, record in documents if where == source] + ['{"text":\n']
+        (folder / f"{source}-{name}.jsonl").write_text("".join(lines))
 
 
 def documents_of(out: Path, number: int | None = None) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import signal
@@ -15,20 +14,13 @@ import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
-from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
+from made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
 from finpile.manifest import published
 from finpile.snapshots import load_snapshot
-
-
-def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) -> None:
-    """The documents of a batch, as one file for each source, with a malformed line."""
-    for source in sorted({source for source, _ in documents}):
-        lines = [json.dumps(record) + "\n" for where, record in documents if where == source] + ['{"text":\n']
-        (folder / f"{source}-{name}.jsonl").write_text("".join(lines))
 
 
 @pytest.fixture

@@ -186,6 +186,16 @@ def test_shards_workers_and_exchanges_do_not_matter(
     assert snapshot(tmp_path / "out") == snapshot(built / "out")
 
 
+def test_worker_processes_cut_nothing_where_nothing_recurs(tmp_path: Path) -> None:
+    """The comparison of what is left is skipped, in processes that encode what they pass on."""
+    once = [{**row, "text": f"Story {number} is of {number * 7} ships."} for number, row in enumerate(stories(9))]
+    config = write(tmp_path, once)
+    for workers in (1, 3):
+        run(config, tmp_path / f"out-{workers}", Engine(num_workers=workers))
+    assert texts_of(tmp_path / "out-1") == texts_of(tmp_path / "out-3") != {}
+    assert not any(row["stage"] == "templates" for row in rows_of(tmp_path / "out-3", "removed"))
+
+
 def test_order_of_the_input_does_not_matter(built: Path, tmp_path: Path) -> None:
     rows = stories()
     random.Random(5).shuffle(rows)

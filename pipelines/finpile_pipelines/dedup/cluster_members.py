@@ -110,7 +110,7 @@ class _WriteMembers(beam.PTransform):
         super().__init__()
         self._arguments = members, transport, work, after
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int | None]:
         members, transport, work, after = self._arguments
         scratch, share = members._at("scratch"), 0.2 * work
 

@@ -156,7 +156,7 @@ class RemoveEqual(beam.PTransform):
         self._work = work
         self._after = after
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int | None]:
         refs, stage, rows, reason, folder = self._refs, self._stage, self._rows, self._reason, self._folder
         order = self._order
         partitions = num_partitions(len(refs), _SHARDS_OF_UNIT)

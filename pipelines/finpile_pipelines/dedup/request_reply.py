@@ -57,7 +57,7 @@ class RequestReply(beam.PTransform):
         self._work = work
         self._after = after
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int | None]:
         (requested, rows), (replied, decide) = self._request, self._reply
         transport, refs, folder, tally, work = self._transport, self._refs, self._folder, self._tally, self._work
         after, partitions = self._after, self._num_partitions

@@ -51,10 +51,13 @@ def commit(
     records: Mapping[str, StageRecord],
     config: Mapping[str, Any],
     takedowns: pa.Table,
+    further: Mapping[str, str],
     facts: Mapping[str, Any],
 ) -> None:
-    """Publishes the snapshot after `base`, of which `records` has the stages, and `takedowns` the list; `facts` are
-    further ones."""
+    """Publishes the snapshot after `base`, of which `records` has the stages, and `takedowns` the list.
+
+    `further` files are moved too, and are in the `facts` of the snapshot.
+    """
     layout, number = base.layout, base.number + 1
     work = layout.snapshot_work(number)
     moves = {file.path: file.path for record in records.values() for file in record.files}
@@ -91,7 +94,7 @@ def commit(
             **facts,
         },
     }
-    storage.write_json(storage.join(work.root, _PLAN), {"moves": moves, "manifest": manifest})
+    storage.write_json(storage.join(work.root, _PLAN), {"moves": {**moves, **further}, "manifest": manifest})
     finish(layout, number)
 
 

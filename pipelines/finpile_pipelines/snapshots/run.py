@@ -33,7 +33,7 @@ from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
 from finpile_pipelines.shard_refs import add_counts
-from finpile_pipelines.snapshots import publish
+from finpile_pipelines.snapshots import publish, tokens
 from finpile_pipelines.snapshots.again import from_index
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import commit, forget_decisions
@@ -42,6 +42,7 @@ from finpile_pipelines.snapshots.selection import Losses, Selection
 from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner
 
+TOKENS = "tokens"
 _DIGESTS = ("digest", "digest_before_filters")
 
 
@@ -58,12 +59,14 @@ class SnapshotRun:
         *,
         sizes: Sizes,
         listen: Listener,
+        has_tokens: bool = True,
     ) -> None:
         """`takedowns` are those of this snapshot, which are `selection`, and of earlier ones (`TAKEDOWN_SCHEMA`)."""
         self._config = config
         self._base = base
         self._engine = engine
         self._takedowns = takedowns
+        self._has_tokens = has_tokens and tokens.why_not(base) is None
         self._selection = selection or Selection()
         self._sizes = sizes
         self._listen = listen
@@ -90,7 +93,10 @@ class SnapshotRun:
                 except StageDamagedError as damage:
                     runner.forget(damage)
         records = self._merged(runner.records)
-        commit(self._base, records, to_dict(self._config), self._takedowns, self._selection.facts)
+        written = records.pop(TOKENS, None)
+        moves, facts = tokens.facts_of(written, self._base.number + 1)
+        facts |= self._selection.facts
+        commit(self._base, records, to_dict(self._config), self._takedowns, moves, facts)
         forget_decisions(self._base.layout, self._base.number + 1)
 
     def _run_stages(self, runner: StageRunner, prepared: Mapping[str, Any]) -> None:
@@ -98,24 +104,27 @@ class SnapshotRun:
             "ingest": replace(ingest.STAGE, run=ingest.read, settings=self._ingest_settings),
             "split": replace(split.STAGE, run=partial(publish.run, self._base, self._selection.rows["id"])),
         }
-        engine = replace(self._engine, watch=runner.watch)
         for name, stage in self._table.items():
-            is_later = name not in ("ingest", "clean")
-            context = Context(
-                info=stages.find(name),
-                config=self._config,
-                layout=self._work,
-                engine=engine,
-                sizes=self._sizes,
-                prepared=prepared,
-                stages={} if name == "ingest" else self._table,
-                records=self._merged(runner.records),
-                earlier_refs=self._base.refs if is_later else (),
-                snapshot=self._base.number + 1,
-            )
+            context = self._context(name, runner, prepared)
             if name == "clean":
                 self._check_clean(context)
             runner.run(own.get(name, stage), context)
+        if self._has_tokens:
+            runner.run(tokens.stage_of(self._base), self._context(TOKENS, runner, prepared))
+
+    def _context(self, name: str, runner: StageRunner, prepared: Mapping[str, Any]) -> Context:
+        return Context(
+            info=stages.find(name),
+            config=self._config,
+            layout=self._work,
+            engine=replace(self._engine, watch=runner.watch),
+            sizes=self._sizes,
+            prepared=prepared,
+            stages={} if name == "ingest" else self._table,
+            records=self._merged(runner.records),
+            earlier_refs=() if name in ("ingest", "clean") else self._base.refs,
+            snapshot=self._base.number + 1,
+        )
 
     def _ingest_settings(self, context: Context) -> list[Any]:
         """The outcome of a snapshot depends on the one before it."""

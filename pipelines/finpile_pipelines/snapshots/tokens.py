@@ -1,0 +1,100 @@
+"""The tokens of the documents that a snapshot publishes: further shards, beside those of the build.
+
+    OUT/snapshots/000001/tokens/    laid out like OUT/tokens, with an index of its own
+
+The tokenizer is that of the build. Documents that are published again with the text that they had need no tokens; those
+with another text have tokens of both texts. The last sequence of training tokens is padded, as those of held-out ones
+are: no document waits for the next snapshot.
+
+Decision: docs/decisions/0063-tokens-of-a-snapshot.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from finpile_tokenizer.export import TOKENIZER_FILE
+
+from finpile import storage
+from finpile.dedup.exact import document_digests
+from finpile.layout import read_published
+from finpile.snapshots import BUILD, load_snapshot
+from finpile.stage_record import StageRecord
+from finpile_pipelines import tokens
+from finpile_pipelines.snapshots.base import Base
+from finpile_pipelines.stage import Context, Outcome, Stage
+
+_COLUMNS = ("id", "text")
+
+
+def why_not(base: Base) -> str | None:
+    """Why a snapshot gets no tokens; None if it does."""
+    names = [stage["stage"] for stage in load_snapshot(base.layout, BUILD)["stages"]]
+    if tokens.STAGE.name not in names:
+        return "the build has none"
+    if base.manifest["config"]["mixture"] is not None:
+        return (
+            "the corpus has a mixture, whose weights are of all documents: `finpile build --fresh` makes token shards "
+            "of all"
+        )
+    return None
+
+
+def stage_of(base: Base) -> Stage:
+    """The stage `tokens` as a snapshot after `base` runs it."""
+
+    def run(context: Context) -> Outcome:
+        return _run(base, context)
+
+    return replace(tokens.STAGE, run=run)
+
+
+def _run(base: Base, context: Context) -> Outcome:
+    before = {entry["path"] for entry in base.counts("split")["documents"]}
+    replacing = {path for paths in context.counts("split")["changes"]["rewritten"].values() for path in paths}
+    new = [entry for entry in context.documents if entry["path"] not in before | replacing]
+    same = _with_the_same_text(base, context, [entry["path"] for entry in new])
+    if sum(entry["documents"] for entry in new) == len(same):
+        return Outcome(counts={"sequences": 0})
+    source, target = (storage.join(layout.tokenizer, TOKENIZER_FILE) for layout in (base.layout, context.layout))
+    storage.write_bytes(target, storage.read_bytes(source))
+    outcome = tokens.write_tokens(context, new, without=same, pads=True)
+    storage.remove_tree(context.layout.tokenizer)
+    return outcome
+
+
+def _with_the_same_text(base: Base, context: Context, new: Collection[str]) -> frozenset[str]:
+    """The ids of documents in `new` files that were published before with an equal text."""
+    changes = context.counts("split")["changes"]
+    names = pa.array(changes["changed"], pa.string())
+    old = [path for path in changes["rewritten"] if path.startswith("documents/")]
+    if not old or not len(names):
+        return frozenset()
+    digests = [_digests(base.layout.root, old, names), _digests(context.layout.root, new, names)]
+    return frozenset(name for name, digest in digests[1].items() if digests[0].get(name) == digest)
+
+
+def _digests(root: str, paths: Collection[str], names: pa.Array) -> dict[str, bytes]:
+    """The digests of the texts of documents in published files, by id."""
+    found: dict[str, bytes] = {}
+    for path in paths:
+        table = read_published(storage.join(root, path), list(_COLUMNS))
+        table = table.filter(pc.is_in(table["id"], names)).combine_chunks()
+        if table.num_rows:
+            found |= dict(zip(table["id"].to_pylist(), document_digests(table).to_pylist(), strict=True))
+    return found
+
+
+def facts_of(record: StageRecord | None, number: int) -> tuple[dict[str, str], dict[str, Any]]:
+    """The moves of the files of a snapshot's tokens, and what its manifest says of them."""
+    if record is None:
+        return {}, {"tokens": None}
+    moves = {file.path: f"snapshots/{number:06d}/{file.path}" for file in record.files}
+    files = [{**asdict(file), "path": moves[file.path]} for file in record.files]
+    named = ("stream_tokens", "sequences")
+    counts: Mapping[str, Any] = record.counts
+    return moves, {"tokens": {"files": files, **{name: counts.get(name, 0) for name in named}}}

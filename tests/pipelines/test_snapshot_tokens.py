@@ -1,0 +1,137 @@
+"""Each snapshot has the tokens of the documents that it publishes, and every token is its bytes in its document."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.snapshots.remove import remove
+from finpile_tokenizer import UnigramTokenizer
+from made_days import CORPUS, failed, make_days, write_batch
+
+from finpile.config import CorpusConfig, load_config
+from finpile.layout import Layout, read_published
+from finpile.snapshots import load_snapshot
+from finpile.split import HELDOUT
+from finpile.takedowns import Wanted
+from finpile.tokens.provenance import TokenProvenance
+
+_TOKENS = {
+    "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},
+    "tokens": {"sequence_length": 16},
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> CorpusConfig:
+    path = tmp_path / "corpus.yaml"
+    heldout = {**CORPUS["heldout"], "undated": "heldout"}
+    dedup = {**CORPUS["dedup"], "order": "time"}
+    path.write_text(yaml.safe_dump({**CORPUS, **_TOKENS, "heldout": heldout, "dedup": dedup}, sort_keys=False))
+    return load_config(path)
+
+
+def texts_in_tokens(out: Path, snapshot: int) -> dict[str, bytes]:
+    """The text of each document of the tokens of a snapshot, put together from its tokens."""
+    layout = Layout(str(out))
+    folder = Path(layout.snapshot_tokens(snapshot).tokens)
+    sides: list[tuple[str, str] | None] = [None] if (folder / "split=train").exists() else []
+    for path in sorted((folder / f"split={HELDOUT}").glob("*/*")):
+        sides.append((path.parent.name.split("=")[1], path.name.split("=")[1]))
+    pieces = UnigramTokenizer.load(f"{layout.tokenizer}/tokenizer.json")
+    found: dict[str, bytes] = {}
+    for side in sides:
+        shards = TokenProvenance(str(out), side, snapshot)
+        for sequence in range(len(shards.store)):
+            ids = shards.store[sequence]
+            for span in shards.spans(sequence):
+                row = read_published(f"{out}/{span.location.file}").slice(span.location.row, 1).to_pylist()[0]
+                part = pieces.decode([number for number in ids[span.begin : span.end] if number != pieces.eot_id])
+                assert row["text"].encode()[span.first_byte : span.last_byte] == part
+                found[row["id"]] = found.get(row["id"], b"") + part
+    return found
+
+
+def test_appended_documents_have_tokens(tmp_path: Path, config: CorpusConfig) -> None:
+    days, out = make_days(1, 16), tmp_path / "out"
+    days[1:] = random.Random(3).sample(days[1:], len(days) - 1)
+    write_batch(tmp_path, "0", [document for day in days[:8] for document in day])
+    build(config, str(out), Engine())
+    before = {path: path.read_bytes() for path in (out / "tokens").rglob("*") if path.is_file()}
+    of_build = known = texts_in_tokens(out, 0)
+    for number, batch in enumerate((days[8:11], days[11:14], days[14:]), 1):
+        write_batch(tmp_path, f"{number}", [document for day in batch for document in day])
+        manifest = append(config, str(out), Engine())
+        found = texts_in_tokens(out, number)
+        assert found and manifest["snapshot"]["tokens"]["sequences"] > 0
+        again = found.keys() & known.keys()
+        assert all(found[name] != known[name] for name in again), "a document with the text that it had has no tokens"
+        known = known | found
+    rows = [read_published(f"{out}/{path}") for path in _documents(out)]
+    texts = {row["id"]: row["text"].encode() for table in rows for row in table.to_pylist()}
+    late = {name: text for name, text in texts.items() if name not in of_build}
+    assert late and {name: known[name] for name in late} == late
+    # The build leaves over the tokens at the end of its stream, which fill no sequence.
+    assert all(text.startswith(known[name]) for name, text in texts.items() if name in known)
+    assert sum(known.get(name) != text for name, text in texts.items()) <= 1
+    assert {path: path.read_bytes() for path in before} == before
+    assert failed(out) == []
+
+
+def _documents(out: Path) -> list[str]:
+    manifest: dict[str, Any] = load_snapshot(Layout(str(out)))
+    split = next(stage for stage in manifest["stages"] if stage["stage"] == "split")
+    return [entry["path"] for entry in split["counts"]["documents"]]
+
+
+def test_workers_make_the_same_tokens(tmp_path: Path, config: CorpusConfig) -> None:
+    days = make_days(4, 10)
+    write_batch(tmp_path, "0", [document for day in days[:6] for document in day])
+    for workers in (1, 2):
+        build(config, str(tmp_path / f"out-{workers}"), Engine(num_workers=workers))
+    write_batch(tmp_path, "1", [document for day in days[6:] for document in day])
+    found = []
+    for workers in (1, 2):
+        out = tmp_path / f"out-{workers}"
+        append(config, str(out), Engine(num_workers=workers))
+        folder = out / "snapshots" / "000001"
+        found.append({path.relative_to(out): path.read_bytes() for path in folder.rglob("*") if path.is_file()})
+    assert found[0] == found[1] != {}
+
+
+def test_a_removal_lists_the_sequences_and_tokens_of_what_comes_back(tmp_path: Path, config: CorpusConfig) -> None:
+    days, out = make_days(6, 10), tmp_path / "out"
+    story = {"text": "Oil rose 2 percent on Monday after the ministers met in Vantry.", "timestamp": "2021-01-01"}
+    days[0] += [("News", story), ("News", {**story, "timestamp": "2021-01-04"})]
+    write_batch(tmp_path, "0", [document for day in days for document in day])
+    build(config, str(out), Engine())
+    known = texts_in_tokens(out, 0)
+    (name,) = [name for name, text in known.items() if text == story["text"].encode()]
+    manifest = remove(str(out), Wanted(ids=frozenset({name})), "they asked", Engine())
+    taken_down = manifest["snapshot"]["taken_down"]["tokens"]
+    assert list(taken_down) == [name]
+    shards = TokenProvenance(str(out))
+    spans = [shards.spans(sequence, begin, end)[0] for sequence, begin, end in taken_down[name]["places"]]
+    assert sum(span.last_byte - span.first_byte for span in spans) == len(known[name])
+    assert list(texts_in_tokens(out, 1).values()) == [known[name]]
+    assert failed(out) == []
+
+
+def test_a_mixture_gets_no_tokens(tmp_path: Path, config: CorpusConfig) -> None:
+    path = tmp_path / "corpus.yaml"
+    settings = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**settings, "mixture": {"News": 2.0}}, sort_keys=False))
+    days = make_days(4, 8)
+    write_batch(tmp_path, "0", [document for day in days[:6] for document in day])
+    build(load_config(path), str(tmp_path / "out"), Engine())
+    write_batch(tmp_path, "1", [document for day in days[6:] for document in day])
+    manifest = append(load_config(path), str(tmp_path / "out"), Engine())
+    assert manifest["snapshot"]["tokens"] is None
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["snapshot"]["number"] == 1
