@@ -22,37 +22,20 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import CorpusConfig, SubstringConfig, to_dict
 from finpile.dedup.substring import repeats
-from finpile.dedup.substring.spans import SPAN_SCHEMA, join_spans, short_documents
-from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
-from finpile.sizes import shards_of_contexts, shards_of_keys
 from finpile.splitmix import GOLDEN
 from finpile_pipelines.dedup.alphabet import Alphabet, open_alphabet
 from finpile_pipelines.dedup.exact import num_removed
 from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
 from finpile_pipelines.dedup.removals import (
     NOT_CONFIGURED,
-    REMOVAL_SCHEMA,
-    read_removals,
-    read_spans,
-    removals_url,
-    spans_url,
-)
-from finpile_pipelines.dedup.request_reply import (
-    RequestReply,
-    exchanged_bytes,
-    num_tallied,
-    read_reply,
 )
 from finpile_pipelines.dedup.residue import RemoveEqualRemains, equal_remains
-from finpile_pipelines.exchange.partition import Transport
-from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
-from finpile_pipelines.progress import report_progress
+from finpile_pipelines.dedup.substring_round import WHOLE, Round
+from finpile_pipelines.exchange.tasks import After
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
 from finpile_pipelines.stage import Context, Outcome, Stage, Step
-
-_COUNTED = ("emptied", "too_short", "cut_bytes", "windows", "text_bytes")
 
 
 def prepare(config: CorpusConfig) -> str | None:
@@ -205,7 +188,7 @@ class _Rounds:
         """The counts of the rounds that cut text, and of the one after them."""
         found: list[dict[str, int]] = []
         pipelines, comparing = _parts(engine, self.substring.rounds)
-        known = _WHOLE
+        known = WHOLE
         while not self._is_last(found):
             first, part = self._round(len(found) + 1), next(pipelines)
             if self.substring.rounds == 1 and not found:
@@ -216,11 +199,11 @@ class _Rounds:
                 rounds = [first]
                 part.run("substring", partial(self._construct_one, part, first, known))
             for each in rounds:
-                if known == _WHOLE and each.num_crowded() > 0:
+                if known == WHOLE and each.num_crowded() > 0:
                     known = each.divide(part.part(1, 1))
                     break
                 found.append(each.counts(known))
-                known = _WHOLE
+                known = WHOLE
                 if self._is_last(found):
                     break
         storage.remove_tree(self._round(len(found)).folder)  # this round only measured the remaining repeats
@@ -232,7 +215,7 @@ class _Rounds:
         """Runs the first round alone; returns its folder."""
         first = self._round(1)
         cutting, again = engine.parts(1, 1)
-        cutting.run("substring", partial(self._construct_one, cutting, first, _WHOLE))
+        cutting.run("substring", partial(self._construct_one, cutting, first, WHOLE))
         if first.num_crowded() > 0:
             known = first.divide(again.part(0, 0.5))
             again.run("substring", partial(self._construct_one, again.part(0.5, 1), first, known))
@@ -241,11 +224,11 @@ class _Rounds:
     def _is_last(self, found: Sequence[Mapping[str, int]]) -> bool:
         return bool(found) and (found[-1]["cut_bytes"] == 0 or len(found) - 1 == self.substring.rounds)
 
-    def _construct_one(self, engine: Engine, only: "_Round", known: tuple[int, ...], pipeline: beam.Pipeline) -> None:
+    def _construct_one(self, engine: Engine, only: Round, known: tuple[int, ...], pipeline: beam.Pipeline) -> None:
         only.construct(pipeline, transport=engine.exchange_transport, known=known)
 
     def _construct_all(
-        self, engine: Engine, first: "_Round", second: "_Round", known: tuple[int, ...], pipeline: beam.Pipeline
+        self, engine: Engine, first: Round, second: Round, known: tuple[int, ...], pipeline: beam.Pipeline
     ) -> None:
         transport = engine.exchange_transport
         cut_bytes = first.construct(pipeline, transport=transport, known=known, work=0.5)
@@ -263,17 +246,13 @@ class _Rounds:
             engine, self.config, STAGE.name, self.refs, left, self.left_folder, work=work, after=after
         )
 
-    def _round(self, number: int) -> "_Round":
+    def _round(self, number: int) -> Round:
         previous = _round_folder(self.folder, number - 1) if number > 1 else None
         removals = (*self.earlier_removals, previous) if previous else self.earlier_removals
         reader = RemainingDocuments(self.config, self.clean_folder, removals, self.rows)
         folder = _round_folder(self.folder, number)
         has_offsets = self.config.dedup.templates is None
-        return _Round(self.substring, self.alphabet, self.refs, reader, previous, folder, number, has_offsets)
-
-
-#: The known keys if no key is crowded.
-_WHOLE: tuple[int, ...] = (repeats.WHOLE,)
+        return Round(self.substring, self.alphabet, self.refs, reader, previous, folder, number, has_offsets)
 
 
 def _parts(engine: Engine, num_rounds: int | str) -> tuple[Iterator[Engine], Engine]:
@@ -292,174 +271,3 @@ def _parts(engine: Engine, num_rounds: int | str) -> tuple[Iterator[Engine], Eng
 
 def _is_positive(number: int) -> bool:
     return number > 0
-
-
-def _is_zero(number: int) -> bool:
-    return number == 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Round:
-    """One pass over the scope. It is pickled for the workers, so it does not hold the engine."""
-
-    config: SubstringConfig
-    alphabet: Alphabet
-    refs: tuple[ShardRef, ...]
-    reader: RemainingDocuments
-    previous: str | None
-    """The folder with the removals and spans of the previous round."""
-    folder: str
-    number: int
-    has_offsets: bool
-    """Whether no earlier stage cuts texts, so that an offset in a kept copy is one of its clean text."""
-
-    def construct(
-        self,
-        pipeline: beam.Pipeline,
-        *,
-        transport: Transport,
-        known: tuple[int, ...] = _WHOLE,
-        work: float = 1.0,
-        after: After | None = None,
-    ) -> beam.PCollection[int]:
-        """Adds the round to a pipeline; the output is the number of bytes that it cuts, once all spans are written.
-
-        If keys are crowded and `known` does not have their pieces, it ends after the minimizers, and cuts nothing.
-        """
-        name = f"Round{self.number}"
-        if known == _WHOLE:
-            crowded = pipeline | f"{name}Minimizers" >> self._request_keys(known, transport, 0.4 * work, after)
-            after = After(crowded, _is_zero)
-        matched = pipeline | f"{name}Contexts" >> self._request_matches(known, transport, 0.4 * work, after)
-        after = After(matched)
-        gather = Gather(storage.join(self.folder, "cut.json"), sum_of("cut_bytes"), after=after)
-        tasks = Tasks(self.refs, 0.2 * work, after=after, note="cut")
-        outcomes = pipeline | f"{name}Cut" >> tasks | f"{name}CutShard" >> beam.Map(self._cut, known)
-        return outcomes | f"{name}Outcomes" >> gather
-
-    def num_crowded(self) -> int:
-        """The number of crowded keys of the round, summed over the shards."""
-        return num_tallied(self.folder, "shared")
-
-    def divide(self, engine: Engine) -> tuple[int, ...]:
-        """Writes, for each shard, the pieces of crowded keys; returns the sizes of known keys, largest first."""
-        known = _WHOLE
-        while known[-1] > repeats.SLICES[-1]:
-            known = (*known, known[-1] // 2)
-            step = self._request_keys(known, engine.exchange_transport)
-            engine.run_one(f"substring: {_names(known[-1])[0]}", step)
-            if num_tallied(self.folder, _names(known[-1])[1]) == 0:
-                break
-        return known
-
-    def counts(self, known: tuple[int, ...]) -> dict[str, int]:
-        """The sums over the shards, once the round is complete."""
-        outcomes = storage.read_json(storage.join(self.folder, "cut.json"))
-        steps = ["contexts", "matches", *(step for names in zip(*map(_names, known), strict=True) for step in names)]
-        return {
-            **{name: sum(outcome[name] for outcome in outcomes) for name in _COUNTED},
-            "exchanged_bytes": exchanged_bytes(self.folder, *steps),
-        }
-
-    def _request_keys(
-        self, known: tuple[int, ...], transport: Transport, work: float = 1.0, after: After | None = None
-    ) -> RequestReply:
-        """Writes, for each shard, its keys of the last size that occur elsewhere too; counts the crowded ones."""
-        *larger, size = known
-
-        def keys(ref: ShardRef) -> pa.Table:
-            texts, scope = self._symbols(self._read(ref)), self.reader.scope(ref)
-            if not larger:
-                return repeats.minimizers(texts, self.config, scope, ref.index)
-            shared = self._shared(ref, tuple(larger))
-            return repeats.refined(texts, shared, size, self.config, scope, ref.index)
-
-        request, reply = _names(size)
-        steps = (request, keys), (reply, repeats.shared_minimizers)
-        return RequestReply(
-            transport,
-            self.refs,
-            self.folder,
-            *steps,
-            shards_of_unit=shards_of_keys(self.config.min_length),
-            tally="crowded",
-            work=work,
-            after=after,
-        )
-
-    def _request_matches(
-        self, known: tuple[int, ...], transport: Transport, work: float, after: After | None
-    ) -> RequestReply:
-        """Writes, for each shard, the repeated windows of its contexts."""
-
-        def contexts(ref: ShardRef) -> pa.Table:
-            table = self._read(ref)
-            texts, shard, shared = (
-                self._symbols(table),
-                shard_of(ref.index, table, self.reader.order),
-                self._shared(ref, known),
-            )
-            return repeats.contexts(texts, shard, shared, self.config, self.reader.scope(ref), known[-1])
-
-        def match(received: pa.Table) -> pa.Table:
-            return repeats.match_contexts(received, self.config, self.alphabet.widths)
-
-        steps = ("contexts", contexts), ("matches", match)
-        unit = shards_of_contexts(self.config.min_length)
-        return RequestReply(transport, self.refs, self.folder, *steps, shards_of_unit=unit, work=work, after=after)
-
-    def _cut(self, ref: ShardRef, known: tuple[int, ...]) -> dict[str, int]:
-        """Writes, for a shard, all spans so far and the documents of which too little is left."""
-        table = self._read(ref)
-        texts, shard, shared = (
-            self._symbols(table),
-            shard_of(ref.index, table, self.reader.order),
-            self._shared(ref, known),
-        )
-        matches = read_reply(self.folder, "matches", ref.index, repeats.MATCH_SCHEMA)
-        scope = self.reader.scope(ref)
-        covered = repeats.cover(texts, shard, shared, matches, self.config, scope, known[-1])
-        report_progress(table.num_rows, table["text"].nbytes)
-        return {
-            **self._write(ref, table, covered.spans),
-            "shard": ref.index,
-            "windows": covered.num_windows,
-            "text_bytes": int(texts.bounds[-1] - texts.bounds[0]),
-        }
-
-    def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
-        """Writes the spans and removals of this round and the earlier ones; returns the counts of this round."""
-        earlier = read_spans(self.previous, ref.index) if self.previous else SPAN_SCHEMA.empty_table()
-        cuts = self.reader.spans(ref)
-        joined = join_spans(earlier, new, self.number, cuts, has_offsets=self.has_offsets)
-        if joined.num_rows:
-            storage.write_parquet(spans_url(self.folder, ref.index), joined)
-        short = short_documents(table, new, self.config.min_chars)
-        removals = [read_removals(self.previous, ref.index)] if self.previous else []
-        removals.append(_removals(ref, short))
-        if any(table.num_rows for table in removals):
-            storage.write_parquet(removals_url(self.folder, ref.index), pa.concat_tables(removals))
-        sizes = new["end"].to_numpy() - new["start"].to_numpy()
-        emptied = short["reason"].to_pylist().count(repeats.NOTHING_LEFT)
-        return {"emptied": emptied, "too_short": short.num_rows - emptied, "cut_bytes": int(sizes.sum())}
-
-    def _read(self, ref: ShardRef) -> pa.Table:
-        return pa.concat_tables(self.reader.read(ref)).combine_chunks()
-
-    def _symbols(self, table: pa.Table) -> Texts:
-        return self.alphabet.symbols(table["text"])
-
-    def _shared(self, ref: ShardRef, known: tuple[int, ...]) -> pa.Table:
-        names = [_names(size)[1] for size in known]
-        return pa.concat_tables(read_reply(self.folder, name, ref.index, repeats.SHARED_SCHEMA) for name in names)
-
-
-def _names(size: int) -> tuple[str, str]:
-    """The names of the request and of the reply for keys of one size."""
-    return ("minimizers", "shared") if size == repeats.WHOLE else (f"pieces{size}", f"shared{size}")
-
-
-def _removals(ref: ShardRef, short: pa.Table) -> pa.Table:
-    """`REMOVAL_SCHEMA` of a shard's documents that cuts leave too short."""
-    rows = [{**row, "shard": ref.index, "stage": STAGE.name} for row in short.to_pylist()]
-    return pa.Table.from_pylist(rows, schema=REMOVAL_SCHEMA)
