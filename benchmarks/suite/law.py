@@ -1,12 +1,13 @@
-"""The laws of a corpus in order of time, on 20,359 documents: as of days, and appended in parts.
+"""The laws of a corpus in order of time, on 20,359 documents: as of days, appended in parts, and taken down.
 
-    python -m benchmarks.suite.law DATA FOLDER [--dates 25] [--parts 30] [--workers 2]
+    python -m benchmarks.suite.law DATA FOLDER [--dates 25] [--parts 30] [--removals 3] [--workers 2]
 
 The documents are those of `benchmarks.common.dated_mix`, in one file for each source and day. Stories with topics are a
 source of their own, and preferred. All dedup stages are on: exact, templates, near (fast), substring, overlap.
 
     as of     `finpile as-of` of a build of all documents, beside a build of the files up to that day; some with tokens
     append    the files in parts, in order of delivery and shuffled, beside a build of all
+    remove    1% of the documents at random, one removal after the other, beside a build without them
 
 FOLDER keeps nothing.
 """
@@ -29,15 +30,19 @@ from finpile_pipelines.as_of import as_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.snapshots.remove import remove
 
 from benchmarks.common.dated_mix import read_dated_mix
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.as_of import Cut
 from finpile.config import load_config
+from finpile.document import document_id
 from finpile.layout import Layout, read_published
 from finpile.snapshots import load_snapshot, published_files, read_copies, with_copies
+from finpile.takedowns import Wanted
 
 _SEED = 1
+_SHARE = 0.01
 _UNDATED = "undated"
 #: Of every such number of days, one is compared with its tokenizer and tokens.
 _WITH_TOKENS = 8
@@ -61,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dates", type=int, default=25)
     parser.add_argument("--parts", type=int, default=30)
+    parser.add_argument("--removals", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
@@ -76,13 +82,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "overlap. `other rows` are documents and rows of the ledger that are in one of both corpora only."
     )
     if options.dates:
-        head = ("as of", "documents", "ledger rows", "other rows", "tokenizer and tokens", "as-of s", "build s")
+        head = (
+            "as of",
+            "documents",
+            "ledger rows",
+            "other rows",
+            "tokenizer and tokens",
+            "as-of s, with tokens",
+            "build s",
+        )
         rows = list(_as_of(files, whole, options.dates, engine))
         report.add("## As of days, and builds of the documents up to them", table(head, rows))
     if options.parts:
         head = ("delivery", "parts", "documents", "ledger rows", "other rows", "rewritten files", "append s", "build s")
         rows = list(_append(files, whole, options.parts, engine))
         report.add("## Appended in parts, and built at once", table(head, rows))
+    if options.removals:
+        head = (
+            "removal",
+            "taken down",
+            "documents",
+            "ledger rows",
+            "other rows",
+            "rewritten files",
+            "remove s",
+            "build s",
+        )
+        rows = list(_remove(files, whole, options.removals, engine))
+        report.add("## 1% taken down, and built without them", table(head, rows))
     shutil.rmtree(options.folder)
 
 
@@ -128,6 +155,23 @@ class Files:
             for source, lines in self._lines[day].items():
                 (folder / source).mkdir(parents=True, exist_ok=True)
                 (folder / source / f"{day}.jsonl").write_text("".join(lines))
+
+    def choose(self, share: float, draw: random.Random) -> list[tuple[str, str, int]]:
+        """Documents at random: source, day and line."""
+        every = [
+            (source, day, line)
+            for day, by_source in sorted(self._lines.items())
+            for source, lines in sorted(by_source.items())
+            for line in range(len(lines))
+        ]
+        return draw.sample(every, round(share * len(every)))
+
+    def blank(self, source: str, day: str, line: int) -> str:
+        """Makes a record white space of the same length, so that others keep their place; returns its document's id."""
+        lines = self._lines[day][source]
+        place = sum(len(each.encode()) for each in lines[:line])
+        lines[line] = "\n" * len(lines[line].encode())
+        return document_id(source, f"{source}/{day}.jsonl#{place}")
 
     def first_days(self) -> list[str]:
         """Days on which each source has documents."""
@@ -199,6 +243,27 @@ def _append(files: Files, whole: Path, num_parts: int, engine: Engine) -> Iterat
         mean = sum(seconds[1:]) / len(seconds[1:])
         other = len(found ^ expected)
         yield delivery, str(num_parts), *sizes, str(other), str(rewritten), f"{mean:.1f}", f"{build_seconds:.1f}"
+        shutil.rmtree(folder)
+
+
+def _remove(files: Files, whole: Path, num_removals: int, engine: Engine) -> Iterator[tuple[str, ...]]:
+    draw = random.Random(_SEED)
+    for number in range(1, num_removals + 1):
+        say(f"removal {number}")
+        ids = frozenset(files.blank(*one) for one in files.choose(_SHARE, draw))
+        began = time.monotonic()
+        manifest = remove(str(whole), Wanted(ids=ids), "at random", engine)
+        removed = time.monotonic()
+        folder = files.write("without", files.days).parent
+        build(load_config(folder / "corpus.yaml"), str(folder / "out"), engine, until="split")
+        built = time.monotonic()
+        found, expected = _rows(whole), _rows(folder / "out")
+        stones = {row for row in found if "('stage', 'takedown')" in row[1]}
+        sizes = [f"{sum(kind == wanted for kind, _ in expected):,}" for wanted in ("documents", "removed")]
+        other = len((found - stones) ^ expected)
+        rewritten = str(len(manifest["snapshot"]["rewritten"]))
+        times = f"{removed - began:.1f}", f"{built - removed:.1f}"
+        yield str(number), f"{len(ids):,}", *sizes, str(other), rewritten, *times
         shutil.rmtree(folder)
 
 
