@@ -16,7 +16,7 @@ from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_settings, find_new
 from finpile_pipelines.snapshots.run import SnapshotRun
 from finpile_pipelines.stage import Sizes
-from finpile_pipelines.stage_runner import Listener
+from finpile_pipelines.stage_runner import Listener, StageEvent
 
 
 def append(
@@ -39,6 +39,7 @@ def append(
     with hold_base(layout, "append", lambda manifest: check_settings(config, manifest)) as base:
         new = find_new(config, base)
         if any(new):
+            listen(StageEvent("", "accepted"))
             takedowns = read_takedowns(layout, base.manifest)
             SnapshotRun(config, base, engine, takedowns, sizes=sizes or Sizes(), listen=listen).make(new)
         return load_manifest(layout)

@@ -31,7 +31,7 @@ from finpile_pipelines.snapshots.new_inputs import check_version
 from finpile_pipelines.snapshots.run import SnapshotRun
 from finpile_pipelines.snapshots.selection import Selection, select
 from finpile_pipelines.stage import Sizes
-from finpile_pipelines.stage_runner import Listener
+from finpile_pipelines.stage_runner import Listener, StageEvent
 
 
 def remove(
@@ -53,6 +53,7 @@ def remove(
     """
     layout = Layout(out)
     with hold_base(layout, "remove", check_version) as base:
+        listen(StageEvent("", "accepted"))
         known = read_takedowns(layout, base.manifest)
         found = select(base, engine, wanted, why, known)
         _check(wanted, found, known)

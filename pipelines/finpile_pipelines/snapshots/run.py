@@ -40,7 +40,7 @@ from finpile_pipelines.snapshots.commit import commit, forget_decisions
 from finpile_pipelines.snapshots.new_inputs import same_stage
 from finpile_pipelines.snapshots.selection import Losses, Selection
 from finpile_pipelines.stage import Context, Sizes, Stage
-from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner
+from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageRunner
 
 TOKENS = "tokens"
 _DIGESTS = ("digest", "digest_before_filters")
@@ -85,7 +85,6 @@ class SnapshotRun:
         groups = [group for stage in local_stages for group in stage.kernels(self._config)]
         with kernels.Compilation(groups, self._engine.num_workers) as compilation:
             runner = StageRunner(self._work, folder, self._listen, self._engine.watch, compilation.start)
-            self._listen(StageEvent("", "accepted"))
             while True:
                 try:
                     self._run_stages(runner, prepared)
