@@ -6,7 +6,7 @@ In the same pass, the keys of new documents are written as this snapshot's part 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import apache_beam as beam
@@ -45,6 +45,10 @@ class Asking:
     """Documents whose `end` is before this second are left out."""
     is_new: bool = False
     """Whether their keys become entries of the index."""
+
+    def of(self, ref: ShardRef) -> "Asking":
+        """The documents of one shard."""
+        return replace(self, refs=(ref,), rows={ref.index: self.rows.get(ref.index, NO_ROWS)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +94,7 @@ class KeySearch:
         steps = _Steps(
             self._config, self._clean_folder, self._keys, self._index, self._generations, scratch, num_parts, writes
         )
-        tasks = [(one, ref) for one in asking for ref in one.refs]
+        tasks = [(one.of(ref), ref) for one in asking for ref in one.refs]
 
         def construct(pipeline: beam.Pipeline) -> None:
             transport = engine.exchange_transport
