@@ -18,6 +18,7 @@ from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.manifest import find_damage, load_manifest, remedy
 from finpile.published_counts import file_of
+from finpile.snapshots import BUILD, load_snapshot, number_of
 from finpile.stage_record import StageRecord, fingerprint
 from finpile.stages import DEDUPLICATED
 from finpile_pipelines.build import load
@@ -57,6 +58,9 @@ def as_of(
     config = from_dict(manifest["config"])
     config = with_changes(config, name=f"{config.name} as of {cut.day}")
     names = [stage["stage"] for stage in manifest["stages"]]
+    if number_of(manifest):  # the stages after the split are those of the build
+        built = [stage["stage"] for stage in load_snapshot(whole, BUILD)["stages"]]
+        names = [*names[: names.index(DEDUPLICATED)], *built[built.index(DEDUPLICATED) :]]
     later = {name: load(name) for name in names[names.index(DEDUPLICATED) + 1 :]}
     for name in later:
         preload(stages.find(name).module)

@@ -1,0 +1,52 @@
+"""The corpus as of a day of a corpus with snapshots equals that of a build of all its files."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import yaml
+from finpile_pipelines.as_of import as_of
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.append import append
+from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
+
+from finpile.as_of import Cut
+from finpile.config import load_config
+
+_CONFIG = {
+    **CORPUS,
+    "dedup": {"order": "time", "near": "fast", "substring": None, "templates": {"min_documents": 3}},
+    "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
+    "tokens": {"sequence_length": 16},
+}
+
+
+def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) -> None:
+    for source in sorted({source for source, _ in documents}):
+        lines = [json.dumps(record) + "\n" for where, record in documents if where == source]
+        (folder / f"{source}-{name}.jsonl").write_text("".join(lines))
+
+
+def test_a_cut_of_a_snapshot_is_that_of_a_build_of_all_files(tmp_path: Path) -> None:
+    days, config, out = make_days(7, 12), tmp_path / "corpus.yaml", tmp_path / "out"
+    config.write_text(yaml.safe_dump(_CONFIG, sort_keys=False))
+    write_batch(tmp_path, "0", [document for day in days[4:10] for document in day] + days[0])
+    build(load_config(config), str(out), Engine())
+    for number, batch in enumerate((days[10:], days[1:3]), 1):  # earlier documents come last
+        write_batch(tmp_path, f"{number}", [document for day in batch for document in day])
+        append(load_config(config), str(out), Engine())
+    build(load_config(config), str(tmp_path / "all"), Engine())
+    cut = Cut(date(2021, 1, 5))
+    found, expected = tmp_path / "found", tmp_path / "expected"
+    for source, target in ((out, found), (tmp_path / "all", expected)):
+        as_of(str(source), cut, str(target), Engine())
+    assert documents_of(found).num_rows
+    assert documents_of(found).equals(documents_of(expected))
+    assert ledger_of(found) == ledger_of(expected)
+    shards = [[path.read_bytes() for path in sorted((one / "tokens").rglob("*.arrow"))] for one in (found, expected)]
+    assert shards[0] and shards[0] == shards[1]
+    assert (found / "reports/index.html").is_file()
+    assert failed(found) == []
