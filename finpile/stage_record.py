@@ -91,6 +91,15 @@ def save_stage(folder: str, record: StageRecord) -> None:
     storage.write_json(storage.join(folder, _RECORD), {**record.to_json(), "seals": seals})
 
 
+def seal_again(folder: str) -> None:
+    """Makes the record of a finished stage list the files that are in its folder now; does nothing without a record."""
+    record = load_stage(folder)
+    if record is not None:
+        seals = seals_of(folder, _own_files(folder))
+        if seals != record.seals:
+            save_stage(folder, replace(record, seals=seals))
+
+
 def is_done(folder: str, mark: str) -> bool:
     """Whether the stage finished with this fingerprint."""
     done = load_stage(folder)

@@ -17,9 +17,10 @@ import json
 import os
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
+from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -117,6 +118,22 @@ def remove_tree(url: str) -> None:
         _remove(fs, [f"{path.rstrip('/')}/{name}" for name in list_below(fs, path)])
     elif fs.exists(path):
         fs.rm(path, recursive=True)
+
+
+def remove_files(root: str, names: Sequence[str]) -> None:
+    """Removes the files `root/NAME`, those that exist, and then folders in which nothing is left."""
+    fs, base = file_system_of(root)
+    base = base.rstrip("/")
+    if is_object_store(fs):
+        there = sizes_of(root, names)
+        _remove(fs, [f"{base}/{name}" for name in there])
+        return
+    for name in names:
+        if fs.isfile(f"{base}/{name}"):
+            fs.rm(f"{base}/{name}")
+    for folder in sorted({str(parent) for name in names for parent in PurePosixPath(name).parents[:-1]}, reverse=True):
+        if fs.isdir(f"{base}/{folder}") and not fs.ls(f"{base}/{folder}"):
+            fs.rmdir(f"{base}/{folder}")
 
 
 def _remove(fs: Any, paths: list[str]) -> None:

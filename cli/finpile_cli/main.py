@@ -19,6 +19,7 @@ _COMMANDS = {
     "build": ("finpile_cli.build", "build_command", "Build a corpus: documents, tokenizer, token shards, reports."),
     "append": ("finpile_cli.append", "append_command", "Add new files to a finished build, as a snapshot of it."),
     "remove": ("finpile_cli.remove", "remove_command", "Take documents out of a finished build, as a snapshot of it."),
+    "vacuum": ("finpile_cli.vacuum", "vacuum_command", "Delete old snapshots, and texts that were taken down."),
     "check": ("finpile_cli.check", "check_command", "Validate a corpus file, list its inputs, read first records."),
     "fetch": ("finpile_cli.fetch", "fetch_group", "Download archives: EDGAR, Common Crawl, Wikipedia."),
     "plan": ("finpile_cli.plan", "plan_command", "Predict time, memory, disk and jobs of a build from its inputs."),

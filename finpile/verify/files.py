@@ -16,9 +16,9 @@ _OTHER = ("manifest.json", ".work", "index")
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads every recorded file, those of all snapshots; `advance` receives its bytes."""
-    recorded = _files(manifest)
+    recorded = recorded_files(manifest)
     for number in numbers(layout):
-        recorded |= _files(load_snapshot(layout, number))
+        recorded |= recorded_files(load_snapshot(layout, number))
     wrong = []
     for path, expected in sorted(recorded.items()):
         try:
@@ -40,7 +40,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     return [Check.of("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")]
 
 
-def _files(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def recorded_files(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The files that a manifest lists, by path."""
     facts = manifest.get(SNAPSHOT, {})
     files = [file for stage in manifest["stages"] for file in stage["files"]]

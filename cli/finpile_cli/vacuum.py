@@ -1,0 +1,57 @@
+"""`finpile vacuum`."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from finpile_cli.console import Console, json_option, quantity
+from finpile_cli.display import Display
+from finpile_cli.engine import BeamOptionsLast, heavy_imports, make_engine, placement_options
+from finpile_cli.paths import PathOrUrl
+
+
+@click.command(cls=BeamOptionsLast)
+@click.argument("out", type=PathOrUrl())
+@click.option("--keep", type=click.IntRange(min=1), default=1, show_default=True, help="Newest snapshots to keep.")
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and change nothing.")
+@placement_options
+@json_option
+def vacuum_command(
+    out: str, keep: int, dry_run: bool, runner: Any, workers: int | None, transport: Any, as_json: bool
+) -> None:
+    """Delete files of old snapshots, and all texts of documents that were taken down.
+
+    Files that no kept snapshot lists are deleted. Texts of documents that `finpile remove` took down are blanked in
+    what is kept, `.work` included. The build is kept as snapshot 0 if it has a tokenizer or token shards: tokens stay.
+    Run the same command again to go on after an interruption.
+    """
+    console = Console(as_json)
+    logging.getLogger().setLevel(logging.ERROR)
+    with heavy_imports(is_lean=runner == "local"):
+        from finpile_pipelines.snapshots.vacuum import vacuum
+
+    display = Display(console)
+    engine = make_engine(runner, workers, transport, display)
+    with display:
+        found = vacuum(out, engine, keep=keep, dry_run=dry_run)
+    if not found.kept:
+        console.line(f"{out} has no snapshots: nothing to delete")
+    else:
+        would = "would be " if dry_run else ""
+        console.line(
+            f"snapshots {', '.join(map(str, found.kept))} {would}kept, {len(found.dropped)} {would}dropped; "
+            f"{len(found.deleted):,} files with {quantity(found.deleted_bytes, 'B')} {would}deleted"
+        )
+        if found.documents:
+            rewritten = "" if dry_run else f" in {len(found.rewritten):,} files that stay"
+            console.line(f"texts of {found.documents:,} documents that were taken down {would}blanked{rewritten}")
+            if found.has_tokens:
+                console.line(
+                    f"tokens: {out}/tokens still encodes those of them that the build published: `finpile build "
+                    "--fresh` without their files makes token shards without them"
+                )
+    console.result({"out": out, "dry_run": dry_run, **asdict(found)})

@@ -1,0 +1,271 @@
+"""`finpile vacuum`: deletes what no kept snapshot needs, and all texts of documents that were taken down.
+
+    drop     the manifests of snapshots that are not kept
+    blank    texts of documents that were taken down, in clean shards and in files of earlier snapshots that are kept
+    delete   files that no manifest lists, and what no later snapshot reads in `.work`
+
+Rows keep their numbers, ids and digests: clean shards, the index of keys and the token index refer to them. Each step
+finds what is left to do, so an interrupted run is ended by the next one.
+
+Decision: docs/decisions/0063-vacuum.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import stage_record, stages, storage
+from finpile.document import CLEAN_SCHEMA
+from finpile.errors import ConfigError, IntegrityError
+from finpile.layout import Layout
+from finpile.lock import hold
+from finpile.manifest import CHECKSUM, checksum_of, load_manifest
+from finpile.snapshots import BUILD, load_snapshot, number_of, numbers
+from finpile.stage_record import FileRecord, file_record
+from finpile.takedowns import TAKEDOWN, read_takedowns
+from finpile.verify.files import recorded_files
+from finpile_pipelines.corpus.ingest import FILES
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_url
+from finpile_pipelines.snapshots.base import Base
+from finpile_pipelines.snapshots.commit import finish, forget_decisions
+
+_I32 = npt.NDArray[np.int32]
+#: Folders of OUT to which snapshots add files.
+_FOLDERS = ("documents", "removed", "inputs", "snapshots")
+#: What a later snapshot reads of `ingest` and `clean` of an earlier one, as beginnings of paths.
+_READ_LATER = {"ingest": ("tasks.json", FILES), "clean": ("tasks.json", "documents/")}
+_RECORDS = ("stage.json", "started.json")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vacuumed:
+    """What was done, or would be."""
+
+    kept: list[int]
+    """Snapshots that are left. The build is, as number 0, if it has a tokenizer or tokens."""
+    dropped: list[int]
+    deleted: list[str]
+    """Files, as paths relative to OUT."""
+    deleted_bytes: int
+    documents: int
+    """That were taken down; none of their texts is left, except as tokens."""
+    has_tokens: bool
+    """Whether the build has token shards, which stay."""
+    rewritten: list[str] = field(default_factory=list)
+    """Files in which their texts were blanked, as paths relative to OUT. A dry run does not know them."""
+
+
+def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) -> Vacuumed:
+    """Keeps the `keep` newest snapshots of the build in `out`, without the texts of documents that were taken down.
+
+    A build without snapshots stays as it is.
+
+    Raises: InputError if `out` holds no finished build; ConfigError if it cannot be written, or `.work` is incomplete.
+    """
+    layout = Layout(out)
+    load_manifest(layout)
+    if dry_run:
+        return _plan(layout, keep)
+    with hold(layout, "vacuum") as is_writable:
+        if not is_writable:
+            raise ConfigError(f"{out} cannot be written")
+        finish(layout, number_of(load_manifest(layout)) + 1)
+        found = _plan(layout, keep)
+        if not numbers(layout):
+            return found
+        manifest = load_manifest(layout)
+        forget_decisions(layout, number_of(manifest))
+        storage.remove_files(out, [f"snapshots/{number:06d}.json" for number in found.dropped])
+        takedowns = read_takedowns(layout, manifest)
+        rewritten = _blank_shards(layout, manifest, engine, takedowns) if takedowns.num_rows else []
+        earlier = [number for number in found.kept if number != number_of(manifest)]
+        rewritten += _blank_published(layout, manifest, engine, earlier, takedowns["id"]) if takedowns.num_rows else []
+        storage.remove_temporaries(out)
+        storage.remove_files(out, found.deleted)
+        _seal_again(layout, number_of(manifest))
+        storage.remove_tree(layout.work("vacuum"))
+    return Vacuumed(**{**asdict(found), "rewritten": sorted(rewritten)})
+
+
+def _plan(layout: Layout, keep: int) -> Vacuumed:
+    manifest, there = load_manifest(layout), numbers(layout)
+    kept = sorted({*there[-keep:], *([BUILD] if BUILD in there and _has_more(load_snapshot(layout, BUILD)) else [])})
+    dropped = [number for number in there if number not in kept]
+    deleted: dict[str, int] = {}
+    if there:
+        listed = {path for number in kept for path in recorded_files(load_snapshot(layout, number))}
+        listed |= {f"snapshots/{number:06d}.json" for number in kept}
+        for folder in _FOLDERS:
+            names = [f"{folder}/{name}" for name in storage.list_files(storage.join(layout.root, folder))]
+            deleted |= storage.sizes_of(layout.root, [name for name in names if name not in listed])
+        for path in _unread(layout, number_of(manifest)):
+            deleted |= storage.sizes_of(layout.root, [path])
+    return Vacuumed(
+        kept=kept,
+        dropped=dropped,
+        deleted=sorted(deleted),
+        deleted_bytes=sum(deleted.values()),
+        documents=read_takedowns(layout, manifest).num_rows,
+        has_tokens=storage.exists(layout.tokens),
+    )
+
+
+def _has_more(manifest: Mapping[str, Any]) -> bool:
+    """Whether a build has a tokenizer, token shards or reports: these belong to no later snapshot."""
+    return any(path.split("/")[0] not in _FOLDERS for path in recorded_files(manifest))
+
+
+def _unread(layout: Layout, current: int) -> list[str]:
+    """Files of `.work` that no later snapshot reads, relative to OUT; those of a snapshot that was begun included."""
+    found: list[str] = []
+    for number in (BUILD, *map(int, _listed(layout.snapshots_work))):
+        work, prefix = layout.snapshot_work(number), f".work/snapshots/{number:06d}/" if number else ""
+        if number > current:
+            found += [f"{prefix}{path}" for path in storage.list_files(work.root)]
+            continue
+        for name in stages.names():
+            read = _read_later(name, number == current)
+            paths = storage.list_files(work.work(name))
+            found += [f"{prefix}.work/{name}/{path}" for path in paths if not path.startswith(read)]
+        if number:
+            found += [f"{prefix}{path}" for path in storage.list_files(work.root) if not path.startswith(".work/")]
+    return found
+
+
+def _read_later(stage: str, is_current: bool) -> tuple[str, ...]:
+    """The beginnings of the names of files that a later snapshot reads in the folder of a stage."""
+    if stage in _READ_LATER:
+        return (*_READ_LATER[stage], *_RECORDS)
+    return ("",) if is_current and stage in (*stages.dedup_stages(), stages.DEDUPLICATED) else ()
+
+
+def _listed(url: str) -> list[str]:
+    try:
+        return storage.list_folder(url)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _blank_shards(layout: Layout, manifest: Mapping[str, Any], engine: Engine, takedowns: pa.Table) -> list[str]:
+    """Blanks rows of clean shards; returns the paths of those that had text in them."""
+    if not storage.exists(layout.work("clean")):
+        return []  # `.work` was deleted
+    refs = {ref.index: ref for ref in Base.of(layout, manifest).refs}
+    rows: dict[int, list[int]] = {}
+    for shard, row in zip(takedowns["shard"].to_pylist(), takedowns["row"].to_pylist(), strict=True):
+        if shard >= 0:
+            rows.setdefault(shard, []).append(row)
+    tasks = [(refs[shard], np.array(sorted(mine), np.int32)) for shard, mine in sorted(rows.items())]
+    return _run(layout, engine, tasks, _blank_shard, "vacuum: clean shards")
+
+
+def _blank_shard(root: str, task: tuple[ShardRef, _I32]) -> dict[str, Any]:
+    ref, rows = task
+    batches: list[pa.RecordBatch] = []
+    url, first, is_changed = shard_url("", ref.name), 0, False
+    for batch in read_clean("", ref.name):
+        mask = np.isin(np.arange(first, first + batch.num_rows), rows)
+        first += batch.num_rows
+        table = pa.Table.from_batches([batch])
+        blank = _without_texts(table, pa.array(mask)) if mask.any() else table
+        is_changed = is_changed or not blank.equals(table)
+        batches += blank.combine_chunks().to_batches() if blank.num_rows else [batch]
+    report_progress(first, 0)
+    if is_changed:
+        storage.write_ipc(url, CLEAN_SCHEMA, batches)
+    return {"path": url.removeprefix(f"{root.rstrip('/')}/"), "rewritten": is_changed}
+
+
+def _without_texts(table: pa.Table, mask: pa.Array) -> pa.Table:
+    """Documents or rows of the ledger, in which rows have neither text nor what is made from it."""
+    # An array keeps the bytes of values that a mask makes null: so none is null here.
+    blank: dict[str, Any] = {"text": "", "title": "", "meta": "{}", "removed_text": b"", "detail": ""}
+    for place, column in enumerate(table.schema):
+        if column.name in blank:
+            value = pa.scalar(blank[column.name], column.type)
+            table = table.set_column(place, column, pc.if_else(mask, value, table[column.name]))
+    return table
+
+
+def _blank_published(
+    layout: Layout, manifest: Mapping[str, Any], engine: Engine, numbers_kept: Sequence[int], ids: pa.ChunkedArray
+) -> list[str]:
+    """Blanks texts in the files of earlier snapshots, and writes the manifests that list these files."""
+    current, manifests = recorded_files(manifest), {number: load_snapshot(layout, number) for number in numbers_kept}
+    files = {path: file for one in manifests.values() for path, file in recorded_files(one).items()}
+    tasks = [
+        (file, ids.combine_chunks())
+        for path, file in sorted(files.items())
+        if path.startswith(("documents/", "removed/"))
+        and not path.startswith(f"removed/stage={TAKEDOWN}/")
+        and path not in current
+    ]
+    url = storage.join(layout.work("vacuum"), "records.json")
+    storage.remove_tree(url)
+    rewritten = _run(layout, engine, tasks, _blank_file, "vacuum: files", url)
+    records = {one["path"]: one["record"] for one in (storage.read_json(url) if tasks else []) if one["record"]}
+    for number, one in manifests.items():
+        entries = [
+            {**stage, "files": [records.get(file["path"], file) for file in stage["files"]]} for stage in one["stages"]
+        ]
+        if entries != one["stages"]:
+            changed = {**one, "stages": entries}
+            storage.write_json(layout.snapshot(number), {**changed, CHECKSUM: checksum_of(changed)})
+    return rewritten
+
+
+def _blank_file(root: str, task: tuple[dict[str, Any], pa.Array]) -> dict[str, Any]:
+    """Raises: IntegrityError for a damaged file that has texts of the documents."""
+    file, ids = task
+    path, url = file["path"], storage.join(root, file["path"])
+    mask = pc.is_in(storage.read_parquet(url, ["id"])["id"], ids)
+    if not pc.any(mask).as_py():
+        return {"path": path, "rewritten": False, "record": None}
+    table = storage.read_parquet(url)
+    blank = _without_texts(table, mask)
+    report_progress(table.num_rows, table.nbytes)
+    is_changed = not blank.equals(table)
+    if is_changed:
+        if file_record(root, path).checksum != file["checksum"]:
+            raise IntegrityError(f"{url} is damaged: `finpile verify {root}` lists all damaged files")
+        storage.write_parquet(url, blank)
+    record: FileRecord = file_record(root, path, file["num_rows"])
+    return {"path": path, "rewritten": is_changed, "record": asdict(record)}
+
+
+def _run(
+    layout: Layout,
+    engine: Engine,
+    tasks: Sequence[Any],
+    work: Callable[[str, Any], dict[str, Any]],
+    name: str,
+    url: str | None = None,
+) -> list[str]:
+    """Runs tasks on the workers; their outcomes are at `url`. Returns the paths of the files that were rewritten."""
+    if not tasks:
+        return []
+    root, target = layout.root, url or storage.join(layout.work("vacuum"), "outcomes.json")
+
+    def construct(pipeline: beam.Pipeline) -> None:
+        _ = pipeline | Tasks(tasks, note="blank") | "Blank" >> beam.Map(lambda task: work(root, task)) | Gather(target)
+
+    engine.run(name, construct)
+    return [outcome["path"] for outcome in storage.read_json(target) if outcome["rewritten"]]
+
+
+def _seal_again(layout: Layout, current: int) -> None:
+    """The records of `ingest` and `clean` list the files that are left."""
+    for number in range(current + 1):
+        for stage in _READ_LATER:
+            stage_record.seal_again(layout.snapshot_work(number).work(stage))

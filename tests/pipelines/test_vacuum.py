@@ -1,0 +1,223 @@
+"""What is vacuumed has no text of documents that were taken down, and is otherwise the same corpus."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from finpile_cli.main import finpile
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.snapshots.remove import remove
+from finpile_pipelines.snapshots.vacuum import vacuum
+from made_days import CORPUS, documents_of, failed, ledger_of, make_days
+from test_remove import assert_same_but_for_tombstones, ids_of, write_files
+
+from finpile.config import CorpusConfig
+from finpile.errors import InputError
+from finpile.layout import Layout
+from finpile.seals import SEAL_BYTES, is_sealed
+from finpile.snapshots import load_snapshot, numbers
+from finpile.takedowns import TAKEDOWN, Wanted
+from finpile.trace import documents_of as trace_documents
+from finpile.trace import spans_of_documents
+
+TOKENS: dict[str, Any] = {
+    "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
+    "tokens": {"sequence_length": 16},
+}
+
+
+def contents(out: Path) -> Iterator[tuple[Path, bytes]]:
+    """Each file of a folder, decompressed: values of all columns, or the bytes."""
+    for path in sorted(out.rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            yield path, data
+            if is_sealed(str(path)):
+                data = data[:-SEAL_BYTES]
+            if path.suffix == ".parquet":
+                yield path, repr(pq.ParquetFile(pa.BufferReader(data)).read().to_pylist()).encode()
+            elif path.suffix == ".arrow":
+                yield path, repr(pa.ipc.open_file(data).read_all().to_pylist()).encode()
+
+
+def places_of(out: Path, needle: str) -> list[Path]:
+    return [path for path, data in contents(out) if needle.encode() in data]
+
+
+def secret_items(seed: int) -> tuple[list[Any], list[int], dict[int, str]]:
+    """Documents, of which the numbers in the second value are to be taken down; a phrase that each of these has."""
+    draw = random.Random(seed)
+    items = list(enumerate(document for day in make_days(seed, 10) for document in day))
+    gone = draw.sample(range(3, len(items)), max(2, len(items) // 6))
+    phrases = {}
+    for number in gone:
+        source, record = items[number][1]
+        phrases[number] = f"Kept{draw.randrange(10**9)}secret"
+        record = {**record, "text": f"{phrases[number]} {record['text']} {phrases[number]}", "title": phrases[number]}
+        items[number] = (number, (source, record))
+    return items, gone, phrases
+
+
+@pytest.mark.parametrize(
+    ("seed", "order"),
+    [(1, "time"), (2, "priority"), *(pytest.param(seed, "time", marks=pytest.mark.slow) for seed in range(3, 7))],
+)
+def test_no_text_is_left_and_appends_go_on(tmp_path: Path, seed: int, order: str) -> None:
+    items, gone, phrases = secret_items(seed)
+    later = [number for number, _ in items if number not in gone][-4:]
+    dedup = {**CORPUS["dedup"], "order": order}
+    config = write_files(tmp_path / "files", [item for item in items if item[0] not in later[:2]], dedup=dedup)
+    out = tmp_path / "out"
+    build(config, str(out), Engine(), until="split")
+    write_files(tmp_path / "files", [items[later[1]]], dedup=dedup)
+    append(config, str(out), Engine())
+    ids = ids_of(out, gone)
+    remove(str(out), Wanted(ids=ids), "letter of 1 May", Engine())
+    assert all(places_of(out, phrase) for phrase in phrases.values())
+    documents, ledger = documents_of(out), ledger_of(out)
+    vacuum(str(out), Engine())
+    assert {phrase: places_of(out, phrase) for phrase in phrases.values()} == {
+        phrase: [] for phrase in phrases.values()
+    }
+    assert numbers(Layout(str(out))) == [2]
+    assert documents_of(out).equals(documents) and ledger_of(out) == ledger
+    assert failed(out) == []
+    write_files(tmp_path / "files", [items[later[0]]], dedup=dedup)
+    append(config, str(out), Engine())
+    more = ids_of(out, later[1:2])
+    remove(str(out), Wanted(ids=more), "letter of 2 May", Engine())
+    rest = [item for item in items if item[0] not in (*gone, later[1])]
+    build(write_files(tmp_path / "without", rest, dedup=dedup), str(tmp_path / "expected"), Engine(), until="split")
+    assert_same_but_for_tombstones(out, tmp_path / "expected", ids | more)
+    assert failed(out) == []
+
+
+@pytest.fixture
+def removed(tmp_path: Path) -> tuple[Path, CorpusConfig, dict[str, str]]:
+    """A build with tokens from which documents were removed: OUT, the corpus file, and a phrase of each by id."""
+    items, gone, phrases = secret_items(11)
+    config = write_files(tmp_path / "files", items, **TOKENS)
+    out = tmp_path / "out"
+    build(config, str(out), Engine())
+    ids = {phrases[number]: identifier for number in gone for identifier in ids_of(out, [number])}
+    remove(str(out), Wanted(ids=frozenset(ids.values())), "they asked", Engine())
+    return out, config, ids
+
+
+def test_tokens_keep_their_index(removed: tuple[Path, CorpusConfig, dict[str, str]]) -> None:
+    out, _, phrases = removed
+    kept = sorted(set(documents_of(out)["id"].to_pylist()) & set(documents_of(out, 0)["id"].to_pylist()))
+    spans = list(spans_of_documents(str(out), [*kept, *phrases.values()]))
+    before = {one.row["id"]: one.row["text"] for one in trace_documents(str(out), [span for *_, span in spans])}
+    result = CliRunner().invoke(finpile, ["vacuum", str(out)], catch_exceptions=False)
+    assert "snapshots 0, 1 kept, 0 dropped" in result.output
+    assert "still encodes" in result.output
+    assert failed(out) == []
+    assert list(spans_of_documents(str(out), [*kept, *phrases.values()])) == spans
+    after = {one.row["id"]: one.row["text"] for one in trace_documents(str(out), [span for *_, span in spans])}
+    assert after == {name: "" if name in phrases.values() else text for name, text in before.items()}
+    assert {phrase for phrase in phrases if places_of(out, phrase)} == set()
+
+
+def test_a_dry_run_changes_nothing(removed: tuple[Path, CorpusConfig, dict[str, str]]) -> None:
+    out, _, _ = removed
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    foreseen = vacuum(str(out), Engine(), dry_run=True)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    found = vacuum(str(out), Engine())
+    assert found.deleted and set(found.deleted) <= set(foreseen.deleted)
+    assert not any((out / path).exists() for path in foreseen.deleted)
+    again = vacuum(str(out), Engine())
+    assert (again.deleted, again.rewritten) == ([], [])
+
+
+def test_as_many_snapshots_are_kept_as_asked(tmp_path: Path) -> None:
+    items, gone, phrases = secret_items(12)
+    config, out = write_files(tmp_path / "files", items), tmp_path / "out"
+    build(config, str(out), Engine(), until="split")
+    assert vacuum(str(out), Engine()).kept == []  # there are no snapshots
+    for number in gone[:3]:
+        remove(str(out), Wanted(ids=ids_of(out, [number])), "they asked", Engine())
+    tables = {number: documents_of(out, number) for number in (2, 3)}
+    assert vacuum(str(out), Engine(), keep=2).kept == [2, 3]
+    assert failed(out) == []
+    assert documents_of(out, 3).equals(tables[3])
+    assert documents_of(out, 2)["id"].equals(tables[2]["id"])
+    assert not any(places_of(out, phrases[number]) for number in gone[:3])
+    with pytest.raises(InputError, match="has no snapshot 1; it has 2, 3"):
+        load_snapshot(Layout(str(out)), 1)
+    assert [row["stage"] for row in ledger_of(out) if row["stage"] == TAKEDOWN] == [TAKEDOWN] * len(gone[:3])
+
+
+#: Reads lines `OUT N`: vacuums OUT in a fork that is killed before its N-th file operation in OUT (never where N is 0);
+#: prints the number of operations, or minus the signal.
+FORKING_VACUUMS = """
+import os, signal, sys
+from finpile_pipelines.snapshots.vacuum import vacuum
+from finpile_pipelines.runner.engine import Engine
+
+def child(out, last):
+    left = [last]
+    def hook(event, arguments):
+        if event.split(".")[0] in ("open", "os", "shutil") and any(out in str(one) for one in arguments[:2]):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(hook)
+    vacuum(out, Engine())
+    print(last - left[0], flush=True)
+    os._exit(0)
+
+for line in sys.stdin:
+    out, last = line.split()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child(out, int(last))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    if status:
+        print(-abs(os.waitstatus_to_exitcode(status)), flush=True)
+"""
+
+
+@pytest.mark.parametrize("num_kills", [4, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_vacuum_that_is_killed_and_run_again_gives_the_same(
+    tmp_path: Path,
+    removed: tuple[Path, CorpusConfig, dict[str, str]],
+    start_python: Callable[..., Any],
+    num_kills: int,
+) -> None:
+    base, _, phrases = removed
+    process = start_python("-c", FORKING_VACUUMS)
+
+    def run(out: Path, last: int) -> int:
+        process.stdin.write(f"{out} {last}\n")
+        process.stdin.flush()
+        return int(process.stdout.readline())
+
+    def files(out: Path) -> dict[str, bytes]:
+        return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+
+    undisturbed = Path(shutil.copytree(base, tmp_path / "undisturbed"))
+    num_operations = run(undisturbed, 0)
+    for number in range(1, num_kills + 1):
+        out = Path(shutil.copytree(base, tmp_path / f"out-{number}"))
+        assert run(out, number * num_operations // num_kills - 3) == -signal.SIGKILL
+        assert run(out, 0) > 0
+        assert files(out) == files(undisturbed)
+        assert failed(out) == []
+        assert not any(places_of(out, phrase) for phrase in phrases)
+        shutil.rmtree(out)
