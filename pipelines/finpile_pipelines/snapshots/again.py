@@ -58,7 +58,7 @@ def _run(stage: Stage, base: Base, context: Context) -> Outcome:
     steps = stage.steps(context.config)
     if not steps or stage.settings(context) is None or stage.name not in base.records:
         return stage.run(context)
-    before = list(base.context(context).removal_folders[stage.name])
+    before = _before(stage, steps, base, context)
     earlier = earlier_removals(base, context)
     shards = shards_to_compare(base, context)
     decided: dict[str, dict[str, int]] = {}
@@ -77,6 +77,13 @@ def _run(stage: Stage, base: Base, context: Context) -> Outcome:
         step_removals = (*step_removals, again.folder)
     removed = sum(counts["removed"] for counts in decided.values())
     return Outcome(counts={**base.records[stage.name].counts, "removed": removed, DECIDED: decided})
+
+
+def _before(stage: Stage, steps: Sequence[Step], base: Base, context: Context) -> list[RemovalFolder]:
+    """The folders in which the steps left removals in the snapshot before, in the order of the steps."""
+    folders = list(base.context(context).removal_folders[stage.name])
+    decided = list(base.records[stage.name].counts.get(DECIDED, ()))  # a record has them sorted by name
+    return [folders[decided.index(step.name)] for step in steps] if decided else folders
 
 
 @dataclass(frozen=True, kw_only=True)
