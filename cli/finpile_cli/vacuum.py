@@ -26,7 +26,7 @@ def vacuum_command(
     """Delete files of old snapshots, and all texts of documents that were taken down.
 
     Files that no kept snapshot lists are deleted. Texts of documents that `finpile remove` took down are blanked in
-    what is kept, `.work` included. The build is kept as snapshot 0 if it has a tokenizer or token shards: tokens stay.
+    what is kept, `.work` included. Snapshots with a tokenizer or token shards are kept: tokens stay.
     Run the same command again to go on after an interruption.
     """
     console = Console(as_json)

@@ -22,7 +22,7 @@ from finpile_tokenizer.export import TOKENIZER_FILE
 from finpile import storage
 from finpile.dedup.exact import document_digests
 from finpile.layout import read_published
-from finpile.snapshots import BUILD, load_snapshot
+from finpile.snapshots import BUILD, load_snapshot, numbers
 from finpile.stage_record import StageRecord
 from finpile_pipelines import tokens
 from finpile_pipelines.snapshots.base import Base
@@ -33,7 +33,8 @@ _COLUMNS = ("id", "text")
 
 def why_not(base: Base) -> str | None:
     """Why a snapshot gets no tokens; None if it does."""
-    names = [stage["stage"] for stage in load_snapshot(base.layout, BUILD)["stages"]]
+    is_there = base.number == BUILD or BUILD in numbers(base.layout)  # otherwise it had no tokens, and was deleted
+    names = [stage["stage"] for stage in load_snapshot(base.layout, BUILD)["stages"]] if is_there else []
     if tokens.STAGE.name not in names:
         return "the build has none"
     if base.manifest["config"]["mixture"] is not None:

@@ -7,7 +7,7 @@
 Rows keep their numbers, ids and digests: clean shards, the index of keys and the token index refer to them. Each step
 finds what is left to do, so an interrupted run is ended by the next one.
 
-Decision: docs/decisions/0063-vacuum.md.
+Decision: docs/decisions/0064-vacuum.md.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Vacuumed:
     """What was done, or would be."""
 
     kept: list[int]
-    """Snapshots that are left. The build is, as number 0, if it has a tokenizer or tokens."""
+    """Snapshots that are left. Those with a tokenizer or tokens are, as is number 0, the build, with its reports."""
     dropped: list[int]
     deleted: list[str]
     """Files, as paths relative to OUT."""
@@ -100,7 +100,7 @@ def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) ->
 
 def _plan(layout: Layout, keep: int) -> Vacuumed:
     manifest, there = load_manifest(layout), numbers(layout)
-    kept = sorted({*there[-keep:], *([BUILD] if BUILD in there and _has_more(load_snapshot(layout, BUILD)) else [])})
+    kept = [number for number in there if number in there[-keep:] or _has_tokens(load_snapshot(layout, number))]
     dropped = [number for number in there if number not in kept]
     deleted: dict[str, int] = {}
     if there:
@@ -121,9 +121,10 @@ def _plan(layout: Layout, keep: int) -> Vacuumed:
     )
 
 
-def _has_more(manifest: Mapping[str, Any]) -> bool:
-    """Whether a build has a tokenizer, token shards or reports: these belong to no later snapshot."""
-    return any(path.split("/")[0] not in _FOLDERS for path in recorded_files(manifest))
+def _has_tokens(manifest: Mapping[str, Any]) -> bool:
+    """Whether a snapshot has token shards or, as the build, a tokenizer or reports: these belong to it alone."""
+    paths = recorded_files(manifest)
+    return any(path.split("/")[0] not in _FOLDERS or "/tokens/" in path for path in paths)
 
 
 def _unread(layout: Layout, current: int) -> list[str]:
