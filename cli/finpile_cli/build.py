@@ -30,6 +30,12 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 @click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
 @root_option
 @engine_options
+@click.option(
+    "--takedowns-to",
+    type=PathOrUrl(),
+    metavar="FILE",
+    help="With --fresh, which brings back documents that were taken down: save their ids for `remove --ids-from`.",
+)
 @json_option
 def build_command(
     config: str,
@@ -40,6 +46,7 @@ def build_command(
     transport: Any,
     fresh: bool,
     replace: bool,
+    takedowns_to: str | None,
     as_json: bool,
 ) -> None:
     """Build a corpus: documents, tokenizer, token shards, reports.
@@ -57,7 +64,7 @@ def build_command(
     engine = make_engine(runner, workers, transport, display)
     listen = stage_lines(display, f"building {parsed.name} in {out}")
     with display:
-        manifest = build(parsed, out, engine, fresh=fresh, replace=replace, listen=listen)
+        manifest = build(parsed, out, engine, fresh=fresh, replace=replace, listen=listen, takedowns_to=takedowns_to)
     close(console, manifest, out, display.num_run)
 
 

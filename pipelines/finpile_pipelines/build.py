@@ -17,7 +17,14 @@ from finpile.errors import ConfigError
 from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.stages import DEDUPLICATED
-from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, check_snapshots, forget_stages
+from finpile_pipelines.out_folder import (
+    OutFolder,
+    check_kind,
+    check_later_stages,
+    check_snapshots,
+    check_takedowns,
+    forget_stages,
+)
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
@@ -37,11 +44,13 @@ def build(
     sizes: Sizes | None = None,
     listen: Listener = lambda event: None,
     until: str = "reports",
+    takedowns_to: str | None = None,
 ) -> dict[str, Any]:
     """Builds, or continues to build, the corpus in the folder `out`; returns the manifest, which lists the stages run.
 
     `until` is the last stage to run: `split`, after which documents and ledger are published, or a later one. A build
-    of another name in `out` is overwritten only with `replace`; `fresh` runs every stage again.
+    of another name in `out` is overwritten only with `replace`; `fresh` runs every stage again. If documents of the
+    build in `out` were taken down, `fresh` brings them back, and writes their ids to the file `takedowns_to`.
 
     Raises: ConfigError or InputError before anything is written, RunError if a stage failed.
     """
@@ -61,6 +70,7 @@ def build(
         folder.check_name()
         if fresh:
             folder.claim("--fresh runs every stage again")
+            check_takedowns(layout, takedowns_to)
             forget_stages(layout)
         local_stages = table.values() if engine.runner == "local" else ()
         groups = [group for stage in local_stages for group in stage.kernels(config)]

@@ -12,6 +12,8 @@ from finpile.build_state import BuildState, read_state, write_state
 from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError
 from finpile.layout import Layout
+from finpile.snapshots import SNAPSHOT
+from finpile.takedowns import read_takedowns
 
 
 def check_kind(layout: Layout) -> None:
@@ -48,6 +50,28 @@ def check_snapshots(layout: Layout) -> None:
             f"-o {layout.root} holds snapshots of `finpile append`: append to it, or say --fresh to build the corpus "
             "of all inputs again without them"
         )
+
+
+def check_takedowns(layout: Layout, saved: str | None) -> None:
+    """Writes the ids of documents that were taken down, one in each line, to the file `saved`.
+
+    Raises: ConfigError without such a file, if documents were taken down: a fresh build brings them back.
+    """
+    try:
+        manifest = storage.read_json(layout.manifest)
+        takedowns = read_takedowns(layout, manifest)
+    except (FileNotFoundError, ValueError):
+        return  # no build, or its list was saved by the run that is continued
+    if not takedowns.num_rows:
+        return
+    if saved is None:
+        path = manifest[SNAPSHOT]["takedowns"]["path"]
+        raise ConfigError(
+            f"-o {layout.root} holds a build from which {takedowns.num_rows:,} documents were taken down "
+            f"({layout.root}/{path}), and --fresh brings them back: say --takedowns-to FILE to save their ids, and "
+            f"after the build `finpile remove {layout.root} --ids-from FILE --why TEXT`"
+        )
+    storage.write_bytes(saved, "".join(f"{name}\n" for name in takedowns["id"].to_pylist()).encode())
 
 
 def forget_stages(layout: Layout) -> None:

@@ -19,7 +19,7 @@ from finpile_pipelines.snapshots.remove import remove
 from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
 
 from finpile.config import CorpusConfig, load_config
-from finpile.errors import InputError
+from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
 from finpile.snapshots import load_snapshot
 from finpile.takedowns import REASON, TAKEDOWN, Wanted
@@ -123,6 +123,21 @@ def test_what_was_taken_down_stays_so(copies: tuple[Path, CorpusConfig]) -> None
     assert sorted(documents_of(out)["source"].to_pylist()) == ["Mail", "News", "News"]
     assert [row["source"] for row in ledger_of(out) if row["stage"] == TAKEDOWN] == ["Web"]
     assert failed(out) == []
+
+
+def test_a_fresh_build_brings_nothing_back_silently(copies: tuple[Path, CorpusConfig], tmp_path: Path) -> None:
+    out, config = copies
+    remove(str(out), Wanted(source="Web"), "they asked", Engine())
+    before, listed = documents_of(out), tmp_path / "ids.txt"
+    with pytest.raises(ConfigError, match=r"1 documents were taken down .*takedowns.parquet.*--takedowns-to FILE"):
+        build(config, str(out), Engine(), until="split", fresh=True)
+    assert documents_of(out).equals(before)
+    build(config, str(out), Engine(), until="split", fresh=True, takedowns_to=str(listed))
+    assert not documents_of(out).equals(before)
+    command = ["remove", str(out), "--ids-from", str(listed), "--why", "they asked"]
+    assert CliRunner().invoke(finpile, command, catch_exceptions=False).exit_code == 0
+    assert documents_of(out).equals(before)
+    build(config, str(tmp_path / "new"), Engine(), until="split", fresh=True)  # nothing was taken down there
 
 
 def test_nothing_wanted_is_an_error(copies: tuple[Path, CorpusConfig]) -> None:
