@@ -18,7 +18,7 @@ from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.manifest import find_damage, load_manifest, remedy
 from finpile.published_counts import file_of
-from finpile.snapshots import BUILD, load_snapshot, number_of
+from finpile.snapshots import BUILD, load_snapshot, number_of, numbers
 from finpile.stage_record import StageRecord, fingerprint
 from finpile.stages import DEDUPLICATED
 from finpile_pipelines.build import load
@@ -58,7 +58,7 @@ def as_of(
     config = from_dict(manifest["config"])
     config = with_changes(config, name=f"{config.name} as of {cut.day}")
     names = [stage["stage"] for stage in manifest["stages"]]
-    if number_of(manifest):  # the stages after the split are those of the build
+    if number_of(manifest) and BUILD in numbers(whole):  # those after the split are its; `vacuum` drops one without any
         built = [stage["stage"] for stage in load_snapshot(whole, BUILD)["stages"]]
         names = [*names[: names.index(DEDUPLICATED)], *built[built.index(DEDUPLICATED) :]]
     later = {name: load(name) for name in names[names.index(DEDUPLICATED) + 1 :]}
