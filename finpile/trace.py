@@ -40,8 +40,8 @@ class TracedDocument:
         return str(self.row["text"]).encode()[span.first_byte : span.last_byte].decode(errors="replace")
 
 
-def documents_of(out: str, spans: Iterable[Span]) -> list[TracedDocument]:
-    """The documents of spans, in the order of their first ones.
+def documents_of(out: str, spans: Iterable[Span], snapshot: int = BUILD) -> list[TracedDocument]:
+    """The documents of spans in the shards of the build or of a snapshot, in the order of their first ones.
 
     Reads their row groups, and the ledger's columns but for its texts.
     """
@@ -49,7 +49,7 @@ def documents_of(out: str, spans: Iterable[Span]) -> list[TracedDocument]:
     for span in spans:
         by_location.setdefault(span.location, []).append(span)
     rows = _rows(out, by_location)
-    cuts, copies = _removals(Layout(out), {row["id"] for row in rows.values()})
+    cuts, copies = _removals(Layout(out), {row["id"] for row in rows.values()}, snapshot)
     return [
         TracedDocument(row, tuple(mine), _counted(cuts, row["id"]), _counted(copies, row["id"]))
         for location, mine in by_location.items()
@@ -128,12 +128,13 @@ def _rows(out: str, locations: Collection[Location]) -> dict[Location, dict[str,
 _Sums = dict[str, Counter[tuple[str, str, str]]]
 
 
-def _removals(layout: Layout, ids: Collection[str]) -> tuple[_Sums, _Sums]:
-    """The spans that were cut from documents, and the copies that were removed for them, by id, stage and reason."""
+def _removals(layout: Layout, ids: Collection[str], snapshot: int) -> tuple[_Sums, _Sums]:
+    """The spans that were cut from documents, and the copies that were removed for them, by id, stage and reason, in
+    the ledger of a snapshot."""
     wanted = pa.array(sorted(ids), pa.string())
     cuts: _Sums = {}
     copies: _Sums = {}
-    for path in published_files(layout, "removed", BUILD):
+    for path in published_files(layout, "removed", snapshot):
         table = read_published(storage.join(layout.root, path), _LEDGER)
         is_span = pc.and_(pc.is_in(table["id"], wanted), pc.is_valid(table["start"]))
         for row in table.filter(is_span).to_pylist():

@@ -32,6 +32,12 @@ _RANK = re.compile(r"(?P<rank>\d+)/(?P<size>\d+)", re.ASCII)
 @click.option("--step", type=click.IntRange(min=1), help="With --run: a step of training, as losses.jsonl counts them.")
 @click.option("--run", type=PathOrUrl(), help="The `out` of a training file that names the shards of OUT.")
 @click.option("--rank", metavar="R/N", help="With --step: only what process R of N saw; R counts from 0.")
+@click.option(
+    "--snapshot",
+    type=click.IntRange(min=0),
+    default=0,
+    help="With --sequence or --step: in the shards that this snapshot added; 0, the default: in those of the build.",
+)
 @click.option("--document", metavar="ID", help="The sequences of a document, and with --run the steps that saw it.")
 @json_option
 def trace_command(
@@ -41,6 +47,7 @@ def trace_command(
     step: int | None,
     run: str | None,
     rank: str | None,
+    snapshot: int,
     document: str | None,
     as_json: bool,
 ) -> None:
@@ -55,24 +62,26 @@ def trace_command(
         raise ConfigError("say one of --sequence, --step and --document")
     if step is not None and run is None:
         raise ConfigError("--step needs --run: the folder of the training run")
+    if snapshot and document is not None:
+        raise ConfigError("--document searches the shards of the build: leave out --snapshot")
     load_build(Layout(out), through="tokens")
     console = Console(as_json)
     if sequence is not None:
-        _trace_sequence(console, out, sequence, heldout)
+        _trace_sequence(console, out, sequence, heldout, snapshot)
     elif step is not None and run is not None:
-        _trace_step(console, out, run, step, rank)
+        _trace_step(console, out, run, step, rank, snapshot)
     elif document is not None:
         _trace_document(console, out, document, run)
 
 
-def _trace_sequence(console: Console, out: str, sequence: str, heldout: str | None) -> None:
+def _trace_sequence(console: Console, out: str, sequence: str, heldout: str | None, snapshot: int) -> None:
     from finpile.tokens.provenance import TokenProvenance
     from finpile.trace import documents_of
 
     asked = _SEQUENCE.fullmatch(sequence)
     if asked is None:
         raise ConfigError(f"--sequence is {sequence!r}: expected N, or N:POS, such as 12:400")
-    provenance = TokenProvenance(out, None if heldout is None else _row(heldout))
+    provenance = TokenProvenance(out, None if heldout is None else _row(heldout), snapshot)
     number = int(asked["number"])
     try:
         if asked["position"] is None:
@@ -81,7 +90,7 @@ def _trace_sequence(console: Console, out: str, sequence: str, heldout: str | No
             spans = [provenance.token(number, int(asked["position"]))]
     except IndexError as error:
         raise InputError(f"{out}: no {error}") from None
-    documents = documents_of(out, spans)
+    documents = documents_of(out, spans, snapshot)
     console.line(f"sequence {sequence}: {len(spans)} spans of {len(documents)} documents", style="bold")
     for document in documents:
         _print_document(console, document)
@@ -91,17 +100,17 @@ def _trace_sequence(console: Console, out: str, sequence: str, heldout: str | No
     console.result({"out": out, "sequence": number, "documents": [_result(document) for document in documents]})
 
 
-def _trace_step(console: Console, out: str, run: str, step: int, rank: str | None) -> None:
+def _trace_step(console: Console, out: str, run: str, step: int, rank: str | None, snapshot: int) -> None:
     from finpile.tokens.provenance import TokenProvenance
     from finpile.trace import documents_of
 
     part = _RANK.fullmatch(rank or "0/1")
     if part is None or int(part["rank"]) >= int(part["size"]):
         raise ConfigError(f"--rank is {rank!r}: expected R/N with R below N, such as 0/8")
-    provenance = TokenProvenance(out)
+    provenance = TokenProvenance(out, snapshot=snapshot)
     windows = seen_batches(run, provenance.store).windows(step, int(part["rank"]), int(part["size"]))
     spans = [span for window in windows for span in provenance.spans(*window)]
-    documents = documents_of(out, spans)
+    documents = documents_of(out, spans, snapshot)
     console.line(f"step {step}: {len(windows)} sequences, {len(documents)} documents", style="bold")
     for document in documents:
         _print_document(console, document)
