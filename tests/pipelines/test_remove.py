@@ -16,7 +16,8 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
-from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
+from finpile_pipelines.stage import Sizes
+from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days, write_batch
 
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError, InputError
@@ -160,3 +161,33 @@ def test_the_command_removes_by_pattern(copies: tuple[Path, CorpusConfig]) -> No
     for wrong, message in (([], "say which documents"), (["--where", "locator"], "expected COLUMN=PATTERN")):
         with pytest.raises(Exception, match=message):
             CliRunner().invoke(finpile, [*command, *wrong], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("engine", "sizes"),
+    [
+        (Engine(num_workers=3, transport="shuffle"), Sizes(shard_bytes=1200)),
+        (Engine(num_workers=2, transport="files"), Sizes(shard_bytes=3000)),
+    ],
+    ids=["shuffle", "files"],
+)
+def test_engines_and_shards_do_not_matter(tmp_path: Path, engine: Engine, sizes: Sizes) -> None:
+    """Two appends and the removal of a source, with its records that became no document."""
+    days = make_days(3, 14)
+    path = tmp_path / "corpus.yaml"
+    path.write_text(yaml.safe_dump(CORPUS, sort_keys=False))
+    runs = {"one": (Engine(), Sizes()), "other": (engine, sizes)}
+    for number, (begin, end) in enumerate(((0, 8), (8, 10), (10, 14))):
+        write_batch(tmp_path, f"{number}", [document for day in days[begin:end] for document in day])
+        for name, (runner, cut) in runs.items():
+            if number:
+                append(load_config(path), str(tmp_path / name), runner, sizes=cut)
+            else:
+                build(load_config(path), str(tmp_path / name), runner, until="split", sizes=cut)
+    for name, (runner, cut) in runs.items():
+        remove(str(tmp_path / name), Wanted(source="Web"), "they asked", runner, sizes=cut)
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert documents_of(other).equals(documents_of(one))
+    assert ledger_of(other) == ledger_of(one)
+    assert {row["stage"] for row in ledger_of(one) if row["source"] == "Web"} == {TAKEDOWN}
+    assert failed(one) == failed(other) == []
