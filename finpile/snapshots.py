@@ -45,7 +45,8 @@ def numbers(layout: Layout) -> list[int]:
         names = storage.list_folder(layout.snapshots)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(int(name.removesuffix(".json")) for name in names if name.endswith(".json"))
+    found = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(int(name) for name in found if name.isdigit())
 
 
 def load_snapshot(layout: Layout, number: int | None = None) -> dict[str, Any]:

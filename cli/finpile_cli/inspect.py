@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -90,12 +91,17 @@ def report_command(out: str, tokenizers: tuple[str, ...], total_of: TotalOf, as_
 
     With --compare, Table 3 too: the build's training documents counted with each TOKENIZER (as for `finpile tokenizer
     compare`) and with the build's own. Writes nothing if files of the build are missing or of another size.
+
+    Of a corpus with snapshots: the table of its growth, in OUT/snapshots. Its other tables are those of its build.
     """
-    from finpile.layout import Layout
     from finpile.manifest import find_damage, load_manifest, remedy
+    from finpile.snapshots import numbers
 
     console = Console(as_json)
     layout = Layout(out)
+    if numbers(layout):
+        _report_growth(console, layout)
+        return
     manifest = load_manifest(layout, through="tokens")
     if damage := find_damage(layout, manifest, ("documents", "removed", "tokenizer", "tokens")):
         raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(layout)}")
@@ -106,6 +112,18 @@ def report_command(out: str, tokenizers: tuple[str, ...], total_of: TotalOf, as_
     for file in files:
         console.line(file)
     console.result({"out": out, "files": files})
+
+
+def _report_growth(console: Console, layout: Layout) -> None:
+    from finpile.report.growth import growth_of, growth_table, write_growth
+    from finpile.report.render import to_markdown
+
+    rows = growth_of(layout)
+    console.line(to_markdown(growth_table(rows)))
+    files = write_growth(layout, rows)
+    for file in files:
+        console.line(file)
+    console.result({"out": layout.root, "files": files, "growth": [asdict(row) for row in rows]})
 
 
 def _compare(console: Console, out: str, ours: str, others: tuple[str, ...], total_of: TotalOf) -> Comparison:

@@ -10,6 +10,8 @@ from finpile.layout import Layout
 from finpile.snapshots import SNAPSHOT, load_snapshot, numbers
 from finpile.verify.check import Advance, Check
 
+#: What `finpile report` writes of snapshots.
+_GROWTH = tuple(f"snapshots/growth.{suffix}" for suffix in ("md", "csv", "tex", "json"))
 #: Further names in OUT; `.work` and `index` may be deleted.
 _OTHER = ("manifest.json", ".work", "index")
 
@@ -29,7 +31,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         advance(found.size_bytes)
         if found.checksum != expected["checksum"]:
             wrong.append(f"{path} is altered")
-    known = {*recorded, *(f"snapshots/{number:06d}.json" for number in numbers(layout))}
+    known = {*recorded, *(f"snapshots/{number:06d}.json" for number in numbers(layout)), *_GROWTH}
     folders = {path.split("/")[0] for path in known}
     for name in storage.list_folder(layout.root):
         if name in folders:

@@ -123,8 +123,8 @@ def test_build_of_a_package_that_is_not_installed_is_refused_with_its_stage(
         ({"name": "near", "key": "dedup.near"}, "two stages have the name 'near'"),
         ({"is_dedup": False}, "an added stage has is_dedup=True"),
         ({"key": "heldout.mine"}, "the key dedup.NAME"),
-        ({"after": "clean"}, "follows 'clean': expected one of exact, templates,"),
-        ({"after": "split"}, "follows 'split': expected one of exact, templates,"),
+        ({"after": "clean"}, "follows 'clean': expected one of takedown, exact, templates,"),
+        ({"after": "split"}, "follows 'split': expected one of takedown, exact, templates,"),
     ],
     ids=["name", "kind", "key", "too early", "too late"],
 )

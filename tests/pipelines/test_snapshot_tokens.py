@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
+from finpile_cli.main import finpile
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
@@ -18,6 +20,7 @@ from made_days import CORPUS, failed, make_days, write_batch
 
 from finpile.config import CorpusConfig, load_config
 from finpile.layout import Layout, read_published
+from finpile.report.growth import growth_of
 from finpile.snapshots import load_snapshot
 from finpile.split import HELDOUT
 from finpile.takedowns import Wanted
@@ -121,6 +124,12 @@ def test_a_removal_lists_the_sequences_and_tokens_of_what_comes_back(tmp_path: P
     spans = [shards.spans(sequence, begin, end)[0] for sequence, begin, end in taken_down[name]["places"]]
     assert sum(span.last_byte - span.first_byte for span in spans) == len(known[name])
     assert list(texts_in_tokens(out, 1).values()) == [known[name]]
+    build_row, row = growth_of(Layout(str(out)))
+    assert (build_row.number, row.number, row.taken_down) == (0, 1, 1)
+    assert row.documents == build_row.documents and row.removed == build_row.removed
+    assert row.new_tokens == manifest["snapshot"]["tokens"]["stream_tokens"]
+    result = CliRunner().invoke(finpile, ["report", str(out)], catch_exceptions=False)
+    assert "Growth by snapshot" in result.output and (out / "snapshots" / "growth.csv").exists()
     assert failed(out) == []
 
 
