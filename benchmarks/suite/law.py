@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "ledger rows",
             "other rows",
             "tokenizer and tokens",
-            "as-of s, with tokens",
+            "as-of s",
             "build s",
         )
         rows = list(_as_of(files, whole, options.dates, engine))
@@ -199,7 +199,7 @@ def _as_of(files: Files, whole: Path, num_dates: int, engine: Engine) -> Iterato
         until = {} if has_tokens else {"until": "split"}
         build(load_config(folder / "corpus.yaml"), str(folder / "out"), engine, **until)  # type: ignore[arg-type]
         built = time.monotonic()
-        as_of(str(whole), Cut(date.fromisoformat(day)), str(folder / "as-of"), engine)
+        as_of(str(whole), Cut(date.fromisoformat(day)), str(folder / "as-of"), engine, **until)  # type: ignore[arg-type]
         filtered = time.monotonic()
         found, expected = _rows(folder / "as-of"), _rows(folder / "out")
         same = "not compared"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from finpile.stages import DEDUPLICATED, after
 from finpile_cli.build import close, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
@@ -17,12 +18,15 @@ from finpile_cli.paths import PathOrUrl
 if TYPE_CHECKING:
     from datetime import datetime
 
+_LAST = (DEDUPLICATED, *after(DEDUPLICATED))
+
 
 @click.command(cls=BeamOptionsLast)
 @click.argument("build", metavar="OUT", type=PathOrUrl())
 @click.argument("day", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]))
 @click.option("-o", "--out", "target", required=True, type=PathOrUrl(), metavar="OUT2", help="Output folder or URL.")
 @click.option("--undated", is_flag=True, help="Keep documents without a date.")
+@click.option("--until", type=click.Choice(_LAST), help="The last stage, if not that of OUT. split: no tokenizer.")
 @engine_options
 @json_option
 def as_of_command(
@@ -30,6 +34,7 @@ def as_of_command(
     day: datetime,
     target: str,
     undated: bool,
+    until: str | None,
     runner: Any,
     workers: int | None,
     transport: Any,
@@ -40,7 +45,8 @@ def as_of_command(
     """Write the corpus of the build OUT as it would have been built at the end of DATE.
 
     Documents and ledger are a filter of those of OUT, which needs `dedup: {order: time}`. The tokenizer, the token
-    shards and the reports are made from the filtered documents. Run the same command again to go on after an
+    shards and the reports are made from the filtered documents; for domains without later documents, the tokenizer's
+    models are those of OUT. Run the same command again to go on after an
     interruption. Options after `--` go to Beam as they are.
     """
     logging.getLogger().setLevel(logging.ERROR)
@@ -55,5 +61,5 @@ def as_of_command(
     cut = Cut(date(day.year, day.month, day.day), undated)
     with display:
         listen = stage_lines(display, f"{build} as of {cut.day} in {target}")
-        manifest = as_of(build, cut, target, engine, fresh=fresh, replace=replace, listen=listen)
+        manifest = as_of(build, cut, target, engine, until=until, fresh=fresh, replace=replace, listen=listen)
     close(console, manifest, target, display.num_run)

@@ -1,7 +1,8 @@
 """`finpile as-of`: the corpus of a build as it would have been built on a day.
 
 Documents and ledger are filtered (`finpile.as_of`). The stages after them run on the filtered documents: their outcome
-is a function of all documents, and no filter of that of the whole build.
+is a function of all documents, and no filter of that of the whole build. The tokenizer takes the models of domains
+without later documents from the whole build (`finpile_pipelines.unigram.domain_models`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from finpile.snapshots import BUILD, load_snapshot, number_of, numbers
 from finpile.stage_record import StageRecord, fingerprint
 from finpile.stages import DEDUPLICATED
 from finpile_pipelines.build import load
-from finpile_pipelines.out_folder import OutFolder, check_kind, forget_stages
+from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
@@ -36,6 +37,7 @@ def as_of(
     out: str,
     engine: Engine,
     *,
+    until: str | None = None,
     fresh: bool = False,
     replace: bool = False,
     sizes: Sizes | None = None,
@@ -43,8 +45,8 @@ def as_of(
 ) -> dict[str, Any]:
     """Writes the corpus of the build `source` as of a day into the folder `out`; returns its manifest.
 
-    It ends with the stage with which the build ends. After an interruption the same call continues; `fresh` starts
-    over. A build of another name in `out` is overwritten only with `replace`.
+    It ends with the stage `until`, by default with that with which the build ends. After an interruption the same call
+    continues; `fresh` starts over. A build of another name in `out` is overwritten only with `replace`.
 
     Raises: ConfigError or InputError for a build that has no corpus as of that day, before anything is written.
     """
@@ -61,6 +63,8 @@ def as_of(
     if number_of(manifest) and BUILD in numbers(whole):  # those after the split are its; `vacuum` drops one without any
         built = [stage["stage"] for stage in load_snapshot(whole, BUILD)["stages"]]
         names = [*names[: names.index(DEDUPLICATED)], *built[built.index(DEDUPLICATED) :]]
+    if until is not None:
+        names = _first(source, names, until)
     later = {name: load(name) for name in names[names.index(DEDUPLICATED) + 1 :]}
     for name in later:
         preload(stages.find(name).module)
@@ -71,6 +75,8 @@ def as_of(
         if fresh:
             folder.claim("--fresh runs every stage again")
             forget_stages(layout)
+        elif not replace:
+            check_later_stages(layout, names[-1])
         groups = [group for stage in later.values() for group in stage.kernels(config)]
         with kernels.Compilation(groups, engine.num_workers) as compilation:
             runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
@@ -86,6 +92,14 @@ def as_of(
                     return runner.finish(config, **{CERTIFICATE: cut.certificate(manifest)})
                 except StageDamagedError as damage:
                     runner.forget(damage)
+
+
+def _first(source: str, names: list[str], until: str) -> list[str]:
+    """The stages up to `until`."""
+    ends = names[names.index(DEDUPLICATED) :]
+    if until not in ends:
+        raise ConfigError(f"{source} has no stage {until} after its documents: expected one of {', '.join(ends)}")
+    return names[: names.index(until) + 1]
 
 
 class _Work:
@@ -152,4 +166,5 @@ class _Work:
             prepared={},
             stages=later,
             records=dict(runner.records),
+            whole=self._whole,
         )

@@ -94,6 +94,8 @@ class Context:
     """A folder below that of the stage, in which it works instead."""
     step_removals: tuple[RemovalFolder, ...] = ()
     """The folders of the steps of this stage that ran before."""
+    whole: Layout | None = None
+    """Of a corpus as of a day: the build that it is a part of."""
     runs_next: bool = False
     """Whether the pipeline of this stage has to do the work of the stage that it `may_run`."""
 

@@ -5,7 +5,7 @@ Chunks are those of `finpile_pipelines.unigram.chunks`; a domain with one chunk 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import apache_beam as beam
 import numpy.typing as npt
@@ -53,6 +53,12 @@ class Chunk:
             "pretokens": self.num_pretokens,
             "distinct_pretokens": self.num_distinct,
         }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`."""
+        label = (row["dataset"], row["source"])
+        return cls(row["chunk"], label, row["bytes"], row["pretokens"], row["distinct_pretokens"])
 
 
 def count_texts(run: TrainingRun, texts: TrainingTexts) -> list[Chunk]:

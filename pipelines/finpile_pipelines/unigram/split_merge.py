@@ -5,7 +5,7 @@ Source: BloombergGPT (arXiv:2303.17564) §2.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.unigram.counting import Chunk, chunk_url, read_counts
 from finpile_pipelines.unigram.run import TrainingRun
-from finpile_pipelines.unigram.texts import TrainingTexts
+from finpile_pipelines.unigram.texts import Label, TrainingTexts
 
 #: Work of finding the seeds, in units of one training step.
 _SEED_STEPS = 4
@@ -36,6 +36,11 @@ class ChunkModel:
     def to_json(self) -> dict[str, Any]:
         """The chunk's entry in `training.json`."""
         return {**self.chunk.to_json(), "pieces": self.num_pieces, "objective": list(self.objective)}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> ChunkModel:
+        """The inverse of `to_json`."""
+        return cls(Chunk.from_json(row), row["pieces"], tuple(row["objective"]))
 
 
 def train_chunks(run: TrainingRun, chunks: Sequence[Chunk]) -> list[ChunkModel]:
@@ -92,20 +97,24 @@ class _ChunkProgress:
         report_part(share, note)
 
 
-def merge_chunks(run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]) -> UnigramModel:
-    """The average of all chunk models, merged by domain, then over the domains."""
-    places = {domain.label: index for index, domain in enumerate(texts.domains)}
-    parts = [
-        (run.url("domains", f"{places[chunk.label]:06d}.parquet"), _model_url(run.folder, chunk.number))
-        for chunk in chunks
-    ]
+def merge_chunks(
+    run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk], merged_domains: Iterable[Label] = ()
+) -> UnigramModel:
+    """The average of all chunk models, merged by domain, then over the domains.
+
+    The models of `merged_domains` are at their `domain_url` already.
+    """
+    parts = [(domain_url(run, texts, chunk.label), _model_url(run.folder, chunk.number)) for chunk in chunks]
     merged_url = run.url("merged.parquet")
+    ready = [(merged_url, domain_url(run, texts, label)) for label in merged_domains]
 
     def construct(pipeline: beam.Pipeline) -> beam.PCollection[dict[str, Any]]:
-        by_domain = pipeline | Tasks(((part[0], part) for part in parts), share=0.1) | beam.CombinePerKey(MergeModels())
-        of_all = by_domain | beam.Map(lambda domain: (merged_url, domain[1]))
+        tasks = Tasks(((part[0], part) for part in parts), share=0.1)
+        by_domain = pipeline | "Chunks" >> tasks | beam.CombinePerKey(MergeModels())
+        of_chunks = by_domain | beam.Map(lambda domain: (merged_url, domain[1]))
+        of_all = (of_chunks, pipeline | "Ready" >> beam.Create(ready)) | beam.Flatten() if ready else of_chunks
         merged = of_all | beam.CombineGlobally(MergeModels()).without_defaults()
-        return merged | beam.Map(lambda url: {"pieces": len(read_model(url).pieces)})
+        return merged | "Count" >> beam.Map(lambda url: {"pieces": len(read_model(url).pieces)})
 
     narrow, _ = run.narrowed(len(texts.domains))
     narrow.step("merge", construct, lambda rows: f"{rows[0]['pieces']:,} pieces")
@@ -145,6 +154,12 @@ def write_model(url: str, model: UnigramModel) -> None:
 def read_model(url: str) -> UnigramModel:
     """Reads a file that `write_model` wrote."""
     return UnigramModel.from_table(storage.read_parquet(url))
+
+
+def domain_url(run: TrainingRun, texts: TrainingTexts, label: Label) -> str:
+    """Where the merged model of a domain is."""
+    place = [domain.label for domain in texts.domains].index(label)
+    return run.url("domains", f"{place:06d}.parquet")
 
 
 def _model_url(folder: str, chunk: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -91,6 +91,13 @@ class TrainingTexts:
     domains: tuple[Domain, ...]
     sizes: tuple[int, ...] = ()
     """Text bytes of each file, for the progress display; empty if they are not known."""
+
+    def without(self, labels: Container[Label]) -> TrainingTexts:
+        """The texts of the other domains of a build, whose chunks keep their numbers."""
+        sizes = self.sizes or (0,) * len(self.files)
+        left = [(file, size) for file, size in zip(self.files, sizes, strict=True) if row_of(file.url) not in labels]
+        domains = tuple(domain for domain in self.domains if domain.label not in labels)
+        return TrainingTexts(tuple(file for file, _ in left), domains, tuple(size for _, size in left))
 
 
 def plan_domains(domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"]) -> tuple[Domain, ...]:

@@ -25,9 +25,10 @@ from finpile.stage_record import file_record
 from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer, tokenizer_checksum
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 from finpile_pipelines.unigram.counting import Chunk, count_texts
+from finpile_pipelines.unigram.domain_models import DomainModels
 from finpile_pipelines.unigram.partitions import partition_counts
 from finpile_pipelines.unigram.run import TrainingRun
-from finpile_pipelines.unigram.split_merge import merge_chunks, train_chunks, write_model
+from finpile_pipelines.unigram.split_merge import ChunkModel, merge_chunks, train_chunks, write_model
 from finpile_pipelines.unigram.texts import Label, PublishedFile, TrainingTexts, plan_domains
 from finpile_pipelines.unigram.whole_text import refit, train_globally
 
@@ -67,7 +68,8 @@ def run(context: Context) -> Outcome:
     config, layout = context.config.tokenizer, context.layout
     texts = published_texts(context.documents, config, layout)
     scratch = storage.join(context.folder, "scratch")
-    training = train(TrainingRun(engine=context.engine, config=config, folder=scratch), texts)
+    kept = DomainModels.of(layout, context.config, context.documents, context.whole)
+    training = train(TrainingRun(engine=context.engine, config=config, folder=scratch), texts, kept)
     write_training(training, layout.tokenizer)
     about = training.about
     counts = {**about, "chunks": len(about["chunks"]), "checksum": tokenizer_checksum(layout)}
@@ -100,18 +102,26 @@ def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig,
     return TrainingTexts(tuple(map(PublishedFile, paths)), domains, tuple(sizes[path] for path in paths))
 
 
-def train(run: TrainingRun, texts: TrainingTexts) -> Training:
-    """Trains a tokenizer on the texts in the mode of the run's config.
+def train(run: TrainingRun, texts: TrainingTexts, kept: DomainModels | None = None) -> Training:
+    """Trains a tokenizer on the texts in the mode of the run's config; in mode `split-merge`, keeps models in `kept`.
 
     Raises: RunError if there is no text.
     """
     config = run.config
+    kept = kept if config.mode == "split-merge" else None
     counting, modelling, refitting = run.parts(*_WORKS[config.mode])
-    chunks = count_texts(counting, texts)
-    if not chunks:
+    taken = [] if kept is None else kept.take(counting, texts)
+    rest = texts.without({model.chunk.label for model in taken}) if taken else texts
+    chunks = count_texts(counting, rest) if rest.domains else []
+    if not chunks and not taken:
         raise RunError("no training document is left to train a tokenizer on: all of them are held out or removed")
-    first_model = _train_globally if config.mode == "global" else _split_and_merge
-    merged, details = first_model(modelling, texts, chunks)
+    if config.mode == "global":
+        merged, details = _train_globally(modelling, chunks)
+    else:
+        merged, models = _split_and_merge(modelling, texts, chunks, taken)
+        details = _describe(config, models)
+        if kept is not None:
+            kept.keep(modelling, texts, models)
     model = merged
     if config.mode == "refit":
         partitioning, fitting = refitting.parts(1, 9)
@@ -138,25 +148,26 @@ def write_training(training: Training, url: str) -> None:
 
 
 def _split_and_merge(
-    run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]
-) -> tuple[UnigramModel, dict[str, Any]]:
+    run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk], taken: Sequence[ChunkModel]
+) -> tuple[UnigramModel, list[ChunkModel]]:
+    """The merged model, and those of all chunks: of `chunks`, and of the domains whose models were `taken`."""
     training, merging = run.parts(19, 1)
-    models = train_chunks(training, chunks)
-    requested = run.config.chunk_vocab_size
-    details = {
-        "chunk_vocab_size": requested,
+    trained = train_chunks(training, chunks) if chunks else []
+    merged = merge_chunks(merging, texts, chunks, sorted({model.chunk.label for model in taken}))
+    return merged, sorted([*taken, *trained], key=lambda model: model.chunk.number)
+
+
+def _describe(config: TokenizerConfig, models: Sequence[ChunkModel]) -> dict[str, Any]:
+    return {
+        "chunk_vocab_size": config.chunk_vocab_size,
         "chunk_models": len(models),
-        "short_chunks": sum(model.num_pieces < _SHORT * requested for model in models),
+        "short_chunks": sum(model.num_pieces < _SHORT * config.chunk_vocab_size for model in models),
         "mean_chunk_pieces": sum(model.num_pieces for model in models) // len(models),
         "chunks": [model.to_json() for model in models],
     }
-    return merge_chunks(merging, texts, chunks), details
 
 
-def _train_globally(
-    run: TrainingRun, texts: TrainingTexts, chunks: Sequence[Chunk]
-) -> tuple[UnigramModel, dict[str, Any]]:
-    del texts
+def _train_globally(run: TrainingRun, chunks: Sequence[Chunk]) -> tuple[UnigramModel, dict[str, Any]]:
     partitioning, fitting = run.parts(1, 19)
     model = train_globally(fitting, partition_counts(partitioning, chunks))
     return model, {"objective": list(model.objective), "chunks": [chunk.to_json() for chunk in chunks]}

@@ -1,0 +1,89 @@
+"""Models of domains that a build keeps, for trainings on equal texts.
+
+The corpus as of a day has all documents of some domains: of public sets, and of archives that end before the day. The
+build has trained their chunks already, with the same result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from finpile import storage
+from finpile.config import CorpusConfig, to_dict
+from finpile.digest import add, from_hex, to_hex
+from finpile.errors import IntegrityError
+from finpile.layout import Layout
+from finpile.stage_record import fingerprint, load_stage
+from finpile.version import __version__
+from finpile_pipelines.unigram.run import TrainingRun
+from finpile_pipelines.unigram.split_merge import ChunkModel, domain_url, read_model, write_model
+from finpile_pipelines.unigram.texts import Domain, Label, TrainingTexts
+
+_STAGE, _FOLDER = "tokenizer", "domains"
+
+
+@dataclass(frozen=True, slots=True)
+class DomainModels:
+    """The models that one build keeps in its folder, and takes from that of another one."""
+
+    folder: str
+    keys: Mapping[Label, str]
+    """Of each domain: equal for equal texts, settings and versions."""
+    earlier: str | None = None
+    """The folder of the other build."""
+
+    @classmethod
+    def of(
+        cls, layout: Layout, config: CorpusConfig, documents: Sequence[Mapping[str, Any]], whole: Layout | None
+    ) -> DomainModels:
+        """Those of a build with these published files of documents; `whole` is the other build."""
+        digests: dict[Label, int] = {}
+        heldout: Counter[Label] = Counter()
+        for file in documents:
+            label = (file["dataset"], file["source"])
+            digests[label] = add(digests.get(label, 0), from_hex(file["digest"]))
+            heldout[label] += file["heldout"]
+        settings = [__version__, to_dict(config.tokenizer), to_dict(config.heldout)]
+        keys = {
+            label: fingerprint(_FOLDER, settings, label, to_hex(digest), heldout[label])
+            for label, digest in digests.items()
+        }
+        is_there = whole is not None and load_stage(whole.work(_STAGE)) is not None
+        return cls(_folder(layout), keys, _folder(whole) if whole is not None and is_there else None)
+
+    def take(self, run: TrainingRun, texts: TrainingTexts) -> list[ChunkModel]:
+        """Copies the models of domains that the other build has into the run's folder; returns those of their chunks.
+
+        After an interruption they are those of the interrupted run: it counted the texts of the other domains alone.
+        """
+        url = run.url("taken.json")
+        if not storage.is_file(url):
+            found = [self._take(run, texts, domain) for domain in texts.domains] if self.earlier else []
+            storage.write_json(url, [row for rows in found for row in rows])
+        return [ChunkModel.from_json(row) for row in storage.read_json(url)]
+
+    def _take(self, run: TrainingRun, texts: TrainingTexts, domain: Domain) -> list[dict[str, Any]]:
+        url = storage.join(str(self.earlier), self.keys[domain.label])
+        try:
+            rows, model = storage.read_json(f"{url}.json"), read_model(f"{url}.parquet")
+        except (FileNotFoundError, IntegrityError):  # it is trained then
+            return []
+        write_model(domain_url(run, texts, domain.label), model)
+        return [{**row, "chunk": row["chunk"] + domain.first_chunk} for row in rows]
+
+    def keep(self, run: TrainingRun, texts: TrainingTexts, models: Sequence[ChunkModel]) -> None:
+        """Keeps the models of all domains of a training, with what is known of their chunks; called after the merge."""
+        first = {domain.label: domain.first_chunk for domain in texts.domains}
+        for label, chunks in groupby(models, lambda model: model.chunk.label):
+            url = storage.join(self.folder, self.keys[label])
+            rows = [model.to_json() for model in chunks]
+            write_model(f"{url}.parquet", read_model(domain_url(run, texts, label)))
+            storage.write_json(f"{url}.json", [{**row, "chunk": row["chunk"] - first[label]} for row in rows])
+
+
+def _folder(layout: Layout) -> str:
+    return storage.join(layout.work(_STAGE), _FOLDER)
