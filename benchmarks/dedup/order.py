@@ -7,8 +7,10 @@ JSON Lines in both orders in turns; start and imports count, a first round is no
 command and of all processes that it waited for.
 
 Later documents: `deduplicate` with near duplicates (fast) and passages of 200 bytes, of all dated documents and of
-those up to a date. A decision is what is removed of a document, and for which copy. Stories of News (Reuters-21578)
-with topics are also taken as a source of their own that is preferred, as a better source is.
+those up to a date. A decision is what is removed of a document, and for which copy. Documents of equal priority are in
+order of time in both orders. Stories of News (Reuters-21578) with topics are also taken as a source of their own that
+is preferred, as a better source is. `in order of digests`: priorities by a digest of the id, an order that has nothing
+to do with dates, as that of file names or of arrival in a tool that reads no dates.
 """
 
 from __future__ import annotations
@@ -20,17 +22,19 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from benchmarks.common.dated_filings import read_dated_filings
 from benchmarks.common.dated_mix import read_dated_mix
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.dedup import deduplicate
@@ -63,8 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     documents = read_dated_mix(options.data)
+    filings = read_dated_filings(options.data)
     report = Report(options.results, "order", "The order of time and the order of priority", ("numba", "apache-beam"))
-    _add_later_documents(report, documents)
+    _add_later_documents(report, documents, filings)
     _add_costs(report, {name: _of(documents, name) for name in options.only}, options.rounds, options.workers)
 
 
@@ -147,7 +152,7 @@ def _removed(out: Path) -> Counter[str]:
 # --- later documents
 
 
-def _add_later_documents(report: Report, documents: pa.Table) -> None:
+def _add_later_documents(report: Report, documents: pa.Table, filings: pa.Table) -> None:
     """The decisions about documents up to a date that change if later documents are there too."""
     head = (
         "corpus",
@@ -160,7 +165,7 @@ def _add_later_documents(report: Report, documents: pa.Table) -> None:
         "for a later copy",
     )
     rows = []
-    for name, corpus in _dated(documents):
+    for name, corpus in _dated(documents, filings):
         moments = ends(corpus["timestamp"])
         for order in _ORDERS:
             whole = _decisions(corpus, order)
@@ -183,15 +188,21 @@ def _add_later_documents(report: Report, documents: pa.Table) -> None:
     )
 
 
-def _dated(documents: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+def _dated(documents: pa.Table, filings: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Corpora of dated documents with `priority`."""
     documents = documents.filter(pc.is_valid(documents["timestamp"]))
-    zeros = pa.array([0] * documents.num_rows, pa.int32())
-    later = pc.cast(pc.invert(documents["is_indexed"]), pa.int32())
-    one, two = (documents.append_column("priority", column) for column in (zeros, later))
-    for name in ("News", "Speeches"):
-        yield name, one.filter(pc.equal(one["domain"], name))
-    yield "News, stories with topics first", two.filter(pc.equal(two["domain"], "News"))
+    corpora = {name: _of(documents, name) for name in ("News", "Speeches")} | {"8-K": filings}
+    for name, corpus in corpora.items():
+        yield name, _with_priorities(corpus, pa.array([0] * corpus.num_rows))
+    news = corpora["News"]
+    yield "News, stories with topics first", _with_priorities(news, pc.invert(news["is_indexed"]))
+    for name, corpus in corpora.items():
+        digests = [zlib.crc32(one.encode()) >> 1 for one in corpus["id"].to_pylist()]
+        yield f"{name}, in order of digests", _with_priorities(corpus, pa.array(digests))
+
+
+def _with_priorities(corpus: pa.Table, priorities: Any) -> pa.Table:
+    return corpus.append_column("priority", pc.cast(priorities, pa.int32()))
 
 
 def _decisions(corpus: pa.Table, order: Order) -> dict[str, list[tuple[int | None, int | None, str | None]]]:

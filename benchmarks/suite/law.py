@@ -44,8 +44,6 @@ from finpile.takedowns import Wanted
 _SEED = 1
 _SHARE = 0.01
 _UNDATED = "undated"
-#: Of every such number of days, one is compared with its tokenizer and tokens.
-_WITH_TOKENS = 8
 _CORPUS: dict[str, Any] = {
     "name": "law",
     "dedup": {
@@ -65,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dates", type=int, default=25)
+    parser.add_argument("--tokens-every", type=int, default=1, help="compare tokenizer and tokens at every Nth date")
     parser.add_argument("--parts", type=int, default=30)
     parser.add_argument("--removals", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
@@ -91,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "as-of s",
             "build s",
         )
-        rows = list(_as_of(files, whole, options.dates, engine))
+        rows = list(_as_of(files, whole, options.dates, options.tokens_every, engine))
         report.add("## As of days, and builds of the documents up to them", table(head, rows))
     if options.parts:
         head = ("delivery", "parts", "documents", "ledger rows", "other rows", "rewritten files", "append s", "build s")
@@ -186,13 +185,13 @@ def _rank(label: str) -> tuple[bool, str]:
     return label != "Topics", label
 
 
-def _as_of(files: Files, whole: Path, num_dates: int, engine: Engine) -> Iterator[tuple[str, ...]]:
+def _as_of(files: Files, whole: Path, num_dates: int, tokens_every: int, engine: Engine) -> Iterator[tuple[str, ...]]:
     """A row for each of the dates, which divide the documents' days evenly."""
     days = files.dated()
     chosen = [days[round((number + 1) * len(days) / (num_dates + 1))] for number in range(num_dates)]
     for number, day in enumerate(chosen):
         say(f"as of {day}")
-        has_tokens = number % _WITH_TOKENS == _WITH_TOKENS - 1
+        has_tokens = number % tokens_every == tokens_every - 1
         early = [each for each in days if each <= day]
         folder = files.write("early", early).parent
         began = time.monotonic()
