@@ -6,6 +6,9 @@ from __future__ import annotations
 SHARD_BYTES = 16 << 20
 #: Text bytes of one published Parquet file, about; of the files of a small source down to a quarter.
 PART_BYTES = 128 << 20
+#: A task of `ingest` reads files that together have at least 4 MiB as they are stored: compressed, about a shard of
+#: text. Small sources have up to 16 tasks.
+LEAST_TASK_BYTES, SMALL_SOURCE_TASKS = 4 << 20, 16
 #: A source of fewer full files than this is published as this number of smaller files.
 SMALL_SOURCE_PARTS = 16
 #: Text bytes whose ids make one piece of the stream of tokens: what a worker sorts at once.
@@ -49,3 +52,8 @@ def shards_of_contexts(window_length: int) -> int:
 def part_bytes_of(text_bytes: int, part_bytes: int = PART_BYTES) -> int:
     """The text bytes of each published file of a source."""
     return max(part_bytes // 4, min(part_bytes, text_bytes // SMALL_SOURCE_PARTS))
+
+
+def task_bytes_of(stored_bytes: int, task_bytes: int = SHARD_BYTES) -> int:
+    """The stored bytes from which on a task of `ingest` takes no further file of a source, or range of a file."""
+    return min(task_bytes, max(LEAST_TASK_BYTES, stored_bytes // SMALL_SOURCE_TASKS))

@@ -21,13 +21,11 @@ from finpile.config import SourceConfig
 from finpile.file_systems import open_in
 from finpile.format import FORMATS
 from finpile.limits import LimitsConfig
-from finpile.sizes import SHARD_BYTES
+from finpile.sizes import task_bytes_of
 from finpile.sources.compression import decompress, split_codecs
 from finpile.sources.finding import InputFile, describe, locate
 from finpile.sources.streams import BLOCK_BYTES, BrokenStream, ByteStream, TooLarge, blocks_of
 
-#: Ranges of a dump: up to 16 of at least 4 MiB, or larger ones of a shard's size.
-_MAX_RANGES, _LEAST_RANGE_BYTES = 16, 4 << 20
 _NAME = re.compile(r"(.*multistream)(\d*)\.xml((?:-p\d+p\d+)?)\.bz2\Z")
 _PAGE = re.compile(rb"\s*<page>")
 #: Enough of a stream's text for white space and the first tag.
@@ -56,9 +54,8 @@ def in_ranges(file: InputFile, source: SourceConfig, range_bytes: int | None = N
 
     A range has `range_bytes` or more. The file whose index cannot be used is not cut, and says why.
     """
-    size = range_bytes or max(_LEAST_RANGE_BYTES, min(SHARD_BYTES, file.size_bytes // _MAX_RANGES))
-    index = index_of(file.url)
-    if index is None or not FORMATS.get(source.format).is_multistream or file.size_bytes < 2 * size:
+    size, index = range_bytes or task_bytes_of(file.size_bytes), _index_to_use(file, source)
+    if index is None or file.size_bytes < 2 * size:
         return [file]
     try:
         starts = [0, *_starts(describe(index), file.size_bytes, size, source.limits)]
@@ -68,6 +65,23 @@ def in_ranges(file: InputFile, source: SourceConfig, range_bytes: int | None = N
     except (UnusableIndex, OSError) as error:
         return [replace(file, index_defect=f"{posixpath.basename(index)}: {error}")]
     return [replace(file, span=span) for span in pairwise([*starts, file.size_bytes])]
+
+
+def expected_ranges(file: InputFile, source: SourceConfig) -> int:
+    """About how many `in_ranges` gives, by sizes alone: no file is read."""
+    size, index = task_bytes_of(file.size_bytes), _index_to_use(file, source)
+    if index is None or file.size_bytes < 2 * size:
+        return 1
+    try:
+        describe(index)
+    except OSError:
+        return 1
+    return file.size_bytes // size
+
+
+def _index_to_use(file: InputFile, source: SourceConfig) -> str | None:
+    """The path that the index of a dump would have; None for other files."""
+    return index_of(file.url) if FORMATS.get(source.format).is_multistream else None
 
 
 def _starts(index: InputFile, dump_bytes: int, range_bytes: int, limits: LimitsConfig | None) -> Iterator[int]:

@@ -11,6 +11,7 @@ from finpile_pipelines.build import build
 from finpile_pipelines.corpus import ingest
 from finpile_pipelines.runner.engine import Engine
 
+from finpile import sizes
 from finpile.config import CorpusConfig, SourceConfig
 from finpile.sources import multistream
 
@@ -53,8 +54,7 @@ def test_build_in_ranges_publishes_the_same_tree(tmp_path: Path, monkeypatch: py
     config = CorpusConfig(name="c", root=str(tmp_path / "data"), sources=sources)
     trees = []
     for size in (1 << 30, 3_000):
-        monkeypatch.setattr(multistream, "_LEAST_RANGE_BYTES", size)
-        monkeypatch.setattr(ingest, "_LEAST_TASK_BYTES", size)
+        monkeypatch.setattr(sizes, "LEAST_TASK_BYTES", size)
         tasks = ingest.plan(config, ingest.find_inputs(config))
         assert (len(tasks) > 6) == (size < 1 << 30)
         out = tmp_path / f"out-{size}"

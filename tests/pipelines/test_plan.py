@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from finpile_pipelines.build import build
+from finpile_pipelines.corpus.ingest import find_inputs
+from finpile_pipelines.corpus.ingest import plan as plan_tasks
 from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, scaled
 from finpile_pipelines.plan.jobs import num_jobs
 from finpile_pipelines.plan.limits import limits
@@ -20,7 +22,7 @@ from finpile_pipelines.plan.model import Plan, StagePlan, plan_build
 from finpile_pipelines.plan.rates import load_rates
 from finpile_pipelines.runner.engine import Engine
 
-from finpile.config import CorpusConfig, TemplatesConfig, load_config
+from finpile.config import CorpusConfig, SourceConfig, TemplatesConfig, load_config
 from finpile.errors import RunError
 from finpile.mixture import WeightConfig
 from finpile.rows import RowsConfig
@@ -86,6 +88,27 @@ def test_a_stage_ends_no_earlier_than_its_longest_task(sample: CorpusConfig) -> 
     alone, many = (plan_build(sample, [source], workers, RATES) for workers in (1, 1000))
     ingest = [next(stage for stage in plan.stages if stage.stage == "ingest") for plan in (alone, many)]
     assert ingest[0].seconds == pytest.approx(ingest[1].seconds), "one file is read by one task"
+
+
+def test_tasks_of_ingest_are_those_of_a_build(sample: CorpusConfig) -> None:
+    planned = next(stage for stage in plan_build(sample, _inputs(sample), 1, RATES).stages if stage.stage == "ingest")
+    assert planned.tasks == len(plan_tasks(sample, find_inputs(sample)))
+
+
+def test_a_dump_with_an_index_is_several_tasks(tmp_path: Path) -> None:
+    dump = tmp_path / "x-pages-articles-multistream.xml.bz2"
+    source = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=(dump.name,))
+    config = CorpusConfig(name="dump", root=str(tmp_path), sources=(source,))
+    with dump.open("wb") as file:
+        file.truncate(160 << 20)
+    [whole] = _inputs(config)
+    assert (whole.num_files, whole.largest_share) == (1, 1.0)
+    (tmp_path / "x-pages-articles-multistream-index.txt.bz2").write_bytes(b"")
+    [ranges] = _inputs(config)
+    assert (ranges.num_files, ranges.largest_share) == (16, pytest.approx(1 / 16))
+    assert replace(ranges, num_files=1, largest_share=1.0) == whole
+    tasks = [plan_build(config, [one], 1, RATES).stages[0].tasks for one in (whole, ranges)]
+    assert tasks == [1, 16]
 
 
 def test_the_stages_are_those_of_a_build_and_disabled_ones_take_nothing(

@@ -20,7 +20,7 @@ from finpile.document import RAW_SCHEMA, DocumentBuilder
 from finpile.errors import InputError, RunError
 from finpile.layout import INPUTS_PART, Layout
 from finpile.ledger import Removal, ledger_table
-from finpile.sizes import SHARD_BYTES
+from finpile.sizes import SHARD_BYTES, task_bytes_of
 from finpile.sources.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch, whole_accounts
 from finpile.sources.evidence import FieldEvidence, evidence_by_entry
 from finpile.sources.finding import InputFile, list_inputs
@@ -36,8 +36,6 @@ from finpile_pipelines.stage import Context, Outcome, Stage, Work
 #: In the stage's folder: the locator, bytes and version of each file, by source entry.
 FILES = "files.json"
 _REPORT_EVERY = 128
-#: Small sources have up to 16 tasks, of files that together have at least 4 MiB: compressed, about a shard of text.
-_SMALL_SOURCE_TASKS, _LEAST_TASK_BYTES = 16, 4 << 20
 #: Rows of the ledger that a task holds before it writes them, and the bytes of their texts.
 _LEDGER_ROWS = 1 << 16
 _LEDGER_BYTES = 64 << 20
@@ -95,8 +93,7 @@ def plan(
     for entry, (source, files) in enumerate(zip(config.sources, inputs, strict=True)):
         group: list[InputFile] = []
         size_bytes = 0
-        part = sum(file.span_bytes for file in files) // _SMALL_SOURCE_TASKS
-        enough_bytes = min(task_bytes, max(part, _LEAST_TASK_BYTES))
+        enough_bytes = task_bytes_of(sum(file.span_bytes for file in files), task_bytes)
         for file in files:
             group.append(file)
             size_bytes += file.span_bytes

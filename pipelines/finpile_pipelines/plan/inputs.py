@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import truediv
 
 from finpile.config import CorpusConfig
 from finpile.sources.archives import archive_kind
 from finpile.sources.compression import split_codecs
 from finpile.sources.finding import InputFile
+from finpile.sources.multistream import expected_ranges
 from finpile_pipelines.plan.rates import Rates
 
 
@@ -20,13 +22,14 @@ class SourceInput:
     dataset: str
     format: str
     num_files: int
+    """Or ranges of them, where a file is cut for several tasks."""
     stored_bytes: float
     decoded_bytes: float
     text_bytes: float
     """As `ingest` reads it."""
     clean_bytes: float
     largest_share: float
-    """The part of the source that is in its largest file, which one task reads."""
+    """The part of the source that is in its largest file or range, which one task reads."""
     rows: tuple[str, ...]
     """The rows of its documents, which are taken to have equal parts of its text."""
     has_templates: bool
@@ -47,18 +50,19 @@ def _measured(config: CorpusConfig, entry: int, files: Sequence[InputFile], rate
     source = config.sources[entry]
     rate = rates.format(source.format)
     sizes = [file.size_bytes * (rate.decoded_per_stored if _is_packed(file) else 1.0) for file in files]
+    ranges = [expected_ranges(file, source) for file in files]
     decoded = sum(sizes)
     text = decoded * rate.text_per_decoded
     return SourceInput(
         source=source.label,
         dataset=source.dataset,
         format=source.format,
-        num_files=len(files),
+        num_files=sum(ranges),
         stored_bytes=sum(file.size_bytes for file in files),
         decoded_bytes=decoded,
         text_bytes=text,
         clean_bytes=text * rate.clean_per_text,
-        largest_share=max(sizes, default=0.0) / decoded if decoded else 0.0,
+        largest_share=max(map(truediv, sizes, ranges), default=0.0) / decoded if decoded else 0.0,
         rows=source.rows,
         has_templates=source.template_group is not None,
     )

@@ -13,7 +13,7 @@ from functools import cached_property
 from finpile import stages
 from finpile.config import CorpusConfig
 from finpile.mixture import Row
-from finpile.sizes import SHARD_BYTES, SHARD_TOKENS, part_bytes_of
+from finpile.sizes import SHARD_BYTES, SHARD_TOKENS, part_bytes_of, task_bytes_of
 from finpile_pipelines.plan.copies import Copies, planned_copies
 from finpile_pipelines.plan.inputs import SourceInput
 from finpile_pipelines.plan.jobs import is_enabled, num_jobs
@@ -186,11 +186,12 @@ class _Model:
         return self.num_shards, min(1.0, largest / max(1.0, self.text))
 
     def _ingest_tasks(self) -> tuple[int, float]:
-        """Files of one task have about the stored bytes of a shard; a file is in one task."""
+        """As `ingest` makes them; a file, or a range of one that is cut, is in one task."""
         tasks, largest, total = 0, 0.0, max(1.0, sum(source.decoded_bytes for source in self.inputs))
         for source in self.inputs:
-            tasks += max(1, min(source.num_files, _ceil(source.stored_bytes / SHARD_BYTES)))
-            at_least = min(1.0, SHARD_BYTES / max(1.0, source.stored_bytes))
+            size = task_bytes_of(int(source.stored_bytes))
+            tasks += max(1, min(source.num_files, _ceil(source.stored_bytes / size)))
+            at_least = min(1.0, size / max(1.0, source.stored_bytes))
             largest = max(largest, max(source.largest_share, at_least) * source.decoded_bytes / total)
         return tasks, min(1.0, largest)
 
