@@ -48,6 +48,7 @@ _HEAD = (
     "MB read",
     "files added",
     "files rewritten",
+    "CPU ms a new document",
 )
 _STAGES = ("ingest", "clean", "exact", "near", "substring", "split")
 #: What a measured process runs: it counts the bytes that it and its forks read.
@@ -160,7 +161,8 @@ def _measure(data: Path, folder: Path, megabytes: int, workers: int) -> tuple[_R
             f"{cost.peak_mib:,.0f}",
             f"{num_read / 1e6:,.0f}",
         ]
-        rows.append([str(megabytes), f"{total:,}", f"{num_new:,}", name, *times, *counts])
+        each = f"{1000 * cost.cpu_seconds / num_new:.1f}" if "snapshot" in manifest else ""
+        rows.append([str(megabytes), f"{total:,}", f"{num_new:,}", name, *times, *counts, each])
         seconds = {stage["stage"]: stage["wall_seconds"] for stage in manifest["stages"]}
         stage_rows.append([str(megabytes), name, *(f"{seconds[stage]:.1f}" for stage in _STAGES)])
     sizes = _index_sizes(out, megabytes, total)

@@ -16,7 +16,20 @@ from finpile_tokenizer import TokenizerError
 from finpile.errors import FinpileError
 from finpile.layout import Layout
 from finpile.manifest import load_manifest
-from finpile.verify import as_of, counts, distinct, files, inputs, licenses, record, reports, texts, tokenizer, tokens
+from finpile.verify import (
+    as_of,
+    counts,
+    distinct,
+    files,
+    inputs,
+    licenses,
+    record,
+    reports,
+    snapshot_tokens,
+    texts,
+    tokenizer,
+    tokens,
+)
 from finpile.verify.check import Advance, Check
 
 _Group = Callable[[Layout, Mapping[str, Any], Advance], list[Check]]
@@ -34,6 +47,7 @@ GROUPS: tuple[_Group, ...] = (
     licenses.checks,
     tokenizer.checks,
     tokens.checks,
+    snapshot_tokens.checks,
     reports.checks,
 )
 #: Errors that reading a damaged file can raise.

@@ -49,7 +49,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     tokenizer = load_tokenizer(layout.tokenizer)
     mixture = Mixture.of(manifest["config"], counts)
     files = published(manifest, "documents")
-    expected = _Expected(tokenizer, length, mixture, files if has_index(layout) else None)
+    expected = Expected(tokenizer, length, mixture, files if has_index(layout) else None)
     has_sub_sources = any(source.get("sub_source") for source in manifest["config"]["sources"])
     columns = (*(_MIXTURE_COLUMNS if mixture else _COLUMNS), *((SUB_SOURCE.name,) if has_sub_sources else ()))
     for number, path in enumerate(files):
@@ -68,7 +68,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     return [*found, mixture.check()] if mixture else found
 
 
-class _Expected:
+class Expected:
     """What the documents give, without the streams themselves."""
 
     def __init__(
@@ -87,7 +87,8 @@ class _Expected:
         self.train = Stream(tokenizer.eot_id, sequence_length)
         self.heldout: dict[tuple[str, str], Stream] = {}
 
-    def add(self, table: pa.Table, file: int) -> None:
+    def add(self, table: pa.Table, file: int, rows: Sequence[int] | None = None) -> None:
+        """Adds documents of a file, which are these rows of it (None: all)."""
         encoded = self._tokenizer.encode_array(table["text"].combine_chunks(), num_threads=os.cpu_count() or 1)
         lengths = pc.list_value_length(encoded)
         self.statistics.append(count_documents(table, lengths))
@@ -101,11 +102,17 @@ class _Expected:
             source = self.mixture.source_of(table)
             copies = self.mixture.copies(table, digests, lengths.to_numpy(), np.array(is_train, np.bool_))
         for index, (digest, (begin, end)) in enumerate(zip(digests, pairwise(bounds), strict=True)):
-            document = 0 if self._indexed_files is None else place(file, index)
+            row = index if rows is None else rows[index]
+            document = 0 if self._indexed_files is None else place(file, row)
             if is_train[index]:
                 self.train.add(digest, names[index], ids[begin:end], document, copies[index], source)
             else:
                 self._heldout(table, index).add(digest, names[index], ids[begin:end], document)
+
+    @property
+    def num_tokens(self) -> int:
+        """Of all streams."""
+        return sum(stream.num_tokens for stream in (self.train, *self.heldout.values()))
 
     def pieces(self) -> pa.LargeBinaryArray:
         """The bytes of each id; none of the one that ends a document."""
@@ -121,7 +128,7 @@ class _Expected:
         return self.heldout.setdefault(source, Stream(self._tokenizer.eot_id, self._sequence_length))
 
 
-def _are_counted(counts: Mapping[str, Any], expected: _Expected, length: int) -> Check:
+def _are_counted(counts: Mapping[str, Any], expected: Expected, length: int) -> Check:
     found = {
         "stream_tokens": expected.train.num_tokens,
         "sequences": expected.train.num_tokens // length,
@@ -143,22 +150,22 @@ def _canonical(row: Mapping[str, Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-def _are_encoded(layout: Layout, meta: TokenMeta, expected: _Expected, advance: Advance) -> Check:
+def _are_encoded(layout: Layout, meta: TokenMeta, expected: Expected, advance: Advance) -> Check:
     name = "token shards = training documents, encoded, in the order of their texts' digests"
     folder = storage.join(layout.tokens, f"split={TRAIN}")
-    wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(layout.tokens) if not _is_known(path)]
+    wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(layout.tokens) if not is_known(path)]
     store, stream = TokenStore.open(folder), expected.train
     if expected.mixture is not None:
         meta = replace(meta, sources=expected.mixture.sources)
     if len(store) != stream.num_tokens // meta.sequence_length:
         wrong.append(f"{len(store)} sequences, the documents give {stream.num_tokens // meta.sequence_length}")
     else:
-        wrong += _compare(store, meta, expected, stream, advance)
+        wrong += compare(store, meta, expected, stream, advance)
     return Check.of(name, wrong, f"{len(store):,} sequences of {meta.sequence_length}")
 
 
 def _are_held_out(
-    layout: Layout, meta: TokenMeta, recorded: list[dict[str, Any]], expected: _Expected, advance: Advance
+    layout: Layout, meta: TokenMeta, recorded: list[dict[str, Any]], expected: Expected, advance: Advance
 ) -> Check:
     """The same of the held-out documents of each source, whose last sequence is padded."""
     wrong = []
@@ -181,12 +188,12 @@ def _are_held_out(
         if store.num_tokens != stream.num_tokens:
             wrong.append(f"{source}: {store.num_tokens} tokens, the documents give {stream.num_tokens}")
         else:
-            wrong += [f"{source}: {what}" for what in _compare(store, meta, expected, stream, advance)]
+            wrong += [f"{source}: {what}" for what in compare(store, meta, expected, stream, advance)]
     name = "held-out token shards = held-out documents, encoded, by source"
     return Check.of(name, wrong, f"{sum(stream.num_tokens for stream in expected.heldout.values()):,} tokens")
 
 
-def _compare(store: TokenStore, meta: TokenMeta, expected: _Expected, stream: Stream, advance: Advance) -> list[str]:
+def compare(store: TokenStore, meta: TokenMeta, expected: Expected, stream: Stream, advance: Advance) -> list[str]:
     if store.meta != meta:
         return [f"the shards are of {store.meta}, the build of {meta}"]
     digest, last = 0, b""
@@ -233,7 +240,7 @@ def _blocks(store: TokenStore, stream: Stream, index: Index | None, advance: Adv
 
 
 def _documents(
-    blocks: Iterator[_Block], meta: TokenMeta, expected: _Expected
+    blocks: Iterator[_Block], meta: TokenMeta, expected: Expected
 ) -> Iterator[tuple[_Ids, memoryview, int, int]]:
     """The ids, text, number of the source, and place of each document of a stream."""
     pieces = expected.pieces()
@@ -265,7 +272,7 @@ def _at(runs: Runs | None, tokens: npt.NDArray[np.int64]) -> list[int]:
     return numbers
 
 
-def _is_known(path: str) -> bool:
+def is_known(path: str) -> bool:
     """Whether a path below `tokens/` is that of a shard, or of the index of one."""
     folders = (f"split={TRAIN}/", f"split={HELDOUT}/")
     if path.startswith(folders):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -25,6 +28,8 @@ from finpile.snapshots import load_snapshot
 from finpile.split import HELDOUT
 from finpile.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
+from finpile.tokens.store import TokenStore, write_token_shard
+from finpile.verify import snapshot_tokens
 
 _TOKENS = {
     "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},
@@ -144,3 +149,40 @@ def test_a_mixture_gets_no_tokens(tmp_path: Path, config: CorpusConfig) -> None:
     manifest = append(load_config(path), str(tmp_path / "out"), Engine())
     assert manifest["snapshot"]["tokens"] is None
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["snapshot"]["number"] == 1
+
+
+def alter_token(folder: Path) -> None:
+    """Writes the last shard of training tokens with its first token changed."""
+    path = sorted((folder / "split=train").iterdir())[-1]
+    store = TokenStore.open(str(folder / "split=train"))
+    sequences = store.batch(range(len(store))).copy()
+    sequences[0, 0] = (sequences[0, 0] + 1) % store.eot_id
+    said = {"vocab_size": store.vocab_size, "eot_id": store.eot_id, "tokenizer": store.meta.tokenizer}
+    write_token_shard(str(path), sequences, **said, padding=len(store) * store.sequence_length - store.num_tokens)
+
+
+def swap_documents(folder: Path) -> None:
+    """Gives two documents of an index each other's rows."""
+    path = sorted((folder / "index" / "split=train").iterdir())[-1]
+    index = pq.read_table(path)
+    rows = index["row"].to_numpy().copy()
+    rows[[0, -1]] = rows[[-1, 0]]
+    place = index.schema.get_field_index("row")
+    field = index.schema.field(place)
+    pq.write_table(index.set_column(place, field, pa.array(rows, field.type)), path)
+
+
+@pytest.mark.parametrize("spoil", [alter_token, swap_documents])
+def test_tokens_of_a_snapshot_that_are_not_its_documents_are_found(
+    tmp_path: Path, config: CorpusConfig, spoil: Callable[[Path], None]
+) -> None:
+    days, out = make_days(1, 12), tmp_path / "out"
+    write_batch(tmp_path, "0", [document for day in days[4:] for document in day] + days[0])
+    build(config, str(out), Engine())
+    write_batch(tmp_path, "1", [document for day in days[1:4] for document in day])
+    manifest = append(config, str(out), Engine())
+    layout = Layout(str(out))
+    assert [check.ok for check in snapshot_tokens.checks(layout, manifest, lambda size: None)] == [True] * 4
+    spoil(out / "snapshots" / "000001" / "tokens")
+    wrong = [check.name for check in snapshot_tokens.checks(layout, manifest, lambda size: None) if not check.ok]
+    assert wrong == ["token shards of snapshot 1 = the texts that it published first, encoded"]

@@ -1,0 +1,118 @@
+"""Checks of the token shards of snapshots: each has the texts that the snapshot published first, encoded.
+
+The shards of the build are compared with its documents, and those of a snapshot with the documents that it added
+without those that had the same text before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import storage
+from finpile.document import text_digest, text_views
+from finpile.layout import Layout, heldout_tokens, read_published, row_of
+from finpile.manifest import published
+from finpile.snapshots import BUILD, SNAPSHOT, load_snapshot, numbers
+from finpile.split import HELDOUT, TRAIN
+from finpile.tokens.store import TokenMeta, TokenStore
+from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
+from finpile.verify import tokens
+from finpile.verify.check import Advance, Check
+
+_DOCUMENTS = "documents/"
+_COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
+
+
+def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+    """The checks of the build's tokens, and one for each snapshot that has some; none without snapshots."""
+    found: list[Check] = []
+    for number in numbers(layout):
+        snapshot = load_snapshot(layout, number)
+        if number == BUILD:
+            found += _of_build(layout, snapshot, advance)
+        elif snapshot[SNAPSHOT]["tokens"]:
+            found.append(_of_snapshot(layout, snapshot, advance))
+    return found
+
+
+def _of_build(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+    if "tokens" not in [stage["stage"] for stage in manifest["stages"]]:
+        return []
+    if why := _why_not(layout, published(manifest, "documents")):
+        return [Check("token shards of the build = its documents, encoded", True, why)]
+    return tokens.checks(layout, manifest, advance)
+
+
+def _of_snapshot(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> Check:
+    facts = manifest[SNAPSHOT]
+    name = f"token shards of snapshot {facts['number']} = the texts that it published first, encoded"
+    added, replaced = ([path for path in facts[kind] if path.startswith(_DOCUMENTS)] for kind in ("added", "rewritten"))
+    if why := _why_not(layout, [*added, *replaced]):
+        return Check(name, True, why)
+    length, tokenizer = manifest["config"]["tokens"]["sequence_length"], load_tokenizer(layout.tokenizer)
+    expected, known = tokens.Expected(tokenizer, length, None, added), _texts(layout, replaced)
+    for number, path in enumerate(added):
+        table = read_published(storage.join(layout.root, path), _COLUMNS)
+        advance(table["text"].nbytes)
+        texts = zip(table["id"].to_pylist(), map(text_digest, text_views(table)), strict=True)
+        new = pa.array([known.get(identifier) != digest for identifier, digest in texts], pa.bool_())
+        expected.add(table.filter(new), number, pc.indices_nonzero(new).to_pylist())
+    meta = TokenMeta(
+        vocab_size=tokenizer.vocab_size,
+        sequence_length=length,
+        eot_id=tokenizer.eot_id,
+        tokenizer=tokenizer_checksum(layout),
+    )
+    return Check.of(name, list(_differences(layout, facts, meta, expected, advance)), f"{expected.num_tokens:,} tokens")
+
+
+def _differences(
+    layout: Layout, facts: Mapping[str, Any], meta: TokenMeta, expected: tokens.Expected, advance: Advance
+) -> list[str]:
+    """What is wrong with the shards of a snapshot. The last sequence of each stream is padded."""
+    shards, wrong = layout.snapshot_tokens(facts["number"]), []
+    counts = {
+        "stream_tokens": expected.train.num_tokens,
+        "sequences": -(-expected.train.num_tokens // meta.sequence_length),
+    }
+    for name, value in counts.items():
+        if facts["tokens"][name] != value:
+            wrong.append(f"{name} is {facts['tokens'][name]}, the documents give {value}")
+    files = storage.list_files(shards.tokens)
+    wrong += [f"{shards.tokens}/{path} is no token shard" for path in files if not tokens.is_known(path)]
+    heldout = {row_of(path) for path in files if path.startswith(f"split={HELDOUT}/")}
+    wrong += [f"{source} has no new held-out document" for source in sorted(heldout - set(expected.heldout))]
+    sides = {TRAIN: (storage.join(shards.tokens, f"split={TRAIN}"), expected.train)} if counts["sequences"] else {}
+    for source, stream in sorted(expected.heldout.items()):
+        sides[" / ".join(source)] = (heldout_tokens(shards, *source), stream)
+    for name, (folder, stream) in sides.items():
+        store = TokenStore.open(folder)
+        if store.num_tokens != stream.num_tokens:
+            wrong.append(f"{name}: {store.num_tokens} tokens, the documents give {stream.num_tokens}")
+        else:
+            wrong += [f"{name}: {what}" for what in tokens.compare(store, meta, expected, stream, advance)]
+    return wrong
+
+
+def _texts(layout: Layout, paths: list[str]) -> dict[str, bytes]:
+    """The digests of the texts in published files, by the id of their document."""
+    found: dict[str, bytes] = {}
+    for path in paths:
+        table = read_published(storage.join(layout.root, path), ("id", "text"))
+        found |= dict(zip(table["id"].to_pylist(), map(text_digest, text_views(table)), strict=True))
+    return found
+
+
+def _why_not(layout: Layout, paths: list[str]) -> str | None:
+    """Why tokens cannot be compared with the documents in these files: `finpile vacuum` blanks and deletes texts."""
+    blank = 0
+    for path in paths:
+        url = storage.join(layout.root, path)
+        if not storage.is_file(url):
+            return f"not compared: {path} was vacuumed"
+        blank += pc.sum(pc.equal(pc.binary_length(storage.read_parquet(url, ["text"])["text"]), 0)).as_py() or 0
+    return f"not compared: {blank:,} of the documents are blank since they were taken down" if blank else None
