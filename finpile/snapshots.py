@@ -92,6 +92,14 @@ def published_files(layout: Layout, folder: str, number: int | None = None) -> l
     return [f"{folder}/{name}" for name in storage.list_files(storage.join(layout.root, folder))]
 
 
+def is_published(layout: Layout, identifier: str) -> bool:
+    """Whether the current snapshot has a document of this id."""
+    tables = (
+        storage.read_parquet(storage.join(layout.root, path), ["id"]) for path in published_files(layout, "documents")
+    )
+    return any(pc.index(table["id"], identifier).as_py() >= 0 for table in tables)
+
+
 def read_copies(layout: Layout, manifest: Mapping[str, Any]) -> pa.Table:
     """`COPIES_SCHEMA` of a snapshot, by id."""
     file = manifest.get(SNAPSHOT, {}).get("copies")

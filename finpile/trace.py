@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.errors import InputError
 from finpile.history import MIN_ID_DIGITS
-from finpile.layout import Layout, read_published, values_in_path
-from finpile.snapshots import BUILD, published_files
+from finpile.layout import Layout, read_published, row_of, values_in_path
+from finpile.snapshots import BUILD, SNAPSHOT, load_snapshot, numbers, published_files
 from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.provenance import Location, Span, TokenProvenance
 
@@ -57,58 +57,92 @@ def documents_of(out: str, spans: Iterable[Span], snapshot: int = BUILD) -> list
     ]
 
 
-def find_document(out: str, prefix: str) -> tuple[Location, str]:
-    """Where the document whose id begins with `prefix` (4 hex digits or more) is published, and its id.
+@dataclass(frozen=True, slots=True)
+class DocumentTokens:
+    """The tokens of a document in the shards of the build, or in those that a snapshot added."""
 
-    Raises: InputError if no kept document, or more than one, has such an id.
+    id: str
+    snapshot: int
+    heldout: tuple[str, str] | None
+    """Its dataset and source if it is held out."""
+    location: Location
+    """Where it is published with the text of these tokens."""
+    spans: tuple[Span, ...]
+
+    @property
+    def split(self) -> str:
+        return TRAIN if self.heldout is None else HELDOUT
+
+
+def find_document(out: str, prefix: str, snapshot: int | None = None) -> str:
+    """The id of the document that begins with `prefix` (4 hex digits or more), of those of which there may be tokens.
+
+    Raises: InputError if no such document, or more than one, has such an id.
     """
     if len(prefix) < MIN_ID_DIGITS:
         raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
-    layout = Layout(out)
-    found: list[tuple[Location, str]] = []
-    for path in published_files(layout, "documents", BUILD):
+    found: set[str] = set()
+    for _, path in _files_of_tokens(out, snapshot):
         ids = storage.read_parquet(storage.join(out, path), ["id"])["id"]
-        match = pc.starts_with(ids, prefix)
-        rows = pc.indices_nonzero(match).to_pylist()
-        found += [(Location(path, row), ids[row].as_py()) for row in rows]
+        found.update(ids.filter(pc.starts_with(ids, prefix)).to_pylist())
     if not found:
         raise InputError(
             f"no kept document of {out} has an id that begins with {prefix!r}: `finpile show` finds removed ones"
         )
     if len(found) > 1:
-        raise InputError(f"{len(found)} ids begin with {prefix!r}: {found[0][1]}, {found[1][1]}, ...: give more digits")
-    return found[0]
+        first, second, *_ = sorted(found)
+        raise InputError(f"{len(found)} ids begin with {prefix!r}: {first}, {second}, ...: give more digits")
+    return found.pop()
 
 
-def spans_of_documents(out: str, ids: Collection[str]) -> Iterator[tuple[str, str, Span]]:
-    """The id, the split and the places in token shards of each of these documents that the build published.
+def tokens_of(out: str, ids: Collection[str], snapshot: int | None = None) -> list[DocumentTokens]:
+    """The tokens of these documents, in order of snapshots; without a number, those of the build and of all snapshots.
+
+    Documents without tokens are left out.
 
     Raises: InputError as `TokenProvenance`.
     """
     wanted = pa.array(sorted(ids), pa.string())
-    found: dict[tuple[str, str] | None, dict[Location, str]] = {}
-    for path in published_files(Layout(out), "documents", BUILD):
+    places: dict[tuple[int, tuple[str, str]], dict[Location, str]] = {}
+    for number, path in _files_of_tokens(out, snapshot):
         table = storage.read_parquet(storage.join(out, path), ["id", "split"])
         rows = pc.indices_nonzero(pc.is_in(table["id"], wanted))
-        named = values_in_path(path)
         for row, document in zip(rows.to_pylist(), table.take(rows).to_pylist(), strict=True):
-            side = None if document["split"] == TRAIN else (named["dataset"], named["source"])
-            found.setdefault(side, {})[Location(path, row)] = document["id"]
-    for side, documents in found.items():
-        split = TRAIN if side is None else HELDOUT
-        for span in TokenProvenance(out, side).spans_of(*documents):
-            yield documents[span.location], split, span
+            side = _TRAINING if document["split"] == TRAIN else row_of(path)
+            places.setdefault((number, side), {})[Location(path, row)] = document["id"]
+    return [found for (number, side), mine in sorted(places.items()) for found in _tokens_in(out, number, side, mine)]
 
 
-def shards_of(out: str, location: Location) -> TokenProvenance:
-    """The shards that have a document: those of training, or those of its source's held-out documents.
+#: Stands for the shards of training, before those of all sources.
+_TRAINING = ("", "")
 
-    Raises: InputError as `TokenProvenance`.
-    """
-    (row,) = storage.read_parquet_rows(storage.join(out, location.file), [location.row], ["split"]).to_pylist()
-    named = values_in_path(location.file)
-    is_heldout = row["split"] != "train"
-    return TokenProvenance(out, (named["dataset"], named["source"]) if is_heldout else None)
+
+def _tokens_in(
+    out: str, number: int, side: tuple[str, str], documents: Mapping[Location, str]
+) -> Iterator[DocumentTokens]:
+    """The tokens of documents in one folder of shards."""
+    heldout = None if side == _TRAINING else side
+    if not TokenProvenance.is_there(out, heldout, number):
+        return  # the snapshot added files of documents without a new text
+    spans: dict[Location, list[Span]] = {}
+    for span in TokenProvenance(out, heldout, number).spans_of(*documents):
+        spans.setdefault(span.location, []).append(span)
+    for location, found in spans.items():
+        yield DocumentTokens(documents[location], number, heldout, location, tuple(found))
+
+
+def _files_of_tokens(out: str, snapshot: int | None) -> Iterator[tuple[int, str]]:
+    """The numbers of the build and of snapshots with tokens, each with the files of documents that these are of."""
+    layout = Layout(out)
+    for number in numbers(layout) or [BUILD]:
+        if snapshot not in (None, number):
+            continue
+        if number == BUILD:
+            yield from ((number, path) for path in published_files(layout, "documents", number))
+            continue
+        facts = load_snapshot(layout, number)[SNAPSHOT]
+        if facts["tokens"]:
+            yield from ((number, path) for path in facts["added"] if path.startswith("documents/"))
 
 
 def _rows(out: str, locations: Collection[Location]) -> dict[Location, dict[str, Any]]:

@@ -290,7 +290,8 @@ def _snapshot() -> dict[str, Any]:
         "taken_down": {
             "type": "object",
             "description": "Of `finpile remove`: the number of documents that this snapshot took down, how many of "
-            "them were published, and by id the places of their tokens: sequence, first token and end.",
+            "them were published, and by id the places of their tokens: for each snapshot whose shards have some (0: "
+            "the build), the split, and triples of sequence, first token and end.",
         },
     }
     required = [name for name in properties if name != "taken_down"]

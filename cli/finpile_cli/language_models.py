@@ -13,6 +13,8 @@ import click
 from finpile.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from finpile_tokenizer import UnigramTokenizer
 
     from finpile.lm.checkpoint import ModelMeta
@@ -59,6 +61,22 @@ def seen_batches(run: str, store: TokenStore) -> SeenBatches:
     from finpile.lm.seen import SeenBatches
 
     return SeenBatches(run, store)
+
+
+def steps_that_saw(out: str, run: str, places: Mapping[int, Collection[tuple[int, int]]]) -> list[int]:
+    """The steps of a run that saw one of these tokens, which are pairs of a sequence and a position in it, by snapshot.
+
+    The run is over the training shards of the build in `out`, or over those of one of its snapshots.
+
+    Raises: InputError if it is over none of these; ConfigError without PyTorch.
+    """
+    require_torch()
+    from finpile.lm.seen import snapshot_of
+    from finpile.tokens.provenance import TokenProvenance
+
+    snapshot = snapshot_of(run)
+    seen = seen_batches(run, TokenProvenance(out, snapshot=snapshot).store)
+    return list(seen.steps_of(places.get(snapshot, ())))
 
 
 def require_torch() -> None:

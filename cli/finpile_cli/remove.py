@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from finpile import storage
 from finpile.errors import ConfigError, InputError
+from finpile.layout import Layout
+from finpile.split import TRAIN
 from finpile.takedowns import Wanted
 from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, heavy_imports, make_engine, placement_options
-from finpile_cli.language_models import seen_batches
+from finpile_cli.language_models import steps_that_saw
 from finpile_cli.paths import PathOrUrl
 
 _NUM_SHOWN = 5
@@ -106,7 +108,7 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequen
         f"snapshot {facts['number']}: {documents:,} documents; {gone['documents']:,} taken down, of which "
         f"{gone['published']:,} were published; {len(facts['added'])} files added, {len(facts['rewritten'])} rewritten"
     )
-    steps = {run: list(_steps(out, run, gone["tokens"])) for run in runs}
+    steps = {run: _steps(out, run, gone["tokens"]) for run in runs}
     if gone["tokens"]:
         _print_tokens(console, out, gone["tokens"], steps)
     result = {"out": out, "snapshot": facts["number"], "documents": documents}
@@ -114,13 +116,20 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequen
 
 
 def _print_tokens(console: Console, out: str, tokens: Mapping[str, Any], steps: Mapping[str, Sequence[int]]) -> None:
-    numbers = sorted({place[0] for found in tokens.values() if found["split"] == "train" for place in found["places"]})
-    heldout = sum(found["split"] != "train" for found in tokens.values())
-    shown = ", ".join(map(str, numbers[:_NUM_SHOWN])) + (", ..." if len(numbers) > _NUM_SHOWN else "")
+    for snapshot in sorted({found["snapshot"] for places in tokens.values() for found in places}):
+        here = {name: [one for one in places if one["snapshot"] == snapshot] for name, places in tokens.items()}
+        found = [one for places in here.values() for one in places]
+        numbers = sorted({place[0] for one in found if one["split"] == TRAIN for place in one["places"]})
+        heldout = sum(one["split"] != TRAIN for one in found)
+        shown = ", ".join(map(str, numbers[:_NUM_SHOWN])) + (", ..." if len(numbers) > _NUM_SHOWN else "")
+        folder = Layout(out).snapshot_tokens(snapshot).tokens
+        console.line(
+            f"tokens: {sum(map(bool, here.values())):,} of them are still in {folder}, in {len(numbers):,} training "
+            f"sequences{f' ({shown})' if shown else ''} and {heldout:,} held-out documents"
+        )
     console.line(
-        f"tokens: {len(tokens):,} of them are still in {out}/tokens, in {len(numbers):,} training sequences ({shown}) "
-        f"and {heldout:,} held-out documents; `snapshot.taken_down` of the manifest lists all: `finpile build --fresh` "
-        "without their files makes token shards without them"
+        "`snapshot.taken_down` of the manifest lists all: `finpile build --fresh` without their files makes token "
+        "shards without them"
     )
     for run, seen in steps.items():
         told = f"steps {', '.join(map(str, seen[:_NUM_SHOWN]))}{', ...' if len(seen) > _NUM_SHOWN else ''} saw them"
@@ -128,16 +137,10 @@ def _print_tokens(console: Console, out: str, tokens: Mapping[str, Any], steps: 
         console.line(f"{run}: {told if seen else 'no step saw them'}{since}")
 
 
-def _steps(out: str, run: str, tokens: Mapping[str, Any]) -> Iterator[int]:
+def _steps(out: str, run: str, tokens: Mapping[str, Any]) -> list[int]:
     """The steps of a run that saw one of the documents."""
-    from finpile.tokens.provenance import TokenProvenance
-
-    places = {
-        (sequence, at)
-        for found in tokens.values()
-        if found["split"] == "train"
-        for sequence, begin, end in found["places"]
-        for at in range(begin, end)
-    }
-    if places:
-        yield from seen_batches(run, TokenProvenance(out).store).steps_of(places)
+    places: dict[int, set[tuple[int, int]]] = {}
+    for found in (one for places_of_one in tokens.values() for one in places_of_one if one["split"] == TRAIN):
+        mine = places.setdefault(found["snapshot"], set())
+        mine.update((sequence, at) for sequence, begin, end in found["places"] for at in range(begin, end))
+    return steps_that_saw(out, run, places) if places else []

@@ -9,9 +9,9 @@ import click
 
 from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
-from finpile.snapshots import load_build
+from finpile.snapshots import BUILD, is_published, load_build
 from finpile_cli.console import Console, json_option
-from finpile_cli.language_models import seen_batches
+from finpile_cli.language_models import seen_batches, steps_that_saw
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ _RANK = re.compile(r"(?P<rank>\d+)/(?P<size>\d+)", re.ASCII)
 @click.option(
     "--snapshot",
     type=click.IntRange(min=0),
-    default=0,
-    help="With --sequence or --step: in the shards that this snapshot added; 0, the default: in those of the build.",
+    help="Only the shards that this snapshot added; 0: those of the build.  [default: 0; with --document: all]",
 )
 @click.option("--document", metavar="ID", help="The sequences of a document, and with --run the steps that saw it.")
 @json_option
@@ -47,7 +46,7 @@ def trace_command(
     step: int | None,
     run: str | None,
     rank: str | None,
-    snapshot: int,
+    snapshot: int | None,
     document: str | None,
     as_json: bool,
 ) -> None:
@@ -62,16 +61,14 @@ def trace_command(
         raise ConfigError("say one of --sequence, --step and --document")
     if step is not None and run is None:
         raise ConfigError("--step needs --run: the folder of the training run")
-    if snapshot and document is not None:
-        raise ConfigError("--document searches the shards of the build: leave out --snapshot")
     load_build(Layout(out), through="tokens")
     console = Console(as_json)
     if sequence is not None:
-        _trace_sequence(console, out, sequence, heldout, snapshot)
+        _trace_sequence(console, out, sequence, heldout, snapshot or BUILD)
     elif step is not None and run is not None:
-        _trace_step(console, out, run, step, rank, snapshot)
+        _trace_step(console, out, run, step, rank, snapshot or BUILD)
     elif document is not None:
-        _trace_document(console, out, document, run)
+        _trace_document(console, out, document, run, snapshot)
 
 
 def _trace_sequence(console: Console, out: str, sequence: str, heldout: str | None, snapshot: int) -> None:
@@ -121,25 +118,34 @@ def _trace_step(console: Console, out: str, run: str, step: int, rank: str | Non
     console.result({**result, "documents": [_result(document) for document in documents]})
 
 
-def _trace_document(console: Console, out: str, prefix: str, run: str | None) -> None:
-    from finpile.trace import documents_of, find_document, shards_of
+def _trace_document(console: Console, out: str, prefix: str, run: str | None, snapshot: int | None) -> None:
+    from finpile.trace import documents_of, find_document, tokens_of
 
-    location, identifier = find_document(out, prefix)
-    provenance = shards_of(out, location)
-    spans = list(provenance.spans_of(location))
-    result: dict[str, Any] = {"out": out, "id": identifier, "places": [_place(span) for span in spans]}
-    if spans:
-        _print_document(console, documents_of(out, spans)[0])
-    else:
+    identifier = find_document(out, prefix, snapshot)
+    found = tokens_of(out, [identifier], snapshot)
+    is_there = is_published(Layout(out), identifier)
+    places = [{"snapshot": one.snapshot, **_place(span)} for one in found for span in one.spans]
+    result: dict[str, Any] = {"out": out, "id": identifier, "in_corpus": is_there, "places": places}
+    if not found:
         console.line(f"{identifier}: no sequence has it", style="bold")
-    for span in spans:
-        console.line(
-            f"  sequence {span.sequence}, tokens {span.begin:,} to {span.end:,}: "
-            f"bytes {span.first_byte:,} to {span.last_byte:,}"
-        )
+    for one in found:
+        _print_document(console, documents_of(out, one.spans, one.snapshot)[0])
+        if one.snapshot:
+            console.line(f"  in the shards of snapshot {one.snapshot}")
+        for span in one.spans:
+            console.line(
+                f"  sequence {span.sequence}, tokens {span.begin:,} to {span.end:,}: "
+                f"bytes {span.first_byte:,} to {span.last_byte:,}"
+            )
+    if not is_there:
+        console.line("  no longer in the corpus: a later snapshot took it down, or removed it")
     if run is not None:
-        places = {(span.sequence, at) for span in spans for at in range(span.begin, span.end)}
-        steps = list(seen_batches(run, provenance.store).steps_of(places)) if provenance.is_train else []
+        in_training = {
+            one.snapshot: {(span.sequence, at) for span in one.spans for at in range(span.begin, span.end)}
+            for one in found
+            if one.heldout is None
+        }
+        steps = steps_that_saw(out, run, in_training)
         console.line(f"  seen in {len(steps)} steps: {', '.join(map(str, steps)) or 'none'}")
         result |= {"run": run, "steps": steps}
     console.result(result)

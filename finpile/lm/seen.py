@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
@@ -16,7 +17,10 @@ from finpile.lm.data import TrainingData
 from finpile.lm.guard import skips
 from finpile.lm.losses import read_log
 from finpile.lm.presets import BatchConfig
+from finpile.snapshots import BUILD
 from finpile.tokens.store import TokenStore
+
+_SNAPSHOT = re.compile(r"/snapshots/(?P<number>\d{6})/tokens/")
 
 
 class Window(NamedTuple):
@@ -38,7 +42,7 @@ class SeenBatches:
 
         Raises: InputError if it is none.
         """
-        resolved = _settings(run)
+        resolved = _content(run)["resolved"]
         ramp = tuple((end, size) for end, size in resolved["batch.ramp"])
         schedule = BatchConfig(size=resolved["batch.size"], ramp=ramp)
         expected = {f"tokens.{name}": value for name, value in to_dict(store.meta).items()}
@@ -78,12 +82,23 @@ class SeenBatches:
         return self._data.store.sequence_length // self._data.sequence_length
 
 
-def _settings(run: str) -> dict[str, Any]:
+def snapshot_of(run: str) -> int:
+    """The snapshot whose shards a run is over, by the folder that its training file names; 0: the build.
+
+    Raises: InputError if it is no run.
+    """
+    found = _SNAPSHOT.search(f"{_content(run)['train']['tokens']}/")
+    return int(found["number"]) if found else BUILD
+
+
+def _content(run: str) -> dict[str, Any]:
+    """That of the file of settings: `train` and `resolved`."""
     try:
-        resolved: dict[str, Any] = storage.read_json(storage.join(run, "config.json"))["resolved"]
+        content: dict[str, Any] = storage.read_json(storage.join(run, "config.json"))
+        _ = content["train"]["tokens"], content["resolved"]
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         raise InputError(f"{run} is no training run: expected the `out` of a training file, with config.json") from None
-    return resolved
+    return content
 
 
 def _skips(run: str) -> tuple[tuple[int, int], ...]:

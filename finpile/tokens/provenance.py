@@ -124,16 +124,18 @@ class TokenProvenance:
 
         Raises: InputError if there are no shards, or they have no index.
         """
-        layout = Layout(out)
-        where = layout.snapshot_tokens(snapshot)
-        folder = storage.join(where.tokens, f"split={TRAIN}") if heldout is None else heldout_tokens(where, *heldout)
         self.is_train = heldout is None
-        self.store = TokenStore.open(folder)
-        self._sizes = token_bytes(load_tokenizer(layout.tokenizer))
+        self.store = TokenStore.open(_folder(out, heldout, snapshot))
+        self._sizes = token_bytes(load_tokenizer(Layout(out).tokenizer))
         self._urls = [token_index(url) for url in self.store.urls]
         if not storage.is_file(self._urls[0]):
             raise InputError(f"{out}: the token shards have no index: run the build's command again with --fresh")
         self._pieces = lru_cache(maxsize=2)(self._read_pieces)
+
+    @staticmethod
+    def is_there(out: str, heldout: tuple[str, str] | None = None, snapshot: int = 0) -> bool:
+        """Whether there are such shards."""
+        return storage.exists(_folder(out, heldout, snapshot))
 
     def spans(self, sequence: int, begin: int = 0, end: int | None = None) -> list[Span]:
         """The documents of the tokens `begin` to `end` of a sequence, in order; padding has none.
@@ -198,3 +200,8 @@ class TokenProvenance:
 
 def _location(table: pa.Table, piece: int) -> Location:
     return Location(table["file"][piece].as_py(), table["row"][piece].as_py())
+
+
+def _folder(out: str, heldout: tuple[str, str] | None, snapshot: int) -> str:
+    layout = Layout(out).snapshot_tokens(snapshot)
+    return storage.join(layout.tokens, f"split={TRAIN}") if heldout is None else heldout_tokens(layout, *heldout)

@@ -14,6 +14,7 @@ import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
+from forks import Forks
 from made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
 
 from finpile.config import load_config
@@ -152,43 +153,6 @@ def test_verify_finds_altered_files_of_earlier_snapshots(appended: tuple[Path, P
     assert [check.name for check in failed(out)] == ["every file is there, unaltered, and no other"]
 
 
-#: Reads lines `CONFIG OUT N`: appends to OUT in a fork that is killed before its N-th file operation in OUT (never
-#: where N is 0); prints the number of operations, or minus the signal. Imports are paid for once.
-FORKING_APPENDS = """
-import os, signal, sys
-import finpile.dedup
-from finpile.config import load_config
-from finpile.errors import ConfigError, InputError
-from finpile_pipelines.snapshots.append import append
-from finpile_pipelines.runner.engine import Engine
-
-def child(config, out, last):
-    left = [last]
-    def hook(event, arguments):
-        if event.split(".")[0] in ("open", "os", "shutil") and any(out in str(one) for one in arguments[:2]):
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-    sys.addaudithook(hook)
-    append(load_config(config), out, Engine())
-    print(last - left[0], flush=True)
-    os._exit(0)
-
-finpile.dedup.compile_kernels()
-for line in sys.stdin:
-    config, out, last = line.split()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            child(config, out, int(last))
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(pid, 0)
-    if status:
-        print(-abs(os.waitstatus_to_exitcode(status)), flush=True)
-"""
-
-
 @pytest.mark.parametrize("num_kills", [3, pytest.param(24, marks=pytest.mark.slow)])
 def test_an_append_that_is_killed_and_run_again_gives_what_one_build_gives(
     tmp_path: Path, write_corpus: Callable[..., Path], start_python: Callable[..., Any], num_kills: int
@@ -199,20 +163,15 @@ def test_an_append_that_is_killed_and_run_again_gives_what_one_build_gives(
     write_batch(tmp_path, "1", [document for day in days[4:] for document in day])
     build(load_config(config), str(tmp_path / "all"), Engine(), until="split")
     tables = documents_of(base), documents_of(tmp_path / "all")
-    process = start_python("-c", FORKING_APPENDS)
-
-    def run(out: Path, last: int) -> int:
-        process.stdin.write(f"{config} {out} {last}\n")
-        process.stdin.flush()
-        return int(process.stdout.readline())
-
-    num_operations = run(Path(shutil.copytree(base, tmp_path / "undisturbed")), 0)
+    imports = "from finpile_pipelines.snapshots.append import append"
+    forks = Forks(start_python, imports, "append(load_config(words[0]), out, Engine())")
+    num_operations = forks.run(Path(shutil.copytree(base, tmp_path / "undisturbed")), 0, config)
     outcomes = []
     for number in range(1, num_kills + 1):
         out = Path(shutil.copytree(base, tmp_path / f"out-{number}"))
-        outcomes.append(run(out, number * num_operations // num_kills - 3))
+        outcomes.append(forks.run(out, number * num_operations // num_kills - 3, config))
         assert any(documents_of(out).equals(table) for table in tables)
-        assert run(out, 0) > 0
+        assert forks.run(out, 0, config) > 0
         assert_same_corpus(out, tmp_path / "all")
         assert failed(out) == []
     assert set(outcomes) == {-signal.SIGKILL}

@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
+from forks import Forks
 
 from finpile.build_state import BuildState, read_state
 from finpile.errors import InputError
@@ -24,6 +25,7 @@ from finpile.layout import Layout
 from finpile.stages import required
 from finpile.verify import verify
 
+BuildUntil = Callable[[Path, int], int]
 Snapshot = Callable[[Path], dict[str, bytes]]
 StartPython = Callable[..., subprocess.Popen[str]]
 Eventually = Callable[[Callable[[], Any]], Any]
@@ -36,41 +38,6 @@ UNFINISHED = BuildState(name="", paths=(), is_whole=False)
 
 #: No stage of the small corpus has as many as 200 file operations, so most runs end one.
 MAX_KILLS = 40
-
-#: Reads lines `OUT N`: forks a build that is killed before its N-th file operation in OUT (never where N is 0), and
-#: prints how the build ended. Imports are paid for once.
-FORKING_BUILDS = """
-import os, signal, sys
-import finpile.dedup, finpile_tokenizer
-from finpile.config import load_config
-from finpile_pipelines.build import build
-from finpile_pipelines.runner.engine import Engine
-
-def child(config, out, last):
-    left = [last]
-    def hook(event, arguments):
-        if event.split(".")[0] in ("open", "os", "shutil") and any(out in str(one) for one in arguments[:2]):
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-    sys.addaudithook(hook)
-    build(load_config(config), out, Engine())
-    os._exit(0)
-
-finpile.dedup.compile_kernels()
-finpile_tokenizer.compile_kernels()
-config = sys.argv[1]
-for line in sys.stdin:
-    out, last = line.split()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            child(config, out, int(last))
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(pid, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -164,33 +131,20 @@ def test_sample_build_killed_in_every_stage_equals_an_undisturbed_one(
     assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
 
 
-class Forks:
-    """Builds in forks of one process that has all imported."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdin is None or process.stdin
-        self._process = process
-
-    def build(self, out: Path, last_operation: int) -> int:
-        """How a build ended that was killed before that file operation: its exit code, or minus the signal."""
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(f"{out} {last_operation}\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-
 @pytest.fixture(scope="module")
-def forks(corpus: Path, start_python: StartPython) -> Any:
-    process = start_python("-c", FORKING_BUILDS, corpus)
-    yield Forks(process)
-    process.communicate()
+def build_until(corpus: Path, start_python: StartPython) -> Any:
+    """How a build of the corpus into a folder ends that is killed before a file operation: see `Forks.run`."""
+    call = "build(load_config(words[0]), out, Engine())"
+    forks = Forks(start_python, "from finpile_pipelines.build import build", call)
+    yield lambda out, last_operation: forks.run(out, last_operation, corpus)
+    forks.close()
 
 
-def kill_at_operations(seed: int, most: int, forks: Forks, out: Path) -> int:
+def kill_at_operations(seed: int, most: int, build_until: BuildUntil, out: Path) -> int:
     """Kills runs of one build at file operations drawn up to `most`, until one run ends; returns the kills."""
     draw = random.Random(seed)
     num_kills = 0
-    while (code := forks.build(out, draw.randint(1, most))) != 0:
+    while (code := build_until(out, draw.randint(1, most))) < 0:
         assert code == -signal.SIGKILL
         num_kills += 1
         assert num_kills < MAX_KILLS
@@ -199,38 +153,38 @@ def kill_at_operations(seed: int, most: int, forks: Forks, out: Path) -> int:
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_build_killed_at_file_operations_equals_an_undisturbed_one(
-    seed: int, undisturbed: Path, forks: Forks, snapshot: Snapshot, tmp_path: Path
+    seed: int, undisturbed: Path, build_until: BuildUntil, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    assert kill_at_operations(seed, 250, forks, out) > 1
+    assert kill_at_operations(seed, 250, build_until, out) > 1
     assert_same(snapshot(out), snapshot(undisturbed))
     assert [check for check in verify(str(out)) if not check.ok] == []
-    assert forks.build(out, 0) == 0
+    assert build_until(out, 0) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3, 11))
 def test_build_killed_at_many_file_operations_equals_an_undisturbed_one(
-    seed: int, undisturbed: Path, forks: Forks, snapshot: Snapshot, tmp_path: Path
+    seed: int, undisturbed: Path, build_until: BuildUntil, snapshot: Snapshot, tmp_path: Path
 ) -> None:
-    kill_at_operations(seed, 200 + 20 * seed, forks, tmp_path / "out")
+    kill_at_operations(seed, 200 + 20 * seed, build_until, tmp_path / "out")
     assert_same(snapshot(tmp_path / "out"), snapshot(undisturbed))
 
 
 def test_changed_build_killed_is_no_finished_build_and_ends_as_a_new_one(
-    corpus: Path, undisturbed: Path, forks: Forks, snapshot: Snapshot, tmp_path: Path
+    corpus: Path, undisturbed: Path, build_until: BuildUntil, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     """The tree held another build, whose stages from `split` on are of no use."""
     out = tmp_path / "out"
     text = corpus.read_text()
     try:
         corpus.write_text(text.replace("2022-07-31", "2020-06-30"))
-        assert forks.build(out, 0) == 0
+        assert build_until(out, 0) > 0
     finally:
         corpus.write_text(text)
     manifest, was_whole = (out / "manifest.json").read_bytes(), []
     for operation in (4, 12, 20, 24, 28, 60, 100):
-        assert forks.build(out, operation) == -signal.SIGKILL
+        assert build_until(out, operation) == -signal.SIGKILL
         assert (out / "manifest.json").read_bytes() == manifest  # of the build before, until the new one is whole
         was_whole.append((read_state(Layout(str(out))) or UNFINISHED).is_whole)
         if was_whole[-1]:  # then it was killed before it touched what is published
@@ -238,7 +192,7 @@ def test_changed_build_killed_is_no_finished_build_and_ends_as_a_new_one(
         else:
             assert_unfinished(out)
     assert True in was_whole and False in was_whole
-    assert forks.build(out, 0) == 0
+    assert build_until(out, 0) > 0
     assert (out / "manifest.json").read_bytes() != manifest
     assert_same(snapshot(out), snapshot(undisturbed))
     assert [check for check in verify(str(out)) if not check.ok] == []

@@ -124,9 +124,10 @@ def test_a_removal_lists_the_sequences_and_tokens_of_what_comes_back(tmp_path: P
     (name,) = [name for name, text in known.items() if text == story["text"].encode()]
     manifest = remove(str(out), Wanted(ids=frozenset({name})), "they asked", Engine())
     taken_down = manifest["snapshot"]["taken_down"]["tokens"]
-    assert list(taken_down) == [name]
+    ((identifier, (found,)),) = taken_down.items()
+    assert (identifier, found["snapshot"], found["split"]) == (name, 0, "train")
     shards = TokenProvenance(str(out))
-    spans = [shards.spans(sequence, begin, end)[0] for sequence, begin, end in taken_down[name]["places"]]
+    spans = [shards.spans(sequence, begin, end)[0] for sequence, begin, end in found["places"]]
     assert sum(span.last_byte - span.first_byte for span in spans) == len(known[name])
     assert list(texts_in_tokens(out, 1).values()) == [known[name]]
     build_row, row = growth_of(Layout(str(out)))

@@ -25,7 +25,7 @@ from finpile.layout import Layout, read_published, row_of
 from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.provenance import Span, TokenProvenance
 from finpile.tokens.tokenizer_files import load_tokenizer
-from finpile.trace import find_document
+from finpile.trace import find_document, tokens_of
 from finpile.verify import tokens as token_checks
 from finpile.verify import verify
 
@@ -167,7 +167,8 @@ def test_trace_of_a_sequence_and_of_its_documents_agree(sample_build: Path) -> N
         back = trace(sample_build, "--document", document["id"][:12])
         assert back["id"] == document["id"]
         for place in document["places"]:
-            assert {name: place[name] for name in ("sequence", "tokens", "bytes")} in back["places"]
+            assert {"snapshot": 0, **{name: place[name] for name in ("sequence", "tokens", "bytes")}} in back["places"]
+        assert back["in_corpus"]
     (document,) = trace(sample_build, "--sequence", "7:3")["documents"]
     assert document["places"][0]["tokens"] == [3, 4]
 
@@ -238,7 +239,7 @@ def test_trace_of_steps_is_the_batch_of_the_trainer(mixed: Path, tmp_path: Path)
 def test_run_over_other_shards_is_refused(mixed: Path, sample_build: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     settings = {"batch.size": 2, "batch.ramp": [], "sequence_length": 64, "seed": 1, "tokens.vocab_size": 7}
-    storage.write_json(str(tmp_path / "config.json"), {"resolved": settings})
+    storage.write_json(str(tmp_path / "config.json"), {"train": {"tokens": "x"}, "resolved": settings})
     with pytest.raises(InputError, match=r"was trained on other token shards"):
         trace(sample_build, "--step", 1, "--run", tmp_path)
     with pytest.raises(InputError, match="is no training run"):
@@ -281,7 +282,8 @@ def test_trace_reads_an_object_store(copy_of_sample: Path) -> None:
             storage.write_bytes(f"{url}/{name}", (copy_of_sample / name).read_bytes())
         found = trace(url, "--sequence", 3)
         assert found["documents"] == trace(copy_of_sample, "--sequence", 3)["documents"]
-        location, name = find_document(url, found["documents"][0]["id"][:8])
-        assert (name, location.file.split("/")[0]) == (found["documents"][0]["id"], "documents")
+        name = find_document(url, found["documents"][0]["id"][:8])
+        (tokens,) = tokens_of(url, [name])
+        assert (name, tokens.location.file.split("/")[0]) == (found["documents"][0]["id"], "documents")
     finally:
         storage.remove_tree(url)

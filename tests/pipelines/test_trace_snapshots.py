@@ -6,19 +6,22 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from click.testing import CliRunner
 from finpile_cli.main import finpile
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.snapshots.remove import remove
 from made_days import CORPUS, documents_of, make_days, write_batch
 
 from finpile.config import load_config
+from finpile.errors import InputError
 from finpile.layout import Layout
-from finpile.lm.model_config import ModelConfig
-from finpile.lm.train import TrainConfig, train
+from finpile.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
+from finpile.trace import find_document
 
 _CONFIG = {
     **CORPUS,
@@ -37,6 +40,10 @@ def trace(out: Path, *options: str) -> dict[str, Any]:
 
 
 def test_trace_reads_the_shards_that_a_snapshot_added(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from finpile.lm.model_config import ModelConfig
+    from finpile.lm.train import TrainConfig, train
+
     days, path, out = make_days(1, 10), tmp_path / "corpus.yaml", tmp_path / "out"
     path.write_text(yaml.safe_dump(_CONFIG, sort_keys=False))
     write_batch(tmp_path, "0", [document for day in days[:6] for document in day])
@@ -64,5 +71,35 @@ def test_trace_reads_the_shards_that_a_snapshot_added(tmp_path: Path) -> None:
     train(run)
     seen = trace(out, "--step", "1", "--run", run.out, "--snapshot", "1")
     assert {document["id"] for document in seen["documents"]} == new
-    refused = CliRunner().invoke(finpile, ["trace", str(out), "--document", min(new), "--snapshot", "1"])
-    assert refused.exit_code != 0 and "leave out --snapshot" in str(refused.exception)
+    name = min(new)
+    found = trace(out, "--document", name, "--run", run.out)
+    assert found["in_corpus"] and found["steps"] == [1, 2]
+    assert {place["snapshot"] for place in found["places"]} == {1}
+    assert trace(out, "--document", name, "--snapshot", "1")["places"] == found["places"]
+    old = min(set(documents_of(out, 0)["id"].to_pylist()) & set(texts))
+    assert trace(out, "--document", old, "--run", run.out)["steps"] == []
+    with pytest.raises(InputError, match="no kept document"):
+        find_document(str(out), name, 0)
+
+
+def test_tokens_of_appended_documents_are_listed_when_they_are_taken_down(tmp_path: Path) -> None:
+    days, path, out = make_days(1, 10), tmp_path / "corpus.yaml", tmp_path / "out"
+    path.write_text(yaml.safe_dump(_CONFIG, sort_keys=False))
+    write_batch(tmp_path, "0", [document for day in days[4:] for document in day] + days[0])
+    build(load_config(path), str(out), Engine())
+    write_batch(tmp_path, "1", [document for day in days[1:4] for document in day])
+    append(load_config(path), str(out), Engine())
+    rows = {row["id"]: row for row in documents_of(out).to_pylist()}
+    new = sorted(set(rows) - set(documents_of(out, 0)["id"].to_pylist()))
+    old = [name for name in sorted(set(rows) - set(new)) if trace(out, "--document", name)["places"]]
+    gone = [new[0], old[0]]
+    known = {name: trace(out, "--document", name)["places"] for name in gone}
+    manifest = remove(str(out), Wanted(ids=frozenset(gone)), "they asked", Engine())
+    listed = manifest["snapshot"]["taken_down"]["tokens"]
+    assert listed.keys() == set(gone)
+    for name, snapshot in zip(gone, (1, 0), strict=True):
+        (found,) = listed[name]
+        assert (found["snapshot"], found["split"]) == (snapshot, rows[name]["split"])
+        assert found["places"] == [[place["sequence"], *place["tokens"]] for place in known[name]]
+        after = trace(out, "--document", name)
+        assert (after["places"], after["in_corpus"]) == (known[name], False)

@@ -19,6 +19,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.snapshots.vacuum import vacuum
+from forks import Forks
 from made_days import CORPUS, documents_of, failed, ledger_of, make_days
 from test_remove import assert_same_but_for_tombstones, ids_of, write_files
 
@@ -29,7 +30,7 @@ from finpile.seals import SEAL_BYTES, is_sealed
 from finpile.snapshots import load_snapshot, numbers
 from finpile.takedowns import TAKEDOWN, Wanted
 from finpile.trace import documents_of as trace_documents
-from finpile.trace import spans_of_documents
+from finpile.trace import tokens_of
 
 TOKENS: dict[str, Any] = {
     "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
@@ -118,14 +119,15 @@ def removed(tmp_path: Path) -> tuple[Path, CorpusConfig, dict[str, str]]:
 def test_tokens_keep_their_index(removed: tuple[Path, CorpusConfig, dict[str, str]]) -> None:
     out, _, phrases = removed
     kept = sorted(set(documents_of(out)["id"].to_pylist()) & set(documents_of(out, 0)["id"].to_pylist()))
-    spans = list(spans_of_documents(str(out), [*kept, *phrases.values()]))
-    before = {one.row["id"]: one.row["text"] for one in trace_documents(str(out), [span for *_, span in spans])}
+    tokens = tokens_of(str(out), [*kept, *phrases.values()])
+    spans = [span for one in tokens for span in one.spans]
+    before = {one.row["id"]: one.row["text"] for one in trace_documents(str(out), spans)}
     result = CliRunner().invoke(finpile, ["vacuum", str(out)], catch_exceptions=False)
     assert "snapshots 0, 1 kept, 0 dropped" in result.output
     assert "still encodes" in result.output
     assert failed(out) == []
-    assert list(spans_of_documents(str(out), [*kept, *phrases.values()])) == spans
-    after = {one.row["id"]: one.row["text"] for one in trace_documents(str(out), [span for *_, span in spans])}
+    assert tokens_of(str(out), [*kept, *phrases.values()]) == tokens
+    after = {one.row["id"]: one.row["text"] for one in trace_documents(str(out), spans)}
     assert after == {name: "" if name in phrases.values() else text for name, text in before.items()}
     assert {phrase for phrase in phrases if places_of(out, phrase)} == set()
 
@@ -160,39 +162,6 @@ def test_as_many_snapshots_are_kept_as_asked(tmp_path: Path) -> None:
     assert [row["stage"] for row in ledger_of(out) if row["stage"] == TAKEDOWN] == [TAKEDOWN] * len(gone[:3])
 
 
-#: Reads lines `OUT N`: vacuums OUT in a fork that is killed before its N-th file operation in OUT (never where N is 0);
-#: prints the number of operations, or minus the signal.
-FORKING_VACUUMS = """
-import os, signal, sys
-from finpile_pipelines.snapshots.vacuum import vacuum
-from finpile_pipelines.runner.engine import Engine
-
-def child(out, last):
-    left = [last]
-    def hook(event, arguments):
-        if event.split(".")[0] in ("open", "os", "shutil") and any(out in str(one) for one in arguments[:2]):
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-    sys.addaudithook(hook)
-    vacuum(out, Engine())
-    print(last - left[0], flush=True)
-    os._exit(0)
-
-for line in sys.stdin:
-    out, last = line.split()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            child(out, int(last))
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(pid, 0)
-    if status:
-        print(-abs(os.waitstatus_to_exitcode(status)), flush=True)
-"""
-
-
 @pytest.mark.parametrize("num_kills", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_vacuum_that_is_killed_and_run_again_gives_the_same(
     tmp_path: Path,
@@ -201,22 +170,17 @@ def test_a_vacuum_that_is_killed_and_run_again_gives_the_same(
     num_kills: int,
 ) -> None:
     base, _, phrases = removed
-    process = start_python("-c", FORKING_VACUUMS)
-
-    def run(out: Path, last: int) -> int:
-        process.stdin.write(f"{out} {last}\n")
-        process.stdin.flush()
-        return int(process.stdout.readline())
+    forks = Forks(start_python, "from finpile_pipelines.snapshots.vacuum import vacuum", "vacuum(out, Engine())")
 
     def files(out: Path) -> dict[str, bytes]:
         return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
     undisturbed = Path(shutil.copytree(base, tmp_path / "undisturbed"))
-    num_operations = run(undisturbed, 0)
+    num_operations = forks.run(undisturbed, 0)
     for number in range(1, num_kills + 1):
         out = Path(shutil.copytree(base, tmp_path / f"out-{number}"))
-        assert run(out, number * num_operations // num_kills - 3) == -signal.SIGKILL
-        assert run(out, 0) > 0
+        assert forks.run(out, number * num_operations // num_kills - 3) == -signal.SIGKILL
+        assert forks.run(out, 0) > 0
         assert files(out) == files(undisturbed)
         assert failed(out) == []
         assert not any(places_of(out, phrase) for phrase in phrases)

@@ -22,7 +22,7 @@ from finpile.errors import InputError
 from finpile.layout import Layout
 from finpile.manifest import load_manifest, published
 from finpile.takedowns import Wanted, read_takedowns
-from finpile.trace import spans_of_documents
+from finpile.trace import tokens_of
 from finpile.verify.provenance import has_index
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.base import Base
@@ -68,16 +68,16 @@ def remove(
 
 def _taken_down(base: Base, ids: Collection[str]) -> dict[str, Any]:
     """How many documents are taken down, how many of them were published, and the sequences of tokens that have them:
-    by id, the split and pairs of a sequence and a token at which the document, or its rest, begins in it."""
+    by id, for the build and each snapshot whose shards do, its number, the split, and triples of a sequence, the first
+    token in it and the end."""
     names, published_ids = pa.array(sorted(ids), pa.string()), 0
     for path in published(base.manifest, "documents"):
         table = storage.read_parquet(storage.join(base.layout.root, path), ["id"])
         published_ids += int(pc.sum(pc.is_in(table["id"], names)).as_py() or 0)
-    places: dict[str, dict[str, Any]] = {}
-    if has_index(base.layout):
-        for identifier, split, span in spans_of_documents(base.layout.root, ids):
-            found = places.setdefault(identifier, {"split": split, "places": []})
-            found["places"].append([span.sequence, span.begin, span.end])
+    places: dict[str, list[dict[str, Any]]] = {}
+    for found in tokens_of(base.layout.root, ids) if has_index(base.layout) else ():
+        spans = [[span.sequence, span.begin, span.end] for span in found.spans]
+        places.setdefault(found.id, []).append({"snapshot": found.snapshot, "split": found.split, "places": spans})
     return {"documents": len(ids), "published": published_ids, "tokens": dict(sorted(places.items()))}
 
 
