@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable
+import shutil
+import signal
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -17,6 +21,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.stage import Sizes
+from forks import Forks
 from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days, write_batch
 
 from finpile.config import CorpusConfig, load_config
@@ -24,6 +29,7 @@ from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
 from finpile.snapshots import load_snapshot
 from finpile.takedowns import REASON, TAKEDOWN, Wanted
+from finpile.verify import takedowns
 
 Items = list[tuple[int, tuple[str, Record]]]
 
@@ -124,6 +130,76 @@ def test_what_was_taken_down_stays_so(copies: tuple[Path, CorpusConfig]) -> None
     assert sorted(documents_of(out)["source"].to_pylist()) == ["Mail", "News", "News"]
     assert [row["source"] for row in ledger_of(out) if row["stage"] == TAKEDOWN] == ["Web"]
     assert failed(out) == []
+
+
+def _with_text(stones: pa.Table) -> pa.Table:
+    place = stones.schema.get_field_index("removed_text")
+    field = stones.schema.field(place)
+    return stones.set_column(place, field, pa.array([b"text"] * stones.num_rows, field.type))
+
+
+@pytest.mark.parametrize("change", [_with_text, lambda stones: stones.slice(1)], ids=["text", "missing row"])
+def test_verify_finds_tombstones_that_are_not_the_list(
+    copies: tuple[Path, CorpusConfig], change: Callable[[pa.Table], pa.Table]
+) -> None:
+    out, _ = copies
+    manifest = remove(str(out), Wanted(source="Web"), "they asked", Engine())
+    (path,) = (out / "removed" / f"stage={TAKEDOWN}").iterdir()
+    pq.write_table(change(pq.ParquetFile(path).read()), path)
+    (check,) = takedowns.checks(Layout(str(out)), manifest, lambda size: None)
+    assert not check.ok and "rows, which are not those of the 1 listed" in check.detail
+
+
+def test_verify_finds_a_document_that_was_taken_down(copies: tuple[Path, CorpusConfig]) -> None:
+    out, _ = copies
+    before = load_snapshot(Layout(str(out)))
+    manifest = remove(str(out), Wanted(source="Web"), "they asked", Engine())
+    split = {**manifest["stages"][-1], "files": before["stages"][-1]["files"]}
+    altered = {**manifest, "stages": [*manifest["stages"][:-1], split]}
+    (check,) = takedowns.checks(Layout(str(out)), altered, lambda size: None)
+    assert not check.ok and "has the document" in check.detail
+
+
+@pytest.mark.parametrize("num_kills", [3, pytest.param(24, marks=pytest.mark.slow)])
+def test_a_removal_that_is_killed_and_run_again_gives_the_same(
+    tmp_path: Path, start_python: Callable[..., Any], num_kills: int
+) -> None:
+    items = list(enumerate(document for day in make_days(5, 6) for document in day))
+    tokens = {
+        "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},
+        "tokens": {"sequence_length": 16},
+    }
+    config, base = write_files(tmp_path / "files", items, **tokens), tmp_path / "base"
+    build(config, str(base), Engine())
+    gone = sorted(ids_of(base, range(3, len(items), 4)))
+    call = "remove(out, Wanted(ids=frozenset(words)), 'they asked', Engine())"
+    imports = "from finpile_pipelines.snapshots.remove import remove\nfrom finpile.takedowns import Wanted"
+    forks = Forks(start_python, imports, call)
+    undisturbed = Path(shutil.copytree(base, tmp_path / "undisturbed"))
+    num_operations = forks.run(undisturbed, 0, *gone)
+    assert num_operations > 100
+    outcomes = []
+    for number in range(1, num_kills + 1):
+        out = Path(shutil.copytree(base, tmp_path / f"out-{number}"))
+        outcomes.append(forks.run(out, number * num_operations // num_kills - 3, *gone))
+        found = documents_of(out)
+        assert found.equals(documents_of(base)) or found.equals(documents_of(undisturbed))
+        assert forks.run(out, 0, *gone) > 0
+        assert published_of(out) == published_of(undisturbed)
+        assert failed(out) == []
+        shutil.rmtree(out)
+    forks.close()
+    assert set(outcomes) == {-signal.SIGKILL}
+
+
+def published_of(out: Path) -> dict[str, bytes]:
+    """All published files but manifests, which have times."""
+    paths = [path.relative_to(out) for path in sorted(out.rglob("*")) if path.is_file()]
+    return {
+        path.as_posix(): (out / path).read_bytes()
+        for path in paths
+        if path.parts[0] not in (".work", "index") and path.suffix != ".json"
+    }
 
 
 def test_a_fresh_build_brings_nothing_back_silently(copies: tuple[Path, CorpusConfig], tmp_path: Path) -> None:
