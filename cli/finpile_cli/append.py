@@ -27,8 +27,9 @@ def append_command(
     """Add new files to a finished build, as a snapshot of it.
 
     CONFIG is the corpus file of the build; its `paths` may be others. Files that the build has not read are added.
-    Documents and ledger are then those of a build of all files. Tokenizer, token shards and reports stay as they are.
-    Run the same command again to go on after an interruption.
+    Documents and ledger are then those of a build of all files. The tokenizer and the reports stay as they are; token
+    shards of what is new are written beside those of the build. Run the same command again to go on after an
+    interruption.
     """
     console = Console(as_json)
     parsed = load(config, root)

@@ -35,8 +35,9 @@ _NUM_SHOWN = 5
     metavar="COLUMN=PATTERN",
     help="Documents whose column, such as url or locator, is as the pattern with * and ?; may be repeated.",
 )
-@click.option("--why", required=True, help="The reason, for the ledger.")
+@click.option("--why", help="The reason, for the ledger; required without --dry-run.")
 @click.option("--run", "runs", multiple=True, type=PathOrUrl(), help="A training run: say which steps saw them.")
+@click.option("--dry-run", is_flag=True, help="Print what would be taken down, and change nothing.")
 @placement_options
 @json_option
 def remove_command(
@@ -46,8 +47,9 @@ def remove_command(
     dataset: str | None,
     source: str | None,
     where: Sequence[str],
-    why: str,
+    why: str | None,
     runs: Sequence[str],
+    dry_run: bool,
     runner: Any,
     workers: int | None,
     transport: Any,
@@ -61,12 +63,17 @@ def remove_command(
     """
     console = Console(as_json)
     wanted = _wanted(ids, ids_from, dataset, source, where)
+    if why is None and not dry_run:
+        raise ConfigError("--why TEXT is the reason that the ledger keeps: say it, or --dry-run")
     logging.getLogger().setLevel(logging.ERROR)
     with heavy_imports(is_lean=runner == "local"):
-        from finpile_pipelines.snapshots.remove import remove
+        from finpile_pipelines.snapshots.remove import preview, remove
 
     display = Display(console)
     engine = make_engine(runner, workers, transport, display)
+    if dry_run or why is None:
+        _print_preview(console, preview(out, wanted, engine), out, runs)
+        return
     with display:
         manifest = remove(out, wanted, why, engine, listen=stage_lines(display, f"removing from {out}"))
     _close(console, manifest, out, runs, display.num_run)
@@ -113,6 +120,19 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequen
         _print_tokens(console, out, gone["tokens"], steps)
     result = {"out": out, "snapshot": facts["number"], "documents": documents}
     console.result({**result, "taken_down": gone["documents"], **gone, "steps": steps})
+
+
+def _print_preview(console: Console, found: Mapping[str, Any], out: str, runs: Sequence[str]) -> None:
+    console.line(
+        f"would take down {found['documents']:,} documents, of which {found['published']:,} are published; "
+        f"{found['copies']:,} documents were removed as copies of them"
+    )
+    for row in found["sources"]:
+        console.line(f"  {row['dataset']} / {row['source']}: {row['documents']:,}")
+    steps = {run: _steps(out, run, found["tokens"]) for run in runs}
+    if found["tokens"]:
+        _print_tokens(console, out, found["tokens"], steps)
+    console.result({"out": out, "dry_run": True, **found, "steps": steps})
 
 
 def _print_tokens(console: Console, out: str, tokens: Mapping[str, Any], steps: Mapping[str, Sequence[int]]) -> None:

@@ -119,6 +119,23 @@ def test_a_copy_comes_back_and_no_text_is_left(copies: tuple[Path, CorpusConfig]
     assert documents_of(out, 0)["source"].to_pylist().count("Web") == 1  # an earlier snapshot is as it was
 
 
+def test_a_dry_run_counts_and_changes_nothing(
+    copies: tuple[Path, CorpusConfig], snapshot: Callable[[Path], dict[str, bytes]]
+) -> None:
+    out, _ = copies
+    before = snapshot(out)
+    (name,) = (row["id"] for row in documents_of(out).to_pylist() if row["source"] == "Web")
+    result = CliRunner().invoke(finpile, ["remove", str(out), "--ids", name, "--dry-run", "--json"])
+    assert result.exit_code == 0, result.exception
+    found = json.loads(result.stdout)
+    assert (found["documents"], found["published"], found["tokens"]) == (1, 1, {})
+    assert found["sources"] == [{"dataset": "All", "source": "Web", "documents": 1}]
+    assert found["copies"] == sum(row["duplicate_of"] == name and row["start"] is None for row in ledger_of(out)) > 0
+    assert snapshot(out) == before
+    refused = CliRunner().invoke(finpile, ["remove", str(out), "--ids", name])
+    assert isinstance(refused.exception, ConfigError) and "--why TEXT" in str(refused.exception)
+
+
 def test_what_was_taken_down_stays_so(copies: tuple[Path, CorpusConfig]) -> None:
     out, config = copies
     remove(str(out), Wanted(source="Web"), "they asked", Engine())

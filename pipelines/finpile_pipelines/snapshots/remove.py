@@ -29,7 +29,7 @@ from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_version
 from finpile_pipelines.snapshots.run import SnapshotRun
-from finpile_pipelines.snapshots.selection import Selection, select
+from finpile_pipelines.snapshots.selection import select
 from finpile_pipelines.stage import Sizes
 from finpile_pipelines.stage_runner import Listener, StageEvent
 
@@ -56,7 +56,7 @@ def remove(
         listen(StageEvent("", "accepted"))
         known = read_takedowns(layout, base.manifest)
         found = select(base, engine, wanted, why, known)
-        _check(wanted, found, known)
+        _check(wanted, found.rows, known)
         if found.rows.num_rows:
             config = from_dict(base.manifest["config"])
             takedowns = pa.concat_tables([known, found.rows]).sort_by("id")
@@ -64,6 +64,34 @@ def remove(
             run = SnapshotRun(config, base, engine, takedowns, found, sizes=sizes or Sizes(), listen=listen)
             run.make([[] for _ in config.sources])
         return load_manifest(layout)
+
+
+def preview(out: str, wanted: Wanted, engine: Engine) -> dict[str, Any]:
+    """What `remove` would take down, without doing it: as `snapshot.taken_down` of the manifest, and
+
+    - `sources`: the number of documents by dataset and source;
+    - `copies`: documents that were removed as copies of these, of which one may come back for each.
+
+    Raises: as `remove`.
+    """
+    layout = Layout(out)
+    with hold_base(layout, "remove", check_version) as base:
+        known = read_takedowns(layout, base.manifest)
+        rows = select(base, engine, wanted, "", known).rows
+        _check(wanted, rows, known)
+        ids = rows["id"].combine_chunks()
+        copies = 0
+        for path in published(base.manifest, "removed"):
+            named = storage.read_parquet(storage.join(layout.root, path), ["duplicate_of", "start"])
+            mask = pc.and_(pc.is_in(named["duplicate_of"], ids), pc.is_null(named["start"]))
+            copies += pc.sum(mask).as_py() or 0
+        sources = rows.group_by(["dataset", "source"]).aggregate([("id", "count")]).to_pylist()
+        found = sorted((row["dataset"], row["source"], row["id_count"]) for row in sources)
+        return {
+            **_taken_down(base, ids.to_pylist()),
+            "sources": [{"dataset": name[0], "source": name[1], "documents": count} for *name, count in found],
+            "copies": copies,
+        }
 
 
 def _taken_down(base: Base, ids: Collection[str]) -> dict[str, Any]:
@@ -81,14 +109,14 @@ def _taken_down(base: Base, ids: Collection[str]) -> dict[str, Any]:
     return {"documents": len(ids), "published": published_ids, "tokens": dict(sorted(places.items()))}
 
 
-def _check(wanted: Wanted, found: Selection, known: pa.Table) -> None:
+def _check(wanted: Wanted, found: pa.Table, known: pa.Table) -> None:
     """Raises: InputError."""
     if wanted.ids is not None:
-        there = {*found.rows["id"].to_pylist(), *known["id"].to_pylist()}
+        there = {*found["id"].to_pylist(), *known["id"].to_pylist()}
         if missing := sorted(wanted.ids - there):
             raise InputError(
                 f"{len(missing):,} of {len(wanted.ids):,} ids are of no document that fulfils all conditions: "
                 f"{', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''}"
             )
-    elif not found.rows.num_rows and not known.take(pa.array(wanted.find(known))).num_rows:
+    elif not found.num_rows and not known.take(pa.array(wanted.find(known))).num_rows:
         raise InputError("no document fulfils all conditions: `finpile show` prints documents with their columns")
