@@ -118,6 +118,10 @@ def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequen
     steps = {run: _steps(out, run, gone["tokens"]) for run in runs}
     if gone["tokens"]:
         _print_tokens(console, out, gone["tokens"], steps)
+        console.line(
+            "`snapshot.taken_down` of the manifest lists all: `finpile build --fresh` without their files makes token "
+            "shards without them"
+        )
     result = {"out": out, "snapshot": facts["number"], "documents": documents}
     console.result({**result, "taken_down": gone["documents"], **gone, "steps": steps})
 
@@ -147,10 +151,6 @@ def _print_tokens(console: Console, out: str, tokens: Mapping[str, Any], steps: 
             f"tokens: {sum(map(bool, here.values())):,} of them are still in {folder}, in {len(numbers):,} training "
             f"sequences{f' ({shown})' if shown else ''} and {heldout:,} held-out documents"
         )
-    console.line(
-        "`snapshot.taken_down` of the manifest lists all: `finpile build --fresh` without their files makes token "
-        "shards without them"
-    )
     for run, seen in steps.items():
         told = f"steps {', '.join(map(str, seen[:_NUM_SHOWN]))}{', ...' if len(seen) > _NUM_SHOWN else ''} saw them"
         since = f"; checkpoints from step {seen[0]:,} on are of a model that did" if seen else ""
