@@ -51,6 +51,7 @@ from finpile.clean._tag_kernels import (
     raw_end,
     starts_cdata,
 )
+from finpile.clean._uncounted import uncounted
 
 #: Indices of what `measure` returns.
 (NUM_TAGS, MAX_DEPTH, STACK_STEPS, NUM_NODES, SUBTREE_BYTES, MAX_ATTRIBUTES, ATTRIBUTE_STEPS, OPTION_STEPS, NUM_NAMES,
@@ -83,8 +84,14 @@ def measure(data: U8, keys: U64, classes: I64, max_depth: int) -> Any:
     that the parser closes an element, the model keeps it. Elements that the parser never nests without others between
     (paragraphs, parts of tables, options) are left out: they at most double the depth. Stops above `max_depth`.
     """
+    return _measure(data, keys, classes, np.zeros(NAME_SLOTS, np.uint64), max_depth)
+
+
+@njit(cache=True, nogil=True)
+def _measure(data: U8, keys: U64, classes: I64, names: U64, max_depth: int) -> Any:
+    """As `measure`; `names` is room for the names that were seen."""
+    data, keys, classes, names = uncounted(data), uncounted(keys), uncounted(classes), uncounted(names)
     counts = np.zeros(_NUM_COUNTS, np.int64)
-    names = np.zeros(NAME_SLOTS, np.uint64)
     num_names = np.int64(0)  # no literal: it would be a type of its own to compile `next_tag` for
     size = data.shape[0]
     stack, contexts = np.empty(256, np.uint64), np.empty(256, np.int64)  # names; contexts outside of them

@@ -35,6 +35,7 @@ from finpile.clean.html import HtmlError, Page, to_text
 from finpile.clean.markup import TooComplex, measure
 from finpile.clean.mojibake import repair
 from finpile.clean.normalise import normalise
+from finpile.clean.page_text import page_text
 from finpile.clean.parts import Part, divide, facts_of_parts
 from finpile.clean.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
@@ -139,6 +140,7 @@ def needs_kernels(source: SourceConfig) -> bool:
 def compile_kernels() -> None:
     """Compiles the kernels that most pages need into the cache on disk, or loads them from there."""
     measure("<p>x")
+    page_text("<p>x")
     normalise("\u00e9")
 
 

@@ -1,4 +1,7 @@
-"""HTML to text, by resiliparse; by a linear scan if a page would cost the parser too much."""
+"""HTML to text: as resiliparse writes it, without a tree where the markup allows it (`finpile.clean.page_text`).
+
+A page that would cost the parser too much is read by a linear scan.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
+from finpile.clean._tag_kernels import has_preformatted
 from finpile.clean.markup import MarkupCounts, TooComplex, measure, strip_markup
+from finpile.clean.page_text import PageText, page_text
 from finpile.clean.tables import grid_tables
 from finpile.clean.xbrl import Facts, read_facts
 
@@ -67,21 +73,27 @@ def to_text(html: str, *, main_content: bool, tables: Literal["lines", "markdown
     reason = counts.beyond_main_content() if main_content else None
     simplified = f"main content not searched for: {reason}" if reason else None
     try:
-        tree = HTMLTree.parse(html if tables == "lines" else grid_tables(html, _cell_text))
-        search = main_content and not simplified
-        unseen = _NEVER_SHOWN if main_content else _HIDDEN
-        text = extract_plain_text(tree, main_content=search, skip_elements=unseen)
-        if search and not text.strip():
-            text = extract_plain_text(tree, skip_elements=_NEVER_SHOWN)
+        shown = html if tables == "lines" else grid_tables(html, _cell_text)
+        read = None if main_content else page_text(shown)
+        if read is None:
+            read = _parsed(shown, main_content=main_content, search=main_content and not simplified)
         facts = read_facts(html)
-        title = " ".join((tree.title or "").split())
     except MemoryError:
         raise
     except Exception as error:  # a parser's own errors have no common base, and no page may end the run
         raise HtmlError(str(error)) from error
-    has_pre = "<pre" in html or "<PRE" in html
-    text = text if has_pre else _EMPTY_CELLS.sub(_one_tab, text)
+    text, title = read.text, " ".join((read.title or "").split())
+    text = text if has_preformatted(np.frombuffer(html.encode(), np.uint8)) else _EMPTY_CELLS.sub(_one_tab, text)
     return Page(text=text, title=title or None, simplified=simplified, html=html, counts=counts, facts=facts)
+
+
+def _parsed(html: str, *, main_content: bool, search: bool) -> PageText:
+    """The text and the title of the parser's tree; with `search`, of its main content."""
+    tree = HTMLTree.parse(html)
+    text = extract_plain_text(tree, main_content=search, skip_elements=_NEVER_SHOWN if main_content else _HIDDEN)
+    if search and not text.strip():
+        text = extract_plain_text(tree, skip_elements=_NEVER_SHOWN)
+    return PageText(text, tree.title)
 
 
 def _cell_text(content: str) -> str:

@@ -19,13 +19,16 @@ from decimal import Decimal, InvalidOperation
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
+from finpile.clean._tag_kernels import may_have_facts
+
 #: Start and end tags; the prefixes are those that filers use.
 _TAG = re.compile(
     r"<(?=/?[ixcu])"  # spares the groups for nearly all tags
     r"(/?)(?:ix:(hidden|nonfraction|nonnumeric|continuation)|(?:xbrli:)?(context|unit))\b([^<>]{0,4096})>",
     re.IGNORECASE,
 )
-_MARK = re.compile(r"<ix:non(?:fraction|numeric)\b", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w:.\-]{1,64})\s{0,8}=\s{0,8}(?:"([^"]*)"|'([^']*)')""")
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _ELEMENT = re.compile(r"<(?:xbrli:)?(instant|startdate|enddate|measure)>\s*([^<\s]+)", re.IGNORECASE)
@@ -58,7 +61,7 @@ class Facts:
 
 def read_facts(page: str) -> Facts:
     """The numeric facts and the text facts; none for a page without Inline XBRL."""
-    if not _MARK.search(page):
+    if not may_have_facts(np.frombuffer(page.encode(), np.uint8)):
         return Facts()
     scan = _Scan(page)
     if not scan.run():

@@ -193,7 +193,7 @@ def _mark(group: str) -> None:
 def _cache_key() -> str:
     """Changes whenever Numba would compile again: with the compiler, the processor or a kernel's module."""
     import numba
-    from llvmlite import binding  # type: ignore[import-untyped]
+    from llvmlite import binding
 
     parts = [platform.python_version(), numba.__version__, version("llvmlite")]
     parts += [numba.config.CPU_NAME or binding.get_host_cpu_name()]

@@ -120,22 +120,37 @@ class Steps(np.ndarray):  # type: ignore[type-arg]
 @pytest.mark.parametrize("name", HOSTILE)
 def test_bytes_read_grow_no_faster_than_the_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels run as Python over bytes that count their reads: twice the page, at most twice the reads."""
-    from finpile.clean import _cost_kernels, _strip_kernels
+    from finpile.clean import (
+        _content_kernels,
+        _cost_kernels,
+        _name_kernels,
+        _page_kernels,
+        _reference_kernels,
+        _stack_kernels,
+        _strip_kernels,
+        _tree_kernels,
+        _writer_kernels,
+        page_text,
+    )
 
-    for module in (_tag_kernels, _cost_kernels, _strip_kernels):
+    words = page_text.page_words()
+    page_kernels = (_content_kernels, _name_kernels, _reference_kernels, _stack_kernels, _tree_kernels, _writer_kernels)
+    for module in (_tag_kernels, _cost_kernels, _strip_kernels, _page_kernels, *page_kernels):
         for key, value in list(vars(module).items()):
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, key, value.py_func)
     keys, classes = markup._classes()
 
-    def reads(size: int) -> tuple[int, int]:
+    def reads(size: int) -> tuple[int, int, int]:
         data = np.frombuffer(hostile(name, size).encode(), np.uint8).view(Steps)
         Steps.reads = 0
         with np.errstate(over="ignore"):
             _cost_kernels.measure(data, keys, classes, 1 << 30)
             measured, Steps.reads = Steps.reads, 0
             _strip_kernels.strip_markup(data, keys, classes, np.uint64(1))
-        return measured, Steps.reads
+            stripped, Steps.reads = Steps.reads, 0
+            _page_kernels.read_page(data, words, *page_text.room(len(data)))
+        return measured, stripped, Steps.reads
 
     for small, large in zip(reads(1000), reads(4000), strict=True):
         assert large <= 4.5 * small + 200
