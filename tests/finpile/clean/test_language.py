@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import random
 import zipfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
+import fasttext
 import pytest
 
 from finpile.clean.filters import language
-from finpile.clean.filters.language import FILTER, LanguageParameters, identify, sample
+from finpile.clean.filters.language import FILTER, LanguageParameters, identify, model_path, sample
+from finpile.clean.language_model import LanguageModel
 from finpile.clean.rules import apply_all
 from finpile.errors import ConfigError
 from finpile.filter import Filter, Rejection, Span
 
 ENGLISH = "The bank reported higher profits on Monday, and its shares rose by two percent."
 GERMAN = "Die Bank meldete am Montag höhere Gewinne, und ihre Aktien stiegen um zwei Prozent."
+MODEL = model_path()
 UDHR = Path(__file__).resolve().parents[4] / "shared/data/multilingual/udhr2.zip"
 
 
@@ -80,3 +86,82 @@ def test_parts_of_300_characters_of_the_declarations_are_identified() -> None:
     right = sum(identify(part)[0] == code for part, code in parts)
     assert len(parts) > 200
     assert right >= 0.99 * len(parts)
+
+
+# --- the kernels that read the model
+
+
+def library_model() -> Any:
+    return fasttext.load_model(str(MODEL))
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return LanguageModel(MODEL)
+
+
+def check_equal(model: LanguageModel, library: Any, texts: Iterable[str]) -> None:
+    for text in texts:
+        labels, scores = library.predict(text, 1)
+        language, score = model.best(text)
+        assert language == labels[0].removeprefix("__label__"), repr(text)
+        assert score == pytest.approx(float(scores[0]), abs=1e-6), repr(text)  # a compiler may fuse products and sums
+
+
+SIGNS = ["\0", " </s> ", " __label__en ", "__label__", "\u00e9", "\U0010ffff", " ", "\u65e5", "<>"]
+TEXTS = ["", "a", " ", "\0", "</s> de", "de </s> en", "__label__de", "\u00e9", "\u65e5\u672c x", "\t\v\f\r"]
+
+
+def spoiled(draw: random.Random, text: str) -> str:
+    """A text with null bytes, ends of lines, labels and characters of one to four bytes at random places."""
+    found = list(text)
+    for _ in range(draw.randrange(20)):
+        at = draw.randrange(len(found) + 1)
+        found[at:at] = draw.choice(
+            ["\0", " </s> ", " __label__en ", "__label__", "\u00e9", "\U0010ffff", " ", "\u65e5", "<>"]
+        )
+    return "".join(found)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", " ", "\0", "</s> de", "de </s> en", "__label__de", "é", "日本 x", "\t\v\f\r"]
+)
+def test_kernels_read_a_text_as_the_library_does(model: LanguageModel, text: str) -> None:
+    check_equal(model, library_model(), [text])
+
+
+def test_kernels_give_the_scores_of_the_library_on_random_texts(model: LanguageModel) -> None:
+    draw = random.Random(1)
+    alphabets = ["abcdefgh ", "abc \0", "\u0430\u0431\u0432 ", "\u65e5\u672c \u3042", "ab\U0001f600 "]
+    texts = ["".join(draw.choices(draw.choice(alphabets), k=draw.randrange(200))) for _ in range(500)]
+    check_equal(model, library_model(), [spoiled(draw, text) for text in [*texts, ENGLISH, GERMAN]])
+
+
+@pytest.mark.skipif(not UDHR.exists(), reason="the declarations of human rights are not there: ../shared/data")
+def test_kernels_give_the_scores_of_the_library_on_all_declarations(model: LanguageModel) -> None:
+    with zipfile.ZipFile(UDHR) as archive:
+        texts = [archive.read(name).decode(errors="replace") for name in archive.namelist() if name.endswith(".txt")]
+    parts = [sample(text[at : at + 900]) for text in texts for at in range(0, len(text), 3000)]
+    assert len(parts) > 1000
+    check_equal(model, library_model(), parts)
+
+
+def test_kernels_stay_within_their_arrays(run_with_bounds_checks: Callable[..., None]) -> None:
+    run_with_bounds_checks(CHECKED)
+
+
+CHECKED = """
+from numba import config
+from finpile.clean.filters.language import identify
+assert config.BOUNDSCHECK == 1
+for text in ("a", "de en", "x" * 900, "\u65e5\u672c " * 100, "__label__x </s>", "a " * 450, "\U0010ffff" * 900):
+    identify(text)
+print("within bounds")
+"""
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"x" * 100, lambda data: data[:4] + b"\x0b" + data[5:]])
+def test_other_models_are_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    (tmp_path / "model.ftz").write_bytes(damage(MODEL.read_bytes()))
+    with pytest.raises(ConfigError, match="is no model of fastText of version 12"):
+        LanguageModel(tmp_path / "model.ftz")
