@@ -97,7 +97,9 @@ def _parsed(html: str, *, main_content: bool, search: bool) -> PageText:
 
 
 def _cell_text(content: str) -> str:
-    return extract_plain_text(f"<div>{content}</div>", skip_elements=_HIDDEN)
+    page = f"<div>{content}</div>"
+    read = page_text(page)
+    return read.text if read else extract_plain_text(page, skip_elements=_HIDDEN)
 
 
 def _one_tab(cells: re.Match[str]) -> str:

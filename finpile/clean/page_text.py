@@ -37,7 +37,7 @@ def page_text(page: str) -> PageText | None:
     if state[writer.FAILED]:
         return None
     text = out[: state[writer.WRITTEN]].tobytes().decode()
-    start, end = state[[writer.TITLE_START, writer.TITLE_END]]
+    start, end = state[writer.TITLE_START], state[writer.TITLE_END]
     title = None if start < 0 else data[start:end].decode()
     if title and "&" in title:
         title = HTMLTree.parse(f"<title>{title}</title>").title
@@ -46,8 +46,10 @@ def page_text(page: str) -> PageText | None:
 
 def room(num_bytes: int) -> tuple[U8, I64]:
     """The room for the text of a page of this size, and the state of the kernel at its beginning."""
-    state = np.zeros(writer.NUM_STATES, np.int64)
-    state[[writer.HIDDEN_AT, writer.FORM_AT, writer.TITLE_START]] = -1
+    state = np.empty(writer.NUM_STATES, np.int64)  # the kernel writes to stacks before it reads from them
+    state[: writer.NUMBERING] = 0
+    state[writer.HIDDEN_AT] = state[writer.FORM_AT] = state[writer.TITLE_START] = -1
     state[writer.QUIRKS] = 1
+    state[writer.NAMES] = state[writer.HAS_CHILDREN] = 0
     state[writer.CLASSES] = stack.BODY | stack.SPECIAL
     return np.empty(_OUT_PER_BYTE * num_bytes + _MORE_OUT, np.uint8), state
