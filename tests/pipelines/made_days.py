@@ -17,7 +17,7 @@ from finpile.manifest import published
 from finpile.snapshots import load_snapshot, read_copies, with_copies
 from finpile.verify import verify
 
-_WORDS = [
+WORDS = [
     "shares",
     "bond",
     "yield",
@@ -62,7 +62,7 @@ Record = dict[str, Any]
 
 
 def sentence(draw: random.Random) -> str:
-    return " ".join(draw.choices(_WORDS, k=12)).capitalize() + f" {draw.randrange(10**6)}."
+    return " ".join(draw.choices(WORDS, k=12)).capitalize() + f" {draw.randrange(10**6)}."
 
 
 def make_days(seed: int, num_days: int) -> list[list[tuple[str, Record]]]:
@@ -80,7 +80,7 @@ def make_days(seed: int, num_days: int) -> list[list[tuple[str, Record]]]:
             if kind == "copy" and earlier:
                 text = draw.choice(earlier)
             elif kind == "near" and earlier:
-                text = f"{draw.choice(earlier)} {draw.choice(_WORDS)}"
+                text = f"{draw.choice(earlier)} {draw.choice(WORDS)}"
             elif kind == "passage":
                 text = f"{text}\n{draw.choice(passages)}"
             elif kind == "mail":

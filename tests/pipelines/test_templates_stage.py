@@ -13,6 +13,7 @@ import pytest
 import yaml
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
+from made_days import WORDS
 
 from finpile import storage
 from finpile.config import load_config
@@ -23,26 +24,6 @@ from finpile.report.summary import source_rows, total_row
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]
-_WORDS = [
-    "shares",
-    "bond",
-    "yield",
-    "oil",
-    "gold",
-    "rate",
-    "bank",
-    "court",
-    "trade",
-    "profit",
-    "loss",
-    "market",
-    "wheat",
-    "port",
-    "ship",
-    "steel",
-    "index",
-    "fund",
-]
 _SITES = ("www.north.example", "south.example", None)
 _FOOTER = "All rights reserved. This page may not be copied."
 _MENU = "Home\nMarkets\nOpinion"
@@ -55,7 +36,7 @@ def stories(num: int = 60) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for number in range(num):
         site = _SITES[number % 3]
-        body = "\n\n".join(" ".join(draw.choices(_WORDS, k=14)).capitalize() + "." for _ in range(3))
+        body = "\n\n".join(" ".join(draw.choices(WORDS, k=14)).capitalize() + "." for _ in range(3))
         parts = [_MENU if number % 3 == 0 else "", body, _ABOUT if number % 4 else "", _FOOTER if number % 5 else ""]
         url = None if site is None else f"https://{site}/{number}"
         day = None if number % 11 == 10 else f"{1990 + number % 25}-03-{1 + number % 28:02d}"
@@ -247,7 +228,7 @@ def test_later_stages_read_the_remaining_text(tmp_path: Path, rounds: int) -> No
 
 def test_near_compares_shards_with_cuts_to_shards_without(tmp_path: Path) -> None:
     draw = random.Random(3)
-    body = "\n\n".join(" ".join(draw.choices(_WORDS, k=14)).capitalize() + "." for _ in range(8))
+    body = "\n\n".join(" ".join(draw.choices(WORDS, k=14)).capitalize() + "." for _ in range(8))
     group = [{"text": f"{number}\n\n{_FOOTER}", "date": "2020-01-01"} for number in range(4)]
     cut = {"text": f"{body}\n\n{_FOOTER}", "date": "2020-02-02"}
     source = {"name": "Web", "dataset": "FinPile", "format": "jsonl", "paths": ["a.jsonl"], "template_group": "row"}
