@@ -192,9 +192,19 @@ def _part_of_text(counts: Mapping[str, Any], text_bytes: int) -> int:
     return text_bytes // _LEDGER_PART
 
 
-#: From corpus file, folder of clean shards, removals of earlier stages, rows to read, and shard: a table of `key`
-#: (uint64, spread evenly) and `row` (int32), in any order.
-KeysOf = Callable[[CorpusConfig, str, tuple[RemovalFolder, ...], Rows, ShardRef], pa.Table]
+@dataclass(frozen=True, slots=True)
+class StepInput:
+    """The documents of which a step derives keys. It is pickled for the workers."""
+
+    config: CorpusConfig
+    clean_folder: str
+    removals: tuple[RemovalFolder, ...]
+    """Of the stages and steps before this one."""
+    rows: Rows
+
+
+#: The keys of the documents of a shard: a table of `key` (uint64, spread evenly) and `row` (int32), in any order.
+KeysOf = Callable[[StepInput, ShardRef], pa.Table]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

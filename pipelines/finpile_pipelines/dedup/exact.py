@@ -29,7 +29,7 @@ from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks,
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
-from finpile_pipelines.stage import Context, Outcome, Stage, Step
+from finpile_pipelines.stage import Context, Outcome, Stage, Step, StepInput
 
 #: Share of the stage's work; the rest is reading and hashing.
 _DECIDING = 0.2
@@ -84,13 +84,12 @@ def _read(
             yield pa.array(places[mask]), batch.filter(pa.array(mask))
 
 
-def _keys(
-    config: CorpusConfig, clean_folder: str, removals: tuple[RemovalFolder, ...], rows: Rows, ref: ShardRef
-) -> pa.Table:
+def _keys(step: StepInput, ref: ShardRef) -> pa.Table:
     """The digests of documents, each mixed with its scope."""
+    config = step.config
     fold, scope = config.dedup.exact_fold, scope_of(config, config.sources[ref.entry].dataset)
     found = [pa.table({"key": pa.array([], pa.uint64()), "row": pa.array([], pa.int32())})]
-    for places, batch in _read(clean_folder, removals, rows, ref):
+    for places, batch in _read(step.clean_folder, step.removals, step.rows, ref):
         folded = batch["digest"] if fold == "none" else exact.document_digests(batch, fold)
         found.append(pa.table({"key": digest_bits(folded) ^ scope_bits(scope), "row": places}))
     return pa.concat_tables(found)

@@ -36,7 +36,7 @@ from finpile_pipelines.dedup.connected_components import (
     sum_outcomes,
     write_partition,
 )
-from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting, remaining_documents
+from finpile_pipelines.dedup.remaining import RemainingDocuments, documents_of, order_setting, remaining_documents
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, WriteRemovals, removal_table
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
@@ -47,8 +47,8 @@ from finpile_pipelines.exchange.partition import (
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
-from finpile_pipelines.stage import Context, Outcome, Stage, Step, Work
+from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.stage import Context, Outcome, Stage, Step, StepInput, Work
 
 #: A table is cut into at most 32 pieces of at least 64 rows.
 _PIECES, _PIECE_ROWS = 32, 64
@@ -112,15 +112,8 @@ def _run_step(context: Context) -> str:
     return context.folder
 
 
-def _keys(
-    near: NearConfig,
-    config: CorpusConfig,
-    clean_folder: str,
-    removals: tuple[RemovalFolder, ...],
-    rows: Rows,
-    ref: ShardRef,
-) -> pa.Table:
-    return keys_of(Comparison(RemainingDocuments(config, clean_folder, removals, rows)), ref, near)
+def _keys(near: NearConfig, step: StepInput, ref: ShardRef) -> pa.Table:
+    return keys_of(Comparison(documents_of(step)), ref, near)
 
 
 STAGE = Stage(name="near", settings=settings, run=run, kernels=near_kernels, work=work, steps=steps)

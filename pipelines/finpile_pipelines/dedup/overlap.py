@@ -28,14 +28,14 @@ from finpile.sizes import shards_of_contexts, shards_of_keys
 from finpile.split import HELDOUT, assign_split
 from finpile.splitmix import GOLDEN
 from finpile_pipelines.dedup.near import DOCUMENT_BYTES, Comparison, NearStage, keys_of
-from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting, remaining_documents
+from finpile_pipelines.dedup.remaining import RemainingDocuments, documents_of, order_setting, remaining_documents
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED, REMOVAL_SCHEMA, removals_url
 from finpile_pipelines.dedup.request_reply import RequestReply, read_reply
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
-from finpile_pipelines.stage import Context, Outcome, Stage, Step, all_processes
+from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.stage import Context, Outcome, Stage, Step, StepInput, all_processes
 
 REASON = "heldout_overlap"
 #: Documents of all datasets are compared.
@@ -107,25 +107,16 @@ def _run_near(near: NearConfig, context: Context) -> str:
     return context.folder
 
 
-def _window_keys(
-    config: CorpusConfig, clean_folder: str, removals: tuple[RemovalFolder, ...], rows: Rows, ref: ShardRef
-) -> pa.Table:
+def _window_keys(step: StepInput, ref: ShardRef) -> pa.Table:
     """The minimizers of documents, spread evenly."""
-    table = pa.concat_tables(RemainingDocuments(config, clean_folder, removals, rows).read(ref))
-    overlap = config.heldout.overlap or OverlapConfig()
+    table = pa.concat_tables(documents_of(step).read(ref))
+    overlap = step.config.heldout.overlap or OverlapConfig()
     hashes, docs = repeats.minimizers_by_document(Texts.of_bytes(table["text"]), _windows_of(overlap), _SCOPE)
     return pa.table({"key": hashes * GOLDEN, "row": table["row"].to_numpy()[docs]})
 
 
-def _band_keys(
-    near: NearConfig,
-    config: CorpusConfig,
-    clean_folder: str,
-    removals: tuple[RemovalFolder, ...],
-    rows: Rows,
-    ref: ShardRef,
-) -> pa.Table:
-    return keys_of(_Sides(RemainingDocuments(config, clean_folder, removals, rows), config.heldout), ref, near)
+def _band_keys(near: NearConfig, step: StepInput, ref: ShardRef) -> pa.Table:
+    return keys_of(_Sides(documents_of(step), step.config.heldout), ref, near)
 
 
 STAGE = Stage(

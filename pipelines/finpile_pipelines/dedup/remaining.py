@@ -13,7 +13,7 @@ from finpile.dedup.order import Order
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile_pipelines.dedup.removals import NO_ROWS, read_spans, removed_rows
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
-from finpile_pipelines.stage import Context
+from finpile_pipelines.stage import Context, StepInput
 
 
 def scope_of(config: CorpusConfig, dataset: str) -> str:
@@ -29,6 +29,11 @@ def order_setting(config: CorpusConfig) -> list[str]:
 def remaining_documents(context: Context) -> RemainingDocuments:
     """The documents of a stage: those that the stages before it left."""
     return RemainingDocuments(context.config, context.clean_folder, context.earlier_removals, context.rows)
+
+
+def documents_of(step: StepInput) -> RemainingDocuments:
+    """Those of which a step derives keys."""
+    return RemainingDocuments(step.config, step.clean_folder, step.removals, step.rows)
 
 
 class RemainingDocuments:

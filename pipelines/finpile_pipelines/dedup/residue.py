@@ -15,12 +15,12 @@ from finpile.dedup import exact
 from finpile.dedup.substring import repeats
 from finpile.document import digest_bits
 from finpile_pipelines.dedup.exact import RemoveEqual, digest_rows
-from finpile_pipelines.dedup.remaining import RemainingDocuments, remaining_documents
+from finpile_pipelines.dedup.remaining import RemainingDocuments, documents_of, remaining_documents
 from finpile_pipelines.exchange.tasks import After
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
-from finpile_pipelines.stage import Context, Step
+from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.stage import Context, Step, StepInput
 
 
 class RemoveEqualRemains(RemoveEqual):
@@ -69,11 +69,9 @@ def _run_step(stage: str, context: Context) -> str:
     return folder
 
 
-def _keys(
-    config: CorpusConfig, clean_folder: str, removals: tuple[RemovalFolder, ...], rows: Rows, ref: ShardRef
-) -> pa.Table:
+def _keys(step: StepInput, ref: ShardRef) -> pa.Table:
     """The digests of what is left of documents, each mixed with its scope."""
-    reader = RemainingDocuments(config, clean_folder, removals, rows)
+    reader = documents_of(step)
     table = pa.concat_tables(reader.read(ref))
-    digests = exact.document_digests(table, config.dedup.exact_fold)
+    digests = exact.document_digests(table, step.config.dedup.exact_fold)
     return pa.table({"key": digest_bits(digests) ^ repeats.scope_bits(reader.scope(ref)), "row": table["row"]})

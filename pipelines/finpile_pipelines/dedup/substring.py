@@ -26,7 +26,7 @@ from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
 from finpile.splitmix import GOLDEN
 from finpile_pipelines.dedup.alphabet import Alphabet, open_alphabet
 from finpile_pipelines.dedup.exact import num_removed
-from finpile_pipelines.dedup.remaining import RemainingDocuments, order_setting
+from finpile_pipelines.dedup.remaining import RemainingDocuments, documents_of, order_setting
 from finpile_pipelines.dedup.removals import (
     NOT_CONFIGURED,
 )
@@ -35,7 +35,7 @@ from finpile_pipelines.dedup.substring_round import WHOLE, Round
 from finpile_pipelines.exchange.tasks import After
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef
-from finpile_pipelines.stage import Context, Outcome, Stage, Step
+from finpile_pipelines.stage import Context, Outcome, Stage, Step, StepInput
 
 
 def prepare(config: CorpusConfig) -> str | None:
@@ -119,18 +119,11 @@ def _run_cut(substring: SubstringConfig, context: Context) -> str:
     return _rounds(context, substring).run_one(context.engine)
 
 
-def _keys(
-    substring: SubstringConfig,
-    config: CorpusConfig,
-    clean_folder: str,
-    removals: tuple[RemovalFolder, ...],
-    rows: Rows,
-    ref: ShardRef,
-) -> pa.Table:
+def _keys(substring: SubstringConfig, step: StepInput, ref: ShardRef) -> pa.Table:
     """The minimizers of documents. Those of long windows are in a narrow range, and are spread by a factor."""
-    reader = RemainingDocuments(config, clean_folder, removals, rows)
+    reader = documents_of(step)
     table = pa.concat_tables(reader.read(ref))
-    texts = open_alphabet(substring, config.root).symbols(table["text"])
+    texts = open_alphabet(substring, step.config.root).symbols(table["text"])
     hashes, docs = repeats.minimizers_by_document(texts, substring, reader.scope(ref))
     return pa.table({"key": hashes * GOLDEN, "row": table["row"].to_numpy()[docs]})
 

@@ -39,7 +39,7 @@ from finpile_pipelines.dedup.residue import RemoveEqualRemains, equal_remains
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
-from finpile_pipelines.stage import Context, Outcome, Stage, Step
+from finpile_pipelines.stage import Context, Outcome, Stage, Step, StepInput
 
 _COUNTED = ("removed", "spans", "cut_bytes", "grouped")
 
@@ -129,11 +129,9 @@ def _run_cut(templates: TemplatesConfig, context: Context) -> str:
     return context.folder
 
 
-def _keys(
-    config: CorpusConfig, clean_folder: str, removals: tuple[RemovalFolder, ...], rows: Rows, ref: ShardRef
-) -> pa.Table:
+def _keys(step: StepInput, ref: ShardRef) -> pa.Table:
     """The blocks of documents, those of documents that earlier stages removed included."""
-    reader = _GroupedDocuments(config, clean_folder, rows)
+    reader = _GroupedDocuments(step.config, step.clean_folder, step.rows)
     table, groups = reader.read(ref)
     hashes, docs = blocks.block_keys(table, groups)
     return pa.table({"key": hashes, "row": table["row"].to_numpy()[docs]})

@@ -24,7 +24,7 @@ from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
-from finpile_pipelines.stage import KeysOf
+from finpile_pipelines.stage import KeysOf, StepInput
 
 _I32 = npt.NDArray[np.int32]
 #: Rows of earlier shards, by shard, ascending.
@@ -144,7 +144,7 @@ class _Steps:
         rows, first_end = self._selected(asking, ref)
         found = _NO_KEYS
         if rows is None or len(rows):
-            found = self.keys(self.config, self.clean_folder, asking.removals, {ref.index: rows}, ref)
+            found = self.keys(StepInput(self.config, self.clean_folder, asking.removals, {ref.index: rows}), ref)
         report_progress(len(rows) if rows is not None else 0, found.nbytes)
         is_old = rows is not None
         if is_old:
