@@ -2,7 +2,7 @@
 
     python -m benchmarks.sources.speed [--data ../shared/data] [--results FOLDER]
 
-Times are CPU seconds, the sum over documents of the least of 3 rounds, in each of which the parts follow each other.
+Times are CPU seconds, the sum over documents of the least of 7 rounds, in each of which the parts follow each other.
 Pages: HTML filings, read whole, as filings are; `finpile` gives text, title and facts. Texts: the first 2,000 of
 Reuters-21578, in the normal form of the clean stage.
 """
@@ -40,7 +40,7 @@ _FILINGS = (
     "fin_filings/edgar_10k10q_ixbrl_html.tar.zst",
 )
 _FILTERS = ("c4", "gopher_repetition", "gopher_quality", "language")
-_NUM_ROUNDS, _NUM_TEXTS, _PAGE_BYTES = 3, 2000, 8_000_000
+_NUM_ROUNDS, _NUM_TEXTS, _PAGE_BYTES = 7, 2000, 8_000_000
 
 
 def pages_of(path: Path) -> list[str]:
