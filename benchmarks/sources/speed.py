@@ -29,7 +29,7 @@ from benchmarks.rules.documents import documents
 from finpile.clean import html as page_html
 from finpile.clean.filters.language import model, model_path, sample
 from finpile.clean.markup import measure
-from finpile.clean.page_text import page_text
+from finpile.clean.page_text import compile_kernels, page_text
 from finpile.clean.rules import apply_all
 from finpile.clean.xbrl import read_facts
 from finpile.filter import FILTERS
@@ -113,6 +113,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    compile_kernels()
     report = Report(
         arguments.results, "speed", "HTML of filings and filters on short texts", ["finpile", "resiliparse"]
     )

@@ -32,10 +32,9 @@ from finpile.blank import is_blank, visible_class
 from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating, to_json
 from finpile.clean.document_rows import Row, batch_of, rows_of
 from finpile.clean.html import HtmlError, Page, to_text
-from finpile.clean.markup import TooComplex, measure
+from finpile.clean.markup import TooComplex
 from finpile.clean.mojibake import repair
 from finpile.clean.normalise import normalise
-from finpile.clean.page_text import page_text
 from finpile.clean.parts import Part, divide, facts_of_parts
 from finpile.clean.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
@@ -139,8 +138,7 @@ def needs_kernels(source: SourceConfig) -> bool:
 
 def compile_kernels() -> None:
     """Compiles the kernels that most pages need into the cache on disk, or loads them from there."""
-    measure("<p>x")
-    page_text("<p>x")
+    to_text("<p>x", main_content=False)
     normalise("\u00e9")
 
 

@@ -15,7 +15,7 @@ from resiliparse.parse.html import HTMLTree
 
 from finpile.clean._tag_kernels import has_preformatted
 from finpile.clean.markup import MarkupCounts, TooComplex, measure, strip_markup
-from finpile.clean.page_text import PageText, page_text
+from finpile.clean.page_text import PageText, is_in_use, page_text
 from finpile.clean.tables import grid_tables
 from finpile.clean.xbrl import Facts, read_facts
 
@@ -74,7 +74,7 @@ def to_text(html: str, *, main_content: bool, tables: Literal["lines", "markdown
     simplified = f"main content not searched for: {reason}" if reason else None
     try:
         shown = html if tables == "lines" else grid_tables(html, _cell_text)
-        read = None if main_content else page_text(shown)
+        read = None if main_content or not is_in_use() else page_text(shown)
         if read is None:
             read = _parsed(shown, main_content=main_content, search=main_content and not simplified)
         facts = read_facts(html)
@@ -98,7 +98,7 @@ def _parsed(html: str, *, main_content: bool, search: bool) -> PageText:
 
 def _cell_text(content: str) -> str:
     page = f"<div>{content}</div>"
-    read = page_text(page)
+    read = page_text(page) if is_in_use() else None
     return read.text if read else extract_plain_text(page, skip_elements=_HIDDEN)
 
 

@@ -21,6 +21,24 @@ from finpile.clean.page_words import page_words
 _OUT_PER_BYTE, _MORE_OUT = 3, 4096
 
 
+_IN_USE = [False]
+
+
+def compile_kernels() -> None:
+    """Compiles the kernels, or loads them from Numba's cache; from then on `is_in_use` in this process.
+
+    To compile takes ten seconds and more, in which the parser reads half a gigabyte. So a process that reads a few
+    pages does without.
+    """
+    page_text("<p>x")
+    _IN_USE[0] = True
+
+
+def is_in_use() -> bool:
+    """Whether `finpile.clean.html` reads pages in one pass in this process."""
+    return _IN_USE[0]
+
+
 class PageText(NamedTuple):
     text: str
     title: str | None

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from zstandard import ZstdDecompressor
 
 from finpile.clean import html
+from finpile.clean import page_text as page_text_module
 from finpile.clean._tag_kernels import has_preformatted, may_have_facts
 from finpile.clean.html import to_text
 from finpile.clean.page_text import PageText, page_text
@@ -79,6 +80,14 @@ FILING = """<DOCUMENT>
 </TEXT>
 </DOCUMENT>
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_use() -> Iterator[None]:
+    """`to_text` reads pages in one pass, as in a process that has loaded the kernels."""
+    page_text_module.compile_kernels()
+    yield
+    page_text_module._IN_USE[0] = False
 
 
 def reference(page: str) -> PageText:
