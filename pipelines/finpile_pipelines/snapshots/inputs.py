@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from finpile.stage_record import StageRecord
+from finpile.takedowns import TAKEDOWN
 from finpile_pipelines.dedup.removals import read_removals, read_spans
 from finpile_pipelines.shard_refs import RemovalFolder
 from finpile_pipelines.snapshots.base import Base
@@ -29,7 +31,8 @@ class ChangedInputs:
     now: Mapping[int, _I32]
     """Those that the stage is given: documents that have come back, or have another text."""
     before: Mapping[int, _I32]
-    """Those that it was given before: documents that are gone, or have another text."""
+    """Those that it was given before: documents that are gone, or have another text. Documents that were taken down are
+    among them, whatever removed them before: `templates` counts those that `exact` removes."""
 
 
 def changed_inputs(
@@ -47,7 +50,7 @@ def changed_inputs(
         recut = {row for row in spans[0].keys() | spans[1].keys() if spans[0].get(row) != spans[1].get(row)}
         changed = (removed[0] ^ removed[1]) | recut
         _put(now, shard, changed - removed[1])
-        _put(gone, shard, changed - removed[0])
+        _put(gone, shard, changed - removed[0] | _taken_down(after, shard) - _taken_down(before, shard))
     return ChangedInputs(now, gone)
 
 
@@ -78,6 +81,11 @@ def _marks(records: Mapping[str, StageRecord], stages: Collection[str]) -> dict[
 
 def _removed(folders: Sequence[RemovalFolder], shard: int) -> set[int]:
     return {row for folder in folders for row in read_removals(folder, shard)["row"].to_pylist()}
+
+
+def _taken_down(folders: Sequence[RemovalFolder], shard: int) -> set[int]:
+    tables = (read_removals(folder, shard) for folder in folders)
+    return {row for table in tables for row in table.filter(pc.equal(table["stage"], TAKEDOWN))["row"].to_pylist()}
 
 
 def _spans(folders: Sequence[RemovalFolder], shard: int) -> dict[int, list[tuple[int, int]]]:
