@@ -114,8 +114,11 @@ def parse(data: bytes) -> Message:
     Raises: Refused for bytes that begin with no header, or whose parts are nested too deep for their lines.
     """
     data, start = _separated(data)
-    num_tests = data.count(b"\n") * min(len(_BOUNDARY.findall(data)), _MAX_DEPTH)
-    if num_tests > _MAX_TESTS:
+    num_lines = data.count(b"\n")
+    if (
+        num_lines * _MAX_DEPTH > _MAX_TESTS
+        and (num_tests := num_lines * min(len(_BOUNDARY.findall(data)), _MAX_DEPTH)) > _MAX_TESTS
+    ):
         raise Refused("too_costly", f"{num_tests:,} comparisons of lines with ends of parts; at most {_MAX_TESTS:,}")
     text = data.decode("ascii", "surrogateescape")
     if start:
