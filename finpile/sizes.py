@@ -55,5 +55,5 @@ def part_bytes_of(text_bytes: int, part_bytes: int = PART_BYTES) -> int:
 
 
 def task_bytes_of(stored_bytes: int, task_bytes: int = SHARD_BYTES) -> int:
-    """The stored bytes from which on a task of `ingest` takes no further file of a source, or range of a file."""
+    """A task of `ingest` takes files of a source until it has this many stored bytes; a range of a file has as many."""
     return min(task_bytes, max(LEAST_TASK_BYTES, stored_bytes // SMALL_SOURCE_TASKS))

@@ -24,7 +24,7 @@ from finpile.errors import ConfigError
 WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel".split()  # noqa: SIM905
 DAY = date(2020, 6, 30)
 CHUNKS = 2
-#: Archives that end before the day, and one that goes on.
+#: Two archives end before the day, one continues.
 SOURCES = {"Archive": ("2019-02-01", "2019-03-01"), "Books": ("2018-02-01",), "News": ("2019-05-01", "2020-12-01")}
 
 

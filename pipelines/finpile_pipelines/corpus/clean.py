@@ -26,7 +26,8 @@ from finpile_pipelines.shard_refs import ShardRef, add_counts, count_reasons, sh
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 _PAGES = "finpile.clean.page_text"
-#: Bytes of pages from which on their kernels are compiled, and loaded: the parser takes as long for about so many.
+#: Bytes of pages at which their kernels are compiled, and at which compiled ones are loaded. The parser reads about as
+#: many in that time.
 _WORTH_COMPILING, _WORTH_LOADING = 512 << 20, 16 << 20
 #: A shard, and the order of day, month and year in its source's dates.
 CleanTask = tuple[ShardRef, Order | None]
