@@ -103,10 +103,10 @@ def test_stop_ends_waits_and_bodies(tmp_path: Path) -> None:
                 failures.append(error)
 
         threads = [threading.Thread(target=run, args=(name,), daemon=True) for name in ("a", "b")]
-        for thread in threads:
+        for number, thread in enumerate(threads, 1):  # the wait for /b would hold a request for /a that comes later
             thread.start()
-        while len(server.seen) < 2:
-            time.sleep(0.01)
+            while len(server.seen) < number:
+                time.sleep(0.01)
         client.stop()
         for thread in threads:
             thread.join(timeout=60)
