@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from finpile.document import DIGEST_BYTES
 from finpile.errors import InputError
 
 Scope = Literal["dataset", "corpus"]
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 _TIMESTAMP = pa.timestamp("s", tz="UTC")
 
 #: A document with the columns that deduplication reads. `digest` is the digest of the text before the first step,
@@ -63,6 +64,47 @@ def compared(documents: pa.Table | pa.RecordBatch, scope: Scope) -> pa.Table:
     columns["number"] = _numbers(columns["scope"], columns["digest"])
     columns["shard"], columns["row"] = zeros, pa.array(np.arange(size, dtype=np.int32))
     return pa.table(columns, schema=COMPARED_SCHEMA)
+
+
+def selectable(documents: _Rows) -> _Rows:
+    """Returns documents of which Arrow can select rows: string and binary views, at any depth of lists, structs, maps
+    and dictionaries, become large strings and large binary. Values, names and all other types stay.
+
+    Raises: InputError for a column of which Arrow cannot select rows.
+    """
+    schema = pa.schema([_selectable_field(field) for field in documents.schema], documents.schema.metadata)
+    found = documents if schema == documents.schema else documents.cast(schema)
+    for field in schema:
+        try:
+            found.slice(0, 0).column(field.name).filter(pa.array([], pa.bool_()))
+        except pa.ArrowNotImplementedError as error:
+            raise InputError(
+                f"column `{field.name}` is {field.type}: Arrow cannot select rows of it; cast it, or leave it out"
+            ) from error
+    return found
+
+
+def _selectable_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_selectable_type(field.type))
+
+
+def _selectable_type(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        storage = _selectable_type(kind.storage_type)
+        return kind if storage == kind.storage_type else storage
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _selectable_type(kind.value_type), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([_selectable_field(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_selectable_field(kind.key_field), _selectable_field(kind.item_field), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_selectable_field(kind.value_field), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_selectable_field(kind.value_field))
+    return pa.list_(_selectable_field(kind.value_field)) if pa.types.is_list(kind) else kind
 
 
 def rows_by_scope(documents: pa.Table) -> list[tuple[str, pa.Table]]:
@@ -121,6 +163,7 @@ def _cast(documents: pa.Table | pa.RecordBatch, name: str, kind: pa.DataType) ->
 
 
 _STRING_VIEW = pa.string_view()
+_PLAIN = {_STRING_VIEW: pa.large_string(), pa.binary_view(): pa.large_binary()}
 _STRINGS = (pa.string(), pa.large_string())
 
 

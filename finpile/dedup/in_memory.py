@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.config import DedupConfig, NearConfig, SubstringConfig
-from finpile.dedup.documents import Scope, compared, rows_by_scope
+from finpile.dedup.documents import Scope, compared, rows_by_scope, selectable
 from finpile.dedup.exact import REMOVAL_SCHEMA, ROW_SCHEMA, Fold, document_digests, find_duplicates
 from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.dedup.near import buckets, clusters, groups, minhash
@@ -35,8 +35,9 @@ class Deduplicated:
     """The result of a deduplication, of the same form for exact duplicates, near duplicates and repeated substrings."""
 
     kept: pa.Table
-    """The input without the removed rows: same columns, types (string views become large strings) and order. Repeated
-    substrings are cut out of the text. `num_copies`, if the input has it, counts what each row represents."""
+    """The input without the removed rows: same columns, types and order. String and binary views (of Polars) become
+    large strings and large binary, also inside lists, structs, maps and dictionaries. Repeated substrings are cut out
+    of the text. `num_copies`, if the input has it, counts what each row represents."""
     removed: pa.Table
     """`finpile.ledger.LEDGER_SCHEMA`: a row for each removed document, and for each span of text that was cut."""
 
@@ -74,7 +75,8 @@ def deduplicate(
         text: The name of the text column.
 
     Raises:
-        InputError: A column is missing, has nulls or another type, or ids are not unique.
+        InputError: A column is missing, has nulls or another type, or ids are not unique; or Arrow lacks the type of a
+            column, or cannot select rows of it.
         ConfigError: The settings contradict each other.
 
     >>> table = pa.table({"text": ["Oil rose on Monday.", "Oil  rose on MONDAY", "Gold fell."]})
@@ -94,7 +96,7 @@ def deduplicate(
     )
     if config.substring is not None and config.substring.unit != "bytes":
         raise ConfigError("substring.unit is 'tokens': deduplicate() compares bytes; `finpile dedup` compares tokens")
-    table = _table(documents)
+    table = selectable(_table(documents))
     work = _Work(_ordered(_renamed(table, text), scope, order))
     work.run(config)
     return Deduplicated(kept=_kept(table, text, work), removed=work.ledger())
@@ -227,17 +229,12 @@ def _covered(documents: pa.Table, config: SubstringConfig, scope: str) -> pa.Tab
 def _table(documents: Any) -> pa.Table:
     if isinstance(documents, pa.RecordBatch):
         return pa.Table.from_batches([documents])
-    if isinstance(documents, pa.Table):
-        return documents
     if hasattr(documents, "__arrow_c_stream__"):
-        table = pa.table(documents)
-        return table.cast(pa.schema([_without_view(field) for field in table.schema]))
+        try:
+            return pa.table(documents)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"the documents have a column of a type that Arrow lacks ({error}): cast it") from error
     raise InputError(f"documents are of type {type(documents).__name__}: expected an Arrow table or a data frame")
-
-
-def _without_view(field: pa.Field) -> pa.Field:
-    """Replaces a string view by a large string: Polars exports views, and Arrow cannot select rows of them."""
-    return field.with_type(pa.large_string()) if field.type == pa.string_view() else field
 
 
 def _renamed(table: pa.Table, text: str) -> pa.Table:

@@ -133,6 +133,27 @@ def test_transforms_remove_the_documents_that_deduplicate_removes(
     assert rows_of(removed, names) == rows_of(expected.removed, names)  # only `deduplicate` sees later removals
 
 
+def test_views_pass_at_any_depth(tmp_path: Path) -> None:
+    view = pa.string_view()
+    columns = {
+        "id": pa.array(["1", "2", "3"], view),
+        "text": pa.array(["same", "same", "other"], view),
+        "dataset": pa.array(["a", "a", "b"], pa.dictionary(pa.int32(), pa.string())).cast(
+            pa.dictionary(pa.int32(), view)
+        ),
+        "tags": pa.array([["x"], [], [None, "a tag of more than 12 bytes"]], pa.list_(view)),
+        "facts": pa.array([{"by": "A"}, None, {"by": None}], pa.struct([("by", view)])),
+        "raw": pa.array([b"1", None, b""], pa.binary_view()),
+    }
+    table = pa.table(columns)
+    with beam.Pipeline("FnApiRunner") as pipeline:
+        created = pipeline | beam.Create(table.to_batches()).with_output_types(pa.RecordBatch)
+        kept, _ = all_steps(created, "dataset", 2)
+        _ = kept | beam.Map(write_to(tmp_path / "kept"))
+    assert rows_of(read(tmp_path / "kept"), table.schema.names) == rows_of(deduplicate(table).kept, table.schema.names)
+    assert read(tmp_path / "kept").num_rows == 2
+
+
 def test_rows_without_some_columns_pass(tmp_path: Path) -> None:
     batch = pa.record_batch({"id": ["1", "2", "3"], "text": ["same", "same", "other"], "score": [0.5, 0.7, 0.9]})
     with beam.Pipeline("FnApiRunner") as pipeline:

@@ -259,11 +259,20 @@ def _values(column: pa.Array) -> list[Any]:
     with suppress(Exception):
         return list(column.to_pylist())
     # Invalid UTF-8, moments beyond the year 9999, zones that are not known: moments are UTC, whatever their zone.
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return list(column.cast(pa.large_binary()).to_pylist())
+    if pa.types.is_dictionary(kind):
+        return _values(column.dictionary_decode())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return [_text(cell) for cell in column.cast(pa.large_binary()).to_pylist()]
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
     return [_value(cell) for cell in column]
+
+
+def _text(cell: bytes | None) -> str | bytes | None:
+    """The text of a cell; its bytes if they are not UTF-8."""
+    with suppress(UnicodeDecodeError):
+        return cell.decode() if cell is not None else None
+    return cell
 
 
 def _value(cell: pa.Scalar) -> Any:

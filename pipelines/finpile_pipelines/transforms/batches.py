@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.dedup.documents import Scope, compared
+from finpile.dedup.documents import Scope, compared, selectable
 from finpile.errors import InputError
 from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.partition import PartitionedTables, split_by_partition
@@ -27,13 +27,14 @@ Received = Mapping[str, pa.Table]
 
 
 def named_batches(batch: pa.RecordBatch, scope: Scope) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The documents of each dataset of a batch (of all, for `scope` corpus), as a batch with a name.
+    """The documents of each dataset of a batch (of all, for `scope` corpus), as a `selectable` batch with a name.
 
-    Raises: InputError for a batch without ids.
+    Raises: InputError for a batch without ids, or with a column of which Arrow cannot select rows.
     """
     for name in ("id", "text"):
         if name not in batch.schema.names:
             raise InputError(f"a batch has no column `{name}`; it has {', '.join(batch.schema.names)}")
+    batch = selectable(batch)
     parts = [batch]
     if scope == "dataset" and "dataset" in batch.schema.names:
         datasets = pc.unique(batch["dataset"]).to_pylist()

@@ -13,6 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from finpile import storage
 from finpile.config import SubstringConfig, load_config
@@ -148,6 +151,70 @@ def test_data_frames_are_accepted() -> None:
         assert deduplicate(frame).kept["text"].to_pylist() == texts[:2]
 
 
+#: Types that hold strings and bytes: as Polars and other libraries export them, and at any depth.
+_VIEWS = st.recursive(
+    st.sampled_from([pa.string_view(), pa.binary_view(), pa.string(), pa.int64()]),
+    lambda inner: st.one_of(
+        inner.map(pa.list_),
+        inner.map(pa.large_list),
+        inner.map(lambda kind: pa.list_(kind, 2)),
+        inner.map(lambda kind: pa.map_(pa.string_view(), kind)),
+        st.lists(inner, min_size=1, max_size=3).map(
+            lambda kinds: pa.struct([(f"f{n}", k) for n, k in enumerate(kinds)])
+        ),
+    ),
+    max_leaves=4,
+)
+
+
+def value_of(kind: pa.DataType, draw: random.Random, number: int) -> Any:
+    """A value of a type; `number` is in most of its strings."""
+    if draw.random() < 0.2:
+        return None
+    if pa.types.is_fixed_size_list(kind):
+        return [value_of(kind.value_type, draw, number) for _ in range(kind.list_size)]
+    if pa.types.is_map(kind):
+        return [(f"key {part}", value_of(kind.item_type, draw, number)) for part in range(draw.randrange(3))]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [value_of(kind.value_type, draw, number) for _ in range(draw.randrange(3))]
+    if pa.types.is_struct(kind):
+        return {field.name: value_of(field.type, draw, number) for field in kind}
+    text = f"value {number} of more than 12 bytes" if draw.random() < 0.5 else f"{number}"
+    return number if pa.types.is_integer(kind) else text.encode() if kind == pa.binary_view() else text
+
+
+@given(kind=_VIEWS, draw=st.randoms(use_true_random=False), start=st.integers(0, 2))
+def test_values_of_any_nesting_of_views_come_back(kind: pa.DataType, draw: random.Random, start: int) -> None:
+    values = [value_of(kind, draw, number) for number in range(8)]
+    texts = ["same", "b", "c", "same", "same", "d", "b", "e"]
+    whole = pa.table({"text": pa.array(texts, pa.string_view()), "value": pa.array(values, kind)})
+    table = pa.concat_tables([whole.slice(start, 3), whole.slice(start + 3)])
+    found = deduplicate(table, near=None)
+    first = sorted(texts.index(text, start) for text in set(texts[start:]))
+    assert found.kept["value"].to_pylist() == [whole["value"][row].as_py() for row in first]
+    assert "view" not in str(found.kept.schema)
+
+
+def test_polars_frames_come_back_with_their_types() -> None:
+    frame = pl.DataFrame(
+        {
+            "text": ["Oil rose.", "Gold fell.", "Oil rose.", "Wheat was stable."],
+            "dataset": pl.Series(["a", "b", "b", "a"], dtype=pl.Categorical),
+            "kind": pl.Series(["x", "y", "y", "x"], dtype=pl.Enum(["x", "y"])),
+            "tags": [["oil", "a tag of more than 12 bytes"], None, [], [None, "wheat"]],
+            "facts": [{"by": "A", "data": b"\x00"}, {"by": None, "data": b""}, None, {"by": "B", "data": None}],
+            "quotes": [[{"by": "A"}], [], None, [{"by": None}, {"by": "B"}]],
+            "pair": pl.Series([["a", "b"], ["c", None], None, ["d", "e"]], dtype=pl.Array(pl.String, 2)),
+            "labels": pl.Series([["a"], ["b", "a"], [], None], dtype=pl.List(pl.Categorical)),
+            "raw": [b"\xff", None, b"", b"more than 12 bytes of it"],
+            "empty": [None] * 4,
+        }
+    )
+    kept = pl.DataFrame(deduplicate(frame).kept)
+    assert kept.schema == frame.schema
+    assert_frame_equal(kept, frame[[0, 1, 3]])
+
+
 def test_empty_table_gives_an_empty_result() -> None:
     found = deduplicate(pa.table({"text": pa.array([], pa.string())}), substring=100)
     assert found.kept.num_rows == found.removed.num_rows == 0
@@ -162,6 +229,11 @@ def test_empty_table_gives_an_empty_result() -> None:
         (pa.table({"text": ["x", "y"], "id": ["1", "1"]}), "two documents have the same id"),
         (pa.table({"text": ["x"], "timestamp": ["2020"]}), "column `timestamp` is string"),
         (["x"], "documents are of type list"),
+        (pl.DataFrame({"text": ["x"], "n": pl.Series([1], dtype=pl.Int128)}), "a type that Arrow lacks .*: cast it"),
+        (
+            pa.table({"text": ["x"], "run": pa.RunEndEncodedArray.from_arrays([1], ["x"])}),
+            "column `run` is run_end_encoded.*: Arrow cannot select rows of it; cast it",
+        ),
     ],
 )
 def test_unusable_documents_are_refused(table: Any, message: str) -> None:

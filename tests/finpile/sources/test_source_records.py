@@ -249,16 +249,34 @@ def test_values_of_every_simple_type_can_be_written_as_json(tmp_path: Path) -> N
     }
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
+_SHARED_STRINGS = pa.dictionary(pa.int32(), pa.string())
+_BINARY = {pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+
+
+def strings_of(kind: pa.DataType, *cells: bytes) -> pa.Array:
+    """An array of any string type, whose cells need not be UTF-8."""
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(pa.array(range(len(cells)), pa.int32()), strings_of(pa.string(), *cells))
+    return pa.Array.from_buffers(kind, len(cells), pa.array(cells, _BINARY.get(kind, pa.binary())).buffers())
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), _SHARED_STRINGS, pa.binary()])
 def test_text_that_is_no_utf8_is_a_row_of_its_own(tmp_path: Path, kind: pa.DataType) -> None:
-    raw = pa.array([b"good", b"caf\xe9", b"better"], pa.binary() if kind != pa.large_string() else pa.large_binary())
-    text = pa.Array.from_buffers(kind, 3, raw.buffers())
+    text = strings_of(kind, b"good", b"caf\xe9", b"better")
     write_table(tmp_path / "a.parquet", {"text": text})
     documents, [row] = read_folder(tmp_path, source("parquet"))
     assert [document.text for document in documents] == ["good", "better"]
     assert (row.reason, row.locator, row.removed_text) == ("undecodable", "a.parquet#1", b"caf\xe9")
     documents, [] = read_folder(tmp_path, source("parquet", encoding=("utf-8", "latin-1")))
     assert [document.text for document in documents] == ["good", "café", "better"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), _SHARED_STRINGS])
+def test_a_title_that_is_no_utf8_is_the_only_one_left_out(tmp_path: Path, kind: pa.DataType) -> None:
+    titles = strings_of(kind, b"good", b"caf\xe9", b"better")
+    write_table(tmp_path / "a.parquet", {"text": ["a", "b", "c"], "title": titles})
+    documents, [] = read_folder(tmp_path, source("parquet"))
+    assert [document.title for document in documents] == ["good", None, "better"]
 
 
 def test_a_parquet_file_without_the_text_column_is_one_row(tmp_path: Path) -> None:
