@@ -20,7 +20,7 @@ from finpile.mixture import WeightConfig, to_setting, weights
 from finpile.rows import RowsConfig
 from finpile.strict_yaml import PLACE, Place, absolute, added_field, added_keys, from_values, load_yaml, settings
 from finpile.text_template import is_template, parse_template
-from finpile.timestamps import date_format
+from finpile.timestamps import check_pattern, date_format
 
 _WINDOW_REASON = "the symbols around a repeated window are compared in memory, up to twice its length"
 _DOCUMENTS_REASON = "a larger number bounds nothing"
@@ -107,22 +107,23 @@ class SourceConfig:
     dataset: str
     """The group of rows: `FinPile`, `The Pile`, `C4`, `Wikipedia`, ..."""
     format: str
-    """`jsonl`, `parquet`, `csv`, `text`, `edgar`, `warc`, `sgml`, `wikipedia`, `jats`, `uspto`, `tei`, `subtitles`,
-    `pdf`, `mail`, `stackexchange`, `irc`, `code`, `markdown`, `latex`, or an entry point `finpile.formats` of another
-    package."""
+    """`jsonl`, `json`, `parquet`, `csv`, `text`, `edgar`, `warc`, `sgml`, `wikipedia`, `jats`, `uspto`, `tei`,
+    `subtitles`, `pdf`, `mail`, `stackexchange`, `irc`, `code`, `markdown`, `latex`, or an entry point
+    `finpile.formats` of another package."""
     paths: tuple[str, ...]
     """Files or patterns: relative to `root`, or fsspec URLs. Archives (.tar[.gz|.zst|.lz4], .zip) are opened."""
     members: tuple[str, ...] = ()
     """Patterns of files inside archives; empty: all files."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """jsonl, parquet, csv: the input fields of `text`, `timestamp`, `title`, `url`, `license`. Dots select keys. `text`
-    can be a template of several: `"{{title}} {{#turns}}{{speaker}}: {{text}} {{/turns}}"`."""
+    """jsonl, json, parquet, csv: the input fields of `text`, `timestamp`, `title`, `url`, `license`. Dots select keys.
+    `text` can be a template of several: `"{{title}} {{#turns}}{{speaker}}: {{text}} {{/turns}}"`."""
     date_pattern: str | None = None
     """Date in the path, as strptime pattern: `%Y-%m-%d`, `%y%m%d`. It can be anywhere in the file name without adjacent
-    digits; with `*` at its end (`%Y%m%d*`), more digits can follow, as in `201603092` for the second on 2016-03-09."""
+    digits; with `*` at its end (`%Y%m%d*`), more digits can follow, as in `201603092` for the second on 2016-03-09.
+    Without a day it is of a period, which counts as its last second: `%Y-%m`, `q%q_%Y` (`%q`: quarter, `%h`: half)."""
     date_format: str | None = None
-    """jsonl, parquet, csv: the format of the date field: `day-first`, `month-first`, `year-first`, or a strptime
-    pattern like `%d-%m-%Y`. If null, dates such as 2/10/2008 need a value that proves their order: `23/10/2008`."""
+    """jsonl, json, parquet, csv: the format of the date field: `day-first`, `month-first`, `year-first`, or a pattern
+    like `%d-%m-%Y`. If null, dates such as 2/10/2008 need a value that proves their order: `23/10/2008`."""
     encoding: tuple[str, ...] = ()
     """Encodings to try in order; empty: those of the format (strict UTF-8 for jsonl, parquet and text)."""
     clean: CleanConfig = field(default_factory=CleanConfig)
@@ -184,6 +185,8 @@ class SourceConfig:
             if "timestamp" not in fields:
                 raise ConfigError(f"date_format: format {self.format} has no date field, in source {self.label!r}")
             date_format(self.date_format)
+        if self.date_pattern is not None:
+            check_pattern(self.date_pattern)
         for name in self.encoding:
             try:
                 "".encode(name)

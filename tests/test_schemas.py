@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Iterator
 from datetime import date
@@ -20,6 +21,7 @@ import yaml
 from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError
+from finpile.format import FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS_FILES = sorted(
@@ -70,6 +72,15 @@ def test_rendering_gives_the_committed_bytes(renderer: ModuleType) -> None:
     assert not stale, "the code has moved on: run `make schemas`, and commit what it writes with a decision record"
     committed = {path.relative_to(ROOT).as_posix() for path in (ROOT / "schemas").glob("*.json")}
     assert committed == {path for path in rendered if path.startswith("schemas/")}
+
+
+def test_settings_of_a_source_name_every_format_that_has_them() -> None:
+    source = contract("corpus")["$defs"]["SourceConfig"]["properties"]
+    formats = [FORMATS.get(name) for name in FORMATS.built_in]
+    assert set(re.findall(r"`(\w+)`", source["format"]["description"])) == set(FORMATS.built_in)
+    with_fields = {one.name for one in formats if one.fields}
+    for key in ("fields", "date_format"):
+        assert set(source[key]["description"].partition(":")[0].split(", ")) == with_fields
 
 
 # --- Arrow -----------------------------------------------------------------------------------------------------------

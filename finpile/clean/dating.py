@@ -79,11 +79,12 @@ class Dating:
             if timestamps.is_plausible(found.moment):
                 return found
             found.notes.append(("implausible_timestamp", found.moment.isoformat()))
-        found.moment, found.origin = None, "none"
-        for origin, moment in self._evidence(document, html, counts, found):
-            if moment is not None and timestamps.is_plausible(moment):
-                found.moment, found.origin = moment, origin
+        found.moment, found.origin, chosen = None, "none", Reading()
+        for origin, reading in self._evidence(document, html, counts, found):
+            if reading.moment is not None and timestamps.is_plausible(reading.moment):
+                found.moment, found.origin, chosen = reading.moment, origin, reading
                 break
+        found.meta = _with_precision(found.meta, chosen)
         return found
 
     def _read_field(self, document: Datable, found: Dated) -> None:
@@ -109,13 +110,13 @@ class Dating:
 
     def _evidence(
         self, document: Datable, html: str | None, counts: MarkupCounts | None, found: Dated
-    ) -> Iterator[tuple[str, datetime | None]]:
+    ) -> Iterator[tuple[str, Reading]]:
         if html is not None:
             moment, left_open = read_html(html, counts)
             if left_open is not None:
                 found.notes.append(("ambiguous_timestamp", left_open[:_MAX_DETAIL]))
-            yield "html", moment
-        yield "url", timestamps.from_url(document.url)
+            yield "html", Reading(moment)
+        yield "url", Reading(timestamps.from_url(document.url))
         if self._pattern:
             yield "filename", timestamps.from_name(_RECORD.sub("", document.locator), self._pattern)
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from fsspec.implementations.local import LocalFileSystem
 
-from finpile import storage, timestamps
+from finpile import storage
 from finpile.config import SourceConfig
 from finpile.errors import ConfigError, InputError
 from finpile.file_systems import file_system_of, find_below, is_object_store, repeated
@@ -82,13 +82,8 @@ def locate(url: str, place: str = "") -> tuple[Any, str]:
 def list_inputs(source: SourceConfig, root: str) -> list[InputFile]:
     """The files of a source, sorted by locator, each once (`list_files`).
 
-    Raises: InputError for a path without a file; ConfigError for a `date_pattern` that does not determine a day.
+    Raises: InputError for a path without a file.
     """
-    if source.date_pattern is not None:
-        try:
-            timestamps.check_pattern(source.date_pattern)
-        except ConfigError as error:
-            raise ConfigError(f"{source.where.of('date_pattern')}{error}") from error
     return list_files(source.paths, root, f"source {source.label!r}", source.where)
 
 

@@ -36,6 +36,8 @@ _TEXTS = (
     (re.compile(rb"\s*(<\?xml[^<>]*>\s*)?<mediawiki", re.I), Looks("a MediaWiki dump", "wikipedia")),
     (re.compile(rb"\s*<\?xml", re.I), Looks("XML", "text")),
 )
+#: The end of an object and the start of the next, both at the margin.
+_OBJECTS = re.compile(r"^\}\s*\{", re.MULTILINE)
 _MIN_COLUMNS = 2
 _MAX_LINES = 5
 
@@ -72,13 +74,15 @@ def _text_looks(text: str) -> Looks:
     if not lines:
         return Looks("white space")
     if lines[0].lstrip().startswith("["):
-        return Looks("a JSON array; make a record a line of it: jq -c '.[]'")
+        return Looks("a JSON array; make each entry a line: jq -c '.[]'")
     try:
         if isinstance(json.loads(lines[0]), dict):
             return Looks("JSON Lines", "jsonl")
     except (ValueError, RecursionError):
+        if _OBJECTS.search(text):
+            return Looks("JSON objects over several lines each; make each a line: jq -c .")
         if lines[0].lstrip().startswith("{"):
-            return Looks("one JSON object over several lines; make a record a line of it: jq -c .")
+            return Looks("one JSON object over several lines", "json")
     for separator, name in (("\t", "tabs"), (",", "commas"), (";", "semicolons")):
         columns = {line.count(separator) for line in lines}
         if len(lines) > 1 and len(columns) == 1 and columns.pop() >= _MIN_COLUMNS:

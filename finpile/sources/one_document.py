@@ -123,9 +123,12 @@ def _dated(found: Converted, locator: str, source: SourceConfig) -> RawDocument:
     moment, origin, meta = found.timestamp, "header", dict(found.meta)
     if moment is None and source.date_pattern:
         name = locator.rsplit("!", 1)[-1]  # of a member, only its own name may hold the date
-        moment, origin = timestamps.from_name(name, source.date_pattern), "filename"
+        reading = timestamps.from_name(name, source.date_pattern)
+        moment, origin = reading.moment, "filename"
         if moment is None:
             meta.setdefault("unreadable_timestamp", posixpath.basename(name))
+        elif reading.precision != "second":
+            meta["timestamp_precision"] = reading.precision
     return RawDocument(
         locator=locator,
         text=found.text,

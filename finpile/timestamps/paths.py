@@ -4,47 +4,46 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import TypeVar
 
-from finpile.errors import ConfigError
-from finpile.timestamps.clock import month_number
+from finpile.timestamps import patterns
+from finpile.timestamps.clock import is_plausible, month_number
+from finpile.timestamps.patterns import read_pattern
+from finpile.timestamps.values import NOTHING, Reading
 
-T = TypeVar("T")
-
-#: Regular expressions of strptime directives in a path. Fixed numbers of digits, for adjacent directives (%y%m%d).
+#: Regular expressions of directives in a path. Fixed numbers of digits, for adjacent directives (%y%m%d).
 _DIRECTIVES = {
     "%Y": r"\d{4}", "%y": r"\d\d", "%m": r"\d\d", "%d": r"\d\d", "%H": r"\d\d", "%M": r"\d\d", "%S": r"\d\d",
-    "%j": r"\d{3}", "%b": r"[a-z]{3}", "%B": r"[a-z]{3,9}", "%%": "%",
+    "%j": r"\d{3}", "%b": r"[a-z]{3}", "%B": r"[a-z]{3,9}", "%q": "[1-4]", "%h": "[12]", "%%": "%",
 }  # fmt: skip
-#: The part of a date of each directive.
-_PART = {"%Y": "Y", "%y": "Y", "%m": "m", "%b": "m", "%B": "m", "%d": "d", "%j": "j"}
-
-
-def check_pattern(pattern: str) -> None:
-    """Raises: ConfigError for a pattern that `from_name` cannot search for."""
-    _strptime_regex(pattern.removesuffix(_MORE_DIGITS), more_digits=False)
-
-
 #: At the end of a pattern: more digits can follow the date, such as the number of a speech on that day.
 _MORE_DIGITS = "*"
 
 
-def from_name(path: str, pattern: str) -> datetime | None:
-    """The date in the file name of a path by a strptime pattern; in the whole path if the pattern has a `/`.
+def check_pattern(pattern: str) -> None:
+    """Raises: ConfigError for a pattern that `from_name` cannot search for."""
+    dated = pattern.removesuffix(_MORE_DIGITS)
+    patterns.check_pattern("date_pattern", dated, _DIRECTIVES, "expected such as %Y-%m-%d, or q%q_%Y for a quarter")
 
-    The first match that is a valid date counts. No other digit can be adjacent to it, unless the pattern ends in `*`.
 
-    >>> from_name("speeches/201603092.txt", "%Y%m%d*").date().isoformat()
+def from_name(path: str, pattern: str) -> Reading:
+    """The date or period in the file name of a path by a pattern; in the whole path if the pattern has a `/`.
+
+    The first match that is a plausible date counts. No other digit can be adjacent to it, unless the pattern ends in
+    `*`. A pattern without a day is of a period.
+
+    >>> from_name("speeches/201603092.txt", "%Y%m%d*").moment.date().isoformat()
     '2016-03-09'
-    >>> from_name("speeches/boe-2016-03-09.txt", "%Y-%m-%d").date().isoformat()
-    '2016-03-09'
+    >>> from_name("calls/CHD_q2_2020.txt", "q%q_%Y").moment.isoformat()
+    '2020-06-30T23:59:59+00:00'
     """
     where = path if "/" in pattern else path.rstrip("/").rsplit("/", 1)[-1]
     dated = pattern.removesuffix(_MORE_DIGITS)
-    expression = _strptime_regex(dated, more_digits=dated != pattern)
-    return _first(expression.finditer(where), lambda match: _strptime(match[1], dated))
+    for match in _regex(dated, dated != pattern).finditer(where):
+        reading = read_pattern(match[1], dated)
+        if reading.moment is not None and is_plausible(reading.moment):
+            return reading
+    return NOTHING
 
 
 #: Parts of a path: /2021/03/15/ or /2021/mar/15/, /2021-03-15-title, /20210315/.
@@ -61,7 +60,7 @@ def from_url(url: str | None) -> datetime | None:
         return None
     path = re.sub(r"^[A-Za-z][\w+.\-]*://[^/?#]*", "", url).split("?", 1)[0].split("#", 1)[0]
     matches = (match for expression in _URL_DATES for match in expression.finditer(path))
-    return _first(matches, lambda match: _url_day(*match.groups()))
+    return next((day for day in (_url_day(*match.groups()) for match in matches) if day is not None), None)
 
 
 def _url_day(year: str, month: str, day: str) -> datetime | None:
@@ -72,31 +71,10 @@ def _url_day(year: str, month: str, day: str) -> datetime | None:
         return None
 
 
-def _strptime(text: str, pattern: str) -> datetime | None:
-    try:
-        return datetime.strptime(text, pattern).replace(tzinfo=UTC)
-    except ValueError:
-        return None
-
-
 @functools.lru_cache(maxsize=64)
-def _strptime_regex(pattern: str, more_digits: bool) -> re.Pattern[str]:
-    """The regular expression of a strptime pattern, as group 1, without an adjacent digit unless `more_digits`.
-
-    Raises: ConfigError for an unsupported directive, or if year, month or day is missing.
-    """
+def _regex(pattern: str, more_digits: bool) -> re.Pattern[str]:
+    """The regular expression of a pattern, as group 1, without an adjacent digit unless `more_digits`."""
     pieces = re.split(r"(%.)", pattern)  # literal, directive, literal, ...
-    directives = pieces[1::2]
-    unknown = [directive for directive in directives if directive not in _DIRECTIVES]
-    if unknown:
-        known = " ".join(_DIRECTIVES)
-        raise ConfigError(f"date_pattern {pattern!r}: {unknown[0]} cannot be searched for; known: {known}")
-    if not any(set(need) <= {_PART.get(directive) for directive in directives} for need in ("Ymd", "Yj")):
-        raise ConfigError(f"date_pattern {pattern!r} leaves year, month or day open: expected such as %Y-%m-%d")
     shape = "".join(_DIRECTIVES[piece] if position % 2 else re.escape(piece) for position, piece in enumerate(pieces))
     end = "" if more_digits else r"(?!\d)"
     return re.compile(rf"(?<!\d)({shape}){end}", re.IGNORECASE)
-
-
-def _first(candidates: Iterable[T], read: Callable[[T], datetime | None]) -> datetime | None:
-    return next((moment for moment in map(read, candidates) if moment is not None), None)

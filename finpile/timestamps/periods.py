@@ -18,7 +18,7 @@ Precision = Literal["second", "month", "quarter", "half", "year"]
 _LAST_SECOND = Clock(23, 59, 59)
 _GAP = r"[\s\-/,]*"
 _YEAR = r"(?:FY|CY)?\s?(?P<year>\d{4})"
-_MONTHS_IN: dict[Precision, int] = {"month": 1, "quarter": 3, "half": 6, "year": 12}
+MONTHS_IN: dict[Precision, int] = {"month": 1, "quarter": 3, "half": 6, "year": 12}
 _FORMS: tuple[tuple[Precision, str], ...] = (
     ("year", _YEAR),
     ("quarter", rf"{_YEAR}{_GAP}(?:Q(?P<number>[1-4])|(?P<other>[1-4])Q)"),
@@ -67,4 +67,4 @@ def _number(found: dict[str, str | None]) -> int:
 def _end(year: int, number: int, precision: Precision) -> datetime | None:
     if not EARLIEST.year <= year < LATEST.year or number < 1:
         return None
-    return end_of(year, number * _MONTHS_IN[precision])
+    return end_of(year, number * MONTHS_IN[precision])

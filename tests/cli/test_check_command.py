@@ -106,12 +106,18 @@ def test_wrong_key_names_line_and_nearest(run: Run, corpus: Path) -> None:
     assert message == f"{corpus}:6: unknown key `path` in an entry of `sources`; did you mean `paths`?"
 
 
-def test_date_pattern_without_a_day_is_refused_before_anything_runs(run: Run, corpus: Path) -> None:
-    for pattern in ("%Q", "%Y", "no date"):
-        text = corpus.read_text()
+def test_date_pattern_without_a_year_is_refused_with_its_line(run: Run, corpus: Path) -> None:
+    text = corpus.read_text()
+    for pattern in ("%Q", "%m", "no date", "%Y%q%m", "%Y/%Y-%m-%d"):
         corpus.write_text(text + f'    date_pattern: "{pattern}"\n')
-        assert pattern in run("check", corpus).refusal()
-        corpus.write_text(text)
+        message = run("check", corpus).refusal()
+        assert message.startswith(f"{corpus}:7: date_pattern {pattern!r}")
+
+
+def test_file_of_one_object_is_read_after_the_remedy_of_its_error(run: Run, corpus: Path) -> None:
+    (corpus.parent / "news" / "a.jsonl").write_text(json.dumps({"text": "Oil rose."}, indent=2))
+    assert run("check", corpus).refusal().endswith("set `format: json`")
+    assert run("check", replace(corpus, "format: jsonl", "format: json")).code == 0
 
 
 def with_quiz(corpus: Path, paths: str) -> Path:
@@ -177,7 +183,8 @@ def stories(*days: object) -> list[dict[str, object]]:
         (b"<SEC-DOCUMENT>0001.txt", "looks like an EDGAR filing: set `format: edgar`"),
         (b"<!DOCTYPE lewis SYSTEM 'x'>\n<REUTERS>", "looks like Reuters SGML: set `format: sgml`"),
         (b"[\n{},\n{}]", "looks like a JSON array"),
-        (b'{\n  "text": 1\n}', "looks like one JSON object over several lines"),
+        (b'{\n  "text": "Oil"\n}', "looks like one JSON object over several lines: set `format: json`"),
+        (b'{\n  "text": 1\n}\n{\n  "text": 2\n}\n', "looks like JSON objects over several lines each"),
         (b"a\tb\tc\n1\t2\t3\n", "looks like a table with tabs"),
         (b"Oil rose.\nGold fell.\n", "looks like plain text: set `format: text`"),
         (b"%PDF-1.4", "looks like PDF"),

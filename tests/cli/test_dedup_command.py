@@ -328,6 +328,7 @@ def test_declared_dates_decide_which_copy_is_older(run: Run, tmp_path: Path, dec
         (["empty"], "holds no documents"),
         (["*.csv"], "holds no documents"),
         (["array.json"], "jq -c '.[]'"),
+        (["object.json"], "jq -c . makes a line of each object"),
         (["in.jsonl", "--text-field", "txet"], "did you mean `text`?"),
         (["rows.parquet"], "did you mean `texts`?"),
         (["in.jsonl", "--timestamp-field", "timestmap"], "--timestamp-field"),
@@ -347,6 +348,7 @@ def test_mistake_is_named_with_its_remedy_and_leaves_no_trace(
     write_texts(tmp_path / "in.jsonl", STORY)
     (tmp_path / "notes.txt").write_text("x")
     (tmp_path / "array.json").write_text('[\n{"text": "x"},\n{"text": "y"}\n]\n'.replace("{", "[{").replace("}", "}]"))
+    (tmp_path / "object.json").write_text(json.dumps({"text": "x"}, indent=2))
     (tmp_path / "empty").mkdir()
     pq.write_table(pa.table({"texts": ["x"]}), tmp_path / "rows.parquet")
     assert says in run("dedup", *arguments, "-o", "out").refusal()

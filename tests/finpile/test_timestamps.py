@@ -172,13 +172,36 @@ def test_result_does_not_depend_on_the_machines_zone() -> None:
     ],
 )
 def test_a_pattern_is_found_in_a_path(path: str, pattern: str, moment: datetime | None) -> None:
-    assert timestamps.from_name(path, pattern) == moment
+    assert timestamps.from_name(path, pattern) == timestamps.Reading(moment)
 
 
-@pytest.mark.parametrize("pattern", ["%Y-%m", "%m-%d", "%Y", "%Q", ""])
-def test_a_pattern_that_leaves_the_day_open_is_a_config_error(pattern: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "pattern", "like"),
+    [
+        ("calls/CHD_q2_2020.txt", "q%q_%Y", "2020Q2"),
+        ("calls/CHD_Q2_2020.txt", "q%q_%Y", "2020Q2"),
+        ("2020Q4.htm", "%YQ%q", "2020Q4"),
+        ("h1-2019.pdf", "h%h-%Y", "2019H1"),
+        ("2019.2.txt", "%Y.%h", "2019H2"),
+        ("minutes-2016-02.txt", "%Y-%m", "2016-02"),
+        ("Feb16.txt", "%b%y", "2016-02"),
+        ("2016/12/minutes.txt", "%Y/%m/", "2016-12"),
+        ("annual-report-2016.pdf", "%Y", "2016"),
+        ("no-1234-of-2016.pdf", "%Y", "2016"),
+        ("2016-13.txt", "%Y-%m", ""),
+        ("2016Q5.txt", "%YQ%q", ""),
+        ("12016Q1.txt", "%YQ%q", ""),
+        ("2016Q12.txt", "%YQ%q", ""),
+    ],
+)
+def test_a_period_in_a_name_is_read_as_that_of_a_field(path: str, pattern: str, like: str) -> None:
+    assert timestamps.from_name(path, pattern) == timestamps.read(like)
+
+
+@pytest.mark.parametrize("pattern", ["%Y-%d", "%m-%d", "%q", "%Y-%q-%m", "%Y %y-%m-%d", "%d %d %m %Y", "%Q", "%", ""])
+def test_a_pattern_without_a_year_or_with_a_gap_is_a_config_error(pattern: str) -> None:
     with pytest.raises(ConfigError, match="date_pattern"):
-        timestamps.from_name("2016-03-09", pattern)
+        timestamps.check_pattern(pattern)
 
 
 @pytest.mark.parametrize(

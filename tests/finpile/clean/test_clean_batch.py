@@ -177,9 +177,21 @@ def test_an_implausible_date_leaves_a_row_without_text() -> None:
     assert found.batch.column("timestamp").null_count == 1
 
 
-def test_a_date_pattern_that_leaves_the_day_open_is_a_config_error() -> None:
-    with pytest.raises(ConfigError):
-        one(RawDocument(locator="a", text=PAGE), date_pattern="%Y")
+def test_a_period_in_a_files_name_has_its_precision_in_meta() -> None:
+    raw = RawDocument(locator="CHD_q2_2020.htm", text="<p>Oil rose.", media_type=HTML)
+    row, _ = one(raw, date_pattern="q%q_%Y")
+    assert row["timestamp"] == datetime(2020, 6, 30, 23, 59, 59, tzinfo=UTC)
+    assert (row["timestamp_origin"], json.loads(row["meta"])) == ("filename", {"timestamp_precision": "quarter"})
+
+
+def test_the_precision_of_a_date_that_is_dropped_goes_with_it() -> None:
+    raw = RawDocument(
+        locator="2020-06-30.htm", text="<p>Oil rose.", media_type=HTML, timestamp=datetime(1850, 12, 31, tzinfo=UTC),
+        timestamp_origin="field", meta={"timestamp_precision": "year"},
+    )  # fmt: skip
+    row, rows = one(raw, date_pattern="%Y-%m-%d")
+    assert (row["timestamp_origin"], json.loads(row["meta"])) == ("filename", {})
+    assert [reason for reason, _ in rows] == ["implausible_timestamp"]
 
 
 def test_digest_is_the_sum_of_the_documents_hashes() -> None:

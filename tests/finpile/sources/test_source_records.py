@@ -331,6 +331,13 @@ def test_a_file_is_a_document_dated_by_its_name(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_named_by_a_quarter_is_dated_by_its_end(tmp_path: Path) -> None:
+    (tmp_path / "CHD_q2_2020.txt").write_bytes(b"x")
+    [document], [] = read_folder(tmp_path, source("text", date_pattern="q%q_%Y"))
+    assert document.timestamp == datetime(2020, 6, 30, 23, 59, 59, tzinfo=UTC)
+    assert (document.timestamp_origin, document.meta) == ("filename", {"timestamp_precision": "quarter"})
+
+
 def test_the_date_in_an_archives_name_is_not_that_of_its_members(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "dump-2024-01-01.tar", "w") as archive:
         info = tarfile.TarInfo("2022-03-04.txt")
