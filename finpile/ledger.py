@@ -71,7 +71,8 @@ class Removal:
     end: int | None = None
     removed_text: bytes = b""
     timestamp: datetime | None = None
-    """The document's; null if it has none, or was removed before one was found."""
+    """The date with which `clean` keeps or would keep the document; null if there is none. That in a page is not known
+    of pages that `clean` does not read."""
 
 
 def ledger_table(removals: Iterable[Removal]) -> pa.Table:

@@ -40,7 +40,7 @@ LEDGER_MEANINGS = {
     "start": "first removed byte, in the text before the stage; null for the whole document",
     "end": "byte after the last removed byte; if equal to `start`, a defect was repaired and no text removed",
     "removed_text": "the removed bytes",
-    "timestamp": "that of the document; null if it has none, or was removed before one was found",
+    "timestamp": "the date with which `clean` keeps the document, or would keep it; null if there is none",
 }
 INPUT_MEANINGS = {
     "dataset": DOCUMENT_MEANINGS["dataset"],

@@ -5,8 +5,8 @@ a day, and the rows of the ledger about documents up to that day, are those of a
 Only `num_copies` counts later documents; the ledger has these.
 
 A document is of the last moment that its timestamp can mean (`finpile.dedup.order`); a day means its end. Undated
-documents are of no day. Rows of the ledger follow the timestamp of their document: what was removed before a timestamp
-was found is undated.
+documents are of no day. Rows of the ledger follow the timestamp of their document; those about inputs that became no
+document are undated.
 
 Decision: docs/decisions/0059-as-of-is-a-filter.md.
 """

@@ -6,14 +6,16 @@
    its raw form.
    With `items: documents`, the sections that the format finds, and what is between them, are documents from here on
    (`finpile.clean.parts`).
-3. The source's filters reject the text or take spans out of it. Ledger offsets are bytes of the text after step 2.
-4. A date whose order was open is read in the order of its field. A document without date gets one from its HTML, its
+3. A date whose order was open is read in the order of its field. A document without date gets one from its HTML, its
    URL, or its file's name, in this order. A date that was there but could not be read, or that cannot be true, leaves a
-   row without text. With `undated: drop`, a document without a date is removed.
+   row without text. Rows of the ledger have the date found here; documents that step 1 or 2 removes have one without
+   that of their HTML.
+4. The source's filters reject the text or take spans out of it. Ledger offsets are bytes of the text after step 2. With
+   `undated: drop`, a document without a date is removed.
 
 A document on which a step fails is removed in its raw form, with the exception's name; the others are cleaned.
 
-The text after step 2 of every document of step 3 can be reconstructed from the kept text and the ledger; its
+The text after step 2 of every document of step 4 can be reconstructed from the kept text and the ledger; its
 digest is part of the result.
 """
 
@@ -215,7 +217,7 @@ class _Work:
             for name, value in zip(_SUMS, before, strict=True):
                 setattr(self, name, value)
             del self.removals[num_removals:], self.kept[num_kept:]
-            self._remove(row, "cleaning_error", f"{type(error).__name__}: {error}"[:_MAX_DETAIL], row.text)
+            self._remove_unread(row, "cleaning_error", f"{type(error).__name__}: {error}"[:_MAX_DETAIL])
 
     def _clean(self, row: Row) -> None:
         try:
@@ -223,13 +225,13 @@ class _Work:
             text, num_repaired = repair(page.text) if self.source.clean.mojibake == "repair" else (page.text, 0)
             text = normalise(text) if self.source.clean.normalise else text
         except HtmlError as error:
-            self._remove(row, "unreadable_html", str(error), row.text)
+            self._remove_unread(row, "unreadable_html", str(error))
             return
         except TooComplex as error:
-            self._remove(row, "too_complex", str(error), row.text)
+            self._remove_unread(row, "too_complex", str(error))
             return
         if is_blank(text):
-            self._remove(row, "empty_text", f"{len(row.text)} characters of {row.media_type}", row.text)
+            self._remove_unread(row, "empty_text", f"{len(row.text)} characters of {row.media_type}")
             return
         row = replace(row, title=row.title or page.title)
         read = {FACTS: page.facts.numbers, TEXT_FACTS: page.facts.texts}
@@ -257,6 +259,8 @@ class _Work:
     def _filter(self, row: Row, text: str, page: Page, num_repaired: int, facts: dict[str, Any]) -> None:
         """Keeps what the filters leave of a text, under its date."""
         self._count(row.id, text)
+        dated = self.dating.date(row, page.html, page.counts)
+        row = replace(row, timestamp=dated.moment, timestamp_origin=dated.origin)
         found = apply_all(self.filters, text, facts, row.url)
         if isinstance(found, Rejection):
             self._remove(row, found.reason, found.detail, text)
@@ -265,13 +269,11 @@ class _Work:
         if is_blank(left):
             self._remove(row, "nothing_left", f"{len(found)} spans", text)
             return
-        dated = self.dating.date(row, page.html, page.counts)
         self.num_undated += dated.moment is None
         self.num_unreadable_dates += bool(dated.notes)
         if self.drop_undated and dated.moment is None:
             self._remove(row, "undated", "; ".join(f"{reason}: {detail}" for reason, detail in dated.notes), text)
             return
-        row = replace(row, timestamp=dated.moment, timestamp_origin=dated.origin)
         for reason, detail in dated.notes:
             self._note(row, reason, detail, 0, 0, b"")
         if page.simplified:
@@ -312,6 +314,16 @@ class _Work:
         data = text.encode()
         for start, end, reason, mask in byte_spans(text, spans):
             self._note(row, reason, masked_as(mask), start, end, data[start:end])
+
+    def _remove_unread(self, row: Row, reason: str, detail: str) -> None:
+        """Removes a document of which no filter saw a text, under the date that it has without its HTML."""
+        try:
+            moment = self.dating.date(row, None).moment
+        except (MemoryError, FinpileError):
+            raise
+        except Exception:  # that of a `cleaning_error` may be raised again
+            moment = None
+        self._remove(replace(row, timestamp=moment), reason, detail, row.text)
 
     def _remove(self, row: Row, reason: str, detail: str, text: str) -> None:
         self._note(row, reason, detail, None, None, text.encode())

@@ -194,6 +194,53 @@ def test_the_precision_of_a_date_that_is_dropped_goes_with_it() -> None:
     assert [reason for reason, _ in rows] == ["implausible_timestamp"]
 
 
+#: Evidence of a date, and the date.
+EVIDENCE: list[tuple[dict[str, Any], datetime | None]] = [
+    ({"timestamp": MOMENT, "timestamp_origin": "field"}, MOMENT),
+    ({"timestamp": datetime(1850, 1, 1, tzinfo=UTC), "timestamp_origin": "field"}, None),
+    ({"timestamp": datetime(2199, 1, 1, tzinfo=UTC), "url": "http://a.com/2022/04/16/oil"}, datetime(2022, 4, 16)),
+    ({"raw_timestamp": "03/04/2010"}, datetime(2010, 4, 3)),
+    ({"locator": "x/20230517.htm#77"}, datetime(2023, 5, 17)),
+    ({}, None),
+]
+
+
+def dates_of_removed(document: RawDocument, *, drop_undated: bool = False, **settings: Any) -> list[datetime | None]:
+    found = clean_batch(batch_of(document), source(**settings), "day-first", drop_undated=drop_undated)
+    return [removal.timestamp for removal in found.removals if removal.start is None]
+
+
+@pytest.mark.parametrize(("evidence", "moment"), EVIDENCE)
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        (f"{PAGE} {{", {"filters": ("c4",)}),
+        (" ", {}),
+        ("<div>" * 1_000_000 + PAGE, {"format": "warc"}),
+    ],
+    ids=["rejected", "empty", "too complex"],
+)
+def test_the_row_of_a_removed_document_has_the_date_of_a_kept_one(
+    evidence: dict[str, Any], moment: datetime | None, text: str, settings: dict[str, Any]
+) -> None:
+    given_values: dict[str, Any] = {"locator": "a", "media_type": HTML, **evidence}
+    expected = moment and moment.replace(tzinfo=UTC)
+    kept = clean_batch(batch_of(RawDocument(text=PAGE, **given_values)), source(date_pattern="%Y%m%d"), "day-first")
+    assert kept.batch["timestamp"].to_pylist() == [expected]
+    found = dates_of_removed(RawDocument(text=text, **given_values), date_pattern="%Y%m%d", **settings)
+    assert found == [expected]
+
+
+def test_the_row_of_a_rejected_page_has_the_date_in_the_page() -> None:
+    page = RawDocument(locator="a", text=f"{HTML_DATE} {{", media_type=HTML)
+    assert dates_of_removed(page, filters=("c4",)) == [datetime(2021, 3, 15, tzinfo=UTC)]
+
+
+def test_the_row_of_a_document_that_is_removed_as_undated_has_no_date() -> None:
+    raw = RawDocument(locator="a", text=PAGE, timestamp=datetime(1850, 1, 1, tzinfo=UTC), timestamp_origin="field")
+    assert dates_of_removed(raw, drop_undated=True) == [None]
+
+
 def test_digest_is_the_sum_of_the_documents_hashes() -> None:
     expected = sum(
         int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "big") for data in (b"a\0x", b"b\0\xc3\xa9")
