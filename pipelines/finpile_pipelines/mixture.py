@@ -36,7 +36,7 @@ from finpile.tokens.copies import (
     settle,
 )
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
-from finpile_pipelines.exchange.tasks import Gather
+from finpile_pipelines.exchange.tasks import Gather, Passed
 
 _COUNTS = ("documents", "tokens", "effective_documents", "effective_tokens")
 
@@ -148,7 +148,7 @@ def lengths_of(
 
 
 class SettleCopies(beam.PTransform):
-    """`lengths_of` all shards in, the classes of documents with the copies of each as JSON out: one element."""
+    """`lengths_of` all shards in, the classes of documents with the copies of each as JSON out, as summary."""
 
     def __init__(self, mixture: Mixture, folder: str, exchange: ExchangeByPartition) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class SettleCopies(beam.PTransform):
         self._folder = folder
         self._exchange = exchange
 
-    def expand(self, lengths: beam.PCollection[PartitionedTables]) -> beam.PCollection[Any]:
+    def expand(self, lengths: beam.PCollection[PartitionedTables]) -> beam.PCollection[Passed]:
         mixture, folder = self._mixture, self._folder
 
         def write(group: tuple[int, pa.Table]) -> dict[str, Any]:

@@ -18,8 +18,6 @@ from finpile.document import CLEAN_SCHEMA
 from finpile.ledger import Removal
 from finpile_pipelines.batch_places import read_batches
 
-#: Shards up to which the launcher does small work by itself rather than start a pipeline for it.
-FEW_SHARDS = 64
 #: Bytes of a batch of a clean shard, about.
 _BATCH_BYTES = 1 << 18
 

@@ -30,10 +30,22 @@ from finpile_pipelines.shard_refs import (
 _THREADS_DO = 2
 #: Corpora below this size run in this process: to start workers would take longer than they save.
 SMALL_BYTES = 4 << 20
-#: Environment variable that replaces it; tests of worker processes set it to 0.
-SMALL_VARIABLE = "FINPILE_SMALL_BYTES"
+#: Candidate pairs up to which one task connects them, which takes up to about 100 bytes a pair.
+PAIRS_IN_MEMORY = 4_000_000
+#: Shards up to which the launcher, or one task, does small work by itself.
+SHARDS_IN_MEMORY = 64
+#: Environment variables that replace the three; tests set them to 0.
+SMALL_VARIABLE, PAIRS_VARIABLE, SHARDS_VARIABLE = (
+    "FINPILE_SMALL_BYTES",
+    "FINPILE_PAIRS_IN_MEMORY",
+    "FINPILE_SHARDS_IN_MEMORY",
+)
 #: Part of the text that rows of a stage seldom exceed in the ledger.
 _LEDGER_PART = 8
+
+
+def _from_environment(variable: str, otherwise: int) -> Any:
+    return field(default_factory=lambda: int(os.environ.get(variable, otherwise)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,8 +56,12 @@ class Sizes:
     part_bytes: int = PART_BYTES
     worker_bytes: int = 0
     """Text bytes worth one more local process in stages that do little work per byte; 0: always all processes."""
-    small_bytes: int = field(default_factory=lambda: int(os.environ.get(SMALL_VARIABLE, SMALL_BYTES)))
+    small_bytes: int = _from_environment(SMALL_VARIABLE, SMALL_BYTES)
     """Text bytes of a corpus, or bytes of its inputs, below which the local runner uses this process alone."""
+    pairs_in_memory: int = _from_environment(PAIRS_VARIABLE, PAIRS_IN_MEMORY)
+    """Candidate pairs of near duplicates up to which one task connects them; more are connected by star rounds."""
+    shards_in_memory: int = _from_environment(SHARDS_VARIABLE, SHARDS_IN_MEMORY)
+    """Shards up to which one task finds the members of groups, and the launcher redirects duplicates."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from finpile_pipelines.dedup.connected_components import (
-    EDGES_IN_MEMORY,
     ConnectedComponents,
     by_number,
     connect_in_memory,
@@ -24,6 +23,7 @@ from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.exchange.partition import Transport, split_by_partition
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef, shard_url
+from finpile_pipelines.stage import PAIRS_IN_MEMORY, Sizes
 
 from finpile import storage
 from finpile.config import CorpusConfig, DedupConfig, NearConfig, SourceConfig
@@ -81,20 +81,20 @@ def decide(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callab
     source = SourceConfig(name="News", dataset="FinPile", format="jsonl", paths=("x",))
     config = CorpusConfig(name="mini", sources=(source,), dedup=DedupConfig(near=_NEAR))
 
-    def run(transport: Transport, edges_in_memory: int, num_shards: int = 5) -> tuple[Path, dict[str, Any]]:
+    def run(transport: Transport, pairs: int, num_shards: int = 5) -> tuple[Path, dict[str, Any]]:
         folder = tmp_path_factory.mktemp("near")
         refs = write_shards(texts, num_shards, str(folder / "clean"))
         out = folder / "near"
         engine = Engine(transport=transport)
         comparison = Comparison(RemainingDocuments(config, str(folder / "clean"), ()))
-        return out, NearStage(engine, _NEAR, refs, comparison, str(out)).run(edges_in_memory)
+        return out, NearStage(engine, _NEAR, refs, comparison, str(out), Sizes(pairs_in_memory=pairs)).run()
 
     return run
 
 
 @pytest.fixture(scope="module")
 def in_memory(decide: Callable[..., tuple[Path, dict[str, Any]]]) -> tuple[Path, dict[str, Any]]:
-    return decide("files", EDGES_IN_MEMORY)
+    return decide("files", PAIRS_IN_MEMORY)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -125,14 +125,14 @@ def decisions_of(folder: Path) -> Decisions:
     return {row["id"]: (row["duplicate_of"], row["detail"]) for row in rows}
 
 
-@pytest.mark.parametrize(("num_shards", "edges"), [(17, EDGES_IN_MEMORY), pytest.param(1, 0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("num_shards", "pairs"), [(17, PAIRS_IN_MEMORY), pytest.param(1, 0, marks=pytest.mark.slow)])
 def test_output_does_not_depend_on_the_number_of_shards(
     num_shards: int,
-    edges: int,
+    pairs: int,
     decide: Callable[..., tuple[Path, dict[str, Any]]],
     in_memory: tuple[Path, dict[str, Any]],
 ) -> None:
-    folder, counts = decide("files", edges, num_shards)
+    folder, counts = decide("files", pairs, num_shards)
     assert counts == in_memory[1]
     assert decisions_of(folder) == decisions_of(in_memory[0])
 

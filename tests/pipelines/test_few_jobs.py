@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from finpile_pipelines.build import build
-from finpile_pipelines.corpus import clean, split
-from finpile_pipelines.dedup import cluster_members
-from finpile_pipelines.dedup.near import NearStage
+from finpile_pipelines.corpus import clean
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.stage import Sizes
 
 from finpile.config import load_config
 from finpile.errors import InputError, RunError
@@ -126,15 +125,13 @@ def test_tables_of_many_shards_are_exchanged_in_the_same_pipelines(
     write_corpus: Callable[..., Path],
     snapshot: Snapshot,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Members of groups and redirected removals; the bytes are the same."""
     config = load_config(write_corpus(tmp_path, dedup=_DEDUP))
     build(config, str(tmp_path / "few"), Engine(), until="split")
-    monkeypatch.setattr(cluster_members, "FEW_SHARDS", 0)
-    monkeypatch.setattr(split, "are_few", lambda refs, removals: False)
     labels.clear()
-    build(config, str(tmp_path / "many"), Engine(num_workers=2, threads=True, transport="shuffle"), until="split")
+    engine = Engine(num_workers=2, threads=True, transport="shuffle")
+    build(config, str(tmp_path / "many"), engine, sizes=Sizes(shards_in_memory=0), until="split")
     assert labels == _STAGES
     assert (tmp_path / "many" / ".work" / "near" / "members.json").exists()
     assert (tmp_path / "many" / ".work" / "split" / "decisions.json").exists()
@@ -146,14 +143,11 @@ def test_rounds_of_connected_components_are_further_pipelines(
     write_corpus: Callable[..., Path],
     snapshot: Snapshot,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = load_config(write_corpus(tmp_path, dedup={"near": "fast"}))
     build(config, str(tmp_path / "few"), Engine(), until="split")
-    run = NearStage.run
-    monkeypatch.setattr(NearStage, "run", lambda stage: run(stage, edges_in_memory=0))
     labels.clear()
-    build(config, str(tmp_path / "many"), Engine(), until="split")
+    build(config, str(tmp_path / "many"), Engine(), sizes=Sizes(pairs_in_memory=0), until="split")
     near = [label for label in labels if label.startswith("near")]
     assert near == ["near", *["near: components"] * (len(near) - 3), "near: groups", "near: verify"]
     assert snapshot(tmp_path / "many") == snapshot(tmp_path / "few")

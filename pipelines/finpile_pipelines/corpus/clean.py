@@ -19,7 +19,7 @@ from finpile.format import FORMATS
 from finpile.ledger import ledger_table
 from finpile.sources.evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
-from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks
+from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, Passed, PlannedTasks, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.shard_refs import ShardRef, add_counts, count_reasons, shard_refs, shard_url, write_clean
@@ -96,20 +96,27 @@ def orders_of(config: CorpusConfig, outcomes: Outcomes) -> list[Order | None] | 
 
 
 def clean_after(
-    read: beam.PCollection[Any], config: CorpusConfig, input_folder: str, folder: str, share: float
+    read: beam.PCollection[Passed], config: CorpusConfig, input_folder: str, folder: str, share: float
 ) -> None:
-    """Cleans what an earlier pass of the same pipeline wrote to `input_folder`; `read` is its `orders_of`."""
-    is_read = After(read)
+    """Cleans what an earlier pass of the same pipeline wrote to `input_folder`; its summary is `orders_of`.
+
+    The pass is skipped if the orders of dates are not proven.
+    """
+    is_proven = After(read, _are_proven)
 
     def plan(orders: Sequence[Order | None]) -> list[CleanTask]:
         return _tasks(shard_refs(storage.read_json(_results(input_folder))), orders)
 
     _ = (
         read.pipeline
-        | "CleanTasks" >> PlannedTasks(plan, share, after=is_read, note="clean")
+        | "CleanTasks" >> PlannedTasks(plan, share, after=is_proven, note="clean")
         | Clean(config, input_folder, folder)
-        | "GatherCleaned" >> Gather(_results(folder), after=is_read)
+        | "GatherCleaned" >> Gather(_results(folder), after=is_proven)
     )
+
+
+def _are_proven(orders: Sequence[Order | None] | None) -> bool:
+    return orders is not None
 
 
 def _results(folder: str) -> str:

@@ -121,7 +121,7 @@ def run(context: Context) -> Outcome:
     """
     removals = removals_of(context)
     redirect = None
-    if are_few(context.refs, removals):
+    if are_few(context.refs, removals, context.sizes.shards_in_memory):
         redirect_here(context.refs, removals, context.folder)
     else:
         redirect = RedirectDuplicates(context.engine, context.refs, removals, context.folder, work=0.1)

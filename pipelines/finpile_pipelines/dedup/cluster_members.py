@@ -17,8 +17,7 @@ from finpile.dedup.near import clusters
 from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
 from finpile_pipelines.dedup.connected_components import by_number, read_partition, write_partition
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, Transport, split_by_partition
-from finpile_pipelines.exchange.tasks import After, Gather, Tasks
-from finpile_pipelines.shard_refs import FEW_SHARDS
+from finpile_pipelines.exchange.tasks import After, Gather, Passed, Tasks
 
 #: A document's number and its place.
 PLACE_SCHEMA = pa.schema([("number", pa.int64()), ("shard", pa.int32()), ("row", pa.int32())])
@@ -36,11 +35,6 @@ class ClusterMembers:
     shard_indices: tuple[int, ...]
     num_ranges: int
 
-    @property
-    def are_few(self) -> bool:
-        """Whether one task can write all members of pairs that fit into memory."""
-        return len(self.shard_indices) <= FEW_SHARDS
-
     def write_all(self) -> None:
         """Writes `folder/members` by shard and `folder/named_pairs` by range of groups, both in order."""
         groups = pa.concat_tables(self._groups(number) for number in range(self.num_ranges))
@@ -54,7 +48,7 @@ class ClusterMembers:
 
     def construct(
         self, pipeline: beam.Pipeline, transport: Transport, work: float = 1.0, after: After | None = None
-    ) -> beam.PCollection[int]:
+    ) -> beam.PCollection[Passed]:
         """Adds steps to a pipeline that write what `write_all` writes; the output is there when all is written."""
         return pipeline | _WriteMembers(self, transport, work, after)
 
@@ -110,7 +104,7 @@ class _WriteMembers(beam.PTransform):
         super().__init__()
         self._arguments = members, transport, work, after
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int | None]:
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
         members, transport, work, after = self._arguments
         scratch, share = members._at("scratch"), 0.2 * work
 

@@ -23,9 +23,6 @@ from finpile_pipelines.exchange.partition import ExchangeByPartition, Partitione
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 
-#: Pairs up to which one task connects them, which takes up to about 100 bytes a pair.
-EDGES_IN_MEMORY = 4_000_000
-
 _PAIRS, _GROUPS = "pairs", "groups"
 #: The result of a step: partition, edges, and the number of edges that moved.
 _Starred = tuple[int, pa.Table, int]

@@ -21,9 +21,9 @@ from finpile import storage
 from finpile.dedup.redirects import redirect
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, WriteRemovals, read_removals, write_removals
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.exchange.tasks import Gather, Passed, Tasks
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import FEW_SHARDS, RemovalFolder, ShardRef
+from finpile_pipelines.shard_refs import RemovalFolder, ShardRef
 
 #: The number of documents that are removed as copies of a shard's row, and the id of that row.
 COPIES_SCHEMA = pa.schema(
@@ -74,9 +74,9 @@ def redirect_here(refs: Sequence[ShardRef], removals: Removals, folder: str) -> 
         _write_copies(part, folder)
 
 
-def are_few(refs: Sequence[ShardRef], removals: Removals) -> bool:
+def are_few(refs: Sequence[ShardRef], removals: Removals, shards_in_memory: int) -> bool:
     """Whether the launcher redirects the removals in its memory."""
-    return removals.number <= REMOVALS_IN_MEMORY and len(refs) <= FEW_SHARDS
+    return removals.number <= REMOVALS_IN_MEMORY and len(refs) <= shards_in_memory
 
 
 def read_copies(folder: str, shard: int) -> pa.Table:
@@ -86,7 +86,7 @@ def read_copies(folder: str, shard: int) -> pa.Table:
 
 
 class RedirectDuplicates(beam.PTransform):
-    """Steps that write what `redirect_here` writes; the output is one element, there when all is written.
+    """Steps that write what `redirect_here` writes; the output is that of their `Gather`.
 
     They are `work` of the pipeline.
     """
@@ -101,7 +101,7 @@ class RedirectDuplicates(beam.PTransform):
         self._folder = folder
         self._work = work
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int]:
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
         found, most_redirects, folder = self._removals.folders, self._removals.most_redirects, self._folder
         indices, copy_stages = self._indices, self._removals.copy_stages
         transport, scratch = self._engine.exchange_transport, storage.join(folder, "scratch")

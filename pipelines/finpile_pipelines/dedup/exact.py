@@ -25,7 +25,7 @@ from finpile_pipelines.exchange.partition import (
     by_range,
     split_by_partition,
 )
-from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks, sum_of
+from finpile_pipelines.exchange.tasks import After, Gather, Passed, RemoveFolder, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
@@ -127,8 +127,8 @@ def remove_equal(
 class RemoveEqual(beam.PTransform):
     """Writes the removals of `stage`, for `reason`: of equal digests in a scope the first document in `order` is kept.
 
-    `rows` returns `finpile.dedup.exact.ROW_SCHEMA` for a shard. The output is the number of removals, once all are
-    written; `num_removed` reads it. The steps are `work` of the pipeline.
+    `rows` returns `finpile.dedup.exact.ROW_SCHEMA` for a shard. The summary of the output is the number of removals,
+    once all are written; `num_removed` reads it. The steps are `work` of the pipeline.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class RemoveEqual(beam.PTransform):
         self._work = work
         self._after = after
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int | None]:
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
         refs, stage, rows, reason, folder = self._refs, self._stage, self._rows, self._reason, self._folder
         order = self._order
         partitions = num_partitions(len(refs), _SHARDS_OF_UNIT)

@@ -29,7 +29,6 @@ from finpile.dedup.order import Order, order_keys
 from finpile.sizes import num_partitions
 from finpile_pipelines.dedup.cluster_members import PLACE_SCHEMA, ClusterMembers
 from finpile_pipelines.dedup.connected_components import (
-    EDGES_IN_MEMORY,
     ConnectedComponents,
     by_number,
     connect_in_memory,
@@ -44,11 +43,11 @@ from finpile_pipelines.exchange.partition import (
     by_range,
     split_by_partition,
 )
-from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
+from finpile_pipelines.exchange.tasks import After, Gather, Passed, Tasks, sum_of
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
-from finpile_pipelines.stage import Context, Outcome, Stage, Step, StepInput, Work
+from finpile_pipelines.stage import Context, Outcome, Sizes, Stage, Step, StepInput, Work
 
 #: A table is cut into at most 32 pieces of at least 64 rows.
 _PIECES, _PIECE_ROWS = 32, 64
@@ -87,7 +86,7 @@ def run(context: Context) -> Outcome:
     if near is None:
         return Outcome(counts=NOT_CONFIGURED)
     comparison = Comparison(remaining_documents(context))
-    stage = NearStage(context.engine, near, context.refs, comparison, context.folder)
+    stage = NearStage(context.engine, near, context.refs, comparison, context.folder, context.sizes)
     return Outcome(counts=stage.run())
 
 
@@ -162,7 +161,13 @@ class NearStage:
     """The steps of the stage, and the files between them."""
 
     def __init__(
-        self, engine: Engine, near: NearConfig, refs: Sequence[ShardRef], comparison: Comparison, folder: str
+        self,
+        engine: Engine,
+        near: NearConfig,
+        refs: Sequence[ShardRef],
+        comparison: Comparison,
+        folder: str,
+        sizes: Sizes,
     ) -> None:
         self._engine = engine
         self._near = near
@@ -171,22 +176,25 @@ class NearStage:
         self._folder = folder
         self._partitions = num_partitions(len(refs), _shards_of_unit(near.bands))
         self._members = ClusterMembers(folder, tuple(ref.index for ref in refs), self._partitions)
+        self._pairs_in_memory = sizes.pairs_in_memory
+        self._are_few = len(refs) <= sizes.shards_in_memory
 
-    def run(self, edges_in_memory: int = EDGES_IN_MEMORY) -> dict[str, int]:
+    def run(self) -> dict[str, int]:
         """Runs all steps; returns counts."""
+        most = self._pairs_in_memory
         engine, name, transport = self._engine, self._comparison.stage, self._engine.exchange_transport
         pairing, joining, gathering, deciding = _WORKS
 
         def construct(pipeline: beam.Pipeline) -> None:
             num_pairs = self._pair(pipeline, pairing)
-            connected = self._connect(pipeline, joining, After(num_pairs, lambda number: number <= edges_in_memory))
-            if not self._members.are_few:
+            connected = self._connect(pipeline, joining, After(num_pairs, lambda number: number <= most))
+            if not self._are_few:
                 connected = self._members.construct(pipeline, transport, gathering, After(connected))
             self._decide(pipeline, deciding, After(connected))
 
         engine.run(name, construct)
         num_pairs = sum_outcomes(self._at("pairs.json"), "pairs")
-        if num_pairs <= edges_in_memory:
+        if num_pairs <= most:
             grouped = sum_outcomes(self._at("groups.json"), "documents")
         else:
             grouped = ConnectedComponents(engine.part(1, 1), self._folder, self._partitions).run()
@@ -204,8 +212,8 @@ class NearStage:
         written = self._members.construct(pipeline, self._engine.exchange_transport, 0.1)
         self._decide(pipeline, 0.9, After(written))
 
-    def _pair(self, pipeline: beam.Pipeline, work: float) -> beam.PCollection[int]:
-        """Writes the places of documents by shard, and pairs by range of numbers; the output is the pairs' number."""
+    def _pair(self, pipeline: beam.Pipeline, work: float) -> beam.PCollection[Passed]:
+        """Writes the places of documents by shard, and pairs by range of numbers; the summary is the pairs' number."""
         near, partitions, comparison, url = self._near, self._partitions, self._comparison, self._at("pairs.json")
         places, pairs = self._at("places"), self._at("pairs")
 
@@ -234,13 +242,13 @@ class NearStage:
         outcomes = (sent | "Distinct" >> beam.Map(write), paired | "Large" >> beam.Map(_num_large))
         return outcomes | "AllPairs" >> beam.Flatten() | "GatherPairs" >> Gather(url, sum_of("pairs"))
 
-    def _connect(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[int]:
+    def _connect(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[Passed]:
         """One task: the groups of all pairs and, for a few shards, their members."""
-        folder, partitions, members = self._folder, self._partitions, self._members
+        folder, partitions, members, are_few = self._folder, self._partitions, self._members, self._are_few
 
         def connect(_: int) -> dict[str, Any]:
             num_documents = connect_in_memory(folder, partitions)
-            if members.are_few:
+            if are_few:
                 members.write_all()
             return {"documents": num_documents}
 

@@ -63,7 +63,9 @@ def run(context: Context) -> Outcome:
     num_near = 0
     if overlap.near is not None:
         left = RemainingDocuments(config, clean_folder, (*earlier, windows))
-        num_near = NearStage(by_keys, overlap.near, refs, _Sides(left, config.heldout), near).run()["removed"]
+        num_near = NearStage(by_keys, overlap.near, refs, _Sides(left, config.heldout), near, context.sizes).run()[
+            "removed"
+        ]
     return Outcome(counts={"removed": num_shared + num_near, "shared_text": num_shared, "near_duplicates": num_near})
 
 
@@ -103,7 +105,7 @@ def _run_windows(overlap: OverlapConfig, context: Context) -> str:
 
 def _run_near(near: NearConfig, context: Context) -> str:
     sides = _Sides(remaining_documents(context), context.config.heldout)
-    NearStage(context.engine, near, context.refs, sides, context.folder).run()
+    NearStage(context.engine, near, context.refs, sides, context.folder, context.sizes).run()
     return context.folder
 
 

@@ -20,7 +20,7 @@ from finpile_pipelines.exchange.partition import (
     by_range,
     split_by_partition,
 )
-from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks, sum_of
+from finpile_pipelines.exchange.tasks import After, Gather, Passed, RemoveFolder, Tasks, sum_of
 from finpile_pipelines.shard_refs import ShardRef
 
 
@@ -29,8 +29,8 @@ class RequestReply(beam.PTransform):
 
     Rows are partitioned by their column `hash`; a partition has about as many as `shards_of_unit` shards. The replied
     table has a column `shard`, and its rows are written to `folder/NAME`, by shard. The sizes of each step in bytes are
-    in `folder/NAME.json`. The output is the number of replied rows whose column `tally` is true, once all replies are
-    written; None if the steps are skipped by `after`. The steps are `work` of the pipeline.
+    in `folder/NAME.json`. The summary of the output is the number of replied rows whose column `tally` is true, once
+    all replies are written. The steps are `work` of the pipeline, and are skipped by `after`.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RequestReply(beam.PTransform):
         self._work = work
         self._after = after
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[int | None]:
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
         (requested, rows), (replied, decide) = self._request, self._reply
         transport, refs, folder, tally, work = self._transport, self._refs, self._folder, self._tally, self._work
         after, partitions = self._after, self._num_partitions

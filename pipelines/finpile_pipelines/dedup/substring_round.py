@@ -16,7 +16,7 @@ from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, read_removals, read_spans, removals_url, spans_url
 from finpile_pipelines.dedup.request_reply import RequestReply, exchanged_bytes, num_tallied, read_reply
 from finpile_pipelines.exchange.partition import Transport
-from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
+from finpile_pipelines.exchange.tasks import After, Gather, Passed, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
@@ -54,8 +54,8 @@ class Round:
         known: tuple[int, ...] = WHOLE,
         work: float = 1.0,
         after: After | None = None,
-    ) -> beam.PCollection[int]:
-        """Adds the round to a pipeline; the output is the number of bytes that it cuts, once all spans are written.
+    ) -> beam.PCollection[Passed]:
+        """Adds the round to a pipeline; the summary is the number of bytes that it cuts, once all spans are written.
 
         If keys are crowded and `known` does not have their pieces, it ends after the minimizers, and cuts nothing.
         """

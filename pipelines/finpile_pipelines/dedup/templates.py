@@ -36,7 +36,7 @@ from finpile_pipelines.dedup.removals import (
 )
 from finpile_pipelines.dedup.request_reply import RequestReply, exchanged_bytes, read_reply
 from finpile_pipelines.dedup.residue import RemoveEqualRemains, equal_remains
-from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
+from finpile_pipelines.exchange.tasks import After, Gather, Passed, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
 from finpile_pipelines.stage import Context, Outcome, Stage, Step, StepInput
@@ -213,8 +213,8 @@ class _Cutting:
         """The file with the counts of each shard."""
         return storage.join(self.folder, "cut.json")
 
-    def construct(self, pipeline: beam.Pipeline, transport: Any) -> beam.PCollection[int]:
-        """Adds the steps to a pipeline; the output is the number of bytes cut, once all spans are written."""
+    def construct(self, pipeline: beam.Pipeline, transport: Any) -> beam.PCollection[Passed]:
+        """Adds the steps to a pipeline; the summary is the number of bytes cut, once all spans are written."""
         steps = (_STEPS[0], self._blocks), (_STEPS[1], self._find)
         replied = pipeline | RequestReply(transport, self.refs, self.folder, *steps, work=_COUNTING)
         tasks = Tasks(self.refs, _CUTTING, after=After(replied), note="cut")

@@ -12,16 +12,44 @@ Decision: docs/decisions/0033-few-jobs.md.
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
+from apache_beam.coders import Coder
 
 from finpile import storage
 from finpile_pipelines.progress import counted, report_note, shares_of
 
 Outcomes = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The end of a pass, for later passes. A skipped pass has one too: Spark and Flink refuse a null side input."""
+
+    ran: bool
+    """False if the pass was skipped."""
+    summary: Any = None
+    """Of the outcomes, if the pass ran."""
+
+
+class PassedCoder(Coder):
+    """Bytes that no engine looks into, whatever the type of the summary."""
+
+    def encode(self, value: Passed) -> bytes:
+        return pickle.dumps((value.ran, value.summary))
+
+    def decode(self, encoded: bytes) -> Passed:
+        return Passed(*pickle.loads(encoded))
+
+    def is_deterministic(self) -> bool:
+        return False
+
+
+beam.coders.registry.register_coder(Passed, PassedCoder)
 
 
 def _always(summary: Any) -> bool:
@@ -33,15 +61,15 @@ def _always(summary: Any) -> bool:
 class After:
     """A condition for a pass: it begins when an earlier pass is complete, or is skipped."""
 
-    gathered: beam.PCollection[Any]
+    gathered: beam.PCollection[Passed]
     """The output of the earlier pass's `Gather`."""
     when: Callable[[Any], bool] = _always
     """Whether the pass runs, given the summary in `gathered`. If the earlier pass is skipped, so is this one."""
 
-    def is_met(self) -> Callable[[Any], bool]:
+    def is_met(self) -> Callable[[Passed], bool]:
         """The function from the element of `gathered`; unlike this object it can be pickled."""
         when = self.when
-        return lambda summary: summary is not None and when(summary)
+        return lambda passed: passed.ran and when(passed.summary)
 
 
 class Tasks(beam.PTransform):
@@ -86,7 +114,7 @@ class PlannedTasks(beam.PTransform):
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
         plan, share = self._plan, self._share
-        released = _Released(lambda summary: _with_shares(list(plan(summary)), share), self._after)
+        released = _Released(lambda passed: _with_shares(list(plan(passed.summary)), share), self._after)
         return pipeline | released | _Distributed(self._note)
 
 
@@ -100,9 +128,9 @@ def _with_shares(tasks: Sequence[Any], share: float, sizes: Sequence[int] = ()) 
 
 
 class _Released(beam.PTransform):
-    """Tasks that `plan` lists from the summary of an earlier pass; none if the pass is skipped."""
+    """Tasks that `plan` lists from the end of an earlier pass; none if the pass is skipped."""
 
-    def __init__(self, plan: Callable[[Any], list[_Numbered]], after: After) -> None:
+    def __init__(self, plan: Callable[[Passed], list[_Numbered]], after: After) -> None:
         super().__init__()
         self._plan = plan
         self._after = after
@@ -113,7 +141,7 @@ class _Released(beam.PTransform):
             pipeline
             | beam.Impulse()
             | beam.FlatMap(
-                lambda _, summary: plan(summary) if is_met(summary) else [],
+                lambda _, passed: plan(passed) if is_met(passed) else [],
                 beam.pvalue.AsSingleton(self._after.gathered),
             )
         )
@@ -133,8 +161,8 @@ class _Distributed(beam.PTransform):
 class Gather(beam.PTransform):
     """Writes task outcomes (JSON objects) to one file, sorted by their text: the order of work has no effect.
 
-    Its output is one element, `summary(outcomes)`, by default their number; the file exists when it is there. If the
-    pass is skipped by `after`, which is that of its tasks, no file is written and the element is None.
+    Its output is one element with `summary(outcomes)`, by default their number; the file exists when it is there. If
+    the pass is skipped by `after`, which is that of its tasks, no file is written and the element says so.
     """
 
     def __init__(self, url: str, summary: Callable[[Outcomes], Any] = len, *, after: After | None = None) -> None:
@@ -143,36 +171,44 @@ class Gather(beam.PTransform):
         self._summary = summary
         self._after = after
 
-    def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[Any]:
+    def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[Passed]:
         url, summary, after = self._url, self._summary, self._after
 
-        def write(group: tuple[None, Iterable[str]]) -> Any:
+        def write(group: tuple[int, Iterable[str]]) -> Passed:
             lines = sorted(line for line in group[1] if line)
             gathered = [json.loads(line) for line in lines]
             storage.write_json(url, gathered)
-            return summary(gathered)
+            return Passed(True, summary(gathered))
 
-        nothing = outcomes.pipeline | beam.Impulse() | "Nothing" >> beam.Map(_nothing)
-        texts = outcomes | "ToText" >> beam.Map(_to_text)
+        keyed = tuple[int, str]
+        nothing = outcomes.pipeline | beam.Impulse() | "Nothing" >> beam.Map(_nothing).with_output_types(keyed)
+        texts = outcomes | "ToText" >> beam.Map(_to_text).with_output_types(keyed)
         grouped = (texts, nothing) | beam.Flatten() | beam.GroupByKey()
         if after is None:
-            return grouped | "Write" >> beam.Map(write)
+            return grouped | "Write" >> beam.Map(write).with_output_types(Passed)
         is_met = after.is_met()
-        return grouped | "Write" >> beam.Map(
-            lambda group, earlier: write(group) if is_met(earlier) else None, beam.pvalue.AsSingleton(after.gathered)
+        written = beam.Map(
+            lambda group, earlier: write(group) if is_met(earlier) else Passed(False),
+            beam.pvalue.AsSingleton(after.gathered),
         )
+        return grouped | "Write" >> written.with_output_types(Passed)
 
 
 class RemoveFolder(beam.PTransform):
-    """Removes a folder when a pass is complete; its input is the output of the pass's `Gather`."""
+    """Removes a folder when a pass is complete; its input is the output of the pass's `Gather`. It has no elements."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
         self._url = url
 
-    def expand(self, gathered: beam.PCollection[Any]) -> beam.PCollection[None]:
+    def expand(self, gathered: beam.PCollection[Passed]) -> beam.PCollection[int]:
         url = self._url
-        return gathered | beam.Map(lambda _: storage.remove_tree(url))
+
+        def remove(_: Passed) -> Iterator[int]:
+            storage.remove_tree(url)
+            yield from ()
+
+        return gathered | beam.FlatMap(remove)
 
 
 def sum_of(name: str) -> Callable[[Outcomes], int]:
@@ -191,9 +227,9 @@ def _counted(group: tuple[int, Iterable[tuple[float, Any]]], note: str) -> Itera
         yield from counted(share, [task])
 
 
-def _nothing(_: bytes) -> tuple[None, str]:
-    return None, ""
+def _nothing(_: bytes) -> tuple[int, str]:
+    return 0, ""
 
 
-def _to_text(outcome: Mapping[str, Any]) -> tuple[None, str]:
-    return None, json.dumps(outcome, sort_keys=True)
+def _to_text(outcome: Mapping[str, Any]) -> tuple[int, str]:
+    return 0, json.dumps(outcome, sort_keys=True)

@@ -77,7 +77,7 @@ def run(base: Base, taken_down: pa.ChunkedArray, context: Context) -> Outcome:
 def _settle(context: Context) -> None:
     """Writes the final removals of all documents, and the numbers of copies."""
     removals = removals_of(context)
-    if are_few(context.refs, removals):
+    if are_few(context.refs, removals, context.sizes.shards_in_memory):
         redirect_here(context.refs, removals, context.folder)
     else:
         context.engine.run_one("split", RedirectDuplicates(context.engine, context.refs, removals, context.folder))
