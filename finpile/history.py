@@ -21,8 +21,6 @@ from finpile.manifest import find_damage, load_manifest, remedy
 from finpile.snapshots import numbers, published_files, read_copies
 
 MIN_ID_DIGITS = 4
-#: The stage whose filters can mask text.
-_CLEAN = "clean"
 #: Bytes of one request: of a large file only the ids are read, which are small parts of it.
 _BLOCK_BYTES = 1 << 20
 #: Files that are searched at the same time; most of the time is spent in waiting for an object store.
@@ -37,7 +35,7 @@ class DocumentHistory:
     document: dict[str, Any] | None
     """The kept document; None if it was removed as a whole."""
     removals: tuple[dict[str, Any], ...]
-    """Its ledger rows, in the order of the text."""
+    """Its ledger rows, by stage, then in the order of the text; that of the whole document is the last one."""
     copies: tuple[dict[str, Any], ...]
     """Ledger rows of documents that were removed as its duplicates."""
     warnings: tuple[str, ...] = ()
@@ -60,10 +58,8 @@ def segments(left: bytes, removals: Iterable[Mapping[str, Any]]) -> list[Segment
     """
     spans = [row for row in removals if row["start"] is not None and row["end"] > row["start"]]
     woven = [Segment(left, None)] if left else []
-    dedup = stages.dedup_stages()  # the spans of all dedup stages are byte ranges of clean text
-    earlier = [(name,) for name in stages.names() if name not in dedup]  # those of others, of the stage's input text
-    for group in (dedup, *reversed(earlier)):
-        woven = _woven(woven, sorted((row for row in spans if row["stage"] in group), key=lambda row: row["start"]))
+    for name in reversed(stages.names()):
+        woven = _woven(woven, sorted((row for row in spans if row["stage"] == name), key=lambda row: row["start"]))
     return woven
 
 
@@ -79,7 +75,7 @@ def _woven(kept: Iterable[Segment], spans: Iterable[Mapping[str, Any]]) -> list[
                 waiting.append(segment._replace(text=segment.text[room:]))
         out.append(Segment(span["removed_text"], span))
         position = span["end"]
-        _skip(waiting, mask_bytes(span.get("detail", "")) if span["stage"] == _CLEAN else 0)
+        _skip(waiting, mask_bytes(span.get("detail", "")))
     return out + waiting[::-1]
 
 
@@ -101,7 +97,7 @@ def document_history(out: str, prefix: str) -> DocumentHistory:
     if len(prefix) < MIN_ID_DIGITS:
         raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
     documents, removed = _Search(layout, "documents", prefix), _Search(layout, "removed", prefix)
-    removals = [row for row in removed.rows if row["id"].startswith(prefix)]
+    removals = sorted((row for row in removed.rows if row["id"].startswith(prefix)), key=_place)
     ids = sorted({row["id"] for row in (*documents.rows, *removals)})
     if not ids:
         raise InputError(
@@ -117,6 +113,11 @@ def document_history(out: str, prefix: str) -> DocumentHistory:
         found = known.filter(pc.equal(known["id"], ids[0]))["num_copies"].to_pylist()
         document = {**document, "num_copies": (*found, document["num_copies"])[0]}
     return DocumentHistory(ids[0], document, tuple(removals), copies, tuple(warnings))
+
+
+def _place(row: Mapping[str, Any]) -> tuple[int, bool, int]:
+    """The stage of a ledger row, and its place among the rows of that stage."""
+    return (stages.names().index(row["stage"]), row["start"] is None, row["start"] or 0)
 
 
 def _warnings(layout: Layout, searches: Sequence[_Search]) -> list[str]:
@@ -150,7 +151,7 @@ class _Search:
         with ThreadPoolExecutor(_NUM_THREADS) as pool:
             found = dict(zip(names, pool.map(search, names), strict=True))
         rows = [row for some in found.values() for row in some]
-        self.rows = sorted(rows, key=lambda row: (row["id"], row.get("start") or 0))
+        self.rows = sorted(rows, key=lambda row: str(row["id"]))
         self.files = [path for path, some in found.items() if some]
         """Those of the rows."""
 

@@ -1,15 +1,23 @@
 """The removal ledger: one row for each document or span that a stage removed.
 
-`finpile verify` replays it: kept text plus the rows of a stage reconstruct the text before that stage, byte for byte.
+`start`, `end` and `duplicate_offset` are bytes of texts before the row's stage: of the document's own text, and of that
+of the kept copy. The text before `clean` is the one that its filters received: pages are extracted and Unicode is
+normalised before them.
 
-A row whose `start` is null removed the whole document (or an input that became no document: an unreadable record). A
-row with `start == end` removed no text: it records a defect that was repaired, such as an impossible date. A row whose
-`detail` begins with `masked as ` replaced its text by the rest of `detail`.
+A row whose `start` is null removed the whole document (or an input that became no document: an unreadable record).
+Its `removed_text` is the text that was left after the spans that the same stage and earlier ones cut. A row with
+`start == end` removed no text: it records a defect that was repaired, such as an impossible date. A row whose `detail`
+begins with `masked as ` replaced its text by the rest of `detail`.
+
+`finpile verify` replays the ledger: from the published text, or the `removed_text` of a whole document, the spans of
+each stage, the last one first, reconstruct the text before that stage, byte for byte.
+
+Decision: docs/decisions/0068-offsets-before-the-stage.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -65,9 +73,10 @@ class Removal:
     duplicate_of: str | None = None
     """The id of a kept document that holds the removed text."""
     duplicate_offset: int | None = None
-    """Byte position of the removed text in that document."""
+    """Byte position of the removed text in the text of that document before the stage; null if it is not one range of
+    bytes there, or the place is unknown."""
     start: int | None = None
-    """First removed byte, in the text before the stage; null for the whole document."""
+    """First removed byte, in the document's text before the stage; null for the whole document."""
     end: int | None = None
     removed_text: bytes = b""
     timestamp: datetime | None = None
@@ -118,6 +127,23 @@ def restore(kept: bytes, spans: Iterable[SpanBytes]) -> bytes:
         position = end
     parts.append(kept[taken:])
     return b"".join(parts)
+
+
+class Spans:
+    """The spans of ledger rows, by stage and document."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, list[SpanBytes]]] = {}
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Adds a row of the ledger; one that took no part of a text changes nothing."""
+        if row["start"] is not None and row["end"] > row["start"]:
+            span = (row["start"], row["end"], row["removed_text"], mask_bytes(row["detail"]))
+            self._found.setdefault(row["stage"], {}).setdefault(row["id"], []).append(span)
+
+    def before(self, stage: str, identifier: str, after: bytes) -> bytes:
+        """The text of a document before a stage, from the text after it."""
+        return restore(after, self._found.get(stage, {}).get(identifier, ()))
 
 
 def cut_spans(texts: pa.LargeStringArray, rows: _I64, starts: _I64, ends: _I64) -> pa.LargeStringArray:

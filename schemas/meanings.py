@@ -36,8 +36,9 @@ LEDGER_MEANINGS = {
     "reason": "snake_case, from the stage's closed list",
     "detail": "for people: the measured value and the bound, or the decoder's message",
     "duplicate_of": "id of the kept copy",
-    "duplicate_offset": "byte position of `removed_text` in the kept copy; null if it is not contained byte for byte",
-    "start": "first removed byte, in the text before the stage; null for the whole document",
+    "duplicate_offset": "byte position of `removed_text` in the kept copy's text before the stage; null if it is not "
+    "one range there, or its place is unknown",
+    "start": "first removed byte, in the document's text before the stage; null for the whole document",
     "end": "byte after the last removed byte; if equal to `start`, a defect was repaired and no text removed",
     "removed_text": "the removed bytes",
     "timestamp": "the date with which `clean` keeps the document, or would keep it; null if there is none",

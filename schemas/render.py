@@ -533,7 +533,7 @@ def _structure() -> str:
 
 
 def _reasons() -> str:
-    """All reasons of ledger rows."""
+    """All reasons of ledger rows, by stage in the order in which stages run."""
     duplicates = {
         takedowns.TAKEDOWN: {
             takedowns.REASON: "a document that `finpile remove` took down; `detail` has why; there is no text"
@@ -571,7 +571,8 @@ def _reasons() -> str:
         for stage in ledger_stages()
         for reason, meaning in stages[stage].items()
     ]
-    return "\n".join(["| stage | reason | |", "|---|---|---|", *rows]) + "\n\n"
+    listed = f"Stages, in the order in which they run: {', '.join(f'`{stage}`' for stage in ledger_stages())}.\n"
+    return "\n".join([listed, "| stage | reason | |", "|---|---|---|", *rows]) + "\n\n"
 
 
 def _by_owner(common: Mapping[str, str], own: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

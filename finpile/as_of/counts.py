@@ -14,7 +14,7 @@ from finpile.clean.clean import BEFORE_FILTERS
 from finpile.clean.dating import DATE_REASONS
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import text_views
-from finpile.ledger import SpanBytes, mask_bytes, restore
+from finpile.ledger import Spans
 from finpile.takedowns import TAKEDOWN
 
 Label = tuple[str, str]
@@ -27,24 +27,20 @@ class Ledger:
     def __init__(self) -> None:
         self.copies: Counter[str] = Counter()
         """The documents that were removed as copies of each one."""
-        self.cut: dict[str, list[SpanBytes]] = {}
-        """The spans that deduplication took from each text, and those of the filters before it."""
-        self.filtered: dict[str, list[SpanBytes]] = {}
+        self.spans = Spans()
         self._named: set[str] = set()
 
     def add(self, rows: pa.Table) -> None:
         """Adds the rows of one stage."""
         stage = rows["stage"][0].as_py()
         is_copy = stage in stages.copy_stages()
-        spans = self.cut if stage in stages.dedup_stages() else self.filtered
         for row in rows.to_pylist():
             if row["start"] is None:
                 if row["duplicate_of"] is not None:
                     self._named.add(row["duplicate_of"])
                     self.copies[row["duplicate_of"]] += is_copy
-            elif row["end"] > row["start"]:
-                masked = mask_bytes(row["detail"]) if spans is self.filtered else 0
-                spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"], masked))
+            else:
+                self.spans.add(row)
 
     def missing(self, ids: set[str]) -> str | None:
         """A document that is named by a removed one, and is neither kept nor removed; None if there is none."""
@@ -92,9 +88,11 @@ class Texts:
 
     def _add(self, label: Label, identifier: str, left: bytes) -> None:
         self.ids.add(identifier)
-        text = restore(left, self._ledger.cut.get(identifier, ()))
+        text, spans = left, self._ledger.spans
+        for stage in reversed(stages.dedup_stages()):
+            text = spans.before(stage, identifier, text)
         self.digests[label] += multiset_digest([identifier], [text])
-        before = restore(text, self._ledger.filtered.get(identifier, ()))
+        before = spans.before("clean", identifier, text)
         self.digests_before[label] += multiset_digest([identifier], [before])
 
 

@@ -14,16 +14,13 @@ from finpile.clean.clean import BEFORE_FILTERS
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import document_id, text_views
 from finpile.layout import Layout, read_published
-from finpile.ledger import SpanBytes, mask_bytes, restore
+from finpile.ledger import Spans
 from finpile.manifest import published
 from finpile.snapshots import read_copies, with_copies
 from finpile.split import HELDOUT, TRAIN, assign_split
 from finpile.takedowns import TAKEDOWN
 from finpile.verify.check import Advance, Check
 from finpile.verify.parts import parts_more
-
-#: The spans of each id.
-_Spans = dict[str, list[SpanBytes]]
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
@@ -69,8 +66,7 @@ class _Audit:
         self._removed: dict[tuple[str, str], int] = {}
         self._digests: dict[tuple[str, str], int] = {}
         self._digests_before: dict[tuple[str, str], int] = {}
-        self._cleaned: _Spans = {}
-        self._cut: _Spans = {}
+        self._spans = Spans()
         self._wanted: dict[str, list[_Copy]] = {}
         self._ids: set[str] = set()
         self._wrong_ids: list[str] = []
@@ -112,10 +108,7 @@ class _Audit:
         """Keeps the spans of the ledger, and the kept document that each row names."""
         for row in table.to_pylist():
             self._claim(row)
-            if row["start"] is not None and row["end"] > row["start"]:
-                masked = mask_bytes(row["detail"]) if row["stage"] == "clean" else 0
-                spans = self._cut if row["stage"] in self._dedup else self._cleaned
-                spans.setdefault(row["id"], []).append((row["start"], row["end"], row["removed_text"], masked))
+            self._spans.add(row)
 
     def _claim(self, row: Mapping[str, Any]) -> None:
         if row["duplicate_of"] is not None:
@@ -132,8 +125,8 @@ class _Audit:
             if row["stage"] == TAKEDOWN:
                 continue  # a tombstone has no text
             if row["stage"] in self._dedup:
-                text = self._add(source, row["id"], row["removed_text"])
-                self._check_copies(row["id"], text, row)
+                texts = self._add(source, row["id"], row["removed_text"])
+                self._check_copies(row["id"], texts, row)
             elif row["stage"] == "clean" and row["reason"] not in BEFORE_FILTERS:
                 digest = multiset_digest([row["id"]], [row["removed_text"]])
                 self._digests_before[source] = self._digests_before.get(source, 0) + digest
@@ -154,22 +147,25 @@ class _Audit:
                 self._wrong_copies.append(f"{identifier} counts {num_copies} copies, the ledger {num_found}")
             self._check_copies(identifier, self._add(source, identifier, bytes(view)))
 
-    def _add(self, source: tuple[str, str], identifier: str, left: bytes) -> bytes:
-        """Adds a text after `clean`, which is returned, and before the filters, to the digests of its source."""
-        text = restore(left, self._cut.get(identifier, ()))
+    def _add(self, source: tuple[str, str], identifier: str, left: bytes) -> dict[str, bytes]:
+        """Adds a text after `clean`, and before the filters, to the digests of its source; returns the text before each
+        dedup stage."""
+        text, texts = left, {}
+        for stage in reversed(self._dedup):
+            text = texts[stage] = self._spans.before(stage, identifier, text)
         self._digests[source] = self._digests.get(source, 0) + multiset_digest([identifier], [text])
-        before = restore(text, self._cleaned.get(identifier, ()))
+        before = self._spans.before("clean", identifier, text)
         self._digests_before[source] = self._digests_before.get(source, 0) + multiset_digest([identifier], [before])
-        return text
+        return texts
 
-    def _check_copies(self, identifier: str, text: bytes, gone: Mapping[str, Any] | None = None) -> None:
+    def _check_copies(self, identifier: str, texts: Mapping[str, bytes], gone: Mapping[str, Any] | None = None) -> None:
         """Checks the copies that name a document; only removals of earlier stages may name a removed document."""
         for copy in self._wanted.pop(identifier, []):
             if gone is not None and not _may_outlive(copy, gone["stage"], gone["duplicate_of"] is not None):
                 self._wrong_copies.append(f"{copy.id} is for {identifier}, which is not kept")
-            offset = copy.offset
+            offset, text = copy.offset, texts.get(copy.stage, b"")
             if offset is not None and text[offset : offset + len(copy.text)] != copy.text:
-                self._wrong_copies.append(f"{copy.id} does not stand in {identifier} at byte {offset}")
+                self._wrong_copies.append(f"the text of {copy.id} is not in {identifier} at byte {offset}")
 
     def _check_split(self, table: pa.Table) -> None:
         expected = assign_split(table["timestamp"], self._heldout_after, self._undated)

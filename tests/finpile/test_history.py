@@ -15,6 +15,7 @@ from finpile.errors import InputError
 from finpile.history import MIN_ID_DIGITS, document_history, segments
 from finpile.layout import read_published
 from finpile.ledger import Removal, ledger_table
+from finpile.stages import names
 
 Row = dict[str, Any]
 
@@ -52,12 +53,17 @@ def test_removed_document_has_no_text_but_a_reason(sample_build: Path) -> None:
     assert dropped["id"] in {row["id"] for row in kept.copies}
 
 
-def test_cuts_are_in_the_order_of_the_text(sample_build: Path) -> None:
-    ledger = [row for row in rows_of(sample_build, "removed") if row["start"] is not None]
-    cut_twice = next(row["id"] for row in ledger if sum(other["id"] == row["id"] for other in ledger) > 1)
-    starts = [row["start"] for row in document_history(str(sample_build), cut_twice).removals]
-    assert len(starts) > 1
-    assert starts == sorted(starts)
+def test_cuts_are_by_stage_then_in_the_order_of_the_text(sample_build: Path) -> None:
+    ledger = rows_of(sample_build, "removed")
+    stages_of = {row["id"]: {other["stage"] for other in ledger if other["id"] == row["id"]} for row in ledger}
+    cut_twice = next(name for name, found in stages_of.items() if len(found) > 1)
+    order = [name for name in names() if name in stages_of[cut_twice]]
+    places = [
+        (order.index(row["stage"]), row["start"] is None, row["start"])
+        for row in document_history(str(sample_build), cut_twice).removals
+    ]
+    assert len(places) > 1
+    assert places == sorted(places)
 
 
 def test_unique_prefix_of_an_id_is_enough(sample_build: Path) -> None:

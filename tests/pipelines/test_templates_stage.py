@@ -209,7 +209,7 @@ def test_held_out_documents_are_later_ones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_later_stages_read_the_remaining_text(tmp_path: Path, rounds: int) -> None:
-    """Substrings that a cut interrupts are spans around it; offsets in other texts are left out."""
+    """Passages of texts that templates interrupted have a place in the text of the kept copy without templates."""
     passage = "The quick ship carried wheat and steel to the port in the first week of trade."
     rows = stories()
     for number in (3, 12, 27, 30):
@@ -222,7 +222,7 @@ def test_later_stages_read_the_remaining_text(tmp_path: Path, rounds: int) -> No
     removed = rows_of(out, "removed")
     spans = [row for row in removed if row["stage"] == "substring" and row["reason"] == "repeated_text"]
     assert spans
-    assert {row["duplicate_offset"] for row in spans} == {None}
+    assert {row["duplicate_offset"] is None for row in spans if row["detail"] == "round 1"} == {False}
     assert {row["stage"] for row in removed} >= {"exact", "templates", "substring"}
 
 

@@ -1,4 +1,4 @@
-"""Joins the spans of several rounds as spans of the original text, and finds documents too short after cuts."""
+"""Joins the spans of several rounds as spans of the text before the stage, and finds documents too short after cuts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from finpile.document import text_views
 from finpile.ledger import cut_spans
 
 #: Bytes `start` to `end` of the text of `row` that are removed. The same bytes begin at `duplicate_offset` of the text
-#: of the document `duplicate_of`. The spans of one row ascend and do not overlap.
+#: of the document `duplicate_of`. Both are texts before the stage. The spans of one row ascend and do not overlap.
 SPAN_SCHEMA = pa.schema(
     [
         pa.field("row", pa.int32()),
@@ -38,20 +38,15 @@ SHORT_SCHEMA = pa.schema(
 )
 
 
-def join_spans(
-    earlier: pa.Table, new: pa.Table, round_number: int, cuts: pa.Table | None = None, *, has_offsets: bool = True
-) -> pa.Table:
+def join_spans(earlier: pa.Table, new: pa.Table, round_number: int) -> pa.Table:
     """Returns the spans of all rounds so far, as `SPAN_SCHEMA`.
 
-    The offsets of `new` (`COVER_SCHEMA`) are bytes of the text without the spans `cuts`: the `earlier` ones of these
-    rounds and those of other stages, which are not in the result; by default the `earlier` ones. Only spans of the
-    first round have an offset in the kept copy, and only with `has_offsets`: other offsets do not refer to the original
-    text.
+    The offsets of `new` (`COVER_SCHEMA`) are bytes of the text without the `earlier` spans. Only spans of the first
+    round have an offset in the kept copy: that of a later round does not refer to the text before the stage.
     """
-    cuts = earlier if cuts is None else _in_order(cuts)
-    found = list(_in_original_text(cuts, new, round_number, has_offsets and round_number == 1))
+    found = list(_in_text_before(earlier, new, round_number))
     joined = pa.concat_tables([earlier, pa.Table.from_pylist(found, schema=SPAN_SCHEMA)])
-    return _in_order(joined)
+    return joined.sort_by([("row", "ascending"), ("start", "ascending")])
 
 
 def short_documents(documents: pa.Table, spans: pa.Table, min_chars: int) -> pa.Table:
@@ -78,19 +73,13 @@ def cut_rows(texts: pa.LargeStringArray, spans: pa.Table, first: int = 0) -> pa.
     return cut_spans(texts, rows[mine] - first, starts[mine], ends[mine])
 
 
-def _in_order(spans: pa.Table) -> pa.Table:
-    return spans.sort_by([("row", "ascending"), ("start", "ascending")])
-
-
 def _why(size: int, min_chars: int) -> dict[str, str]:
     if size:
         return {"reason": repeats.TOO_SHORT, "detail": f"{size} characters of {min_chars} are left"}
     return {"reason": repeats.NOTHING_LEFT, "detail": "all of its text stands elsewhere"}
 
 
-def _in_original_text(
-    earlier: pa.Table, new: pa.Table, round_number: int, has_offsets: bool
-) -> Iterator[dict[str, Any]]:
+def _in_text_before(earlier: pa.Table, new: pa.Table, round_number: int) -> Iterator[dict[str, Any]]:
     cuts: dict[int, list[tuple[int, int, int]]] = {}
     for row, start, end in zip(*(earlier[name].to_pylist() for name in ("row", "start", "end")), strict=True):
         mine = cuts.setdefault(row, [])
@@ -104,7 +93,7 @@ def _in_original_text(
                 "reason": repeats.REASON,
                 "detail": f"round {round_number}",
                 "duplicate_of": span["kept_id"],
-                "duplicate_offset": span["kept_offset"] if has_offsets else None,
+                "duplicate_offset": span["kept_offset"] if round_number == 1 else None,
             }
 
 
@@ -114,7 +103,7 @@ def _cut_bytes(cuts: Sequence[tuple[int, int, int]]) -> int:
 
 
 def _around(cuts: Sequence[tuple[int, int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Maps the bytes `start` to `end` of a text without the ascending `cuts` to ranges of the original text.
+    """Maps the bytes `start` to `end` of a text without the ascending `cuts` to ranges of the text with them.
 
     >>> list(_around([(2, 2, 5)], 1, 4))
     [(1, 2), (5, 7)]

@@ -18,7 +18,7 @@ from finpile import stages, storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
 from finpile.dedup.ledger_rows import removal_rows, span_rows
-from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
+from finpile.dedup.substring.spans import cut_rows
 from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits
 from finpile.document_labels import document_labels
 from finpile.errors import RunError
@@ -237,16 +237,7 @@ def apply_removals(
     of the shard are in the result.
     """
     table = pa.Table.from_batches(list(read_clean(clean_folder, ref.name)), schema=CLEAN_SCHEMA).combine_chunks()
-    spans_of = {
-        stage: pa.concat_tables(read_spans(source, ref.index) for source in folders)
-        for stage, folders in spans_folders.items()
-    }
-    spans = pa.concat_tables([SPAN_SCHEMA.empty_table(), *spans_of.values()])
-    ledger = pa.concat_tables(
-        [LEDGER_SCHEMA.empty_table(), *(span_rows(table, found, stage) for stage, found in spans_of.items())]
-    )
-    if spans.num_rows:
-        table = _cut(table, spans)
+    table, ledger = _cut(ref, table, spans_folders)
     decisions = read_removals(folder, ref.index)
     copies = read_copies(folder, ref.index)
     num_copies = np.ones(table.num_rows, np.int32)
@@ -267,15 +258,23 @@ def apply_removals(
     return table.filter(pa.array(stay)), ledger
 
 
-def _cut(table: pa.Table, spans: pa.Table) -> pa.Table:
-    """The documents without the spans, with the digests of the remaining texts."""
+def _cut(
+    ref: ShardRef, table: pa.Table, spans_folders: Mapping[str, Sequence[RemovalFolder]]
+) -> tuple[pa.Table, pa.Table]:
+    """The documents without the spans of all stages, with the digests of the remaining texts; the rows of the spans."""
+    ledger, is_cut = [LEDGER_SCHEMA.empty_table()], np.zeros(table.num_rows, bool)
     text, digest = (table.schema.get_field_index(name) for name in ("text", "digest"))
-    table = table.set_column(text, table.schema.field(text), cut_rows(table["text"].chunk(0), spans))
-    is_cut = np.zeros(table.num_rows, bool)
-    is_cut[spans["row"].to_numpy()] = True
-    mask = pa.array(is_cut)
-    digests = pc.replace_with_mask(table["digest"], mask, exact.document_digests(table.filter(mask)))
-    return table.set_column(digest, table.schema.field(digest), digests)
+    for stage, folders in spans_folders.items():
+        spans = pa.concat_tables(read_spans(folder, ref.index) for folder in folders)
+        if spans.num_rows:
+            ledger.append(span_rows(table, spans, stage))
+            table = table.set_column(text, table.schema.field(text), cut_rows(table["text"].chunk(0), spans))
+            is_cut[spans["row"].to_numpy()] = True
+    if is_cut.any():
+        mask = pa.array(is_cut)
+        digests = pc.replace_with_mask(table["digest"], mask, exact.document_digests(table.filter(mask)))
+        table = table.set_column(digest, table.schema.field(digest), digests)
+    return table, pa.concat_tables(ledger)
 
 
 def _partitioned_documents(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> PartitionedTables:

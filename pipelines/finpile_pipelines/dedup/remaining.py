@@ -10,7 +10,7 @@ import pyarrow as pa
 from finpile.config import CorpusConfig
 from finpile.dedup.near import clusters
 from finpile.dedup.order import Order
-from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
+from finpile.dedup.substring.spans import cut_rows
 from finpile_pipelines.dedup.removals import NO_ROWS, read_spans, removed_rows
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
 from finpile_pipelines.stage import Context, StepInput
@@ -70,7 +70,7 @@ class RemainingDocuments:
         """
         wanted = None if self._rows is None else self._rows.get(ref.index, NO_ROWS)
         removed = removed_rows(self._earlier_removals, ref.index)
-        spans = self.spans(ref)
+        spans = [read_spans(folder, ref.index) for folder in self._earlier_removals]
         scope = self.scope(ref)
         for first, batch in read_clean_rows(self._clean_folder, ref, wanted):
             rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
@@ -78,8 +78,10 @@ class RemainingDocuments:
             if wanted is not None:
                 keep &= np.isin(rows, wanted)
             table = pa.Table.from_batches([batch]).select(["id", "timestamp", "text", "digest"])
-            if spans.num_rows:
-                table = table.set_column(2, table.field(2), cut_rows(table["text"].chunk(0), spans, first))
+            texts = table["text"].chunk(0)
+            for of_stage in spans:
+                texts = cut_rows(texts, of_stage, first)
+            table = table.set_column(2, table.field(2), texts)
             if not keep.all():
                 table = table.filter(pa.array(keep))
             columns = {
@@ -91,8 +93,3 @@ class RemainingDocuments:
             for name, column in columns.items():
                 table = table.append_column(name, column)
             yield table
-
-    def spans(self, ref: ShardRef) -> pa.Table:
-        """The spans that earlier stages cut from the shard's documents."""
-        found = (read_spans(folder, ref.index) for folder in self._earlier_removals)
-        return pa.concat_tables([SPAN_SCHEMA.empty_table(), *found])

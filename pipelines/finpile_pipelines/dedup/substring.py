@@ -6,8 +6,8 @@
     cut          each shard merges its windows into spans
     left         documents of which too little is left are removed, then all but one of equal remainders (`residue`)
 
-Every step re-reads the shard. The spans of a round are all spans so far, in bytes of the clean text; the next round
-reads the shards without them.
+Every step re-reads the shard. The spans of a round are all spans so far, in bytes of the text before the stage; the
+next round reads the shards without them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -244,8 +244,7 @@ class _Rounds:
         removals = (*self.earlier_removals, previous) if previous else self.earlier_removals
         reader = RemainingDocuments(self.config, self.clean_folder, removals, self.rows)
         folder = _round_folder(self.folder, number)
-        has_offsets = self.config.dedup.templates is None
-        return Round(self.substring, self.alphabet, self.refs, reader, previous, folder, number, has_offsets)
+        return Round(self.substring, self.alphabet, self.refs, reader, previous, folder, number)
 
 
 def _parts(engine: Engine, num_rounds: int | str) -> tuple[Iterator[Engine], Engine]:

@@ -43,8 +43,6 @@ class Round:
     """The folder with the removals and spans of the previous round."""
     folder: str
     number: int
-    has_offsets: bool
-    """Whether no earlier stage cuts texts, so that an offset in a kept copy is one of its clean text."""
 
     def construct(
         self,
@@ -163,8 +161,7 @@ class Round:
     def _write(self, ref: ShardRef, table: pa.Table, new: pa.Table) -> dict[str, int]:
         """Writes the spans and removals of this round and the earlier ones; returns the counts of this round."""
         earlier = read_spans(self.previous, ref.index) if self.previous else SPAN_SCHEMA.empty_table()
-        cuts = self.reader.spans(ref)
-        joined = join_spans(earlier, new, self.number, cuts, has_offsets=self.has_offsets)
+        joined = join_spans(earlier, new, self.number)
         if joined.num_rows:
             storage.write_parquet(spans_url(self.folder, ref.index), joined)
         short = short_documents(table, new, self.config.min_chars)

@@ -88,12 +88,16 @@ def _taken_down(folders: Sequence[RemovalFolder], shard: int) -> set[int]:
     return {row for table in tables for row in table.filter(pc.equal(table["stage"], TAKEDOWN))["row"].to_pylist()}
 
 
-def _spans(folders: Sequence[RemovalFolder], shard: int) -> dict[int, list[tuple[int, int]]]:
-    found: dict[int, list[tuple[int, int]]] = {}
+def _spans(folders: Sequence[RemovalFolder], shard: int) -> dict[int, list[list[tuple[int, int]]]]:
+    """The spans of each row, in lists for the stages that cut it."""
+    found: dict[int, list[list[tuple[int, int]]]] = {}
     for folder in folders:
+        of_stage: dict[int, list[tuple[int, int]]] = {}
         for span in read_spans(folder, shard).select(["row", "start", "end"]).to_pylist():
-            found.setdefault(span["row"], []).append((span["start"], span["end"]))
-    return {row: sorted(spans) for row, spans in found.items()}
+            of_stage.setdefault(span["row"], []).append((span["start"], span["end"]))
+        for row, spans in of_stage.items():
+            found.setdefault(row, []).append(sorted(spans))
+    return found
 
 
 def _put(rows: dict[int, _I32], shard: int, found: set[int]) -> None:
