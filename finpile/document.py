@@ -25,6 +25,9 @@ _I64 = npt.NDArray[np.int64]
 #: Sources of a document's date, most reliable first; `none` if the timestamp is null.
 TIMESTAMP_ORIGINS = ("field", "header", "html", "url", "filename", "none")
 
+#: Key in `meta` of a date that could not be read and is neither text nor a number; only until `clean`.
+UNREADABLE_TIMESTAMP = "unreadable_timestamp"
+
 PLAIN = "text/plain"
 HTML = "text/html"
 

@@ -40,16 +40,22 @@ def check_rule(what: str, rule: str) -> None:
         bounds.one_of(what, rule, (*_RULES, f"{_META}KEY"))
 
 
+def meta_key(rule: str) -> str | None:
+    """The key of the metadata that a rule reads; None for other rules."""
+    key = rule.removeprefix(_REGION)
+    return key.removeprefix(_META) if key.startswith(_META) else None
+
+
 def document_labels(documents: pa.RecordBatch | pa.Table, rule: str) -> list[str | None]:
     """The label of each document under a rule that `check_rule` accepts.
 
     Reads the columns `source`, `url`, `locator` or `meta`.
     """
-    of_country = rule.startswith(f"{_REGION}{_META}")
-    if of_country or rule.startswith(_META):
-        key = rule.removeprefix(_REGION).removeprefix(_META)
+    key = meta_key(rule)
+    if key is not None:
         values = [_short(_meta_value(text, key)) for text in documents["meta"].to_pylist()]
-        return [region_of_country(value) if value else None for value in values] if of_country else values
+        is_of_country = rule.startswith(_REGION)
+        return [region_of_country(value) if value else None for value in values] if is_of_country else values
     column, find = _RULES[rule]
     return [_short(find(value)) for value in documents[column].to_pylist()]
 

@@ -9,6 +9,13 @@ from typing import Any, BinaryIO
 from finpile.registry import Registry
 from finpile.section import Section
 
+#: Keys that `meta` may have in every format, and their meanings.
+COMMON_META: Mapping[str, str] = {
+    "timestamp_precision": "`month`, `quarter`, `half` or `year` of a document that is dated by such a period",
+    "xbrl_facts": "figures of Inline XBRL in an HTML page: name, figure, value, unit, period, dimensions",
+    "xbrl_texts": "texts of Inline XBRL in an HTML page: name, period, and the text or its length",
+}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Format:
@@ -19,6 +26,11 @@ class Format:
     """Reads one input: `read(stream, locator, source)` claims all bytes in order (`finpile.sources.base.Reader`)."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Ledger reasons of its own, beside `finpile.sources.REASONS`, and their meanings."""
+    meta: Mapping[str, str] = field(default_factory=dict)
+    """Keys of its own in `meta` of documents, beside `COMMON_META`, and their meanings. A document with another key
+    becomes a row `reader_error`."""
+    keeps_fields: bool = False
+    """Whether `meta` also has the fields of records that no setting uses, under their names."""
     structure: Mapping[str, str] = field(default_factory=dict)
     """Kinds of structure of its own, beside `finpile.sources.STRUCTURE`, and their meanings."""
     fields: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Renders the contracts: one JSON file for each kind of file that FinPile writes or reads, and the references in docs/.
 
-    python schemas/render.py        writes schemas/*.json, and the tables between the marks in docs/guide-*.md
+    python schemas/render.py        writes schemas/*.json, and what is between the marks in docs/guide-*.md
 
 Types and defaults come from the code, meanings of columns from `meanings.py`; a column without a meaning is an error.
 `tests/test_schemas.py` fails if the committed files differ from the rendered ones.
@@ -53,7 +53,7 @@ from finpile.dedup.substring import repeats
 from finpile.dedup.templates import blocks
 from finpile.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA, SUB_SOURCE
 from finpile.filter import FILTERS
-from finpile.format import FORMATS
+from finpile.format import COMMON_META, FORMATS
 from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
 from finpile.manifest import CHECKSUM, MANIFEST_VERSION
@@ -131,12 +131,15 @@ def render() -> dict[str, bytes]:
     }
     files = {f"schemas/{name}.json": _json(contract) for name, contract in contracts.items()}
     references = {
-        "docs/guide-your-own-corpus.md": _reference(CorpusConfig, ""),
-        "docs/guide-training.md": _reference(TrainConfig, ""),
-        "docs/guide-reading-the-ledger.md": f"{_reasons()}\n{_structure()}",
+        "docs/guide-your-own-corpus.md": {"meta": _meta(), "reference": _reference(CorpusConfig, "")},
+        "docs/guide-training.md": {"reference": _reference(TrainConfig, "")},
+        "docs/guide-reading-the-ledger.md": {"reference": f"{_reasons()}\n{_structure()}"},
     }
-    for guide, reference in references.items():
-        files[guide] = _with_reference((ROOT / guide).read_text(encoding="utf-8"), reference).encode()
+    for guide, parts in references.items():
+        page = (ROOT / guide).read_text(encoding="utf-8")
+        for mark, content in parts.items():
+            page = _with_part(page, mark, content)
+        files[guide] = page.encode()
     return files
 
 
@@ -498,10 +501,27 @@ def _first_line(kind: type) -> str:
 # --- the references in docs/ ----------------------------------------------------------------------------------------
 
 
-def _with_reference(page: str, reference: str) -> str:
-    begin, end = "<!-- reference: begin -->", "<!-- reference: end -->"
+def _with_part(page: str, mark: str, content: str) -> str:
+    """The page with the content between the two marks of that name."""
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     (head, _), (_, tail) = page.split(begin), page.split(end)
-    return f"{head}{begin}\n\n{reference}{end}{tail}"
+    return f"{head}{begin}\n\n{content}{end}{tail}"
+
+
+def _meta() -> str:
+    """The keys of `meta` of every format."""
+    rows = [("all", dict(COMMON_META))]
+    for form in (FORMATS.get(name) for name in FORMATS.built_in):
+        own = {"...": "the fields of the record that no setting uses, under their names"} if form.keeps_fields else {}
+        rows.append((form.name, {**form.meta, **own}))
+    lines = ["| format | key of `meta` | |", "|---|---|---|"]
+    for name, keys in rows:
+        label = name if name == "all" else f"`{name}`"
+        lines += [
+            f"| {label} | {'...' if key == '...' else f'`{key}`'} | {_escaped(said)} |" for key, said in keys.items()
+        ]
+        lines += [] if keys else [f"| {label} | | none of its own |"]
+    return "\n".join(lines) + "\n\n"
 
 
 def _reference(kind: type, path: str) -> str:

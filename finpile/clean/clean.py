@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 
 from finpile import timestamps
 from finpile.blank import is_blank, visible_class
-from finpile.clean.dating import DATE_REASONS, UNREADABLE_TIMESTAMP, Dating, to_json
+from finpile.clean.dating import DATE_REASONS, Dating, to_json
 from finpile.clean.document_rows import Row, batch_of, rows_of
 from finpile.clean.html import HtmlError, Page, to_text
 from finpile.clean.markup import TooComplex
@@ -41,7 +41,7 @@ from finpile.clean.parts import Part, divide, facts_of_parts
 from finpile.clean.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
 from finpile.digest import add, multiset_digest
-from finpile.document import DOCUMENT_SCHEMA, HTML, document_id, text_views
+from finpile.document import DOCUMENT_SCHEMA, HTML, UNREADABLE_TIMESTAMP, document_id, text_views
 from finpile.errors import FinpileError
 from finpile.filings.facts import FACTS, TEXT_FACTS
 from finpile.filter import FILTERS, Filter, Rejection, Span

@@ -13,6 +13,7 @@ from finpile import timestamps
 from finpile.clean.html_dates import read_html
 from finpile.clean.markup import MarkupCounts
 from finpile.config import SourceConfig
+from finpile.document import UNREADABLE_TIMESTAMP
 from finpile.timestamps import Order, Reading
 
 #: Why a date was removed. None of these removes text.
@@ -22,8 +23,6 @@ DATE_REASONS = {
     "implausible_timestamp": "a date before 1900 or after 2099; takes no text",
 }
 
-#: Set by readers, in `meta`, to a date that could not be read and is neither text nor a number.
-UNREADABLE_TIMESTAMP = "unreadable_timestamp"
 #: Key in `meta` of documents that are dated by a period: month, quarter, half or year.
 PRECISION = "timestamp_precision"
 

@@ -54,8 +54,19 @@ _PARTY_FIELDS = {
 }  # fmt: skip
 #: Whom a filing can be about, best first: a reporting owner's Form 4 is about the issuer.
 _PARTIES = ("ISSUER", "SUBJECT COMPANY", "FILER", "FILED FOR", "SERIAL COMPANY", "FILED BY", "REPORTING OWNER")
-#: Fields that `meta` of a document has no key for.
-_NOT_IN_META = ("changed", "released")
+#: Keys of `Header.meta`, and their meanings.
+META = {
+    "accession": "the accession number of the filing",
+    "form_type": "the form of the filing: `10-K`, `8-K`, `4`",
+    "filed": "the filing date, as in the header",
+    "accepted": "the moment of acceptance in New York, as in the header",
+    "period": "the end of the period of the report, as in the header",
+    "declared_items": "items of an 8-K that the header declares",
+    "company": "the name of the company that the filing is about",
+    "cik": "its CIK",
+    "sic": "its industry, 4 digits",
+    "ciks": "the CIKs of all parties",
+}
 
 
 @dataclass(slots=True)
@@ -82,7 +93,7 @@ class Header:
 
     def meta(self) -> dict[str, Any]:
         """The fields of the filing and of its subject; `ciks` are those of all parties, each once."""
-        meta: dict[str, Any] = {name: value for name, value in self.fields.items() if name not in _NOT_IN_META}
+        meta: dict[str, Any] = {name: value for name, value in self.fields.items() if name in META}
         meta |= self.subject()
         meta |= {name: list(dict.fromkeys(values)) for name, values in self.lists.items()}
         ciks = list(dict.fromkeys(party["cik"] for _, party in self.parties if "cik" in party))

@@ -10,9 +10,11 @@ from typing import Any
 from finpile.config import CorpusConfig, SourceConfig
 from finpile.document import RawDocument
 from finpile.errors import InputError
+from finpile.text_template import Unknown, is_template, parse_template
 from finpile.timestamps import DateEvidence, Order
 
 _NUM_NAMES = 30
+_IN_TEMPLATE = "text: "
 
 
 @dataclass(slots=True)
@@ -21,7 +23,8 @@ class FieldEvidence:
 
     num_documents: int = 0
     found: dict[str, int] = field(default_factory=dict)
-    """Documents whose record has the field, whatever its value, by target (`text`, `timestamp`, ...)."""
+    """Documents whose record has the field, whatever its value, by target (`text`, `timestamp`, ...); of a template,
+    also by the names in it (`in_template`)."""
     dates: DateEvidence = field(default_factory=DateEvidence)
     names: list[str] = field(default_factory=list)
     """Names of fields of the first document that no setting uses."""
@@ -45,15 +48,51 @@ class FieldEvidence:
         self.dates.merge(other.dates)
 
     def check_fields(self, source: SourceConfig) -> None:
-        """Raises: InputError for a field of the source's `fields` that no record has."""
-        missing = [key for key in source.fields if not self.found.get(key)] if self.num_documents else []
+        """Raises: InputError for a field of the source's `fields`, or of its template, that no record has."""
+        if not self.num_documents:
+            return
+        missing = [key for key in source.fields if not self.found.get(key)]
         if missing:
             name = source.fields[missing[0]]
-            there = sorted({*self.names, *(source.fields.get(target, target) for target in self.found)})
+            there = self._names_there(source)
             raise InputError(
                 f"{source.where.of('fields', name)}source {source.label!r}: no record has the field `{name}`, which "
-                f"`fields` names for `{missing[0]}`; a record has {', '.join(there)}{_close(name, there)}"
+                f"`fields` names for `{missing[0]}`; a record has {', '.join(there)}{closest(name, there)}"
             )
+        unknown = next((one for one in self.unknown_names(source) if not one.is_optional), None)
+        if unknown is not None:
+            raise InputError(
+                f"{source.where.of('fields', source.fields['text'])}source {source.label!r}: "
+                f"{self.describe_unknown(unknown, source)}"
+            )
+
+    def unknown_names(self, source: SourceConfig) -> list[Unknown]:
+        """The names of the source's template that no record has."""
+        key = source.fields.get("text", "")
+        if not is_template(key) or not self.num_documents:
+            return []
+        seen = {name.removeprefix(_IN_TEMPLATE) for name in self.found if name.startswith(_IN_TEMPLATE)}
+        return list(parse_template(key).unknown(seen))
+
+    def describe_unknown(self, unknown: Unknown, source: SourceConfig) -> str:
+        """A message about one of `unknown_names`, with the names there are."""
+        if unknown.section:
+            inside = in_template(f"{unknown.section}/")
+            there = sorted({name.removeprefix(inside) for name in self.found if name.startswith(inside)} - {""})
+            what, owner = f"no entry of `{unknown.section}`", "an entry"
+        else:
+            there, what, owner = self._names_there(source), "no record", "a record"
+        return (
+            f"{what} has the field `{unknown.name}`, which the template of `text` names; {owner} has "
+            f"{', '.join(there) or 'no fields'}{closest(unknown.name, there)}"
+        )
+
+    def _names_there(self, source: SourceConfig) -> list[str]:
+        """The names of fields of a record."""
+        targets = {source.fields.get(name, name) for name in self.found if not name.startswith(_IN_TEMPLATE)}
+        composed = {name.removeprefix(_IN_TEMPLATE) for name in self.found if name.startswith(_IN_TEMPLATE)}
+        named = {name for name in targets if not is_template(name)}
+        return sorted({*self.names, *named, *(name for name in composed if "/" not in name)})
 
     def date_order(self, source: SourceConfig) -> Order | None:
         """The order of the source's dates of three numbers; None if the corpus file declares it or no date needs it.
@@ -105,6 +144,12 @@ def decide_orders(config: CorpusConfig, evidence: Iterable[Mapping[str, Any]]) -
     return [found[entry].date_order(source) for entry, source in enumerate(config.sources)]
 
 
-def _close(name: str, names: list[str]) -> str:
-    found = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+def in_template(path: str) -> str:
+    """The name of a field in a template, behind its sections, among `RawDocument.fields_found`."""
+    return f"{_IN_TEMPLATE}{path}"
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """The end of a message about a name that is not there."""
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f"; did you mean `{found[0]}`?" if found else ""

@@ -14,11 +14,12 @@ from finpile.format import FORMATS
 from finpile.ledger import Removal
 from finpile.limits import HEAD_BYTES
 from finpile.sources.compression import codec_of, decompress, split_codecs
-from finpile.sources.evidence import FieldEvidence
+from finpile.sources.evidence import FieldEvidence, closest
 from finpile.sources.finding import InputFile, locate
 from finpile.sources.looks import looks_like
 from finpile.sources.reading import read_file
 from finpile.sources.streams import BrokenStream, blocks_of
+from finpile.text_template import input_keys
 
 #: The most that is read of one file.
 MAX_RECORDS = 100
@@ -94,12 +95,18 @@ def _why_nothing(found: Peek, source: SourceConfig, files: Sequence[InputFile]) 
     missing = [(file, row) for file, row in found.removals if row.reason == "no_text"]
     if missing:
         key = source.fields.get("text", "text")
+        wanted = input_keys(key)
         names = sorted({name for file, row in missing for name in field_names(file, source, row)})
-        if key not in names:  # else it is there, and null
+        if not {*wanted} & {*names}:  # else it is there, and null
             return (
-                f"{source.where.of('fields', key)}{head}: none has the field `{key}`, which is to be its text; fields "
-                f"there are: {', '.join(names) or 'none'}. Name the one with the text: `fields: {{text: ...}}`"
+                f"{source.where.of('fields', key)}{head}: none has the field {_quoted(wanted)}, which is to be its "
+                f"text; fields there are: {', '.join(names) or 'none'}{closest(wanted[0], names)}. Name the one with "
+                "the text: `fields: {text: ...}`"
             )
+    for reason, setting in (("no_members", "members"), ("unknown_row", "name")):
+        rows = [row for _, row in found.removals if row.reason == reason]
+        if rows and len(rows) == len(found.removals):
+            return f"{source.where.of(setting)}{head}: {rows[0].locator}: {rows[0].reason}: {rows[0].detail}"
     looked_at = found.removals[0][0] if found.removals else files[0]
     reasons: dict[str, int] = {}
     for _, row in found.removals:
@@ -111,6 +118,10 @@ def _why_nothing(found: Peek, source: SourceConfig, files: Sequence[InputFile]) 
         f"{source.where.of('format')}{head} can be read as {source.format} ({counted}); {looked_at.locator} looks like "
         f"{looks.description}{remedy}"
     )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return " or ".join(f"`{name}`" for name in names)
 
 
 def field_names(file: InputFile, source: SourceConfig, row: Removal) -> list[str]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument, check_storable
+from finpile.document import UNREADABLE_TIMESTAMP, RawDocument, check_storable
 from finpile.errors import RunError
 from finpile.file_systems import StoreFile, open_in
-from finpile.format import FORMATS, Format
+from finpile.format import COMMON_META, FORMATS, Format
 from finpile.ledger import Removal
 from finpile.rows import RowsConfig, find_value
 from finpile.sources import archives
@@ -27,6 +27,7 @@ from finpile.sources.compression import codec_of, decompress, split_codecs
 from finpile.sources.finding import InputFile, locate
 from finpile.sources.license_files import License, LicenseFiles, find_license_files
 from finpile.sources.multistream import Span, head_of
+from finpile.sources.records import META
 from finpile.sources.streams import BLOCK_BYTES, RECALLED_BYTES, Block, BrokenStream, ByteStream, blocks_of
 
 _NUM_NAMES_SHOWN = 5
@@ -362,6 +363,7 @@ class _Records:
                     item = replace(item, license=self._license.identifier, meta=meta)
                 if item.license is None and source.license is not None:
                     item = replace(item, license=source.license)
+                _check_declared(item, FORMATS.get(source.format))
                 check_storable(item)
                 item = item if isinstance(source.name, str) else _in_row(item, source, source.name, record.raw)
         except MemoryError:
@@ -407,9 +409,20 @@ class _Records:
         return data
 
 
+def _check_declared(document: RawDocument, form: Format) -> None:
+    """Raises: ValueError for a key of `meta` that the format does not declare."""
+    if form.keeps_fields or document.meta.keys() <= form.meta.keys():
+        return
+    unknown = sorted(document.meta.keys() - {*form.meta, *COMMON_META, UNREADABLE_TIMESTAMP})
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} in meta is not declared by format {form.name}")
+
+
 def _in_row(document: RawDocument, source: SourceConfig, rows: RowsConfig, raw: bytes) -> Item:
     """The document with its row; a ledger row where the record names none."""
     value = find_value(document.meta, rows.field)
+    if value is None:  # `meta.KEY` of a record is `KEY` of the document's metadata
+        value = find_value({META: document.meta}, rows.field)
     row = rows.row_of(value)
     if row is not None:
         return replace(document, row=row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, time
 from typing import Any
 
@@ -14,10 +15,15 @@ from finpile.document import RawDocument
 from finpile.ledger import Removal
 from finpile.sources.base import removal
 from finpile.sources.decoding import UTF8, Undecodable, decode, has_surrogates, spell_surrogates
+from finpile.sources.evidence import in_template
+from finpile.sources.json_line import parse_line
 from finpile.text_template import is_template, parse_template
 
 #: Fields of a document that a record may have, each under its own name unless `fields` maps it.
 TARGETS = ("text", "timestamp", "title", "url", "license")
+
+#: The field of a record whose keys are keys of the document's `meta`.
+META = "meta"
 
 #: Ledger reasons of formats whose records have named fields.
 RECORD_REASONS = {
@@ -40,7 +46,8 @@ def to_document(
 ) -> RawDocument | Removal:
     """The document of a record, or the ledger row with the reason why it has none.
 
-    The record is consumed: values that no field takes become `meta`. The row holds `raw`, the record's bytes.
+    The record is consumed: values that no field takes become `meta`, and so do the keys of an object called `meta`. The
+    row holds `raw`, the record's bytes.
     """
     is_composed = is_template(keys["text"])
     found = {
@@ -48,10 +55,11 @@ def to_document(
     }
     values = {target: None if place is None else place.value for target, place in found.items()}
     text: Any = values["text"]
+    seen: set[str] = set()
     if is_composed:
         template = parse_template(keys["text"])
         try:
-            text = template.render(record)
+            text = template.render(record, seen)
         except (TypeError, RecursionError) as error:
             return removal(source, locator, "wrong_type", str(error), raw)
         parts = [_Place.find(record, name) for name in template.names]
@@ -72,7 +80,7 @@ def to_document(
     for place in parts if is_composed else ():
         if place is not None:
             place.remove()
-    meta = _plain(record)
+    meta = _flat(_plain(record))
     if reading.moment is None and written is None and moment is not None:
         meta["unreadable_timestamp"] = _plain(moment)
     if reading.precision != "second":
@@ -83,14 +91,34 @@ def to_document(
         timestamp=reading.moment,
         timestamp_origin="none" if reading.moment is None else "field",
         raw_timestamp=written,
-        fields_found=tuple(
-            target for target, place in found.items() if place is not None or (is_composed and target == "text")
+        fields_found=(
+            *(target for target, place in found.items() if place is not None or (is_composed and target == "text")),
+            *map(in_template, seen),
         ),
         url=_string(values["url"]),
         title=_string(values["title"]),
         license=_string(values["license"]),
         meta=meta,
     )
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record with those of its own object `meta`, as an object or its JSON, on one level.
+
+    Where both have a key, the record's is kept, and that of its `meta` stays in an object called `meta`.
+    """
+    own = record.get(META)
+    if isinstance(own, str) and own[:1] == "{":
+        with suppress(ValueError, Undecodable):
+            own = parse_line(own.encode())
+    if not isinstance(own, dict):
+        return record
+    fields = {key: value for key, value in record.items() if key != META}
+    twice = {key: value for key, value in own.items() if key in fields}
+    if twice and META in own:
+        twice[META] = own[META]
+    once = {key: value for key, value in own.items() if key not in twice}
+    return {**once, **fields, **({META: twice} if twice else {})}
 
 
 class _Place:

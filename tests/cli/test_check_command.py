@@ -54,7 +54,7 @@ def test_table_shows_every_source_in_plain_lines(run: Run, sample_config: Path) 
         ["FinPile", "News", "jsonl"],
         ["FinPile", "News", "sgml"],
     ]
-    assert len(lines) == 2 + 11 + 1 + 11 + 1
+    assert len([line for line in found.out.splitlines() if line.startswith("  ") and line[2] != " "]) == 11
     assert f"finpile build {sample_config} -o OUT" in found.out
 
 
@@ -155,7 +155,11 @@ def test_links_and_odd_names_are_found(run: Run, corpus: Path) -> None:
 def test_json_holds_nothing_else(run: Run, corpus: Path) -> None:
     found = run("check", corpus, "--json")
     size = (corpus.parent / "news" / "a.jsonl").stat().st_size
-    first = {"records": 1, "unreadable": 0, "undated": 1, "bad_dates": 0, "date_order": None, "dates": []}
+    first = {
+        "records": 1, "unreadable": 0, "unreadable_by_reason": {}, "removed": 0, "removed_by_reason": {},
+        "cut_by_reason": {}, "undated": 1, "bad_dates": 0, "date_order": None, "dates": [],
+        "warnings": ["1 of 1 documents have no date"],
+    }  # fmt: skip
     row = {"dataset": "FinPile", "source": "News", "format": "jsonl", "files": 1, "bytes": size, "first_records": first}
     assert json.loads(found.out) == {"name": "small", "sources": [row]}
 
@@ -281,3 +285,143 @@ def test_line_is_that_of_the_entry_not_of_the_first_text_that_is_like_it(run: Ru
         + "  - name: Web\n    dataset: C4\n    format: jsonl\n    paths:\n      - news/a.jsonl\n      - absent.jsonl\n"
     )
     assert run("check", corpus).refusal().startswith(f"{corpus}:12: source 'Web': 'absent.jsonl'")
+
+
+# --- settings that match nothing
+
+
+def warnings_of(run: Run, config: Path) -> list[str]:
+    found: list[str] = run("check", config, "--json").json()["sources"][0]["first_records"]["warnings"]
+    return [warning for warning in found if "have no date" not in warning]
+
+
+CALL = {"title": "Q1", "turns": [{"speaker": "Ann", "text": "Oil rose."}, {"speaker": "Bob", "text": "Why?"}]}
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        ("{{#turns}}{{speaker}}: {{txet}} {{/turns}}", "no entry of `turns` has the field `txet`"),
+        ("{{title}} {{#trns}}{{speaker}}: {{text}} {{/trns}}", "no record has the field `trns`"),
+        ("{{titel}} {{#turns}}{{text}} {{/turns}}", "no record has the field `titel`"),
+    ],
+)
+def test_name_of_a_template_that_no_record_has_is_an_error(run: Run, corpus: Path, template: str, says: str) -> None:
+    config = with_records(corpus, CALL, CALL, setting=f'fields: {{text: "{template}"}}')
+    message = run("check", config).refusal()
+    assert message.startswith(f"{corpus}:7: source 'News': {says}, which the template of `text` names; ")
+    nearest = {"txet": "text", "trns": "turns", "titel": "title"}
+    assert message.endswith(f"did you mean `{nearest[says.split('`')[-2]]}`?")
+    assert run("build", config, "-o", corpus.parent / "out").refusal(2) == message
+
+
+def test_name_of_a_template_that_a_late_record_has_is_no_error(run: Run, corpus: Path) -> None:
+    late = {"title": "Q9", "turns": [{"speaker": "Ann", "text": "Oil rose.", "role": "CFO"}]}
+    template = "{{#turns}}{{speaker}} {{role}}: {{text}} {{/turns}}"
+    found = run("check", with_records(corpus, *[CALL] * 300, late, setting=f'fields: {{text: "{template}"}}'))
+    assert (found.code, "all of them are read" in found.out) == (0, True)
+
+
+def test_names_in_a_section_without_entries_are_no_error(run: Run, corpus: Path) -> None:
+    records = [{"title": "Q1", "turns": []}, {"title": "Q2", "turns": None}]
+    template = "{{title}} {{#turns}}{{speaker}}: {{txet}} {{/turns}}"
+    assert run("check", with_records(corpus, *records, setting=f'fields: {{text: "{template}"}}')).code == 0
+
+
+def test_section_for_a_text_that_no_record_has_is_a_warning(run: Run, corpus: Path) -> None:
+    record = {"item_1": "Business.", "item_1A": "", "text": "x"}
+    template = "{{#item_1}}{{.}} {{/item_1}}{{#item_1A}}{{.}} {{/item_1A}}{{#item_1C}}{{.}} {{/item_1C}}"
+    config = with_records(corpus, record, setting=f'fields: {{text: "{template}"}}')
+    assert warnings_of(run, config) == [
+        f"{corpus}:7: no record has the field `item_1C`, which the template of `text` names; a record has item_1, "
+        "item_1A, text; did you mean `item_1`?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("sub_source: meta.form", "no document has `form` in `meta`; keys there are: a, a.b, country, form_type; did "),
+        ("sub_source: meta.nope", "no document has `nope` in `meta`; keys there are: a, a.b, country, form_type"),
+        ("template_group: meta.nada", "no document has `nada` in `meta`; keys there are: "),
+        ("sub_source: region.meta.land", "no document has `land` in `meta`; keys there are: "),
+        ("sub_source: region.meta.country", "no document has the two letters of a country in `country`"),
+        ("sub_source: meta.a", "no document has a text or a number in `a`"),
+        ("sub_source: host", "no document has a URL"),
+        ("sub_source: region", "no document has a URL whose domain is of a country"),
+        ('date_pattern: "%Y"', "matches no name of a file, such as news/a.jsonl#0"),
+    ],
+)
+def test_rule_that_no_document_fulfils_is_a_warning_with_its_line(
+    run: Run, corpus: Path, setting: str, says: str
+) -> None:
+    record = {"text": "Oil rose.", "form_type": "8-K", "country": "Germany", "a": {"b": 1}}
+    config = with_records(corpus, record, record, setting=setting)
+    if setting.startswith("template_group"):
+        config.write_text(f"{config.read_text()}dedup: {{templates: {{}}}}\n")
+    (warning,) = warnings_of(run, config)
+    key, _, rule = setting.replace('"', "").partition(": ")
+    assert warning.startswith(f"{corpus}:7: `{key}: {rule}`")
+    assert says in warning
+    assert f"warning: {warning}" in run("check", config).out
+
+
+@pytest.mark.parametrize("setting", ["sub_source: meta.form_type", "sub_source: folder", "sub_source: meta.a.b"])
+def test_rule_that_documents_fulfil_is_no_warning(run: Run, corpus: Path, setting: str) -> None:
+    record = {"text": "Oil rose.", "meta": {"form_type": "8-K"}, "a": {"b": 1}}
+    assert warnings_of(run, with_records(corpus, record, setting=setting)) == []
+
+
+def test_row_of_which_no_record_is_is_a_warning(run: Run, corpus: Path) -> None:
+    rows = "name: {field: meta.set, allow: [ArXiv, Github], rename: {Github: GitHub}}"
+    config = replace(
+        with_records(corpus, {"text": "x", "meta": {"set": "ArXiv"}}, setting="sub_source: row"), "name: News", rows
+    )
+    assert warnings_of(run, config) == [f"{corpus}:3: no record is of the rows GitHub, which `allow` lists"]
+
+
+def test_records_of_no_row_name_the_value(run: Run, corpus: Path) -> None:
+    rows = "name: {field: meta.sett, allow: [ArXiv]}"
+    config = replace(
+        with_records(corpus, {"text": "x", "meta": {"set": "ArXiv"}}, setting="sub_source: row"), "name: News", rows
+    )
+    message = run("check", config).refusal()
+    assert "news/a.jsonl#0: unknown_row: `meta.sett` is missing or null" in message
+
+
+# --- what is removed
+
+
+def test_rejected_documents_are_counted_by_reason_and_shown(run: Run, corpus: Path) -> None:
+    sentences = "Oil rose in the port today. Gold fell in the city today. Rates stayed where they were today."
+    records = [{"text": sentences}, {"text": "Lorem ipsum dolor."}, {"text": "Too short."}, {"texts": "No text."}]
+    config = with_records(corpus, *records, setting="clean: {filters: [{c4: {min_sentences: 3}}]}")
+    out = run("check", config).out
+    assert "    unreadable: no_text 1\n" in out
+    assert "cleaning removes 2 of 3 documents: c4_few_sentences 1, c4_lorem_ipsum 1\n" in out
+    assert "Lorem" not in out
+    shown = run("check", config, "--peek", "5").out.splitlines()
+    lines = [json.dumps(record) for record in records]
+    starts = [sum(len(line) + 1 for line in lines[:number]) for number in range(4)]
+    assert f"    news/a.jsonl#{starts[3]}: unreadable: no_text (`text` is missing or null)" in shown
+    at = next(number for number, line in enumerate(shown) if "removed: c4_lorem_ipsum" in line)
+    assert shown[at].startswith(f"    news/a.jsonl#{starts[1]}: ")
+    assert shown[at + 1] == "      Lorem ipsum dolor."
+    report = run("check", config, "--peek", "5", "--json").json()["sources"][0]["first_records"]
+    assert report["removed_by_reason"] == {"c4_few_sentences": 1, "c4_lorem_ipsum": 1}
+    assert report["unreadable_by_reason"] == {"no_text": 1}
+    assert [row["reason"] for row in report["rejected"]] == ["no_text", "c4_lorem_ipsum", "c4_few_sentences"]
+    assert len(run("check", config, "--peek", "1", "--json").json()["sources"][0]["first_records"]["rejected"]) == 2
+
+
+def test_filters_that_remove_everything_are_a_warning(run: Run, corpus: Path) -> None:
+    config = with_records(corpus, {"text": "Too short."}, setting="clean: {filters: [c4]}")
+    assert warnings_of(run, config) == ["cleaning removes all of the first 1 documents"]
+
+
+def test_cuts_are_counted_and_shown_below_their_document(run: Run, corpus: Path) -> None:
+    text = "\n".join(["Oil rose in the port of Vantry today."] * 6 + ["Enable javascript to read on here now."])
+    config = with_records(corpus, {"text": text}, setting="clean: {filters: [c4]}")
+    out = run("check", config, "--peek", "1").out
+    assert "    cleaning cuts: c4_javascript 1\n" in out
+    assert "      cut: c4_javascript: Enable javascript to read on here now.\n" in out

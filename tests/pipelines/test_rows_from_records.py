@@ -63,7 +63,7 @@ def test_rows_of_one_source_are_rows_of_the_corpus(corpus: Path, tmp_path: Path)
     assert found["rows by meta.set"]["reasons"] == {"unknown_row": 20}
     table = ds.dataset(out / "documents", partitioning="hive").to_table()
     for row in table.to_pylist():
-        name = json.loads(row["meta"]).get("meta", {}).get("set", "Github")
+        name = json.loads(row["meta"]).get("set", "Github")
         assert row["source"] == {"Github": "GitHub", "ArXiv": "ArXiv"}[name]
     training = json.loads((out / "tokenizer" / "training.json").read_text())
     assert [(chunk["dataset"], chunk["source"]) for chunk in training["chunks"]] == [
@@ -118,7 +118,7 @@ def test_transforms_give_each_document_its_row(corpus: Path, tmp_path: Path) -> 
         _ = cleaned.kept | beam.Map(write)
     found = ds.dataset(folder).to_table()
     for source, meta in zip(found["source"].to_pylist(), found["meta"].to_pylist(), strict=True):
-        name = json.loads(meta).get("meta", {}).get("set", "Github")
+        name = json.loads(meta).get("set", "Github")
         assert source == {"Github": "GitHub", "ArXiv": "ArXiv"}[name]
     assert found.num_rows == 41
 

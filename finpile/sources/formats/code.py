@@ -106,6 +106,10 @@ FORMAT = Format(
     name="code",
     read=read,
     has_license_files=True,
+    meta={
+        "language": "the programming language, by the name of the file",
+        "license_file": "the file of an archive from which the document has its licence",
+    },
     reasons={
         "binary": "a file with zero bytes",
         "minified": "code whose lines have more than 100 characters on average, or one more than 1,000",

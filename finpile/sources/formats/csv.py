@@ -166,5 +166,6 @@ FORMAT = Format(
              **RECORD_REASONS},
     structure={"csv_header": "the first line, with the names of the columns"},
     fields=TARGETS,
+    keeps_fields=True,
     field_names=_field_names,
 )  # fmt: skip

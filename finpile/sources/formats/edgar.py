@@ -38,7 +38,7 @@ from finpile.section import Section
 from finpile.sources.accounting import Claim, Lost, Record, Structure
 from finpile.sources.base import removal
 from finpile.sources.decoding import Undecodable, decode
-from finpile.sources.edgar_header import Header, read_header
+from finpile.sources.edgar_header import META, Header, read_header
 from finpile.sources.edgar_header import tags as read_tags
 from finpile.sources.pieces import Piece, lost, pieces
 from finpile.sources.streams import BrokenStream
@@ -304,6 +304,15 @@ FORMAT = Format(
     read=read,
     describe=describe,
     sections=sections,
+    meta={
+        **META,
+        "document_type": "the type of the document: `10-K`, `EX-99.1`; of an item that is a document, with its number",
+        "sequence": "the number of the document in the filing",
+        "filename": "the name of the document's file",
+        "items": "numbers of the items of a main document of 10-K, 10-Q and 8-K",
+        "items_unsure": "numbers of items that are named, but without a certain place",
+        "item": "the number of the item that the document is, under `clean: {items: documents}`",
+    },
     reasons={"not_a_submission": "a file without a document of a submission"},
     structure={"edgar_header": "the submission's header and its end tag"},
 )

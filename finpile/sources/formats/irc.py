@@ -91,4 +91,13 @@ def _channel(locator: str, notices: list[str]) -> str:
     return most[0][0].replace("%23", "#") if most else ""
 
 
-FORMAT = Format(name="irc", read=read)
+FORMAT = Format(
+    name="irc",
+    read=read,
+    meta={
+        "messages": "number of messages",
+        "notices": "number of notices, which are left out",
+        "lines_of_no_message": "number of lines that are neither a message nor a notice",
+        "channel": "the channel, from the file's name or the notices",
+    },
+)

@@ -82,4 +82,13 @@ def _moment(reading: timestamps.Reading) -> float:
     return reading.moment.timestamp() if reading.moment else 0.0
 
 
-FORMAT = Format(name="jats", read=read)
+FORMAT = Format(
+    name="jats",
+    read=read,
+    meta={
+        "type": "the type of the article: `research-article`",
+        "journal": "the title of the journal",
+        "pmc": "the article's number in PubMed Central",
+        "license": "the address of the licence",
+    },
+)

@@ -24,4 +24,11 @@ def _document(data: bytes, locator: str, source: SourceConfig) -> RawDocument | 
     return jsonl.document_of(data, locator, source, field_keys(source))
 
 
-FORMAT = Format(name="json", read=read, reasons=jsonl.FORMAT.reasons, fields=TARGETS, field_names=jsonl.field_names)
+FORMAT = Format(
+    name="json",
+    read=read,
+    reasons=jsonl.FORMAT.reasons,
+    fields=TARGETS,
+    keeps_fields=True,
+    field_names=jsonl.field_names,
+)

@@ -75,6 +75,7 @@ FORMAT = Format(
         **RECORD_REASONS,
     },
     fields=TARGETS,
+    keeps_fields=True,
     field_names=field_names,
     suffixes=(".jsonl", ".ndjson", ".json"),
 )

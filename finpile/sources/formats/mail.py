@@ -244,6 +244,13 @@ class _Parts:
 FORMAT = Format(
     name="mail",
     read=read,
+    meta={
+        "from": "the sender",
+        "to": "the recipients",
+        "cc": "the recipients of copies",
+        "message_id": "the identifier of the message",
+        "attachments": "number of attachments, which are in the ledger",
+    },
     reasons={
         "attachment": "a part of a message that is no text, or is attached; the message has its bytes, too",
         "too_costly": "a message of many lines in parts that are nested deep",

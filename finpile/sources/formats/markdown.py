@@ -111,4 +111,4 @@ def _span(token: Token) -> str:
     return _inline(token) if token.type == "image" else ""
 
 
-FORMAT = Format(name="markdown", read=read)
+FORMAT = Format(name="markdown", read=read, keeps_fields=True)

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from finpile.config import SourceConfig
+from finpile.document_labels import meta_key
 from finpile.format import Format
 from finpile.limits import HEAD_BYTES, RATIO_FREE_BYTES, LimitsConfig
 from finpile.sources.accounting import Claim, Content, Lost, Record, Structure
 from finpile.sources.base import removal
-from finpile.sources.records import RECORD_REASONS, TARGETS, field_keys, to_document
+from finpile.sources.records import META, RECORD_REASONS, TARGETS, field_keys, to_document
 from finpile.sources.streams import BLOCK_BYTES, BrokenStream
 from finpile.text_template import input_keys
 
@@ -49,6 +50,13 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
         with tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as spool:
             _copy(stream, spool)
             yield from _read(spool, locator, source)
+
+
+def _meta_keys(source: SourceConfig) -> list[str]:
+    """Columns that rules read, and that of the record's own metadata, which may be nested."""
+    rules = [rule for rule in (source.sub_source, source.template_group) if rule is not None]
+    fields = [] if isinstance(source.name, str) else [source.name.field]
+    return [META, *fields, *(key for key in map(meta_key, rules) if key is not None)]
 
 
 def _copy(stream: BinaryIO, spool: IO[bytes]) -> None:
@@ -80,7 +88,7 @@ def _read(stream: IO[bytes], locator: str, source: SourceConfig) -> Iterator[Cla
         yield Lost(0, size, removal(source, locator, "no_text", detail, _bytes(stream, 0, size)))
         return
     needed = [*text_keys, *(keys[name] for name in _NEEDED)]
-    read_keys = [*text_keys, *keys.values(), *([] if isinstance(source.name, str) else [source.name.field])]
+    read_keys = [*text_keys, *keys.values(), *_meta_keys(source)]
     wanted = [leaf for leaf in leaves if leaf.is_simple or any(leaf.feeds(key) for key in read_keys)]
     damage: dict[tuple[int, str], str] = {}
     limits = source.limits or LimitsConfig()
@@ -333,6 +341,7 @@ FORMAT = Format(
         "parquet_column": "a column that is not read",
     },
     fields=TARGETS,
+    keeps_fields=True,
     field_names=_field_names,
     seeks=True,  # Parquet is read from its end
     suffixes=(".parquet",),

@@ -40,6 +40,8 @@ _HYPHEN = "\ufffe"
 #: A word with hyphens.
 _COMPOUND = re.compile(r"\w+(?:-\w+)+")
 
+_PROPERTIES = ("author", "subject", "keywords", "producer")
+
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The text of a file; its locator is the file's."""
@@ -71,7 +73,7 @@ def _converted(data: bytes) -> Converted:
         title=info.get("title"),
         meta={
             "pages": num_pages,
-            **{name: info[name] for name in ("author", "subject", "keywords", "producer") if name in info},
+            **{name: info[name] for name in _PROPERTIES if name in info},
         },
         left_out=tuple(left_out),
     )
@@ -183,6 +185,10 @@ def _extracted(data: bytes) -> dict[str, Any]:
 FORMAT = Format(
     name="pdf",
     read=read,
+    meta={
+        "pages": "number of pages",
+        **{name: f"the property {name.title()} of the file" for name in _PROPERTIES},
+    },
     reasons={
         "encrypted": "a PDF that opens with a password only",
         "no_text_layer": "a PDF, or pages of it, with images and no text (a scan)",

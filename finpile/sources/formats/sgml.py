@@ -163,4 +163,14 @@ def _moment(date: str) -> datetime | None:
     return None
 
 
-FORMAT = Format(name="sgml", read=read, structure={"sgml_prolog": "the DOCTYPE line"})
+FORMAT = Format(
+    name="sgml",
+    read=read,
+    structure={"sgml_prolog": "the DOCTYPE line"},
+    meta={
+        **{name: f"the attribute {key} of the story" for key, name in _ATTRIBUTES.items()},
+        **{name: f"list of the {name} that the story is tagged with" for name in _CATEGORIES},
+        "author": "the author",
+        "dateline": "place and day, as in the story",
+    },
+)

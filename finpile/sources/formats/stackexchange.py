@@ -173,6 +173,13 @@ def _thread(posts: list[_Post], locator: str, source: SourceConfig) -> RawDocume
 FORMAT = Format(
     name="stackexchange",
     read=read,
+    meta={
+        "question": "the number of the question",
+        "score": "the votes of the question",
+        "answer_scores": "the votes of the answers, in their order",
+        "tags": "list of the tags of the question",
+        "created": "when the question was asked, as in the file",
+    },
     reasons={
         "other_post": "a row that is neither a question nor an answer (wiki of a tag, comment, user, ...)",
         "no_question": "an answer whose question the file has not",

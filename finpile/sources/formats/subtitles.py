@@ -65,4 +65,4 @@ def _seconds(clock: tuple[str | None, ...]) -> int:
     return 3600 * hours + 60 * minutes + seconds
 
 
-FORMAT = Format(name="subtitles", read=read)
+FORMAT = Format(name="subtitles", read=read, meta={"cues": "number of cues"})

@@ -64,4 +64,4 @@ def _text(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Remo
     )
 
 
-FORMAT = Format(name="tei", read=read)
+FORMAT = Format(name="tei", read=read, meta={"language": "the language that the text declares"})

@@ -76,4 +76,4 @@ def _patent(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Re
     )
 
 
-FORMAT = Format(name="uspto", read=read)
+FORMAT = Format(name="uspto", read=read, meta={"patent": "the number of the patent", "kind": "its kind code: `B2`"})

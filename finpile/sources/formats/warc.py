@@ -158,4 +158,5 @@ FORMAT = Format(
         "warc_record": "a record that carries no document (warcinfo, request, metadata, revisit, ...)",
     },
     has_menus=True,
+    meta={"crawl_date": "when the page was fetched"},
 )

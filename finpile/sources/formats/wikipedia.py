@@ -152,4 +152,5 @@ FORMAT = Format(
         "wikipedia_index": "the index of a multistream dump",
     },
     is_multistream=True,
+    meta={"page": "the number of the page", "revision": "the number of the revision"},
 )
