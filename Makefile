@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out/sample
-DATA ?= ../shared/data
 WORKERS ?= 2
+# The folder of real corpora that tests and benchmarks read (CONTRIBUTING.md).
+export FINPILE_DATA ?= data
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-all engines install-engines lint style types fast-tests all-tests schemas docs bench clean
@@ -50,10 +51,10 @@ schemas: $(VENV)/.dev  ## render schemas/ from the code
 docs: $(VENV)/.docs  ## guides, decisions and the API reference as pages in site/
 	$(BIN)/python -m mkdocs build --strict --quiet
 
-bench: demo $(VENV)/.dev  ## our hot loops against peers, DATA holding the pinned corpus; results go to benchmarks/results
+bench: demo $(VENV)/.dev  ## our hot loops against peers, FINPILE_DATA holding the pinned corpus; results go to benchmarks/results
 	$(BIN)/python -m benchmarks.dedup.signatures $(OUT)
-	$(BIN)/python -m benchmarks.tokenizer $(DATA)
-	$(BIN)/python -m benchmarks.dedup $(DATA)
+	$(BIN)/python -m benchmarks.tokenizer $(FINPILE_DATA)
+	$(BIN)/python -m benchmarks.dedup $(FINPILE_DATA)
 	$(BIN)/python -m benchmarks.dedup.adversarial
 
 $(VENV)/.pip:

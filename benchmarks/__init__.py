@@ -1,1 +1,1 @@
-"""Measurements of FinPile beside its peers. Run from the root of the repository: `python -m benchmarks.ROOM...`."""
+"""Measurements of FinPile beside its peers. Run from the root of the repository: `python -m benchmarks.PACKAGE...`."""

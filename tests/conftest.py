@@ -15,11 +15,10 @@ import pytest
 from hypothesis import settings
 
 from finpile.config import load_config
+from tests.real_data import find
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE_CONFIG = ROOT / "pipelines" / "configs" / "sample.yaml"
-#: Real corpora beside the repository; absent on most machines.
-SHARED_DATA = ROOT.parent / "shared" / "data"
 
 #: The same examples on every run, however slow the machine.
 settings.register_profile("finpile", deadline=None, derandomize=True)
@@ -102,14 +101,8 @@ def copy_of_sample(sample_build: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Callable[[str], Path]:
-    """`shared_data("fin_news")`: that path in the real corpora; skips the test if they are absent."""
-
-    def find(name: str) -> Path:
-        if not (SHARED_DATA / name).exists():
-            pytest.skip("../shared/data is absent")
-        return SHARED_DATA / name
-
+def real_data() -> Callable[[str], Path]:
+    """`real_data("fin_news")`: that path in the real corpora; skips the test if it is absent."""
     return find
 
 
@@ -123,7 +116,8 @@ def checked_kernels(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPa
     if cache is None:
         return tmp_path_factory.mktemp("kernels")
     state = hashlib.blake2b(digest_size=8)
-    for path in sorted(path for room in ("finpile", "tokenizer", "tests") for path in (ROOT / room).rglob("*.py")):
+    folders = (ROOT / name for name in ("finpile", "tokenizer", "tests"))
+    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         data = path.read_bytes()
         if b"numba" in data and not path.name.startswith("test_"):
             state.update(str(path.relative_to(ROOT)).encode() + b"\0" + data)

@@ -220,7 +220,7 @@ def test_changelog_begins_with_the_version() -> None:
 
 def test_map_has_every_folder() -> None:
     drawn = set(re.findall(r"^([a-z_]+)/\s", README[README.index("## Map") :], re.MULTILINE))
-    hidden_or_made = {"out", "work", "dist", "site"}
+    hidden_or_made = {"data", "out", "work", "dist", "site"}
     there = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] not in "._"} - hidden_or_made
     assert drawn == there
 

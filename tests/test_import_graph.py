@@ -287,14 +287,14 @@ def test_every_module_of_the_library_has_a_layer(modules: dict[str, Module]) -> 
 
 @pytest.fixture
 def write_package(tmp_path: Path) -> Path:
-    """A package with an import at each place: c -> room.a -> b -> c, and d -> c."""
-    (tmp_path / "p/room").mkdir(parents=True)
+    """A package with an import at each place: c -> inner.a -> b -> c, and d -> c."""
+    (tmp_path / "p/inner").mkdir(parents=True)
     files = {
         "__init__.py": "",
-        "room/__init__.py": "",
-        "room/a.py": "def f():\n    from p.b import g\n    return g",
+        "inner/__init__.py": "",
+        "inner/a.py": "def f():\n    from p.b import g\n    return g",
         "b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import c\n",
-        "c.py": "import p.room.a\nimport os\n",
+        "c.py": "import p.inner.a\nimport os\n",
         "d.py": "import importlib\nvalue = importlib.import_module('p.c').value\n",
     }
     for name, text in files.items():
@@ -305,9 +305,9 @@ def write_package(tmp_path: Path) -> Path:
 def test_imports_are_found_wherever_they_are_written(write_package: Path) -> None:
     found = arrows(read_modules(write_package, {"p": "p"}))
     assert {(arrow.source, arrow.target, arrow.place) for arrow in found} == {
-        ("p.room.a", "p.b", "function"),
+        ("p.inner.a", "p.b", "function"),
         ("p.b", "p.c", "typing"),
-        ("p.c", "p.room.a", "top"),
+        ("p.c", "p.inner.a", "top"),
         ("p.d", "p.c", "literal"),
     }
 
@@ -315,17 +315,17 @@ def test_imports_are_found_wherever_they_are_written(write_package: Path) -> Non
 def test_circles_between_modules_and_between_folders_are_found(write_package: Path) -> None:
     modules = read_modules(write_package, {"p": "p"})
     found = arrows(modules)
-    assert set(circle(_by_source(found))) == {"p.room.a", "p.b", "p.c"}
-    assert set(circle(sibling_graphs(modules, found)["p"])) == {"room", "b", "c"}
-    assert circle(sibling_graphs(modules, found)["p.room"]) == []
+    assert set(circle(_by_source(found))) == {"p.inner.a", "p.b", "p.c"}
+    assert set(circle(sibling_graphs(modules, found)["p"])) == {"inner", "b", "c"}
+    assert circle(sibling_graphs(modules, found)["p.inner"]) == []
 
 
 @pytest.mark.parametrize(
     ("layers", "num_upward"),
     [
-        (["p.c", "p.room", "p.b"], 1),  # b imports c
-        (["p.b", "p.room", "p.c"], 2),
-        (["p.c", "p.room | p.b"], 2),  # room imports its neighbour
+        (["p.c", "p.inner", "p.b"], 1),  # b imports c
+        (["p.b", "p.inner", "p.c"], 2),
+        (["p.c", "p.inner | p.b"], 2),  # inner imports its neighbour
         (["p.c"], 0),
     ],
 )

@@ -25,7 +25,7 @@ from statistics import median
 from benchmarks.common.mix import read_mix, write_jsonl
 from benchmarks.common.report import RESULTS, Report, table
 
-_ROOMS = ("", "pipelines", "tokenizer", "cli")
+_IMPORT_PATHS = ("", "pipelines", "tokenizer", "cli")
 #: Runs the command line and prints the number of its pipelines last.
 _PROGRAM = """
 import atexit, sys
@@ -73,10 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(checkout: Path, arguments: Sequence[object]) -> Cost:
     """Raises: CalledProcessError if the run fails."""
-    rooms = os.pathsep.join(str(checkout.resolve() / room) for room in _ROOMS)
+    paths = os.pathsep.join(str(checkout.resolve() / path) for path in _IMPORT_PATHS)
     command = [sys.executable, "-c", _PROGRAM, "dedup", *map(str, arguments)]
     before, began = _children_cpu_seconds(), time.monotonic()
-    environment = {**os.environ, "PYTHONPATH": rooms}
+    environment = {**os.environ, "PYTHONPATH": paths}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=True)
     wall, cpu = time.monotonic() - began, _children_cpu_seconds() - before

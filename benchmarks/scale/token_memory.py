@@ -26,7 +26,7 @@ from finpile import storage
 from finpile.layout import document_part
 from finpile.sizes import part_bytes_of
 
-_ROOMS = ("", "pipelines", "tokenizer", "cli")
+_IMPORT_PATHS = ("", "pipelines", "tokenizer", "cli")
 _BASE_BYTES = 125_000_000
 _PROGRAM = """
 import os, sys
@@ -88,9 +88,9 @@ def _write_documents(base: pa.Table, root: Path, copies: int) -> int:
 
 def _run(checkout: Path, root: Path, text_bytes: int) -> TreeCost:
     shutil.rmtree(root / ".work", ignore_errors=True)
-    rooms = os.pathsep.join(str(checkout.resolve() / room) for room in _ROOMS)
+    paths = os.pathsep.join(str(checkout.resolve() / path) for path in _IMPORT_PATHS)
     command = [sys.executable, "-P", "-c", _PROGRAM, str(root), str(text_bytes)]
-    return run_tree(command, root / "log", env={"PYTHONPATH": rooms})
+    return run_tree(command, root / "log", env={"PYTHONPATH": paths})
 
 
 if __name__ == "__main__":

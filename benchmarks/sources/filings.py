@@ -1,6 +1,6 @@
 """Filings whole: items, dates, parties and figures against what others extracted, and against the pages' own facts.
 
-    python -m benchmarks.sources.filings [--data ../shared/data] [--results FOLDER]
+    python -m benchmarks.sources.filings [--data DATA] [--results FOLDER]
 
 Items of Form 8-K: the 553 raw filings of edgar-crawler's tests, and its extracted items. Items of Form 10-K: its 62
 extracted reports; the raw ones are not in the data, so each report is put together again from its items, below a table
@@ -39,7 +39,8 @@ from zoneinfo import ZoneInfo
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 
-from benchmarks.common.report import RESULTS, ROOT, Report, say, table
+from benchmarks.common.data import DATA
+from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.sources.formats import members_of
 from finpile.clean.html import to_text
 from finpile.clean.normalise import normalise
@@ -295,7 +296,7 @@ def _listed(rows: list[Difference], kinds: tuple[str, ...]) -> str:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     report = Report(arguments.results, "filings", "Filings", ["finpile", "resiliparse", "apache-beam"])

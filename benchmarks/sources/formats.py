@@ -1,6 +1,6 @@
 """Archives in their own formats: documents, bytes, rows and speed of each, and an independent count of its records.
 
-    python -m benchmarks.sources.formats [--data ../shared/data] [--only FORMAT] [--results FOLDER]
+    python -m benchmarks.sources.formats [--data DATA] [--only FORMAT] [--results FOLDER]
 
 A record is a document or a row of the ledger. Counts of the peer are those of another program: names in an archive,
 matches of a regular expression, rows of the module `csv`, records of warcio. Times are CPU seconds of reading, packing
@@ -28,7 +28,8 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.common.report import RESULTS, ROOT, Report, say, table
+from benchmarks.common.data import DATA
+from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.sources.archives import ARCHIVES, members_of
 from finpile.config import SourceConfig
 from finpile.document import RawDocument
@@ -238,7 +239,7 @@ def _timed_or_none(work: Callable[[], str]) -> tuple[str | None, float]:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--only")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()

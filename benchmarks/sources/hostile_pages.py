@@ -1,6 +1,6 @@
 """CPU seconds and memory for hostile HTML pages of growing size, and for a build over the hostile corpus.
 
-    python -m benchmarks.sources.hostile_pages [--mib 25 50 100] [--no-build] [--data ../shared/data]
+    python -m benchmarks.sources.hostile_pages [--mib 25 50 100] [--no-build] [--data DATA]
 
 Each page is cleaned as a page of a web crawl, in a process of its own. Time linear in the size shows as a constant
 number of MB/s. With `--data`, the share that counting the markup takes of the cleaning of real pages.

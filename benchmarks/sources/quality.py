@@ -1,6 +1,6 @@
 """Pages as plain text beside peers, in one run: speeches of the Federal Reserve, and articles of Wikipedia.
 
-    python -m benchmarks.sources.quality [--data ../shared/data] [--results FOLDER]
+    python -m benchmarks.sources.quality [--data DATA] [--results FOLDER]
 
 Speeches: words are runs of ASCII letters and digits, in lower case. Precision is the share of a tool's words that the
 reference has, counting each word as often as it occurs; recall the share of the reference's words that the tool has;
@@ -43,7 +43,8 @@ from typing import Any, NamedTuple
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
-from benchmarks.common.report import RESULTS, ROOT, Report, say, table
+from benchmarks.common.data import DATA
+from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.sources.archives import members_of
 from finpile.clean.html import to_text as page_to_text
 from finpile.clean.normalise import normalise
@@ -357,7 +358,7 @@ def wikitext_tables(pages: list[Page]) -> Iterator[str]:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     report = Report(arguments.results, "quality", "Quality of texts beside peers", [_OURS, *PEERS])

@@ -1,6 +1,6 @@
 """Filings' HTML beside resiliparse alone, and filters on short texts: what takes the time.
 
-    python -m benchmarks.sources.speed [--data ../shared/data] [--results FOLDER]
+    python -m benchmarks.sources.speed [--data DATA] [--results FOLDER]
 
 Times are CPU seconds, the sum over documents of the least of 7 rounds, in each of which the parts follow each other.
 Pages: HTML filings, read whole, as filings are; `finpile` gives text, title and facts. Texts: the first 2,000 of
@@ -24,7 +24,8 @@ import zstandard
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
-from benchmarks.common.report import RESULTS, ROOT, Report, say, table
+from benchmarks.common.data import DATA
+from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.rules.documents import documents
 from finpile.clean import html as page_html
 from finpile.clean.filters.language import model, model_path, sample
@@ -110,7 +111,7 @@ def _filter_parts() -> dict[str, Callable[[str], object]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     compile_kernels()

@@ -1,6 +1,6 @@
 """Templates inside of sentences and cells: how many print words, and how many of those the converter prints.
 
-    python -m benchmarks.sources.templates [--data ../shared/data] [--results FOLDER]
+    python -m benchmarks.sources.templates [--data DATA] [--results FOLDER]
 
 Counted are templates of one line, outside of others, in a line that has letters around them: 206 pages of an English
 dump. `prints` is what the converter makes of the first such use; notes, references and maintenance marks print none in
@@ -18,7 +18,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.common.report import RESULTS, ROOT, Report, table
+from benchmarks.common.data import DATA
+from benchmarks.common.report import RESULTS, Report, table
 from finpile.sources.wikitext import to_text
 
 _DUMP = "wikipedia/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
@@ -47,7 +48,7 @@ def inline_templates(page: str) -> Iterator[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     pages = _TEXT.findall(bz2.decompress((arguments.data / _DUMP).read_bytes()).decode())

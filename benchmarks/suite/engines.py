@@ -21,6 +21,7 @@ from typing import Any
 
 from finpile_pipelines.runner.job_servers import find_job_server, folder_of_engines
 
+from benchmarks.common.data import DATA
 from benchmarks.engines.builds import ROOT, Build, Outcome, finish, num_different, remove
 from benchmarks.engines.clusters import running
 from benchmarks.engines.corpora import write_sample
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--corpus", choices=CORPORA, action="append")
     parser.add_argument("--out", choices=("disk", "s3"), action="append")
     parser.add_argument("--limit", type=int, default=_LIMIT_SECONDS, help="Seconds for one build.")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="Folder of open-finance.")
+    parser.add_argument("--data", type=Path, default=DATA, help="Folder of open-finance.")
     parser.add_argument("--table", action="store_true", help="Print the table of all cells, run nothing.")
     given = parser.parse_args(arguments)
     folder = given.folder.absolute()

@@ -26,7 +26,7 @@ from benchmarks.common.pinned_corpus import HELD_OUT_EVERY, Corpus, limited, rea
 from benchmarks.common.report import RESULTS, Report, say
 from benchmarks.tokenizer.encoding import compare_encoding
 from benchmarks.tokenizer.tiktoken_peer import tiktoken_gpt2
-from benchmarks.tokenizer.training import NUM_THREADS, TrainingRoom, compare_training
+from benchmarks.tokenizer.training import NUM_THREADS, Trainings, compare_training
 
 PARTS = ("train", "encode")
 PACKAGES = ("numpy", "numba", "pyarrow", "sentencepiece", "tokenizers", "tiktoken")
@@ -45,13 +45,13 @@ def main() -> None:
         training = limited(training, arguments.megabytes)
         held_out = limited(held_out, arguments.megabytes / (HELD_OUT_EVERY - 1))
     with tempfile.TemporaryDirectory() as folder:
-        room = TrainingRoom(Path(folder), training)
+        trainings = Trainings(Path(folder), training)
         if "train" in parts:
-            report.add(_train(arguments, room, held_out))
+            report.add(_train(arguments, trainings, held_out))
         if "encode" in parts:
             reference = tiktoken_gpt2(arguments.data)
             texts = valid_utf8(limited(corpus, arguments.encode_megabytes))
-            for vocabulary in _vocabularies(arguments, room):
+            for vocabulary in _vocabularies(arguments, trainings):
                 report.add(compare_encoding(vocabulary, texts, reference, arguments.rounds, NUM_THREADS))
     say(f"written to {report.path}")
 
@@ -75,16 +75,16 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _train(arguments: argparse.Namespace, room: TrainingRoom, held_out: Corpus) -> str:
+def _train(arguments: argparse.Namespace, trainings: Trainings, held_out: Corpus) -> str:
     engines = ["finpile", "sentencepiece", *([] if arguments.skip_hf else ["tokenizers"])]
-    return compare_training(room, held_out, arguments.vocab_sizes[0], engines, arguments.data)
+    return compare_training(trainings, held_out, arguments.vocab_sizes[0], engines, arguments.data)
 
 
-def _vocabularies(arguments: argparse.Namespace, room: TrainingRoom) -> Iterator[Vocabulary]:
+def _vocabularies(arguments: argparse.Namespace, trainings: Trainings) -> Iterator[Vocabulary]:
     for folder in arguments.tokenizer:
         yield UnigramTokenizer.load(folder).vocabulary
     for size in [] if arguments.tokenizer else arguments.vocab_sizes:
-        yield room.train("finpile", size).vocabulary(size)
+        yield trainings.train("finpile", size).vocabulary(size)
 
 
 if __name__ == "__main__":

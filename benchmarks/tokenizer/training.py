@@ -41,7 +41,7 @@ class Trained:
         return prune_to(self.model, vocab_size or everything)
 
 
-class TrainingRoom:
+class Trainings:
     """Trains in child processes on one text, which lies in a file in `folder`; trains nothing twice."""
 
     def __init__(self, folder: Path, training: Corpus) -> None:
@@ -75,14 +75,16 @@ class TrainingRoom:
         )
 
 
-def compare_training(room: TrainingRoom, held_out: Corpus, vocab_size: int, engines: Sequence[str], data: Path) -> str:
+def compare_training(
+    trainings: Trainings, held_out: Corpus, vocab_size: int, engines: Sequence[str], data: Path
+) -> str:
     """The section on training: cost of each engine, and the fit of its model to held-out text."""
-    trained = {engine: room.train(engine, vocab_size) for engine in engines}
+    trained = {engine: trainings.train(engine, vocab_size) for engine in engines}
     say("measuring the models on the held-out text")
     return "\n\n".join(
         [
             f"## Training {vocab_size:,} pieces",
-            f"From text to model on {room.num_bytes / 1e6:.1f} MB: {_SETTINGS}",
+            f"From text to model on {trainings.num_bytes / 1e6:.1f} MB: {_SETTINGS}",
             _cost_table(trained),
             f"On the held-out text ({_sizes(held_out)}), each vocabulary in FinPile's encoder: {_QUALITY}",
             *_quality_tables(trained, held_out, data),

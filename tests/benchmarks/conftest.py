@@ -37,7 +37,7 @@ _WORDS = [
 
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The repository root on the import path, as with `python -m benchmarks.ROOM`."""
+    """The repository root on the import path, as with `python -m benchmarks.PACKAGE`."""
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(ROOT))
     yield

@@ -12,14 +12,14 @@ import pytest
 from benchmarks.rules import datatrove_peer_path
 from benchmarks.rules.documents import documents
 from benchmarks.rules.equality import NAMES, REASONS, decide, given
+from tests.real_data import DATA, needs
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 PYTHON = os.environ.get("FINPILE_DATATROVE_PYTHON", "")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not PYTHON, reason="FINPILE_DATATROVE_PYTHON names no Python of an environment with datatrove")
-@pytest.mark.skipif(not DATA.exists(), reason="the real documents are not there: ../shared/data")
+@needs("fin_news")
 def test_with_our_words_datatrove_decides_as_the_filters_do(tmp_path: Path) -> None:
     texts = documents(DATA, 2000)
     source, target = tmp_path / "texts.jsonl", tmp_path / "decisions.jsonl"

@@ -39,12 +39,12 @@ NAMES = [" ".join(path) for path in COMMANDS]
 
 def finpile(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     """The command as a process of its own."""
-    rooms = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
+    paths = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
     return subprocess.Popen(
         [sys.executable, "-m", "finpile_cli", *map(str, arguments)],
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(rooms)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         **{"stdout": subprocess.PIPE, **options},
     )
 

@@ -106,12 +106,12 @@ def test_interrupted_run_leaves_a_part_that_the_next_run_resumes(
 ) -> None:
     server.faults[FILINGS[0]] = [Fault(stalls_at=3000)]
     command = [sys.executable, "-m", "finpile_cli", *EDGAR, *CONTACT, "-o", str(tmp_path)]
-    rooms = os.pathsep.join(str(ROOT / name) for name in ("", "cli", "pipelines", "tokenizer"))
+    paths = os.pathsep.join(str(ROOT / name) for name in ("", "cli", "pipelines", "tokenizer"))
     with subprocess.Popen(
         command,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": rooms},
+        env={**os.environ, "PYTHONPATH": paths},
         # A job in the background of a shell inherits a SIGINT that is ignored; what is started here must not.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:

@@ -55,9 +55,9 @@ def dated(folder: Path, values: Iterable[Any], **keys: Any) -> list[datetime | N
 
 
 @pytest.fixture(scope="module")
-def headlines(shared_data: Callable[[str], Path]) -> list[tuple[str, date]]:
+def headlines(real_data: Callable[[str], Path]) -> list[tuple[str, date]]:
     """(the date as written, the day in the URL) of all headlines whose URL ends in a day."""
-    path = shared_data("eval_tasks/headline/gold-dataset-sinha-khandait.csv")
+    path = real_data("eval_tasks/headline/gold-dataset-sinha-khandait.csv")
     with path.open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
     found = []

@@ -17,9 +17,9 @@ from finpile.errors import ConfigError
 from finpile.ledger import Removal
 from finpile.rows import RowsConfig, find_value
 from finpile.sources import list_inputs, read_file
+from tests.real_data import DATA, needs
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / "shared" / "data"
 ROWS = RowsConfig(field="meta.set", allow=("Github", "ArXiv"), rename={"Github": "GitHub"})
 RECORDS: list[dict[str, Any]] = [
     {"text": "code", "meta": {"set": "Github"}},
@@ -96,7 +96,7 @@ def test_corpus_has_every_row_of_table_1_and_the_tokenizer_of_the_paper(name: st
     assert tokenizer.train_on == ("The Pile",)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data")
+@needs("fin_news")
 def test_every_source_of_pile_mini_finds_its_archives() -> None:
     config = load_config(ROOT / "pipelines" / "configs" / "pile-mini.yaml")
     for source in config.sources:

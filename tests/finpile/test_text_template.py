@@ -69,9 +69,9 @@ def test_names() -> None:
     assert parse_template("{{a.b}}{{ c }}").render({"a.b": 1, "c": [2.5, "x"]}) == "12.5\n\nx"
 
 
-def test_items_of_filings(shared_data: Callable[[str], Path]) -> None:
+def test_items_of_filings(real_data: Callable[[str], Path]) -> None:
     """Each filing of the archive is one object in a file; its items are what the module `json` reads."""
-    archive = shared_data("fin_filings") / "edgar_crawler" / "EXTRACTED_10-K.zip"
+    archive = real_data("fin_filings") / "edgar_crawler" / "EXTRACTED_10-K.zip"
     numbers = [str(n) for n in range(1, 16)] + ["1A", "1B", "7A", "9A", "9B"]
     template = "".join(f"{{{{#item_{number}}}}}{{{{.}}}}\n{{{{/item_{number}}}}}" for number in numbers)
     with zipfile.ZipFile(archive) as files:

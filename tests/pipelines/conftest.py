@@ -153,7 +153,7 @@ def start_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subp
     scratch = str(tmp_path_factory.mktemp("scratch"))  # what a killed process leaves is left there
 
     def start(*arguments: object, **environment: str) -> subprocess.Popen[str]:
-        rooms = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
+        paths = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
         return subprocess.Popen(
             [sys.executable, *map(str, arguments)],
             stdin=subprocess.PIPE,
@@ -164,7 +164,7 @@ def start_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subp
             start_new_session=True,
             # A job in the background of a shell inherits a SIGINT that is ignored; what is started here must not.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(rooms), "TMPDIR": scratch, **environment},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": scratch, **environment},
         )
 
     return start

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +23,9 @@ from finpile_tokenizer import MAX_PRETOKEN_BYTES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-BOOKS = Path(__file__).resolve().parents[3] / "shared" / "data" / "multilingual" / "botchan.txt"
+from tests.real_data import DATA, needs
+
+BOOK = "multilingual/botchan.txt"
 LARGEST_SEGMENT = 2 * SEGMENT_BYTES + MAX_PRETOKEN_BYTES
 
 
@@ -107,9 +108,9 @@ def test_buckets_are_those_of_the_combine_function() -> None:
     assert (len(buckets), sizes.tolist()) == (1, [18])  # equal texts have equal buckets
 
 
-@pytest.mark.skipif(not BOOKS.exists(), reason="needs ../shared/data")
+@needs(BOOK)
 def test_one_real_book_makes_sixteen_equal_chunks() -> None:
-    text = BOOKS.read_text(encoding="utf-8")
+    text = (DATA / BOOK).read_text(encoding="utf-8")
     sizes = sizes_of(chunks_of([[text]], 16))
     assert sum(sizes) == len(text.encode())
     assert max(sizes) < 1.15 * sum(sizes) / 16

@@ -244,9 +244,9 @@ def test_command_prints_removals_and_warns_of_a_set_that_cannot_be_checked(
 
 @pytest.mark.slow
 def test_novel_that_a_real_set_quotes_is_removed_and_filings_are_kept(
-    shared_data: Callable[[str], Path], tmp_path: Path
+    real_data: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    root = shared_data("eval_tasks").parent
+    root = real_data("eval_tasks").parent
     sets = (
         EvalSetConfig(name="LAMBADA", paths=("eval_tasks/general/lambada_openai.jsonl",), fields=("context",)),
         EvalSetConfig(

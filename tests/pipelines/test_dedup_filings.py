@@ -68,8 +68,8 @@ def dialects(rows: list[Row]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def submissions(shared_data: Find, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], list[Row]]:
-    root = shared_data(SUBMISSIONS).parents[1]
+def submissions(real_data: Find, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], list[Row]]:
+    root = real_data(SUBMISSIONS).parents[1]
     members = tuple(f"*{accession}.*" for accession in (*IN_TWO_DIALECTS, BYTE_IDENTICAL))
     out = tmp_path_factory.mktemp("submissions")
     return filings(root, out, format="edgar", paths=(SUBMISSIONS,), members=members)
@@ -93,10 +93,10 @@ def test_a_submission_in_both_dialects_is_kept_once(submissions: tuple[list[Row]
 
 @pytest.mark.parametrize("accession", IN_TWO_DIALECTS)
 def test_whole_submissions_are_near_duplicates_but_for_the_numbers_of_their_headers(
-    accession: str, shared_data: Find
+    accession: str, real_data: Find
 ) -> None:
     """So it is the reader that makes their documents equal: what is no text, and each header's own dialect, is out."""
-    found = [data.decode("latin-1") for name, data in members(shared_data(SUBMISSIONS)) if accession in name]
+    found = [data.decode("latin-1") for name, data in members(real_data(SUBMISSIONS)) if accession in name]
     assert len(found) == 2
     texts = pa.array(found, pa.large_string())
     [row] = find_near_duplicates(texts, NearConfig(numbers="any"))
@@ -105,12 +105,12 @@ def test_whole_submissions_are_near_duplicates_but_for_the_numbers_of_their_head
 
 
 def test_a_file_under_two_names_is_kept_once(
-    submissions: tuple[list[Row], list[Row]], shared_data: Find, tmp_path: Path
+    submissions: tuple[list[Row], list[Row]], real_data: Find, tmp_path: Path
 ) -> None:
     """As a submission it has no text, and the ledger records that for both; as plain text it is one document."""
     ledger = [row for row in submissions[1] if BYTE_IDENTICAL in row["locator"]]
     assert [(row["stage"], row["reason"]) for row in ledger] == [("ingest", "not_text")] * 2
-    root, pattern = shared_data(SUBMISSIONS).parents[1], f"*{BYTE_IDENTICAL}.*"
+    root, pattern = real_data(SUBMISSIONS).parents[1], f"*{BYTE_IDENTICAL}.*"
     kept, ledger = filings(root, tmp_path, format="text", paths=(SUBMISSIONS,), members=(pattern,))
     assert [row["num_copies"] for row in kept] == [2]
     assert [(row["reason"], row["duplicate_of"]) for row in ledger] == [("exact_duplicate", kept[0]["id"])]
@@ -118,10 +118,10 @@ def test_a_file_under_two_names_is_kept_once(
 
 
 @pytest.mark.parametrize("with_company", [False, True], ids=["items", "company and items"])
-def test_a_report_under_two_companies_is_kept_once(with_company: bool, shared_data: Find, tmp_path: Path) -> None:
+def test_a_report_under_two_companies_is_kept_once(with_company: bool, real_data: Find, tmp_path: Path) -> None:
     """Its items are equal. With the company's name above them the two are near duplicates, and exact ones no more."""
     lines = tmp_path / "reports.jsonl"
-    with zipfile.ZipFile(shared_data(EXTRACTED)) as archive, lines.open("w") as out:
+    with zipfile.ZipFile(real_data(EXTRACTED)) as archive, lines.open("w") as out:
         for name in sorted(name for name in archive.namelist() if name.endswith(".json")):
             report = json.loads(archive.read(name))
             items = [text for key, text in report.items() if re.match(r"item_\d", key) and text]

@@ -29,12 +29,12 @@ from tokenizers import Tokenizer
 from finpile.config import load_config
 from finpile.tokens import TokenStore
 from finpile.verify import verify
+from tests.real_data import DATA, needs
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / "shared" / "data"
 CONFIG = ROOT / "pipelines" / "configs" / "open-finance.yaml"
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DATA.exists(), reason="../shared/data is absent")]
+pytestmark = [pytest.mark.slow, needs("fin_news")]
 
 #: Of the archives' manifest.
 REUTERS_STORIES, REUTERS_WITH_BODY, REUTERS_DUPLICATES = 21_578, 19_043, 281

@@ -222,10 +222,10 @@ def seams(text: bytes, spans: Sequence[Span]) -> list[tuple[str, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("snap", ["none", "word", "line"])
 def test_cuts_of_real_stories_join_no_words(
-    snap: str, write_corpus: WriteCorpus, shared_data: Callable[[str], Path], tmp_path: Path
+    snap: str, write_corpus: WriteCorpus, real_data: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """Two thousand stories of Reuters-21578: most seams of `none` join two words, and none of the others'."""
-    with tarfile.open(shared_data("fin_news/reuters21578.tar.gz")) as archive:
+    with tarfile.open(real_data("fin_news/reuters21578.tar.gz")) as archive:
         names = sorted(name for name in archive.getnames() if name.endswith(".sgm"))[:2]
         members = {Path(name).name: archive.extractfile(name) for name in names}
         files = {name: member.read() for name, member in members.items() if member}

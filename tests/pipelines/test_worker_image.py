@@ -152,8 +152,8 @@ def test_the_command_of_the_dockerfile_compiles_kernels_of_every_module(tmp_path
     program = command.replace("\\\n", "")
     run(sys.executable, "-c", program, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
     compiled = {path.name.partition(".")[0] for path in tmp_path.rglob("*.nbi")}
-    rooms = [ROOT / "finpile", ROOT / "tokenizer" / "finpile_tokenizer"]
-    files = [path for room in rooms for path in room.rglob("*.py")]
+    packages = [ROOT / "finpile", ROOT / "tokenizer" / "finpile_tokenizer"]
+    files = [path for package in packages for path in package.rglob("*.py")]
     cached = re.compile(r"^@(njit\(cache=True|kernel\b)", re.MULTILINE)
     assert compiled == {path.stem for path in files if cached.search(path.read_text())} != set()
 

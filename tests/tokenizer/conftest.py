@@ -33,12 +33,12 @@ def real_text(request: pytest.FixtureRequest) -> Callable[[int], list[bytes]]:
 
     pytest.importorskip("zstandard")
     try:
-        shared_data = request.getfixturevalue("shared_data")
+        real_data = request.getfixturevalue("real_data")
     except pytest.FixtureLookupError:
         pytest.skip("the real corpora are absent")
 
     def read(num_bytes: int) -> list[bytes]:
-        return [_first_bytes(shared_data(path), num_bytes // len(CORPORA)) for path in CORPORA.values()]
+        return [_first_bytes(real_data(path), num_bytes // len(CORPORA)) for path in CORPORA.values()]
 
     return read
 

@@ -96,8 +96,8 @@ print("within bounds")
 
 
 def run_with_bounds_checks(program: str, cache: Path) -> None:
-    rooms = os.pathsep.join(str(ROOT / room) for room in (".", "tokenizer"))
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": rooms}
+    paths = os.pathsep.join(str(ROOT / path) for path in (".", "tokenizer"))
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": paths}
     result = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
     )

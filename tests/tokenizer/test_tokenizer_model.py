@@ -36,7 +36,8 @@ from finpile_tokenizer.trie import _double_array_kernels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-SHARED_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+from tests.real_data import find
+
 CORPORA = {
     "reuters": "fin_news/reuters21578.tar.gz",
     "fed_speeches": "fin_centralbank/fed_speeches_txt.tar.zst",
@@ -66,9 +67,7 @@ def peer() -> Any:
 
 def read_corpus(name: str, max_bytes: int) -> list[str]:
     """Texts from the middle of the archive, up to `max_bytes`; texts that are not UTF-8 are read as Latin-1."""
-    path = SHARED_DATA / CORPORA[name]
-    if not path.exists():
-        pytest.skip("../shared/data is absent")
+    path = find(CORPORA[name])
     raw = path.read_bytes()
     if path.suffix == ".zst":
         raw = pytest.importorskip("zstandard").ZstdDecompressor().stream_reader(io.BytesIO(raw)).read()

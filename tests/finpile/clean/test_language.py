@@ -17,11 +17,12 @@ from finpile.clean.language_model import LanguageModel
 from finpile.clean.rules import apply_all
 from finpile.errors import ConfigError
 from finpile.filter import Filter, Rejection, Span
+from tests.real_data import DATA, needs
 
 ENGLISH = "The bank reported higher profits on Monday, and its shares rose by two percent."
 GERMAN = "Die Bank meldete am Montag höhere Gewinne, und ihre Aktien stiegen um zwei Prozent."
 MODEL = model_path()
-UDHR = Path(__file__).resolve().parents[4] / "shared/data/multilingual/udhr2.zip"
+UDHR = "multilingual/udhr2.zip"
 
 
 def test_text_in_another_language_is_removed_with_language_and_score() -> None:
@@ -75,10 +76,10 @@ def test_parameters_out_of_range_are_errors(settings: dict[str, object]) -> None
         LanguageParameters(**settings)  # type: ignore[arg-type]
 
 
-@pytest.mark.skipif(not UDHR.exists(), reason="the declarations of human rights are not there: ../shared/data")
+@needs(UDHR)
 def test_parts_of_300_characters_of_the_declarations_are_identified() -> None:
     codes = {"eng": "en", "fra": "fr", "spa": "es", "rus": "ru", "pol": "pl", "tur": "tr", "vie": "vi", "hun": "hu"}
-    with zipfile.ZipFile(UDHR) as archive:
+    with zipfile.ZipFile(DATA / UDHR) as archive:
         texts = {code: archive.read(f"udhr2/{code}.txt").decode() for code in codes}
     parts = [
         (text[at : at + 300], codes[code]) for code, text in texts.items() for at in range(0, len(text) - 300, 300)
@@ -137,9 +138,9 @@ def test_kernels_give_the_scores_of_the_library_on_random_texts(model: LanguageM
     check_equal(model, library_model(), [spoiled(draw, text) for text in [*texts, ENGLISH, GERMAN]])
 
 
-@pytest.mark.skipif(not UDHR.exists(), reason="the declarations of human rights are not there: ../shared/data")
+@needs(UDHR)
 def test_kernels_give_the_scores_of_the_library_on_all_declarations(model: LanguageModel) -> None:
-    with zipfile.ZipFile(UDHR) as archive:
+    with zipfile.ZipFile(DATA / UDHR) as archive:
         texts = [archive.read(name).decode(errors="replace") for name in archive.namelist() if name.endswith(".txt")]
     parts = [sample(text[at : at + 900]) for text in texts for at in range(0, len(text), 3000)]
     assert len(parts) > 1000

@@ -18,8 +18,8 @@ from finpile.clean import _text_kernels
 from finpile.clean.html import to_text
 from finpile.clean.markup import TooComplex, strip_markup
 from finpile.clean.normalise import MAX_MARKS, _is_mark, normalise
+from tests.real_data import find
 
-SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 TEXT = st.text(alphabet=st.sampled_from("ab \t\n\r\v\f\0\x1b\x7f\u00a0\u2003e\u0301\u00e9\u212b.")) | st.text()
 
 
@@ -142,9 +142,7 @@ def members(archive: Path, marks: str) -> dict[str, str]:
 
 def test_words_of_real_pages_are_found_without_parsing() -> None:
     """The peer is the parser."""
-    folder = SHARED_DATA / "fin_centralbank"
-    if not folder.exists():
-        pytest.skip("../shared/data is absent")
+    folder = find("fin_centralbank")
     for day, page in members(folder / "fed_speeches_html_sample.tar.zst", r"2022\d{4}").items():
         parsed = re.findall(r"\w+", to_text(page, main_content=False).text)
         stripped = re.findall(r"\w+", strip_markup(page)[0])
@@ -154,9 +152,7 @@ def test_words_of_real_pages_are_found_without_parsing() -> None:
 
 def test_real_speeches_as_html_hold_the_words_of_their_text() -> None:
     """An oracle: the same speeches, extracted by other hands."""
-    folder = SHARED_DATA / "fin_centralbank"
-    if not folder.exists():
-        pytest.skip("../shared/data is absent")
+    folder = find("fin_centralbank")
     pages = members(folder / "fed_speeches_html_sample.tar.zst", r"2022\d{4}")
     speeches = members(folder / "fed_speeches_txt.tar.zst", r"2022\d{4}")
     assert len(pages.keys() & speeches.keys()) > 3

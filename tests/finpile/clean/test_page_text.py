@@ -254,8 +254,8 @@ def filings(folder: Path) -> Iterator[str]:
 
 
 def test_real_filings_have_the_text_of_the_tree_and_most_are_read_in_one_pass(
-    shared_data: Callable[[str], Path],
+    real_data: Callable[[str], Path],
 ) -> None:
-    pages = [page for page in filings(shared_data("fin_filings")) if "<html" in page.lower()]
+    pages = [page for page in filings(real_data("fin_filings")) if "<html" in page.lower()]
     num_read = sum(assert_equal_if_read(page) for page in pages)
     assert num_read >= 0.9 * len(pages)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,8 +12,7 @@ from resiliparse.parse.html import HTMLTree
 from finpile.clean.html import to_text
 from finpile.clean.xbrl import read_facts
 from finpile.filings.facts import FACTS, fact_counts, figures, num_found
-
-SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+from tests.real_data import find
 
 PAGE = """<html><body><div style="display:none"><ix:header><ix:hidden>
 <ix:nonFraction name="dei:X" contextRef="a" unitRef="n">77</ix:nonFraction></ix:hidden><ix:resources>
@@ -137,9 +135,7 @@ def test_hostile_pages_take_linear_time(part: str) -> None:
 
 @pytest.mark.slow
 def test_facts_of_real_pages_equal_those_of_a_parser() -> None:
-    folder = SHARED_DATA / "fin_filings" / "edgar_10k10q_ixbrl_html.tar.zst"
-    if not folder.exists():
-        pytest.skip("../shared/data is absent")
+    folder = find("fin_filings/edgar_10k10q_ixbrl_html.tar.zst")
     from benchmarks.sources.formats import members_of
 
     pages = [data.decode() for name, data in members_of(folder, r"(aapl|hubs)-10-q")]

@@ -91,13 +91,13 @@ def documents(source: SourceConfig, root: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def items(shared_data: Callable[[str], Path]) -> pa.Table:
-    return load_items(SETS, str(shared_data("eval_tasks").parent))
+def items(real_data: Callable[[str], Path]) -> pa.Table:
+    return load_items(SETS, str(real_data("eval_tasks").parent))
 
 
 @pytest.fixture(scope="module")
-def found(shared_data: Callable[[str], Path], items: pa.Table) -> Found:
-    root = shared_data("eval_tasks").parent
+def found(real_data: Callable[[str], Path], items: pa.Table) -> Found:
+    root = real_data("eval_tasks").parent
     index = EvalIndex.build(items, DEFAULT)
     rows = [(source.name, text) for source in SOURCES for text in documents(source, root)]
     sources, texts = (list(column) for column in zip(*rows, strict=True))

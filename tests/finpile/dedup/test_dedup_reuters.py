@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import tarfile
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,19 +12,16 @@ from rapidfuzz.distance import Levenshtein
 
 from finpile.config import NearConfig
 from finpile.dedup import FAST, PAPER, exact, find_duplicates, find_near_duplicates
+from tests.real_data import find
 
-SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-ARCHIVE = SHARED_DATA / "fin_news" / "reuters21578.tar.gz"
 #: Stories whose text, white space folded, stood in the archive before. Counted with a Python set.
 NUM_EXACT = 281
 
 
 @pytest.fixture(scope="module")
 def stories() -> list[str]:
-    if not ARCHIVE.exists():
-        pytest.skip("../shared/data is absent")
     found: list[str] = []
-    with tarfile.open(ARCHIVE) as archive:
+    with tarfile.open(find("fin_news/reuters21578.tar.gz")) as archive:
         for name in sorted(name for name in archive.getnames() if name.endswith(".sgm")):
             member = archive.extractfile(name)
             assert member is not None

@@ -57,9 +57,9 @@ class Finding(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def stories(shared_data: Callable[[str], Path]) -> list[str]:
+def stories(real_data: Callable[[str], Path]) -> list[str]:
     found: list[str] = []
-    with tarfile.open(shared_data("fin_news/reuters21578.tar.gz")) as archive:
+    with tarfile.open(real_data("fin_news/reuters21578.tar.gz")) as archive:
         for name in sorted(name for name in archive.getnames() if name.endswith(".sgm")):
             member = archive.extractfile(name)
             assert member is not None

@@ -13,20 +13,19 @@ import pytest
 from finpile.config import NearConfig, SubstringConfig
 from finpile.dedup import Deduplicated, deduplicate
 from finpile.dedup.order import ends
+from tests.real_data import find
 
 ROOT = Path(__file__).resolve().parents[3]
-SHARED_DATA = ROOT.parent / "shared" / "data"
 #: Ends of days: five within the months of News, the others between speeches and logs.
 DAYS = ["1987-03-05", "1987-03-20", "1987-04-07", "1987-06-19", "1987-10-20", "2005-08-08", "2012-01-01", "2019-06-30"]
 
 
 @pytest.fixture(scope="module")
 def mix() -> pa.Table:
-    if not (SHARED_DATA / "fin_news").exists():
-        pytest.skip("../shared/data is absent")
+    folder = find("fin_news").parent
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT))
-        documents = import_module("benchmarks.common.dated_mix").read_dated_mix(SHARED_DATA)
+        documents = import_module("benchmarks.common.dated_mix").read_dated_mix(folder)
     assert documents.num_rows == 20_359
     is_second = pc.invert(documents["is_indexed"]).cast(pa.int32())  # stories with topics are of a preferred source
     ones = pa.array([1] * documents.num_rows, pa.int32())

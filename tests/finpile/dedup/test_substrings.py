@@ -577,9 +577,9 @@ def within_characters(texts: parts.Texts, dropped: npt.NDArray[np.bool_]) -> npt
     return whole
 
 
-def twenty_megabytes(shared_data: Callable[[str], Path]) -> list[bytes]:
+def twenty_megabytes(real_data: Callable[[str], Path]) -> list[bytes]:
     """Stories of Reuters-21578, markup and all, each from its tag to the next."""
-    with tarfile.open(shared_data("fin_news/reuters21578.tar.gz")) as archive:
+    with tarfile.open(real_data("fin_news/reuters21578.tar.gz")) as archive:
         members = [archive.extractfile(name) for name in sorted(archive.getnames()) if name.endswith(".sgm")]
         text = b"".join(member.read() for member in members if member).decode("latin-1").encode()
     stories = text[:20_000_000].split(b"<REUTERS")
@@ -590,9 +590,9 @@ def twenty_megabytes(shared_data: Callable[[str], Path]) -> list[bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("unit", "min_length"), [("bytes", 200), ("bytes", 50), ("tokens", 50)])
 def test_every_position_of_real_text_is_that_of_the_suffix_array(
-    unit: str, min_length: int, shared_data: Callable[[str], Path], request: pytest.FixtureRequest
+    unit: str, min_length: int, real_data: Callable[[str], Path], request: pytest.FixtureRequest
 ) -> None:
-    stories = pa.array(twenty_megabytes(shared_data), pa.large_binary()).cast(pa.large_string())
+    stories = pa.array(twenty_megabytes(real_data), pa.large_binary()).cast(pa.large_string())
     config = config_of(min_length, "first", unit)
     if unit == "bytes":
         texts, widths = parts.Texts.of_bytes(stories), []

@@ -226,9 +226,9 @@ def test_first_occurrences_in_text_are_those_of_a_dict(sample_bytes: Symbols, mi
 
 
 @pytest.mark.slow
-def test_suffix_array_of_reuters_is_that_of_libdivsufsort(shared_data: Callable[[str], Path]) -> None:
+def test_suffix_array_of_reuters_is_that_of_libdivsufsort(real_data: Callable[[str], Path]) -> None:
     peer = pytest.importorskip("pydivsufsort")
-    with tarfile.open(shared_data("fin_news/reuters21578.tar.gz")) as archive:
+    with tarfile.open(real_data("fin_news/reuters21578.tar.gz")) as archive:
         members = [archive.extractfile(name) for name in sorted(archive.getnames()) if name.endswith(".sgm")]
         symbols = np.frombuffer(bytearray(b"".join(member.read() for member in members if member)), np.uint8)
     assert len(symbols) > 20_000_000

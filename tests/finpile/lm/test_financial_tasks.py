@@ -108,8 +108,8 @@ SIZES = {"fpb": (3_876, 970), "fiqa_sa": (938, 235), "headline": (8_456, 2_114)}
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_sizes_are_those_of_appendix_b(name: str, shared_data: Callable[[str], Path]) -> None:
-    task = READERS[name](shared_data(f"eval_tasks/{name}"))
+def test_sizes_are_those_of_appendix_b(name: str, real_data: Callable[[str], Path]) -> None:
+    task = READERS[name](real_data(f"eval_tasks/{name}"))
     train, test = ({example.key for example in part} for part in (task.train, task.test))
     assert (len(train), len(test), train & test) == (*SIZES[name], set())
     answers = Counter(example.answer for example in (*task.train, *task.test))
@@ -123,8 +123,8 @@ def test_sizes_are_those_of_appendix_b(name: str, shared_data: Callable[[str], P
     assert few.train == task.train
 
 
-def test_phrasebank_reads_the_same_from_both_encodings(shared_data: Callable[[str], Path]) -> None:
-    assert READERS["fpb"](shared_data("eval_tasks/fpb")) == READERS["fpb"](shared_data("eval_tasks/fpb_latin1"))
+def test_phrasebank_reads_the_same_from_both_encodings(real_data: Callable[[str], Path]) -> None:
+    assert READERS["fpb"](real_data("eval_tasks/fpb")) == READERS["fpb"](real_data("eval_tasks/fpb_latin1"))
 
 
 def test_absent_and_foreign_files_are_named(tmp_path: Path) -> None:

@@ -124,12 +124,12 @@ def test_words_of_one_tag_are_one_entity(tmp_path: Path) -> None:
 # --- the data of the paper -----------------------------------------------------------------------------------------
 
 
-def test_sizes_of_ner_are_those_of_appendix_b(shared_data: Callable[[str], Path]) -> None:
+def test_sizes_of_ner_are_those_of_appendix_b(real_data: Callable[[str], Path]) -> None:
     """The test part is the paper's; its 39 PER and 216 LOC are printed in the place of each other.
 
     The training file has 511 sentences with an entity, the paper 504.
     """
-    task = GENERATIVE_READERS["ner"](shared_data("eval_tasks/ner_sec"))
+    task = GENERATIVE_READERS["ner"](real_data("eval_tasks/ner_sec"))
     assert (len(task.train), len(task.test)) == (511, 98)
     kinds = Counter(entity.kind for example in task.test for entity in read_entities(example.answer))
     assert kinds == {"person": 216, "location": 39, "organization": 56}
@@ -140,9 +140,9 @@ def test_sizes_of_ner_are_those_of_appendix_b(shared_data: Callable[[str], Path]
     assert grade(task, [example.answer for example in task.test])["score"] == 1.0
 
 
-def test_sizes_of_convfinqa_are_those_of_appendix_b(shared_data: Callable[[str], Path]) -> None:
+def test_sizes_of_convfinqa_are_those_of_appendix_b(real_data: Callable[[str], Path]) -> None:
     """Each turn is an example: 1,490. The paper's 5,932 questions are those of the conversation of each example."""
-    task = GENERATIVE_READERS["convfinqa"](shared_data("eval_tasks/convfinqa"))
+    task = GENERATIVE_READERS["convfinqa"](real_data("eval_tasks/convfinqa"))
     assert (len(task.train), len(task.test)) == (421, 1_490)
     turns = Counter(example.key.rpartition("/")[0] for example in task.test)
     assert sum(number**2 for number in turns.values()) == 5_932

@@ -87,8 +87,8 @@ def curves(tokens: Path, out: Path, preset: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def tokens(shared_data: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(shared_data("fin_news").parent, tmp_path_factory.mktemp("golden"))
+def tokens(real_data: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(real_data("fin_news").parent, tmp_path_factory.mktemp("golden"))
 
 
 @pytest.mark.slow

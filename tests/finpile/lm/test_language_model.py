@@ -153,10 +153,10 @@ def test_likelihoods_equal_those_of_lm_eval(model: LanguageModel, small_model: t
 
 @pytest.mark.slow
 def test_blimp_equals_that_of_lm_eval(
-    model: LanguageModel, small_model: tuple[Any, Any], shared_data: Any, tmp_path: Path
+    model: LanguageModel, small_model: tuple[Any, Any], real_data: Any, tmp_path: Path
 ) -> None:
     """Its task `blimp_*`: the log-likelihood of both sentences after an empty context."""
-    sets = sample_pairs(read_pairs("blimp", shared_data("blimp")), 3)
+    sets = sample_pairs(read_pairs("blimp", real_data("blimp")), 3)
     for entry in sets[::10]:
         sentences = [("", sentence) for pair in entry.pairs for sentence in (pair.good, pair.bad)]
         expected = peer_likelihoods(small_model, sentences)

@@ -88,17 +88,17 @@ def test_means_are_of_sets_not_of_pairs() -> None:
     assert found["sets"][0]["interval"] == wilson(9, 10)
 
 
-def test_the_suites_are_whole(shared_data: Callable[[str], Path]) -> None:
+def test_the_suites_are_whole(real_data: Callable[[str], Path]) -> None:
     """BLiMP: 67 sets of 1,000 pairs in 12 terms."""
-    blimp = read_pairs("blimp", shared_data("blimp"))
+    blimp = read_pairs("blimp", real_data("blimp"))
     assert [len(entry.pairs) for entry in blimp] == [1_000] * 67
     assert len({entry.group for entry in blimp}) == 12
     assert len({entry.name for entry in blimp}) == 67
 
 
 @pytest.mark.slow
-def test_clams_is_whole(shared_data: Callable[[str], Path]) -> None:
-    clams = read_pairs("clams", shared_data("clams"))
+def test_clams_is_whole(real_data: Callable[[str], Path]) -> None:
+    clams = read_pairs("clams", real_data("clams"))
     assert {entry.group for entry in clams} == {"en", "de", "fr"}
     names = {entry.name for entry in clams if entry.group == "de"}
     assert names == {entry.name for entry in clams if entry.group == "fr"}

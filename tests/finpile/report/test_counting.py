@@ -19,10 +19,10 @@ from finpile.errors import InputError
 from finpile.report.documents import iter_texts
 from finpile.report.table3 import Comparison, compare, efficiency, table3
 from finpile.report.tokenizers import CountingTokenizer, Measured, open_tokenizer
+from tests.real_data import DATA, needs
 
-SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-SHARED = SHARED_DATA / "tokenizers"
-needs_data = pytest.mark.skipif(not SHARED.exists(), reason="../shared/data is absent")
+TOKENIZERS = DATA / "tokenizers"
+needs_data = needs("tokenizers")
 TEXTS = [
     "Shares of ACME Corp. rose 12.5% to $1,234.56 on Tuesday.",
     "  def f(x):\n\t    return x ** 2   # two  spaces\n\n\n",
@@ -57,8 +57,8 @@ def gpt2_ids(text: str, folder: Path) -> list[int]:
 
 @needs_data
 def test_gpt2_files_give_the_ids_of_their_definition() -> None:
-    tokenizer = open_tokenizer(SHARED / "gpt2")
-    assert tokenizer.encode(TEXTS) == [gpt2_ids(text, SHARED / "gpt2") for text in TEXTS]  # type: ignore[attr-defined]
+    tokenizer = open_tokenizer(TOKENIZERS / "gpt2")
+    assert tokenizer.encode(TEXTS) == [gpt2_ids(text, TOKENIZERS / "gpt2") for text in TEXTS]  # type: ignore[attr-defined]
     assert (tokenizer.name, tokenizer.vocab_size) == ("gpt2", 50257)
 
 
@@ -75,7 +75,7 @@ def test_gpt2_files_give_the_ids_of_their_definition() -> None:
     ],
 )
 def test_every_kind_is_detected_from_its_files(path: str, name: str, vocab_size: int) -> None:
-    tokenizer = open_tokenizer(SHARED / path)
+    tokenizer = open_tokenizer(TOKENIZERS / path)
     assert (tokenizer.name, tokenizer.vocab_size) == (name, vocab_size)
     measured = tokenizer.measure(ARRAY)
     assert measured.tokens.tolist() == tokenizer.count(ARRAY).tolist()
@@ -85,15 +85,15 @@ def test_every_kind_is_detected_from_its_files(path: str, name: str, vocab_size:
 
 @needs_data
 def test_losses_are_counted() -> None:
-    gpt2 = open_tokenizer(SHARED / "gpt2").measure(ARRAY)
+    gpt2 = open_tokenizer(TOKENIZERS / "gpt2").measure(ARRAY)
     assert (gpt2.num_altered, gpt2.num_unknown) == (0, 0)
-    t5 = open_tokenizer(SHARED / "t5" / "spiece.model").measure(pa.array(["plain words", "a 中 b", "a\nb"]))
+    t5 = open_tokenizer(TOKENIZERS / "t5" / "spiece.model").measure(pa.array(["plain words", "a 中 b", "a\nb"]))
     assert (t5.num_altered, t5.num_unknown) == (2, 1)
 
 
 @needs_data
 def test_neox_changes_only_text_that_is_not_in_composed_form() -> None:
-    neox = open_tokenizer(SHARED / "gpt_neox" / "20B_tokenizer.json")
+    neox = open_tokenizer(TOKENIZERS / "gpt_neox" / "20B_tokenizer.json")
     assert neox.measure(pa.array(["caf\u00e9", "cafe\u0301"])).num_altered == 1
 
 
@@ -101,14 +101,14 @@ def test_neox_changes_only_text_that_is_not_in_composed_form() -> None:
 def test_whitespace_tokens_are_those_that_are_white_space_only() -> None:
     # GPT-2 makes three tokens of three spaces before a word's own; GPT-NeoX-20B has one for the run.
     text = pa.array(["a" + " " * 4 + "b"])
-    gpt2, neox = (open_tokenizer(SHARED / path).measure(text) for path in ("gpt2", "gpt_neox/20B_tokenizer.json"))
+    gpt2, neox = (open_tokenizer(TOKENIZERS / path).measure(text) for path in ("gpt2", "gpt_neox/20B_tokenizer.json"))
     assert (gpt2.tokens.tolist(), gpt2.num_whitespace) == ([5], 3)
     assert (neox.tokens.tolist(), neox.num_whitespace) == ([3], 1)
 
 
 @needs_data
 def test_marks_in_a_text_are_text() -> None:
-    neox = open_tokenizer(SHARED / "gpt_neox" / "20B_tokenizer.json")
+    neox = open_tokenizer(TOKENIZERS / "gpt_neox" / "20B_tokenizer.json")
     assert neox.count(pa.array(["<|endoftext|>"]))[0] > 1
 
 
@@ -288,13 +288,13 @@ def test_comparison_needs_texts_and_names_of_its_own() -> None:
 def test_compare_command_writes_its_printed_table(tmp_path: Path) -> None:
     (tmp_path / "notes.jsonl").write_bytes(jsonl(TEXTS[:3]))
     out = tmp_path / "out"
-    arguments = [f"OPT={SHARED / 'gpt2'}", str(SHARED / "albert"), "--ours", f"OPT={SHARED / 'gpt2'}"]
+    arguments = [f"OPT={TOKENIZERS / 'gpt2'}", str(TOKENIZERS / "albert"), "--ours", f"OPT={TOKENIZERS / 'gpt2'}"]
     asked = [*arguments, "--on", str(tmp_path / "notes.jsonl"), "-o", str(out)]
     ran = CliRunner().invoke(compare_command, [*asked, "--json"], catch_exceptions=False)
     result = json.loads(ran.output)
     assert [one["name"] for one in result["tokenizers"]] == ["albert", "OPT"]
     tokens = result["sources"][0]["counts"][1]["num_tokens"]
-    assert tokens == sum(len(gpt2_ids(text, SHARED / "gpt2")) for text in TEXTS[:3])
+    assert tokens == sum(len(gpt2_ids(text, TOKENIZERS / "gpt2")) for text in TEXTS[:3])
     assert sorted(result["files"]) == sorted(str(path) for path in out.iterdir())
     plain = CliRunner().invoke(compare_command, asked, catch_exceptions=False)
     assert "albert: decoding does not give back" in plain.output

@@ -62,10 +62,10 @@ def test_every_file_of_the_samples_adds_up_to_its_last_byte(sample_config: Path,
 @pytest.mark.slow
 @pytest.mark.parametrize("format_name", ["text", "own"])
 def test_every_real_file_adds_up_to_its_last_byte(
-    shared_data: Callable[[str], Path], mutations: Mutations, format_name: str
+    real_data: Callable[[str], Path], mutations: Mutations, format_name: str
 ) -> None:
     wrong, num_files = [], 0
-    for path in sorted(path for path in shared_data(".").rglob("*") if path.is_file() and path.stat().st_size):
+    for path in sorted(path for path in real_data(".").rglob("*") if path.is_file() and path.stat().st_size):
         own = _FORMATS.get(next((suffix for suffix in _FORMATS if suffix in path.name), ""), "text")
         entry = SourceConfig(
             name="News", dataset="FinPile", format="text" if format_name == "text" else own, paths=(str(path),)
@@ -87,7 +87,7 @@ def test_every_real_file_adds_up_to_its_last_byte(
     assert wrong == [] and num_files > 50
 
 
-#: The content that a name in ../shared/data implies.
+#: The content that a name in the folder of real corpora implies.
 _FORMATS = {
     "reuters21578": "sgml", "edgar_full_submission": "edgar", ".warc": "warc", ".wet": "warc", ".arc": "warc",
     ".jsonl": "jsonl", ".parquet": "parquet",

@@ -69,8 +69,8 @@ def test_prose_has_long_lines() -> None:
     assert isinstance(read(b"word " * 1000, "a.md"), RawDocument)
 
 
-def test_sources_of_git(shared_data: Callable[[str], Path]) -> None:
-    archive = shared_data("github_code") / "git_source.tar.zst"
+def test_sources_of_git(real_data: Callable[[str], Path]) -> None:
+    archive = real_data("github_code") / "git_source.tar.zst"
     source = SourceConfig(name="N", dataset="D", format="code", paths=(archive.name,))
     [file] = list_inputs(source, str(archive.parent))
     items = list(read_file(file, source))

@@ -81,9 +81,9 @@ def test_every_row_of_the_module_csv_is_read_back() -> None:
     ],
 )
 def test_rows_of_real_tables(
-    shared_data: Callable[[str], Path], path: str, fields: dict[str, str], encoding: str
+    real_data: Callable[[str], Path], path: str, fields: dict[str, str], encoding: str
 ) -> None:
-    file = shared_data(path)
+    file = real_data(path)
     source = SourceConfig(name="N", dataset="D", format="csv", paths=(path,), fields=fields)
     root = str(file).removesuffix(path)
     [found] = list_inputs(source, root)

@@ -20,6 +20,7 @@ from finpile.config import SourceConfig, load_config
 from finpile.document import RawDocument
 from finpile.ledger import Removal
 from finpile.sources import list_inputs, read_file
+from tests.real_data import DATA, needs
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = load_config(str(ROOT / "pipelines/configs/dialects.yaml")).sources
@@ -186,17 +187,14 @@ def test_a_file_of_edgar_crawler_is_a_document(root: Path) -> None:
     assert document.meta["filing_type"] == "10-K"
 
 
-SHARED = ROOT.parent / "shared" / "data"
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not SHARED.exists(), reason="the real corpora are absent")
+@needs("fin_filings/edgar_crawler")
 def test_real_items_of_edgar_crawler() -> None:
     (source,) = [source for source in SOURCES if source.label == "EDGAR-CRAWLER"]
     source = replace(source, paths=("fin_filings/edgar_crawler/EXTRACTED_10-K.zip",))
-    (file,) = list_inputs(source, str(SHARED))
+    (file,) = list_inputs(source, str(DATA))
     items = list(read_file(file, source))
-    with zipfile.ZipFile(SHARED / source.paths[0]) as archive:
+    with zipfile.ZipFile(DATA / source.paths[0]) as archive:
         records = [json.loads(archive.read(name)) for name in archive.namelist() if name.endswith(".json")]
     assert len(items) == len(records) == 62
     assert all(isinstance(item, RawDocument) for item in items)

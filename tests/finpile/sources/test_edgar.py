@@ -17,8 +17,8 @@ from finpile.limits import LimitsConfig
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats import edgar
 from finpile.sources.streams import BrokenStream, ByteStream
+from tests.real_data import find
 
-SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 SOURCE = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=("*",))
 
 TXT_HEADER = """-----BEGIN PRIVACY-ENHANCED MESSAGE-----
@@ -273,9 +273,7 @@ def test_a_date_that_cannot_be_read_is_kept_in_meta() -> None:
 
 def test_real_submissions() -> None:
     """Counted by hand in the archive's 23 files: 85 <DOCUMENT>s, one header alone, one file without header."""
-    archive = SHARED_DATA / "fin_filings" / "edgar_full_submission_sgml.tar.zst"
-    if not archive.exists():
-        pytest.skip("../shared/data is absent")
+    archive = find("fin_filings/edgar_full_submission_sgml.tar.zst")
     source = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=(archive.name,))
     found = [entry for file in list_inputs(source, str(archive.parent)) for entry in read_file(file, source)]
     documents = [entry for entry in found if isinstance(entry, RawDocument)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from pathlib import Path
 
 import brotli
 import pytest
@@ -13,6 +12,7 @@ import zstandard
 from fastwarc.warc import ArchiveIterator, WarcRecord
 
 from finpile.sources.http import HttpError, PayloadTooLarge, parse_response
+from tests.real_data import find
 
 LIMIT = 1 << 26
 TEXT = b"<p>" + b"Oil rose. " * 1000
@@ -91,9 +91,7 @@ def test_a_record_that_is_no_response_is_refused(block: bytes) -> None:
 
 
 def test_real_responses_are_those_that_fastwarc_reads() -> None:
-    folder = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "webarchive"
-    if not folder.exists():
-        pytest.skip("../shared/data is absent")
+    folder = find("webarchive")
     num_compared = 0
     for path in sorted(folder.rglob("*.warc.gz")):
         archive = ArchiveIterator(io.BytesIO(path.read_bytes()), parse_http=False, auto_decode="none")

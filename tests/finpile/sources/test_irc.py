@@ -70,8 +70,8 @@ def test_other_text_is_a_row() -> None:
     assert isinstance(row, Removal) and (row.reason, row.detail) == ("no_record", "2 of 3 lines are of no log")
 
 
-def test_logs_of_ubuntu(shared_data: Callable[[str], Path]) -> None:
-    archive = shared_data("ubuntu_irc") / "ubuntu_irc_raw.tar.zst"
+def test_logs_of_ubuntu(real_data: Callable[[str], Path]) -> None:
+    archive = real_data("ubuntu_irc") / "ubuntu_irc_raw.tar.zst"
     source = SourceConfig(
         name="N", dataset="D", format="irc", paths=(archive.name,), members=("*.txt",), date_pattern="%Y-%m-%d"
     )

@@ -103,9 +103,9 @@ def test_words_of_damaged_sources_are_kept() -> None:
         assert re.findall(r"word\d+", to_text("".join(map("".join, zip(words, marks, strict=True)))).text) == words
 
 
-def test_book_and_stacks(shared_data: Callable[[str], Path]) -> None:
+def test_book_and_stacks(real_data: Callable[[str], Path]) -> None:
     """Each file is a document or a row, and formulas are those that a regular expression finds."""
-    archive = shared_data("arxiv") / "hott_book_tex.tar.zst"
+    archive = real_data("arxiv") / "hott_book_tex.tar.zst"
     source = SourceConfig(name="N", dataset="D", format="latex", paths=(archive.name,), members=("*.tex",))
     [file] = list_inputs(source, str(archive.parent))
     items = list(read_file(file, source))

@@ -127,9 +127,9 @@ def test_damaged_messages_lose_nothing_silently() -> None:
             assert all(row.reason != "reader_error" for row in read(bytes(data))[1])
 
 
-def test_mails_of_enron(shared_data: Callable[[str], Path]) -> None:
+def test_mails_of_enron(real_data: Callable[[str], Path]) -> None:
     """Each file is a document or a row; texts have every word of the files, as split by Python's own library."""
-    archive = shared_data("enron") / "enron1_subset.tar.zst"
+    archive = real_data("enron") / "enron1_subset.tar.zst"
     source = SourceConfig(
         name="N", dataset="D", format="mail", paths=(archive.name,), members=("*.txt",), date_pattern="%Y-%m-%d"
     )

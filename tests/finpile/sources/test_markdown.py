@@ -76,9 +76,9 @@ def test_deep_nesting_costs_linear_time() -> None:
         assert read(mark * 20_000 + "x") is not None
 
 
-def test_books(shared_data: Callable[[str], Path]) -> None:
+def test_books(real_data: Callable[[str], Path]) -> None:
     """All words of the files, marks aside."""
-    archive = shared_data("books") / "classic_books_markdown.tar.zst"
+    archive = real_data("books") / "classic_books_markdown.tar.zst"
     source = SourceConfig(name="N", dataset="D", format="markdown", paths=(archive.name,), members=("*Dickens*.md",))
     unpack = ["tar", "-I", "zstd", "--wildcards", "-xOf", str(archive), "*Dickens*.md"]
     [file] = list_inputs(source, str(archive.parent))

@@ -18,8 +18,8 @@ from finpile.document import RawDocument
 from finpile.ledger import Removal
 from finpile.sources import Account, InputFile, list_inputs, read_file
 from finpile.sources.multistream import in_ranges, index_of
+from tests.real_data import find
 
-DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "wikipedia"
 SOURCE = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=("*multistream.xml.bz2",))
 NAME = "x-pages-articles-multistream.xml.bz2"
 HEAD = (
@@ -122,9 +122,7 @@ def test_locators_of_a_dump_in_one_stream_are_offsets(tmp_path: Path) -> None:
 
 
 def test_real_pages_in_ranges(tmp_path: Path) -> None:
-    dumps = sorted(DATA.glob("enwiki-*.bz2"))
-    if not dumps:
-        pytest.skip("no dump of Wikipedia in shared/data")
+    dumps = sorted(find("wikipedia").glob("enwiki-*.bz2"))
     text = bz2.decompress(dumps[0].read_bytes()).decode()
     pages = re.findall(r"  <page>.*?</page>\n", text, re.DOTALL)
     assert len(pages) == 206

@@ -167,9 +167,9 @@ def test_damaged_files_lose_nothing_silently() -> None:
             assert isinstance(item, RawDocument) or item.reason != "reader_error"
 
 
-def test_file_of_a_task(shared_data: Callable[[str], Path]) -> None:
+def test_file_of_a_task(real_data: Callable[[str], Path]) -> None:
     """All words of its pages, counted by PDFium's own text of each page."""
-    data = shared_data("eval_tasks/fiqa_sa/Readme.pdf").read_bytes()
+    data = real_data("eval_tasks/fiqa_sa/Readme.pdf").read_bytes()
     pdfium: Any = pytest.importorskip("pypdfium2")
     pages = [page.get_textpage().get_text_range() for page in pdfium.PdfDocument(data)]
     assert re.findall(r"\w+", text_of(data)) == re.findall(r"\w+", " ".join(pages))

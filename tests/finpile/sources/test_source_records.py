@@ -24,8 +24,7 @@ from finpile.document import DocumentBuilder, RawDocument, document_id
 from finpile.ledger import Removal
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats import jsonl as jsonl_reader
-
-SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+from tests.real_data import DATA, find
 
 DAY = datetime(2022, 3, 4, tzinfo=UTC)
 
@@ -392,20 +391,17 @@ def test_halves_of_surrogate_pairs_never_get_into_a_document(tmp_path: Path) -> 
     ],
 )
 def test_real_archives_of_text(paths: str, keys: dict[str, Any], num_documents: int, reasons: dict[str, int]) -> None:
-    if not SHARED_DATA.exists():
-        pytest.skip("../shared/data is absent")
+    find(paths)
     config = SourceConfig(name="News", dataset="FinPile", format="text", paths=(paths,), **keys)
-    documents, rows = read_folder(SHARED_DATA, config)
+    documents, rows = read_folder(DATA, config)
     assert len(documents) == num_documents and Counter(row.reason for row in rows) == reasons
     assert all(document.timestamp for document in documents) or "date_pattern" not in keys
 
 
 def test_real_jsonl_equals_the_result_of_json() -> None:
-    if not SHARED_DATA.exists():
-        pytest.skip("../shared/data is absent")
-    path = SHARED_DATA / "c4_like" / "dclm_cc" / "majority_data.jsonl"
+    path = find("c4_like/dclm_cc/majority_data.jsonl")
     config = SourceConfig(name="Web", dataset="C4", format="jsonl", paths=(str(path),))
-    documents, [] = read_folder(SHARED_DATA, config)
+    documents, [] = read_folder(DATA, config)
     records = [json.loads(line) for line in path.read_text().split("\n") if line]
     assert [(document.text, document.meta["label"]) for document in documents] == [
         (record["text"], record["label"]) for record in records

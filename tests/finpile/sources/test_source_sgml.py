@@ -18,8 +18,8 @@ from finpile.ledger import Removal
 from finpile.limits import LimitsConfig
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats import sgml as sgml_reader
+from tests.real_data import DATA, find
 
-SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 REUTERS = "fin_news/reuters21578.tar.gz"
 
 SOURCE = SourceConfig(name="News", dataset="FinPile", format="sgml", paths=("*",), members=("*.sgm",))
@@ -212,10 +212,9 @@ def test_a_story_above_the_limit_is_a_row_with_its_beginning_and_the_next_is_rea
 
 @pytest.fixture(scope="module")
 def reuters() -> tuple[list[RawDocument], list[Removal]]:
-    if not SHARED_DATA.exists():
-        pytest.skip("../shared/data is absent")
     config = SourceConfig(name="News", dataset="FinPile", format="sgml", paths=(REUTERS,), members=("*.sgm",))
-    return read_root(SHARED_DATA, config)
+    find(REUTERS)
+    return read_root(DATA, config)
 
 
 def test_the_whole_collection_has_its_published_counts(reuters: tuple[list[RawDocument], list[Removal]]) -> None:
@@ -230,7 +229,7 @@ def test_the_whole_collection_has_its_published_counts(reuters: tuple[list[RawDo
 
 def test_bodies_are_those_of_the_files(reuters: tuple[list[RawDocument], list[Removal]]) -> None:
     bodies: list[bytes] = []
-    with tarfile.open(SHARED_DATA / REUTERS) as archive:
+    with tarfile.open(DATA / REUTERS) as archive:
         for member in archive:
             if member.name.endswith(".sgm"):
                 content = archive.extractfile(member)

@@ -108,8 +108,8 @@ def test_damaged_dumps_lose_nothing_silently() -> None:
         assert all(row.reason != "reader_error" for row in read(bytes(data))[1])
 
 
-def test_dumps_of_two_sites(shared_data: Callable[[str], Path]) -> None:
-    archive = shared_data("stackexchange") / "stackexchange_dumps_xml.tar.zst"
+def test_dumps_of_two_sites(real_data: Callable[[str], Path]) -> None:
+    archive = real_data("stackexchange") / "stackexchange_dumps_xml.tar.zst"
     source = SourceConfig(
         name="N", dataset="D", format="stackexchange", paths=(archive.name,), members=("*/Posts.xml",)
     )

@@ -77,8 +77,8 @@ def test_file_without_text_of_cues_is_a_row(data: str | bytes, reason: str) -> N
     assert isinstance(row, Removal) and row.reason == reason
 
 
-def test_captions_of_a_channel(shared_data: Callable[[str], Path]) -> None:
-    archive = shared_data("youtube_subtitles") / "3b1b_captions_srt.tar.zst"
+def test_captions_of_a_channel(real_data: Callable[[str], Path]) -> None:
+    archive = real_data("youtube_subtitles") / "3b1b_captions_srt.tar.zst"
     source = SourceConfig(name="N", dataset="D", format="subtitles", paths=(archive.name,), members=("*.srt",))
     [file] = list_inputs(source, str(archive.parent))
     documents = list(read_file(file, source))

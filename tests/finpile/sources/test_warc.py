@@ -18,8 +18,8 @@ from finpile.ledger import Removal
 from finpile.limits import LimitsConfig
 from finpile.sources import list_inputs, read_file
 from finpile.sources.accounting import Account
+from tests.real_data import find
 
-SHARED_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 SOURCE = SourceConfig(name="Web", dataset="FinPile", format="warc", paths=("*",))
 URL = "http://example.com/a"
 
@@ -177,9 +177,7 @@ def test_a_file_that_is_no_archive_is_a_row(read: Read) -> None:
 
 
 def test_real_archives_agree_with_warcio(read: Read) -> None:
-    folder = SHARED_DATA / "webarchive"
-    if not folder.exists():
-        pytest.skip("../shared/data is absent")
+    folder = find("webarchive")
     for path in (
         folder / "dolma" / "sample-0000.warc.gz",
         folder / "example.warc.gz",
@@ -229,9 +227,9 @@ def test_an_arc_is_read(read: Read) -> None:
     assert page.locator == f"a.arc.gz#{sum(len(gzip.compress(part, mtime=0)) for part in parts[:2])}"
 
 
-def test_a_real_arc_is_read(read: Read, shared_data: Callable[[str], Path]) -> None:
+def test_a_real_arc_is_read(read: Read, real_data: Callable[[str], Path]) -> None:
     """Its 300 records: counted by `zcat example.arc.gz | grep -ac '^[a-z]*:.* [0-9]\\{14\\} .* [0-9]*$'`."""
-    data = shared_data("webarchive/example.arc.gz").read_bytes()
+    data = real_data("webarchive/example.arc.gz").read_bytes()
     found = read(data, "example.arc.gz")
     texts_found = texts(found)
     assert len(found) == 299  # all but the version block

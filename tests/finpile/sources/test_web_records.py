@@ -13,6 +13,7 @@ from fastwarc.warc import ArchiveIterator
 
 from finpile.sources.streams import ByteStream
 from finpile.sources.web_records import Damaged, Found, WebRecord, read_records
+from tests.real_data import find
 
 LIMIT = 1 << 28
 
@@ -114,9 +115,7 @@ def test_damage_larger_than_a_ledger_row_may_be_is_several() -> None:
 
 
 def real_archives() -> Iterator[Path]:
-    folder = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "webarchive"
-    if not folder.exists():
-        pytest.skip("../shared/data is absent")
+    folder = find("webarchive")
     yield from sorted(folder.rglob("*.gz"))
 
 

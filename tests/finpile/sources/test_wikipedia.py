@@ -189,8 +189,8 @@ def read_all(folder: Path, pattern: str) -> tuple[list[RawDocument], Counter[str
     return [item for item in items if isinstance(item, RawDocument)], rows, accounts
 
 
-def test_pages_of_a_dump_are_documents_or_rows(shared_data: Callable[[str], Path]) -> None:
-    folder = shared_data("wikipedia")
+def test_pages_of_a_dump_are_documents_or_rows(real_data: Callable[[str], Path]) -> None:
+    folder = real_data("wikipedia")
     documents, rows, [account] = read_all(folder, "enwiki*.bz2")
     [file] = folder.glob("enwiki*.bz2")
     dump = bz2.decompress(file.read_bytes())
@@ -202,7 +202,7 @@ def test_pages_of_a_dump_are_documents_or_rows(shared_data: Callable[[str], Path
     assert len(text) > 2_900_000
 
 
-def test_dump_that_is_not_utf8_is_a_row(shared_data: Callable[[str], Path]) -> None:
+def test_dump_that_is_not_utf8_is_a_row(real_data: Callable[[str], Path]) -> None:
     """The file is UTF-16; dumps of MediaWiki are UTF-8."""
-    documents, rows, _ = read_all(shared_data("wikipedia"), "bgwiki*.bz2")
+    documents, rows, _ = read_all(real_data("wikipedia"), "bgwiki*.bz2")
     assert (documents, rows) == ([], {"no_record": 1})

@@ -140,16 +140,16 @@ def unpacked(archive: Path) -> bytes:
     return subprocess.run(["tar", "-I", "zstd", "-xOf", str(archive)], check=True, capture_output=True).stdout
 
 
-def test_articles_of_pubmed_central(shared_data: Callable[[str], Path]) -> None:
-    folder = shared_data("pubmed_central")
+def test_articles_of_pubmed_central(real_data: Callable[[str], Path]) -> None:
+    folder = real_data("pubmed_central")
     documents, rows, _ = read_all(folder, "jats", "pmc_nxml_samples.tar.zst")
     assert (len(documents), rows) == (8, {"no_record": 1})  # one file is a PubMed record, with no article
     assert all(document.timestamp and document.title for document in documents)
 
 
 @pytest.mark.slow
-def test_articles_of_plos(shared_data: Callable[[str], Path]) -> None:
-    archive = shared_data("pubmed_central") / "plos_jats_xml.tar.zst"
+def test_articles_of_plos(real_data: Callable[[str], Path]) -> None:
+    archive = real_data("pubmed_central") / "plos_jats_xml.tar.zst"
     documents, rows, _ = read_all(archive.parent, "jats", archive.name)
     listed = subprocess.run(["tar", "-I", "zstd", "-tf", str(archive)], check=True, capture_output=True, text=True)
     assert len(documents) + rows.total() == sum(line.endswith(".xml") for line in listed.stdout.splitlines())
@@ -157,15 +157,15 @@ def test_articles_of_plos(shared_data: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.slow
-def test_patents_of_the_office(shared_data: Callable[[str], Path]) -> None:
-    archive = shared_data("uspto") / "uspto_grant_xml.tar.zst"
+def test_patents_of_the_office(real_data: Callable[[str], Path]) -> None:
+    archive = real_data("uspto") / "uspto_grant_xml.tar.zst"
     documents, rows, _ = read_all(archive.parent, "uspto", archive.name)
     declarations = len(re.findall(rb"<\?xml\s", unpacked(archive)))
     assert len(documents) + rows.total() - rows["no_record"] - rows["empty_file"] == declarations
     assert len(documents) > 250
 
 
-def test_debates_of_parlamint(shared_data: Callable[[str], Path]) -> None:
-    documents, rows, _ = read_all(shared_data("europarl"), "tei", "parlamint_tei.tar.zst")
+def test_debates_of_parlamint(real_data: Callable[[str], Path]) -> None:
+    documents, rows, _ = read_all(real_data("europarl"), "tei", "parlamint_tei.tar.zst")
     assert (len(documents), rows) == (7, {})
     assert all(document.timestamp and document.timestamp.year == 2015 for document in documents)

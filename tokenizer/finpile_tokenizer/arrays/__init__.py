@@ -1,1 +1,1 @@
-"""Arrow string arrays as NumPy buffers, in ranges and among threads: the ground that the other rooms share."""
+"""Arrow string arrays as NumPy buffers, in ranges and among threads: which all other packages use."""
