@@ -159,10 +159,8 @@ def test_files_of_every_format_have_declared_keys_only(mutations: ModuleType, tm
 
 @pytest.mark.slow
 @pytest.mark.parametrize("config_name", ["pile-mini", "open-finance"])
-def test_first_records_of_real_data_have_declared_keys_only(
-    shared_data: Callable[[str], Path], config_name: str
-) -> None:
-    root = str(shared_data("."))
+def test_first_records_of_real_data_have_declared_keys_only(real_data: Callable[[str], Path], config_name: str) -> None:
+    root = str(real_data("."))
     for source in load_config(ROOT / "pipelines" / "configs" / f"{config_name}.yaml").sources:
         found, form = peek(source, list_inputs(source, root)), FORMATS.get(source.format)
         assert [row.detail for _, row in found.removals if row.reason == "reader_error"] == []
