@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import click
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -21,6 +23,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _PLAIN_EVERY_SECONDS = 5.0
 _PLAIN_WIDTH = 160
+#: Of lines of progress without a terminal.
+LINE_WIDTH = 80
+_BAR_WIDTH = 20
 #: Spaces between the columns of a table.
 _GAP = 2
 
@@ -30,20 +35,20 @@ class Console:
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
-        self._rich = RichConsole(highlight=False, markup=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+        self.rich = _rich_console(soft_wrap=not sys.stdout.isatty())
 
     @property
     def is_terminal(self) -> bool:
-        return self._rich.is_terminal
+        return self.rich.is_terminal
 
     def line(self, text: str, style: str | None = None) -> None:
         if not self.as_json:
-            self._rich.print(text, style=style, markup=False)
+            self.rich.print(text, style=style, markup=False)
 
     def pieces(self, parts: Iterable[tuple[str, str | None]]) -> None:
         """Prints one line of text spans, each with its own style."""
         if not self.as_json:
-            self._rich.print(Text.assemble(*((text, style or "") for text, style in parts)))
+            self.rich.print(Text.assemble(*((text, style or "") for text, style in parts)))
 
     def table(
         self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], num_keys: int | None = None
@@ -56,9 +61,9 @@ class Console:
         if self.as_json:
             return
         self.line(title, style="bold")
-        console = self._rich
+        console = self.rich
         if not self.is_terminal:
-            console = RichConsole(file=sys.stdout, width=_PLAIN_WIDTH, highlight=False, markup=False, emoji=False)
+            console = _rich_console(file=sys.stdout, width=_PLAIN_WIDTH)
         for chosen in _that_fit(columns, rows, num_keys, console.width):
             console.print(_rich_table([columns[at] for at in chosen], [[row[at] for at in chosen] for row in rows]))
 
@@ -82,13 +87,13 @@ class Console:
     @contextmanager
     def _bar(self, what: str, total: float | None, unit: str) -> Iterator[Callable[[float], None]]:
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+            BarColumn(_BAR_WIDTH),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
         )
         began = time.monotonic()
-        with Progress(*columns, console=self._rich, transient=True) as progress:
+        with Progress(*columns, console=self.rich, transient=True) as progress:
             task = progress.add_task(what, total=total, rate="")
             done = 0.0
 
@@ -112,9 +117,35 @@ class Console:
             if now - last >= _PLAIN_EVERY_SECONDS:
                 last = now
                 goal = f" of {quantity(total, unit)}" if total else ""
-                self.line(f"  {what}: {quantity(done, unit)}{goal}, {quantity(done / (now - began), unit)}/s")
+                counts = f": {quantity(done, unit)}{goal}, {quantity(done / (now - began), unit)}/s"
+                self.line(f"  {shortened(what, LINE_WIDTH - len(counts) - 2)}{counts}")
 
         yield advance
+
+
+def _rich_console(**settings: Any) -> RichConsole:
+    """Without colours and other styles, bold too, if the variable NO_COLOR is set (https://no-color.org)."""
+    colors: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    return RichConsole(highlight=False, markup=False, emoji=False, color_system=colors, **settings)
+
+
+def fitting(parts: Sequence[str], width: int) -> str:
+    """The first part, shortened if it must be, and those after it that fit whole, separated by commas.
+
+    >>> fitting(["9 s left", "3.8 MB/s", "1.0 GB in memory"], 20)
+    '9 s left, 3.8 MB/s'
+    """
+    line = shortened(parts[0], width) if parts else ""
+    for part in parts[1:]:
+        if cell_len(line) + 2 + cell_len(part) > width:
+            break
+        line += f", {part}"
+    return line
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, or its beginning and dots."""
+    return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 3)).rstrip()}..."
 
 
 def quantity(value: float, unit: str) -> str:

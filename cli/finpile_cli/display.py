@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
-from finpile_cli.console import Console, quantity
+from finpile_cli.console import LINE_WIDTH, Console, fitting, quantity
 
 if TYPE_CHECKING:
     from finpile_pipelines.progress import Progress
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _LINE_EVERY_SECONDS = 5.0
 #: Length of the longest stage name.
 _WIDTH = 13
-_BAR_WIDTH = 20
+_BAR_WIDTH = 12
+#: Between the four columns of a bar.
+_NUM_GAPS = 3
 #: The time left is estimated only after this share of the stage and this time.
 _LEAST_SHARE, _LEAST_SECONDS = 0.02, 1.0
 
@@ -52,7 +54,7 @@ class Display:
                 TextColumn("{task.fields[share]}"),
                 TextColumn("{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
             )
-            self._progress = RichProgress(*columns, transient=True, expand=True)
+            self._progress = RichProgress(*columns, console=self._console.rich, transient=True, expand=True)
             self._progress.start()
         return self
 
@@ -92,12 +94,16 @@ class Display:
         now = time.monotonic()
         self._rate.see(progress, now)
         details = (progress.note or name, *self._rate.texts(), f"{quantity(progress.memory_bytes, 'B')} in memory")
-        detail = ", ".join(text for text in (self._time(now), *details) if text)
+        parts = [text for text in (self._time(now), *details) if text]
+        share = _percent(self._share)
         if self._progress is not None:
-            self._progress.update(self._task, completed=self._share, share=_percent(self._share), detail=detail)
+            room = self._progress.console.width - _WIDTH - _BAR_WIDTH - len(share) - _NUM_GAPS
+            detail = fitting(parts, room)
+            self._progress.update(self._task, completed=self._share, share=share, detail=detail)
         elif not self._live and now - self._last >= _LINE_EVERY_SECONDS:
             self._last = now
-            self._console.line(f"  {self._step:<{_WIDTH}} {_percent(self._share)}  {detail}")
+            line = f"  {self._step:<{_WIDTH}} {share}  "
+            self._console.line(line + fitting(parts, LINE_WIDTH - len(line)))
 
     def _start(self, step: str) -> None:
         self._clear()

@@ -25,6 +25,16 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Raises: click.UsageError for an unknown command, with the nearest one."""
+        if args[0] not in self._lazy and not args[0].startswith("-"):
+            from finpile.strict_yaml import nearest
+
+            ctx.fail(f"No such command {args[0]!r}{nearest(args[0], self._lazy)}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, _, summary) in self._lazy.items()])

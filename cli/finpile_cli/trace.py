@@ -53,9 +53,9 @@ def trace_command(
     """Find the documents of tokens, and the tokens of a document.
 
     \b
-    --sequence N[:POS]    the documents of a sequence, or the bytes of one token
-    --step S --run RUN    the documents that a training step saw, with what was cut from them
-    --document ID         the sequences of a document, and with --run the steps that saw it
+    --sequence N[:POS]   documents of a sequence, or the bytes of one token
+    --step S --run RUN   documents that a step saw, and what was cut from them
+    --document ID        sequences of a document; with --run, steps that saw it
     """
     if sum(value is not None for value in (sequence, step, document)) != 1:
         raise ConfigError("say one of --sequence, --step and --document")

@@ -73,6 +73,16 @@ def test_help_of_every_command_shows_its_use(run: Run, name: str) -> None:
     assert f"finpile {name} [OPTIONS]" in usage
 
 
+GROUPS = ["", *dict.fromkeys(path[0] for path in COMMANDS if len(path) > 1)]
+
+
+@pytest.mark.parametrize("name", [*GROUPS, *NAMES])
+def test_help_fits_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(*name.split(), "--help").out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+
+
 @pytest.mark.parametrize("path", COMMANDS, ids=NAMES)
 def test_every_command_and_option_explains_itself(path: tuple[str, ...]) -> None:
     command = COMMANDS[path]
@@ -126,6 +136,21 @@ def test_misuse_is_one_message_and_exit_2(
     assert found.err.count("Error: ") == 1
     assert "Traceback" not in found.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["buld"], "No such command 'buld'; did you mean `build`?"),
+        (["tokenizer", "trian"], "No such command 'trian'; did you mean `train`?"),
+        (["fetch", "wikipedai"], "No such command 'wikipedai'; did you mean `wikipedia`?"),
+        (["xyz"], "No such command 'xyz'; known: append, as-of, build, "),
+    ],
+)
+def test_unknown_command_names_the_nearest(run: Run, words: list[str], says: str) -> None:
+    found = run(*words)
+    assert (found.code, found.out) == (2, "")
+    assert f"Error: {says}" in found.err
 
 
 def test_unknown_option_names_the_nearest(run: Run) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from finpile_cli.console import Console, quantity
+from finpile_cli.display import Display
+from finpile_pipelines.progress import Progress
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 Capture = pytest.CaptureFixture[str]
@@ -69,6 +71,23 @@ def test_numbers_are_right_aligned_with_separators(capsys: Capture) -> None:
 def test_long_line_is_not_broken_without_a_terminal(capsys: Capture) -> None:
     Console().line("word " * 200)
     assert capsys.readouterr().out == "word " * 200 + "\n"
+
+
+@pytest.mark.parametrize("value", ["1", "no"])
+def test_no_color_leaves_out_every_style(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    stream = terminal(monkeypatch)
+    monkeypatch.setenv("NO_COLOR", value)
+    console = Console()
+    assert console.is_terminal
+    say_everything(console)
+    with Display(console) as display:
+        display.begin("near")
+        display.watch("near", Progress(1, 1, 1, share=0.5))
+        display.end("near", "done")
+    assert re.findall(r"\x1b\[[0-9;]*m", stream.getvalue()) == []
+    monkeypatch.setenv("NO_COLOR", "")
+    Console().line("a line", style="bold")
+    assert "\x1b[1ma line" in stream.getvalue()
 
 
 def test_terminal_shows_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:

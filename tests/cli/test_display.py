@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -20,6 +21,8 @@ import pytest
 from finpile_cli.console import Console
 from finpile_cli.display import Display
 from finpile_pipelines.progress import Progress
+from hypothesis import given
+from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[2]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -66,9 +69,36 @@ def test_rate_is_hidden_without_byte_counts(capsys: pytest.CaptureFixture[str], 
         display.begin("tokenizer")
         clock(6)
         display.watch("tokenizer: train", progress(0.5, note="chunk 3: update 2, 48,000 pieces"))
-    assert capsys.readouterr().out.splitlines() == [
-        "  tokenizer      50 %  6 s left, chunk 3: update 2, 48,000 pieces, 1.0 MB in memory"
-    ]
+    assert capsys.readouterr().out.splitlines() == ["  tokenizer      50 %  6 s left, chunk 3: update 2, 48,000 pieces"]
+
+
+@given(
+    share=st.floats(0, 1),
+    seconds=st.floats(5, 1e7),
+    size_bytes=st.integers(0, 10**16),
+    documents=st.integers(0, 10**12),
+    memory=st.integers(0, 10**13),
+    note=st.sampled_from(["", "compiling kernels (first run only)", "chunk 3: update 12, 48,576 pieces", "x" * 99]),
+)
+def test_progress_fits_its_line_and_its_last_figure_is_whole(
+    share: float, seconds: float, size_bytes: int, documents: int, memory: int, note: str
+) -> None:
+    now, out = [100.0], io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: now[0])
+        patch.setattr(sys, "stdout", out)
+        display = Display(Console())
+        display.begin("contamination")
+        now[0] += seconds
+        display.watch("contamination: search", Progress(documents, size_bytes, memory, share=share, note=note))
+    [line] = out.getvalue().splitlines()
+    assert len(line) <= 80
+    number, unit = r"[\d,.]+", r"(B|[kMGT]B)"
+    parts = line[23:].split(", ")
+    assert re.fullmatch(rf"{number} s|({number} (s|min|h) ?)+left", parts[0]), line
+    figures = rf"{number} {unit}/s|{number} documents|{number} {unit} in memory"
+    last = ", ".join(parts[1:]).removeprefix(note or "search").removeprefix(", ")
+    assert last.endswith("...") or last == "" or re.fullmatch(rf"({figures})(, ({figures}))*", last), line
 
 
 def test_compilation_is_named_instead_of_a_rate(
@@ -205,5 +235,6 @@ def test_no_stage_shows_a_rate_of_zero(terminal_build: str) -> None:
 def test_nothing_is_wider_than_the_terminal(terminal_build: str) -> None:
     lines = ESCAPES.sub("", terminal_build).replace("\r", "\n").splitlines()
     assert max(map(len, lines)) <= 80
+    assert "…" not in terminal_build, "nothing is cut"
     assert any(line.startswith("TOTAL") for line in lines)
     assert any(line.startswith("stages: ") and " of CPU time, at most " in line for line in lines)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,3 +189,32 @@ def test_unusable_batches_fail_the_pipeline(batch: pa.RecordBatch, message: str)
 def test_number_of_rounds_is_fixed() -> None:
     with pytest.raises(ConfigError, match="needs a number of rounds"):
         RepeatedSubstrings(SubstringConfig(rounds="fixpoint"))
+
+
+QUIET = """
+import logging
+
+from finpile_pipelines.transforms import (
+    CleanDocuments, ExactDuplicates, NearDuplicates, ReadDocuments, RepeatedSubstrings,
+)
+
+from finpile import load_config
+
+import apache_beam as beam
+
+assert not logging.root.handlers, "the log is the caller's to set up"
+config = load_config("corpus.yaml")
+with beam.Pipeline("FnApiRunner") as pipeline:
+    documents, _ = pipeline | ReadDocuments(config)
+    for transform in (CleanDocuments(config), ExactDuplicates(), NearDuplicates(), RepeatedSubstrings()):
+        documents, _ = documents | transform
+"""
+
+
+def test_transforms_log_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "Oil rose."}\n{"text": "Gold fell."}\n')
+    (tmp_path / "corpus.yaml").write_text(
+        "name: a\nsources: [{name: News, dataset: FinPile, format: jsonl, paths: a.jsonl}]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")

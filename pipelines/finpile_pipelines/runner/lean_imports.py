@@ -51,7 +51,7 @@ def import_lean() -> None:
     if is_lean():
         return
     _DONE.append(True)
-    with _hidden(), _silent_log():
+    with _hidden(), silent_log():
         import pyarrow as pa
 
         pa.array([0])  # pyarrow looks for pandas once
@@ -69,7 +69,7 @@ def _hidden() -> Iterator[None]:
 
 
 @contextmanager
-def _silent_log() -> Iterator[None]:
+def silent_log() -> Iterator[None]:
     """Beam warns of packages that it does not find."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

@@ -16,6 +16,7 @@ settings of a corpus file they are the documents that `finpile build` publishes.
 shuffle: the transforms need no shared disk and keep nothing in the launcher.
 """
 
+import finpile_pipelines.quiet_beam  # noqa: F401
 from finpile_pipelines.transforms.documents import CleanDocuments, ReadDocuments
 from finpile_pipelines.transforms.exact import ExactDuplicates
 from finpile_pipelines.transforms.near import NearDuplicates

@@ -92,7 +92,14 @@ def to_partitions(origin: int, rows: pa.Table, partition: np.ndarray[Any, Any]) 
     return PartitionedTables(f"{origin:016x}", split_by_partition(rows, partition))
 
 
-class Join(beam.PTransform):
+class Composite(beam.PTransform):
+    """A transform of several inputs or outputs, whose types Beam does not check: it would log a warning at each use."""
+
+    def default_type_hints(self) -> None:
+        return None
+
+
+class Join(Composite):
     """Brings the tables of several collections together by key, and maps `work(key, tables)` over the keys.
 
     The input is a dictionary of collections of `PartitionedTables`. Each table is the concatenation of those that were

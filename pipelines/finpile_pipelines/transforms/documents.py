@@ -17,13 +17,14 @@ from finpile.sources.evidence import FieldEvidence
 from finpile.sources.reading import read_file
 from finpile.timestamps import DateEvidence, Order
 from finpile_pipelines.corpus.ingest import IngestTask, find_inputs, plan
+from finpile_pipelines.transforms.batches import Composite
 from finpile_pipelines.transforms.outputs import Outputs, first_output, second_output
 
 #: Text of one batch.
 BATCH_BYTES = 16 << 20
 
 
-class ReadDocuments(beam.PTransform):
+class ReadDocuments(Composite):
     """Reads all sources of a corpus file; applied to a pipeline, it returns `Outputs(kept, removed)`.
 
     `kept` has the documents as they were read: `finpile.document.RAW_SCHEMA` and `priority`, the position of the
@@ -50,7 +51,7 @@ class ReadDocuments(beam.PTransform):
         return Outputs(read | "Documents" >> beam.Filter(_is_raw), read | "Unreadable" >> beam.Filter(_is_ledger))
 
 
-class CleanDocuments(beam.PTransform):
+class CleanDocuments(Composite):
     """Cleans documents as their sources ask; returns `Outputs(kept, removed)`.
 
     The input has the columns of `finpile.document.RAW_SCHEMA` (or of `DOCUMENT_SCHEMA`, which is plain text) and

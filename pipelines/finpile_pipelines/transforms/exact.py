@@ -16,6 +16,7 @@ from finpile.document import digest_bits
 from finpile_pipelines.exchange.partition import PartitionedTables, by_range
 from finpile_pipelines.transforms.batches import (
     PARTITIONS,
+    Composite,
     Join,
     Received,
     documents_of,
@@ -29,7 +30,7 @@ from finpile_pipelines.transforms.outputs import ApplyRemovals, Outputs, removed
 _SENT = ("batch", "row", "id", "scope", "priority", "timestamp", "num_copies")
 
 
-class ExactDuplicates(beam.PTransform):
+class ExactDuplicates(Composite):
     """Keeps one document of each set of equal texts; returns `Outputs(kept, removed)`.
 
     Of equal texts the one of the smallest `priority` is kept, then the earliest `timestamp`, then the smallest id.

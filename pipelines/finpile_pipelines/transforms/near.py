@@ -21,6 +21,7 @@ from finpile_pipelines.dedup.connected_components import by_number
 from finpile_pipelines.exchange.partition import PartitionedTables, by_range
 from finpile_pipelines.transforms.batches import (
     PARTITIONS,
+    Composite,
     Join,
     Received,
     documents_of,
@@ -37,7 +38,7 @@ from finpile_pipelines.transforms.outputs import ApplyRemovals, Outputs, removed
 _PLACE = ("number", "batch", "row")
 
 
-class NearDuplicates(beam.PTransform):
+class NearDuplicates(Composite):
     """Keeps one document of each cluster of near duplicates; returns `Outputs(kept, removed)`.
 
     A document is removed only if it is itself a near duplicate of the document that is kept for it. That is the one of

@@ -12,7 +12,7 @@ from finpile.dedup.documents import Scope
 from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows
 from finpile_pipelines.exchange.partition import PartitionedTables
-from finpile_pipelines.transforms.batches import Join, Received, documents_of, to_batch, to_batches
+from finpile_pipelines.transforms.batches import Composite, Join, Received, documents_of, to_batch, to_batches
 
 #: A removed document (`batch`, `row`), the copy that is kept (`kept_batch`, `kept_row`), and how many documents the
 #: removed one represented.
@@ -48,7 +48,7 @@ def removed_rows(removals: pa.Table, documents: pa.Table) -> pa.Table:
     return removals.append_column("num_copies", copies).select(REMOVED_SCHEMA.names).cast(REMOVED_SCHEMA)
 
 
-class ApplyRemovals(beam.PTransform):
+class ApplyRemovals(Composite):
     """Named batches, and the removals of `stage` as (origin, `REMOVED_SCHEMA`), to `Outputs`.
 
     With `spans` and `short` (by batch), spans are cut out of the texts and short documents are removed too.

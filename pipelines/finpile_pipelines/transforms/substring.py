@@ -26,6 +26,7 @@ from finpile_pipelines.dedup.alphabet import open_alphabet
 from finpile_pipelines.exchange.partition import PartitionedTables, by_range
 from finpile_pipelines.transforms.batches import (
     PARTITIONS,
+    Composite,
     Join,
     Received,
     documents_of,
@@ -44,7 +45,7 @@ STAGE = "substring"
 _NEVER = np.iinfo(np.int64).max
 
 
-class RepeatedSubstrings(beam.PTransform):
+class RepeatedSubstrings(Composite):
     """Cuts text of `min_length` or more that occurs elsewhere too; returns `Outputs(kept, removed)`.
 
     `removed` has a row for each span. It also has a row for each document of which cuts leave too little, or which they
@@ -100,7 +101,7 @@ class RepeatedSubstrings(beam.PTransform):
         return outputs
 
 
-class _Round(beam.PTransform):
+class _Round(Composite):
     """One pass: `batch`, and the `spans` and `short` of the rounds before, to `spans` and `short`, all by batch."""
 
     def __init__(self, steps: "_Steps", number: int) -> None:
