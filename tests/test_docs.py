@@ -22,9 +22,11 @@ from finpile_cli.main import finpile
 from sample_archives import sample_files
 
 from finpile import __version__
-from finpile.config import CorpusConfig, FilterConfig
+from finpile.config import CorpusConfig, FilterConfig, load_config
 from finpile.filter import FILTERS
+from finpile.format import FORMATS
 from finpile.report.summary import source_rows, total_row
+from finpile.stages import ledger_stages
 from finpile.storage import read_json
 from finpile.strict_yaml import settings
 
@@ -174,6 +176,45 @@ def test_readme_shows_table_1_of_the_sample_build(sample_build: Path) -> None:
     # Documents and characters; tokens depend on the last bits of logarithms, which are the system's.
     pick = [[cell.strip() for cell in line.split("|")][1:5] for line in built if not line.startswith("| :--")]
     assert sorted([cell.strip() for cell in line.split("|")][1:5] for line in readme) == sorted(pick)
+
+
+def test_readme_describes_the_sample(sample_build: Path) -> None:
+    formats = {source.format for source in load_config(ROOT / "pipelines" / "configs" / "sample.yaml").sources}
+    stages = {stage["stage"]: stage["counts"] for stage in read_json(str(sample_build / "manifest.json"))["stages"]}
+    text_bytes = sum(source["text_bytes"] for source in stages["clean"]["sources"])
+    expected = f"{text_bytes / 1e6:.1f} MB of text in {len(formats)} of the {len(FORMATS.built_in)} formats"
+    assert expected in README
+
+
+def test_stages_are_those_of_the_code() -> None:
+    """In the table of the README, in the figure, and in its description."""
+    names = [*ledger_stages(), "split"]
+    table = README[README.index("| stage | removes |") :].partition("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == names[:-1]
+    figure = (ROOT / "docs" / "images" / "data-flow.svg").read_text()
+    assert [name for name in re.findall(r'class="b"[^>]*>(\w+)<', figure) if name in names] == names
+    listed = f"{', '.join(names[:-1])} and split"
+    assert f"pass {listed};" in README and f"stages {listed}." in figure
+
+
+def test_precision_and_recall_are_those_of_the_results() -> None:
+    page = (ROOT / "benchmarks" / "results" / "2026-11-23_order_truth.md").read_text()
+    measured = {
+        (near, numbers): (f"{float(precision):.3f}", f"{float(recall):.3f}")
+        for near, numbers, precision, recall in re.findall(
+            r"^\| mix \| (\w+), numbers: (\w+) \|.*\| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE
+        )
+    }
+    assert len(measured) == 4
+    guide = (ROOT / "docs" / "guide-deduplication.md").read_text()
+    corpus = (ROOT / "docs" / "guide-your-own-corpus.md").read_text()
+    for (near, numbers), figures in measured.items():
+        precision, recall = (figure.removeprefix("0") for figure in figures)
+        row = rf"^\| `{near}` \| `{numbers}` \|.*\| {re.escape(precision)} \| {re.escape(recall)} \|$"
+        assert re.search(row, guide, re.MULTILINE)
+        setting = rf"`{near}`(, the default[^|]*)?" + (r" with `numbers: any`" if numbers == "any" else "")
+        assert re.search(rf"^\| {setting} \| {re.escape(precision)} \| {re.escape(recall)} \|$", README, re.MULTILINE)
+        assert recall in corpus
 
 
 # --- commands, keys, versions ----------------------------------------------------------------------------------------

@@ -5,6 +5,4 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from benchmarks.common.report import ROOT
-
-DATA = Path(os.environ.get("FINPILE_DATA") or ROOT / "data")
+DATA = Path(os.environ.get("FINPILE_DATA") or Path(__file__).resolve().parents[2] / "data").resolve()

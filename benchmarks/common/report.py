@@ -10,6 +10,8 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from benchmarks.common.data import DATA
+
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout. Commands with `-m benchmarks...` run in it."""
 
@@ -61,11 +63,17 @@ def _circumstances(packages: Sequence[str]) -> str:
 
 
 def _command() -> str:
-    """The command line, with `-m MODULE` as it was given."""
+    """The command line, with `-m MODULE` as it was given; other folders than the checkout's are DATA and FOLDER."""
     spec = sys.modules["__main__"].__spec__
-    if spec is None:
-        return " ".join(["python", *sys.argv])
-    return " ".join(["python -m", spec.name.removesuffix(".__main__"), *sys.argv[1:]])
+    program = f"-m {spec.name.removesuffix('.__main__')}" if spec else sys.argv[0]
+    return " ".join(["python", program, *map(_named, sys.argv[1:])])
+
+
+def _named(argument: str) -> str:
+    path = Path(argument)
+    if path.resolve() == DATA:
+        return "DATA"
+    return "FOLDER" if path.is_absolute() else argument
 
 
 def _version(package: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What both orders remove, beside brute force: precision, recall, and the lengths of chains of near duplicates.
+"""What both orders and all settings of near remove, beside brute force: precision, recall, and chains of duplicates.
 
     python -m benchmarks.dedup.order_truth DATA [--only News] [--results FOLDER]
 
@@ -6,8 +6,8 @@ DATA has the archives of `benchmarks.common.mix`. `deduplicate` runs with near d
 bytes. Beside it, per stage and on the documents that the stage before left:
 
     exact        a dictionary of texts
-    near         every pair of documents with equal numbers and near enough lengths is compared by words; then the rule
-                 of the order, on all pairs that are near duplicates
+    near         every pair of documents with equal numbers (under `numbers: keep`) and near enough lengths is compared
+                 by words; then the rule of the order, on all pairs that are near duplicates
     substring    a hash of every window of 200 bytes; of equal ones, all but the first in the order are cut
 
 A chain is a sequence of documents, each a near duplicate of the one before, in the order of time: a document is decided
@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -41,12 +43,24 @@ _DOMAINS = {"mix": ("News", "Speeches", "TeX", "IRC"), "News": ("News",), "Speec
 _ORDERS: tuple[Order, ...] = ("priority", "time")
 _WINDOW = 200
 _NEAR = NearConfig.named("fast")
+_SETTINGS = {
+    f"{name}, numbers: {numbers}": replace(NearConfig.named(name), numbers=numbers)
+    for numbers in ("keep", "any")
+    for name in ("fast", "paper")
+}
+#: Counters of hashes of words. Two texts that differ in n words differ by 2 n in them at most.
+_COUNTERS = 128
 _SUBSTRING = SubstringConfig(min_length=_WINDOW, snap="none", min_chars=0)
 _GOLDEN = 0x9E3779B97F4A7C15
 
 _MISSED = (
     "What `near` misses has few shingles in common, although its words are nearly the same: such a pair is a candidate "
     "with a small probability (`s_curve`). Both orders miss the same."
+)
+
+_SETTINGS_ABOUT = (
+    "Documents that each setting of `near` removes under the order of priority, after `exact`, without `substring`. "
+    "Brute force compares all pairs of documents by words; an edit similarity above .8 makes a near duplicate."
 )
 
 Pairs = list[tuple[int, int]]
@@ -65,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     documents = documents.append_column("priority", is_second)
     documents = documents.append_column("digest", document_digests(documents))
     rows: list[list[str]] = []
+    of_settings: list[list[str]] = []
     chains: list[list[str]] = []
     for name in [options.only] if options.only else _DOMAINS:
         mine = documents.filter(pc.is_in(documents["domain"], pa.array(_DOMAINS[name])))
@@ -74,8 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows += [[name, order, *row] for row in corpus.rows()]
             if order == "time":
                 chains.append([name, f"{corpus.num_left:,}", f"{len(corpus.pairs):,}", *_chains(corpus.pairs)])
+        ordered = in_order(mine, "priority").combine_chunks()
+        for setting, near in _SETTINGS.items():
+            say(f"{name}, {setting}")
+            corpus = _Corpus(ordered, "priority", near, substring=None)
+            of_settings.append([name, setting, *corpus.near()])
     head = ("corpus", "order", "stage", "unit", "by brute force", "removed", "in both", "precision", "recall")
     report.add("## What is removed", table(head, rows), _MISSED)
+    head = ("corpus", "near", "by brute force", "removed", "in both", "precision", "recall")
+    report.add("## Settings of near", _SETTINGS_ABOUT, table(head, of_settings))
     head = (
         "corpus",
         "documents after exact",
@@ -90,27 +112,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
 class _Corpus:
     """Documents in an order, what deduplication removes, and what brute force does."""
 
-    def __init__(self, documents: pa.Table, order: Order) -> None:
+    def __init__(
+        self,
+        documents: pa.Table,
+        order: Order,
+        near: NearConfig = _NEAR,
+        substring: SubstringConfig | None = _SUBSTRING,
+    ) -> None:
         self._order = order
+        self._near = near
         self._ids = documents["id"].to_pylist()
         self._places = {name: place for place, name in enumerate(self._ids)}
         self._texts = [text.encode() for text in documents["text"].to_pylist()]
-        found = deduplicate(documents.drop_columns(["digest"]), near=_NEAR, substring=_SUBSTRING, order=order)
+        found = deduplicate(documents.drop_columns(["digest"]), near=near, substring=substring, order=order)
         self._removed = found.removed
         first = {text: place for place, text in reversed(list(enumerate(self._texts)))}
         self._equal = {place for place, text in enumerate(self._texts) if first[text] != place}
         left = [place for place in range(len(self._ids)) if place not in self._found("exact")]
         self.num_left = len(left)
-        self.pairs = [(left[a], left[b]) for a, b in _near_pairs([self._texts[place] for place in left])]
+        self.pairs = [(left[a], left[b]) for a, b in _near_pairs([self._texts[place] for place in left], near)]
 
     def rows(self) -> Iterator[list[str]]:
         """A row for each stage."""
         yield _row("exact", "documents", self._equal, self._found("exact"))
-        near = self._found("near")
-        yield _row("near", "documents", _RULES[self._order](self._texts, self.pairs), near)
-        gone = self._found("exact") | near
+        yield ["near", "documents", *self.near()]
+        gone = self._found("exact") | self._found("near")
         left = [place for place in range(len(self._ids)) if place not in gone]
         yield _row("substring", "bytes", _repeated([self._texts[place] for place in left], left), self._cut())
+
+    def near(self) -> list[str]:
+        """The comparison of the stage `near`."""
+        expected = _RULES[self._order](self._texts, self.pairs, self._near)
+        return _compared(expected, self._found("near"))
 
     def _found(self, stage: str) -> set[int]:
         """The places of documents that a stage removed as a whole."""
@@ -129,29 +162,40 @@ class _Corpus:
         return found
 
 
-def _near_pairs(texts: Sequence[bytes]) -> Pairs:
-    """All pairs of near duplicates, the earlier document first, by comparison of words. Only documents with equal
-    sequences of numbers can be some."""
+def _near_pairs(texts: Sequence[bytes], near: NearConfig) -> Pairs:
+    """All pairs of near duplicates, the earlier document first, by comparison of words. Under `numbers: keep` only
+    documents with equal sequences of numbers can be some."""
     words = [word_hashes(text) for text in texts]
     groups: dict[bytes, list[int]] = {}
     for place, text in enumerate(texts):
         if len(words[place]):
-            numbers = hashlib.blake2b(number_sequence(text), digest_size=16).digest()
-            groups.setdefault(numbers, []).append(place)
-    found = []
+            numbers = number_sequence(text) if near.numbers == "keep" else b""
+            groups.setdefault(hashlib.blake2b(numbers, digest_size=16).digest(), []).append(place)
+    found: Pairs = []
     for group in groups.values():
-        by_length = sorted(group, key=lambda place: len(words[place]))
-        for number, short in enumerate(by_length):
-            for long in by_length[number + 1 :]:
-                limit = most_edits(len(words[long]), _NEAR.edit_similarity)
-                if len(words[long]) - len(words[short]) > limit:
-                    break
-                if Levenshtein.distance(words[short], words[long], score_cutoff=limit) <= limit:
-                    found.append((min(short, long), max(short, long)))
+        found += _near_pairs_of(words, sorted(group, key=lambda place: len(words[place])), near)
     return sorted(found)
 
 
-def _first_come(texts: Sequence[bytes], pairs: Pairs) -> set[int]:
+def _near_pairs_of(
+    words: Sequence[array[int]], by_length: Sequence[int], near: NearConfig
+) -> Iterator[tuple[int, int]]:
+    """The pairs of near duplicates among documents in ascending order of their length in words."""
+    lengths = np.array([len(words[place]) for place in by_length])
+    limits = np.array([most_edits(length, near.edit_similarity) for length in lengths.tolist()])
+    counts = np.stack(
+        [np.bincount(np.frombuffer(words[place], np.uint64) % _COUNTERS, minlength=_COUNTERS) for place in by_length]
+    ).astype(np.int16)
+    for number, short in enumerate(by_length):
+        later = slice(number + 1, int(np.searchsorted(lengths - limits, lengths[number], side="right")))
+        differences = np.abs(counts[later] - counts[number]).sum(axis=1)
+        for at in (number + 1 + np.flatnonzero(differences <= 2 * limits[later])).tolist():
+            long, limit = by_length[at], int(limits[at])
+            if Levenshtein.distance(words[short], words[long], score_cutoff=limit) <= limit:
+                yield min(short, long), max(short, long)
+
+
+def _first_come(texts: Sequence[bytes], pairs: Pairs, near: NearConfig) -> set[int]:
     """Removed under `order: time`: documents with an earlier near duplicate that is kept."""
     earlier: dict[int, list[int]] = {}
     for a, b in pairs:
@@ -163,12 +207,12 @@ def _first_come(texts: Sequence[bytes], pairs: Pairs) -> set[int]:
     return removed
 
 
-def _by_groups(texts: Sequence[bytes], pairs: Pairs) -> set[int]:
+def _by_groups(texts: Sequence[bytes], pairs: Pairs, near: NearConfig) -> set[int]:
     """Removed under `order: priority`: the rule of groups, on all pairs."""
     members = sorted({place for pair in pairs for place in pair})
     local = {place: number for number, place in enumerate(members)}
     numbered = np.array([(local[a], local[b]) for a, b in pairs], np.int64).reshape(-1, 2)
-    resolved = resolve_group([texts[place] for place in members], numbered, _NEAR)
+    resolved = resolve_group([texts[place] for place in members], numbered, near)
     return {members[one.removed] for one in resolved.removed}
 
 
@@ -212,9 +256,14 @@ def _window_hashes(text: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
 
 def _row(stage: str, unit: str, expected: set[int], found: set[int]) -> list[str]:
+    return [stage, unit, *_compared(expected, found)]
+
+
+def _compared(expected: set[int], found: set[int]) -> list[str]:
+    """Sizes of both and of what they share, precision and recall."""
     both = len(expected & found)
     shares = [f"{both / len(each):.4f}" if each else "" for each in (found, expected)]
-    return [stage, unit, f"{len(expected):,}", f"{len(found):,}", f"{both:,}", *shares]
+    return [f"{len(expected):,}", f"{len(found):,}", f"{both:,}", *shares]
 
 
 def _chains(pairs: Pairs) -> list[str]:

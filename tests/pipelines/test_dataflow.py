@@ -242,7 +242,7 @@ def normalised(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         "type": job["type"],
         "experiments": sorted(environment["experiments"]),
         "workers": {key: pool[key] for key in sorted(used & pool.keys())},
-        "options": {key: options[key] for key in ("project", "region", "sdk_location", "sdk_worker_parallelism")},
+        "options": {key: options[key] for key in ("project", "region", "sdk_location")},
         "steps": steps(job["pipeline"].components),
     }
 

@@ -35,7 +35,9 @@ def check(beam_args: Sequence[str]) -> None:
 
 
 def worker_args(shard_bytes: int, part_bytes: int, cores: int = 4) -> list[str]:
-    """Beam's options for workers whose processes, one for each core and each with one thread, hold one file each.
+    """Beam's options for workers whose processes, each with one thread, hold one file each.
+
+    Dataflow starts a process for each core; `--sdk_worker_parallelism` is read by the job servers of Spark and Flink.
 
     `shard_bytes` and `part_bytes` are those of `Sizes`, bytes of text. Documents may be larger: they are never divided.
 
@@ -54,7 +56,6 @@ def worker_args(shard_bytes: int, part_bytes: int, cores: int = 4) -> list[str]:
     return [
         f"--machine_type={machine}-{cores}",
         f"--disk_size_gb={math.ceil(disk / 1e9)}",
-        f"--sdk_worker_parallelism={cores}",
         "--number_of_worker_harness_threads=1",
     ]
 
