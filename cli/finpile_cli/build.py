@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from finpile_cli.console import Console, json_option, quantity
-from finpile_cli.display import Display, duration
+from finpile_cli.console import Console, duration, json_option, quantity
+from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
 from finpile_cli.paths import PathOrUrl, root_option
 

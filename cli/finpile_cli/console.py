@@ -74,7 +74,10 @@ class Console:
 
     @contextmanager
     def progress(self, what: str, total: float | None = None, unit: str = "") -> Iterator[Callable[[float], None]]:
-        """A bar on a terminal, otherwise a line every few seconds; yields `advance(amount)`."""
+        """A bar on a terminal, otherwise a line every few seconds; yields `advance(amount)`.
+
+        Both have the time left if `total` is given.
+        """
         if self.as_json:
             yield lambda amount: None
         elif self.is_terminal:
@@ -116,8 +119,12 @@ class Console:
             now = time.monotonic()
             if now - last >= _PLAIN_EVERY_SECONDS:
                 last = now
-                goal = f" of {quantity(total, unit)}" if total else ""
-                counts = f": {quantity(done, unit)}{goal}, {quantity(done / (now - began), unit)}/s"
+                parts = [quantity(done, unit), f"{quantity(done / (now - began), unit)}/s"]
+                if total:
+                    parts[0] = f"{quantity(done, unit if unit == 'B' else '')} of {quantity(total, unit)}"
+                if total and total > done > 0:
+                    parts.append(f"{duration((total - done) * (now - began) / done)} left")
+                counts = f": {', '.join(parts)}"
                 self.line(f"  {shortened(what, LINE_WIDTH - len(counts) - 2)}{counts}")
 
         yield advance
@@ -161,6 +168,21 @@ def quantity(value: float, unit: str) -> str:
         value /= 1000
         index += 1
     return f"{value:.0f} B" if index == 0 else f"{value:.1f} {_UNITS[index]}"
+
+
+def duration(seconds: float) -> str:
+    """Formats a duration in one or two units.
+
+    >>> duration(8.6), duration(75), duration(3 * 3600 + 125)
+    ('9 s', '1 min 15 s', '3 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> RichTable:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
-from finpile_cli.console import LINE_WIDTH, Console, fitting, quantity
+from finpile_cli.console import LINE_WIDTH, Console, duration, fitting, quantity
 
 if TYPE_CHECKING:
     from finpile_pipelines.progress import Progress
@@ -147,21 +147,6 @@ class _Rate:
             f"{quantity(size_bytes / seconds, 'B')}/s" if size_bytes else "",
             f"{quantity(documents, 'documents')}" if documents else "",
         )
-
-
-def duration(seconds: float) -> str:
-    """Formats a duration in one or two units.
-
-    >>> duration(8.6), duration(75), duration(3 * 3600 + 125)
-    ('9 s', '1 min 15 s', '3 h 2 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def _percent(share: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,22 +94,25 @@ class _Tasks:
         if self.generations:
             yield generation_table([results[task.name] for task in self.generations])
         if self.lm_eval is not None:
-            with self._console.progress("lm-evaluation-harness", unit="requests") as advance:
-                found = self.lm_eval.evaluate(model, self.limit, partial(advance, 1), self.outcomes)
+            found = self.lm_eval.evaluate(model, self.limit, self._requests, self.outcomes)
             for entry in found:
                 results.setdefault(entry["task"], []).append(entry)
             yield lm_eval_table(found)
 
-    def _score_pairs(self, model: LanguageModel, suite: Suite, sets: list[PairSet]) -> dict[str, Any]:
-        from finpile.lm.minimal_pairs import pair_outcomes, pair_score, right_pairs, summary
+    def _requests(self, kind: str, number: int) -> AbstractContextManager[Callable[[float], None]]:
+        """The progress of the requests of one kind that lm-eval makes."""
+        return self._console.progress(f"lm-evaluation-harness, {kind}", number, "requests")
 
-        right = []
+    def _score_pairs(self, model: LanguageModel, suite: Suite, sets: list[PairSet]) -> dict[str, Any]:
+        from finpile.lm.minimal_pairs import judge_pairs, pair_outcomes, pair_score, summary
+
+        judged = []
         with self._console.progress(suite, total=sum(len(entry.pairs) for entry in sets), unit="pairs") as advance:
             for entry in sets:
-                right.append(right_pairs(model, entry))
+                judged.append(judge_pairs(model, entry))
                 advance(len(entry.pairs))
-        self.outcomes.append(pair_outcomes(suite, sets, right))
-        return summary([pair_score(entry, flags) for entry, flags in zip(sets, right, strict=True)])
+        self.outcomes.append(pair_outcomes(suite, sets, judged))
+        return summary([pair_score(entry, pairs) for entry, pairs in zip(sets, judged, strict=True)])
 
 
 def evaluate_tasks(

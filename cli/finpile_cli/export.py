@@ -35,7 +35,7 @@ def export_command(run: str, output: str, build: str | None, step: Which | None,
     """Write the model of RUN and its tokenizer for `AutoModelForCausalLM` and `AutoTokenizer` of transformers.
 
     BloombergGPT becomes a BLOOM, GPT-NeoX a GPT-NeoX, PaLM a Cohere model. BLOOM has other slopes than the BloombergGPT
-    paper unless the number of heads is a power of two: train with `alibi: bloom` to export such a model.
+    paper unless the number of heads is a power of two: train with `model: {alibi: bloom}` to export such a model.
     """
     require_torch()
     from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, write_for_transformers

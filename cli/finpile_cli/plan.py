@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile_cli.build import load
-from finpile_cli.console import Console, json_option, quantity
-from finpile_cli.display import duration
+from finpile_cli.console import Console, duration, json_option, quantity
 from finpile_cli.paths import PathOrUrl, root_option
 
 if TYPE_CHECKING:

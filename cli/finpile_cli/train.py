@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 import click
 
+from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
 from finpile_cli.language_models import require_torch
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
+    from finpile.lm.heldout import HeldoutProgress, HeldoutRecord
     from finpile.lm.losses import LossRecord
 
 _LINE_EVERY_SECONDS = 5.0
@@ -28,12 +34,21 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
     torchrun --nproc-per-node N -m finpile_cli train CONFIG
     """
     require_torch()
+    from finpile.lm.hugging_face import check_exportable
     from finpile.lm.train import load_train_config, train
 
     console = Console(as_json)
     settings = load_train_config(config)
     last = min(settings.steps, steps or settings.steps)
-    result = train(settings, stop_at=steps, on_step=_StepLines(console, last))
+    obstacle = None
+    try:
+        check_exportable(settings.model_config())
+    except ConfigError as error:
+        obstacle = str(error)
+        if os.environ.get("RANK", "0") == "0":
+            console.line(f"note: `finpile export` cannot write this model for transformers: {obstacle}")
+    with _HeldoutLines(console) as on_heldout:
+        result = train(settings, stop_at=steps, on_step=_StepLines(console, last), on_heldout=on_heldout)
     if not result.is_first:
         return
     records = result.records
@@ -66,6 +81,7 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
             "num_sequences": result.num_sequences,
             "heldout_loss": result.heldout[-1].loss if result.heldout else None,
             "num_rollbacks": result.num_rollbacks,
+            "not_exportable": obstacle,
             "speed": result.speed,
         }
     )
@@ -98,3 +114,38 @@ class _StepLines:
             f"  step {record.step:,} of {self._last:,}: loss {record.loss:.3f}, "
             f"rate {record.learning_rate:.2e}, {speed:,.0f} tokens/s"
         )
+
+
+class _HeldoutLines:
+    """Shows the progress of a measurement of the held-out loss, and prints its result."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown = contextlib.ExitStack()
+        self._advance: Callable[[float], None] | None = None
+        self._done = 0
+
+    def __call__(self, found: HeldoutProgress | HeldoutRecord) -> None:
+        from finpile.lm.heldout import HeldoutRecord
+
+        if isinstance(found, HeldoutRecord):
+            self._shown.close()
+            self._advance = None
+            self._console.line(
+                f"  step {found.step:,}: held-out loss {found.loss:.4f} over {found.num_tokens:,} tokens"
+            )
+            return
+        if self._advance is None:
+            name = f"held-out loss of step {found.step:,}"
+            self._advance = self._shown.enter_context(self._console.progress(name, found.num_tokens, "tokens"))
+            self._done = 0
+        self._advance(found.num_done - self._done)
+        self._done = found.num_done
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shown.close()

@@ -8,7 +8,7 @@ training. Padding at the end of a source is not scored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,16 +38,33 @@ class HeldoutRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldoutProgress:
+    """How far a measurement of the held-out loss is."""
+
+    step: int
+    """The training step after which it is made."""
+    num_done: int
+    """Tokens that have been read, about."""
+    num_tokens: int
+    """Tokens of the measurement."""
+
+
+@dataclass(frozen=True, slots=True)
 class HeldoutSet:
-    """The held-out token shards of a build, as sequences of one length."""
+    """The held-out token shards of a build, as sequences of one length, or a sample of these sequences."""
 
     stores: dict[str, TokenStore]
     """By `dataset/source`."""
     sequence_length: int
+    chosen: dict[str, Sequence[int]]
+    """The sequences of each store that are measured."""
 
     @classmethod
-    def open(cls, folder: str, training: TokenMeta, sequence_length: int) -> HeldoutSet:
-        """Opens the shards of each source.
+    def open(cls, folder: str, training: TokenMeta, sequence_length: int, num_tokens: int | None = None) -> HeldoutSet:
+        """Opens the shards of each source; with `num_tokens`, for a sample of about that many tokens.
+
+        The sample has a share of the sequences of each source, at least one, at equal distances from the first to the
+        last. It depends on the shards and on `num_tokens` alone.
 
         Raises: InputError if there are none, or if they are of another tokenizer or length than the training shards.
         """
@@ -63,40 +80,55 @@ class HeldoutSet:
                     f"{folder}/{path}: shards of {store.meta}, those of training are {training}; take both of one build"
                 )
             stores["/".join(row_of(f"{path}/"))] = store
-        return cls(stores, sequence_length)
+        counts = {name: len(store) * (store.sequence_length // sequence_length) for name, store in stores.items()}
+        share = 1.0 if num_tokens is None else num_tokens / sequence_length / max(1, sum(counts.values()))
+        return cls(stores, sequence_length, {name: _evenly(count, share) for name, count in counts.items()})
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of the chosen sequences, padding included."""
+        return sum(map(len, self.chosen.values())) * self.sequence_length
 
     def sums(
-        self, model: Decoder, *, batch_size: int, bfloat16: bool = False, rank: int = 0, world_size: int = 1
+        self,
+        model: Decoder,
+        *,
+        batch_size: int,
+        bfloat16: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        on_sequences: Callable[[int], None] | None = None,
     ) -> dict[str, tuple[float, int]]:
         """The sum of nats and the number of predicted tokens of each source, over the sequences of one rank.
 
-        Leaves the model in evaluation mode. Equal for any number of ranks up to the rounding of sums.
+        Calls `on_sequences` with the number of sequences of each batch. Leaves the model in evaluation mode. Equal for
+        any number of ranks up to the rounding of sums.
         """
         model.eval()
-        return {
-            name: self._sums(model, store, batch_size, bfloat16, range(rank, self._num_sequences(store), world_size))
-            for name, store in self.stores.items()
-        }
-
-    def _num_sequences(self, store: TokenStore) -> int:
-        return len(store) * (store.sequence_length // self.sequence_length)
+        found: dict[str, tuple[float, int]] = {}
+        for name, store in self.stores.items():
+            nats, count = 0.0, 0
+            mine = self.chosen[name][rank::world_size]
+            for start in range(0, len(mine), batch_size):
+                sequences = mine[start : start + batch_size]
+                more_nats, more = self._sums(model, store, bfloat16, sequences)
+                nats, count = nats + more_nats, count + more
+                if on_sequences:
+                    on_sequences(len(sequences))
+            found[name] = nats, count
+        return found
 
     @torch.no_grad()
-    def _sums(
-        self, model: Decoder, store: TokenStore, batch_size: int, bfloat16: bool, sequences: range
-    ) -> tuple[float, int]:
-        nats, count = 0.0, 0
+    def _sums(self, model: Decoder, store: TokenStore, bfloat16: bool, sequences: Sequence[int]) -> tuple[float, int]:
+        """The sum and the number of one batch."""
         device = model.embedding.weight.device
-        for start in range(0, len(sequences), batch_size):
-            ids, lengths = self._batch(store, sequences[start : start + batch_size])
-            ids_BT = torch.from_numpy(ids).to(device)
-            with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
-                logits_BTV = model(ids_BT)
-            nats_BT = F.cross_entropy(logits_BTV[:, :-1].float().transpose(1, 2), ids_BT[:, 1:], reduction="none")
-            scored_BT = np.arange(1, ids.shape[1])[None, :] < lengths[:, None]
-            nats += float((nats_BT.double().cpu().numpy() * scored_BT).sum())
-            count += int(scored_BT.sum())
-        return nats, count
+        ids, lengths = self._batch(store, sequences)
+        ids_BT = torch.from_numpy(ids).to(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
+            logits_BTV = model(ids_BT)
+        nats_BT = F.cross_entropy(logits_BTV[:, :-1].float().transpose(1, 2), ids_BT[:, 1:], reduction="none")
+        scored_BT = np.arange(1, ids.shape[1])[None, :] < lengths[:, None]
+        return float((nats_BT.double().cpu().numpy() * scored_BT).sum()), int(scored_BT.sum())
 
     def _batch(self, store: TokenStore, sequences: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Ids [B, sequence_length] and the tokens of each sequence that are no padding [B]."""
@@ -105,6 +137,16 @@ class HeldoutSet:
         ids = store.batch(sequences, self.sequence_length)
         lengths = np.array([store.length_of(int(row)) for row in rows]) - pieces * self.sequence_length
         return ids, lengths
+
+
+def _evenly(count: int, share: float) -> Sequence[int]:
+    """A share of `count` sequences, at least one if there is one, at equal distances.
+
+    >>> _evenly(10, 0.3), _evenly(10, 1.0), _evenly(3, 0.01)
+    ([1, 5, 8], range(0, 10), [1])
+    """
+    size = max(1, round(count * share))
+    return range(count) if size >= count else [(2 * index + 1) * count // (2 * size) for index in range(size)]
 
 
 def heldout_record(step: int, tokens: int, sums: dict[str, tuple[float, int]]) -> HeldoutRecord:

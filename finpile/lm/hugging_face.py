@@ -71,6 +71,7 @@ def hugging_face_config(meta: ModelMeta) -> dict[str, Any]:
     Raises: ConfigError if no class of transformers has this model.
     """
     model = meta.model
+    check_exportable(model)
     common = {
         "vocab_size": meta.vocab_size,
         "hidden_size": model.hidden_size,
@@ -95,12 +96,18 @@ def hugging_face_config(meta: ModelMeta) -> dict[str, Any]:
     return {**common, **rotary, **_cohere_config(model)}
 
 
-def _bloom_config(model: ModelConfig) -> dict[str, Any]:
-    if alibi_slopes(model.num_heads, model.alibi) != alibi_slopes(model.num_heads, "bloom"):
+def check_exportable(model: ModelConfig) -> None:
+    """Raises: ConfigError if no class of transformers has models of this shape."""
+    slopes = [alibi_slopes(model.num_heads, kind) for kind in (model.alibi, "bloom")]
+    if model.architecture == "bloomberggpt" and slopes[0] != slopes[1]:
         raise ConfigError(
             f"the model has {model.num_heads} heads with the paper's slopes, which transformers' BLOOM cannot have: "
-            "train with `alibi: bloom` in `model`, or with 1, 2, 4, 8, ... heads"
+            "to export such a model, train one with `model: {alibi: bloom}` in the training file, or with 1, 2, 4, 8, "
+            "... heads"
         )
+
+
+def _bloom_config(model: ModelConfig) -> dict[str, Any]:
     return {
         "architectures": ["BloomForCausalLM"],
         "model_type": "bloom",

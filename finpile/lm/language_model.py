@@ -2,8 +2,11 @@
 
 Conventions are those of lm-evaluation-harness: context and continuation are encoded together, and the tokens after
 those of the context alone are the continuation's; white space at the end of the context belongs to the continuation; an
-empty context is the token that begins a document; a context that is too long loses its beginning. Before a generation,
-it keeps as many tokens as leave room for those to be generated.
+empty context is the token that begins a document; what is too long is cut from the left. Before a generation, the
+context keeps as many tokens as leave room for those to be generated.
+
+lm-evaluation-harness ends with an error at a continuation that is longer than the model reads; here it is cut, too, and
+its last tokens are scored.
 """
 
 # ruff: noqa: N803, N806 (names end in the axes of their tensors)
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,6 +43,8 @@ class Likelihood:
     num_tokens: int
     is_greedy: bool
     """Whether each of its tokens is the likeliest."""
+    is_cut: bool = False
+    """Whether context and continuation are longer than the model reads, and were cut from the left."""
 
 
 class RunTokenizer(Protocol):
@@ -147,7 +152,10 @@ class LanguageModel:
 
     def log_likelihoods(self, pairs: Sequence[tuple[str, str]]) -> list[Likelihood]:
         """The log-likelihood of each continuation after its context, (context, continuation)."""
-        return self._likelihoods([self._request(context, continuation) for context, continuation in pairs])
+        requests = [self._request(context, continuation) for context, continuation in pairs]
+        most = self.max_length + 1  # the last token is not read
+        found = self._likelihoods([(ids[-most:], min(count, self.max_length)) for ids, count in requests])
+        return [replace(one, is_cut=len(ids) > most) for one, (ids, _) in zip(found, requests, strict=True)]
 
     def document_likelihood(self, text: str) -> Likelihood:
         """The log-likelihood of a text of any length: of windows that each predict as many tokens as the model reads.
@@ -217,18 +225,19 @@ class LanguageModel:
         return text[: min((text.index(word) for word in stop if word in text), default=len(text))]
 
     def _request(self, context: str, continuation: str) -> tuple[list[int], int]:
-        """The ids of both, and the number of those of the continuation."""
+        """The ids of both, and the number of those of the continuation.
+
+        Both are encoded apart if they are one token or fewer together than the context alone.
+        """
         if not continuation:
             raise InputError("a continuation is empty")
         kept = context.rstrip()
         continuation = context[len(kept) :] + continuation
-        whole, num_context = list(self._encode(kept + continuation)), len(self._encode(kept)) if kept else 0
-        count = len(whole) - num_context
-        if not num_context:
-            whole = [self.begin_id, *whole]
-        if count > self.max_length:
-            raise InputError(f"a continuation has {count} tokens, the model reads {self.max_length}")
-        return whole[-(self.max_length + 1) :], count
+        before = list(self._encode(kept)) if kept else []
+        whole = list(self._encode(kept + continuation))
+        if len(whole) <= len(before):
+            whole = [*before, *self._encode(continuation)]
+        return whole if before else [self.begin_id, *whole], len(whole) - len(before)
 
     @torch.inference_mode()
     def _score(self, requests: Sequence[tuple[list[int], int]]) -> Iterator[Likelihood]:

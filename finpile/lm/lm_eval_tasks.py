@@ -7,7 +7,7 @@ import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from finpile.lm.outcomes import Indices, Outcomes, TaskItem, of_flags, of_score
 MAX_TOKENS = 256
 #: Names of the longest answer in the settings of a task.
 _LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+#: A context that shows a kind and a number of requests, and is called with the number of answers.
+RequestProgress: TypeAlias = Callable[[str, int], contextlib.AbstractContextManager[Callable[[float], None]]]
 #: Requests that are sorted by length together.
 _AT_ONCE = 512
 #: Resamplings for the standard error of metrics that are no means; lm-eval's 100,000 take minutes.
@@ -65,18 +67,21 @@ class LmEvalTasks:
         self,
         model: LanguageModel,
         limit: int | None = None,
-        on_request: Callable[[], object] | None = None,
+        progress: RequestProgress | None = None,
         outcomes: list[Outcomes] | None = None,
     ) -> list[dict[str, Any]]:
         """The metrics of each task and group, by lm-eval's defaults; `limit` items of each task.
 
-        If `outcomes` is given, those of the items are appended, in the metrics that are means over items.
+        Each task has the number of its items that are longer than the model reads, which lose their beginning.
+        `progress` shows the requests of one kind. If `outcomes` is given, those of the items are appended, in the
+        metrics that are means over items.
         """
         from lm_eval import simple_evaluate
 
+        cut: dict[str, set[Any]] = {}
         with contextlib.redirect_stdout(sys.stderr):  # it prints what it does
             results = simple_evaluate(
-                model=_adapter(model, on_request),
+                model=_adapter(model, cut, progress or _no_progress),
                 tasks=self._tasks,
                 task_manager=self._manager,
                 limit=limit,
@@ -87,8 +92,16 @@ class LmEvalTasks:
             for task, samples in results["samples"].items():
                 outcomes += _outcomes(task, samples, results["results"][task])
         return [
-            entry for task, values in results["results"].items() for entry in _metrics(task, values, results["n-shot"])
+            {**entry, "num_truncated": None if task in results.get("groups", ()) else len(cut.get(task, ()))}
+            for task, values in results["results"].items()
+            for entry in _metrics(task, values, results["n-shot"])
         ]
+
+
+@contextlib.contextmanager
+def _no_progress(kind: str, number: int) -> Iterator[Callable[[float], None]]:
+    del kind, number
+    yield lambda amount: None
 
 
 def _metrics(task: str, values: dict[str, Any], shots: dict[str, int]) -> list[dict[str, Any]]:
@@ -143,41 +156,60 @@ def strings_of(value: Any) -> Iterator[str]:
             yield from strings_of(part)
 
 
-def _adapter(model: LanguageModel, on_request: Callable[[], object] | None = None) -> Any:
-    """The model as lm-eval's `LM`."""
+def _adapter(model: LanguageModel, cut: dict[str, set[Any]], progress: RequestProgress) -> Any:
+    """The model as lm-eval's `LM`; adds the numbers of the items that are cut to `cut`, by task."""
     from lm_eval.api.model import LM
 
-    def done(value: Any) -> Any:
-        if on_request:
-            on_request()
-        return value
+    def note(request: Any, is_cut: bool) -> None:
+        if is_cut:
+            cut.setdefault(request.task_name, set()).add(request.doc_id)
 
     class Adapter(LM):
         """Answers requests with a `LanguageModel`."""
 
         def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-            found = []
-            for start in range(0, len(requests), _AT_ONCE):
-                chosen = [request.args for request in requests[start : start + _AT_ONCE]]
-                found += [done((one.nats, one.is_greedy)) for one in model.log_likelihoods(chosen)]
-            return found
+            answers = []
+            with progress("likelihoods", len(requests)) as advance:
+                for start in range(0, len(requests), _AT_ONCE):
+                    chosen = requests[start : start + _AT_ONCE]
+                    found = model.log_likelihoods([request.args for request in chosen])
+                    for request, one in zip(chosen, found, strict=True):
+                        note(request, one.is_cut)
+                        answers.append((one.nats, one.is_greedy))
+                    advance(len(chosen))
+            return answers
 
         def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
-            return [done(model.document_likelihood(request.args[0]).nats) for request in requests]
+            answers = []
+            with progress("documents", len(requests)) as advance:
+                for request in requests:
+                    answers.append(model.document_likelihood(request.args[0]).nats)
+                    advance(1)
+            return answers
 
         def generate_until(self, requests: list[Any]) -> list[str]:
-            return [done(_generate(model, *request.args)) for request in requests]
+            answers = []
+            with progress("generated answers", len(requests)) as advance:
+                for request in requests:
+                    prompt, settings = request.args
+                    num_answer = _answer_tokens(model, settings)
+                    note(request, model.num_tokens(prompt) > model.max_length - num_answer)
+                    answers.append(_generate(model, prompt, settings, num_answer))
+                    advance(1)
+            return answers
 
     return Adapter()
 
 
-def _generate(model: LanguageModel, prompt: str, settings: dict[str, Any]) -> str:
+def _answer_tokens(model: LanguageModel, settings: dict[str, Any]) -> int:
+    """The longest answer: that of the task, and at most half of what the model reads."""
+    limit = next((settings[name] for name in _LIMITS if settings.get(name)), MAX_TOKENS)
+    return min(int(limit), model.max_length // 2)
+
+
+def _generate(model: LanguageModel, prompt: str, settings: dict[str, Any], max_tokens: int) -> str:
     if settings.get("do_sample") and settings.get("temperature", 1.0):
         raise ConfigError("the task samples its answers (do_sample); FinPile generates the likeliest token only")
     until = settings.get("until") or []
-    limit = next((settings[name] for name in _LIMITS if settings.get(name)), MAX_TOKENS)
-    return model.generate(
-        prompt,
-        stop=[until] if isinstance(until, str) else [text for text in until if text],
-        max_tokens=min(int(limit), model.max_length // 2),
-    )
+    stop = [until] if isinstance(until, str) else [text for text in until if text]
+    return model.generate(prompt, stop=stop, max_tokens=max_tokens)

@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import zstandard
 
@@ -60,6 +60,8 @@ class PairScore:
     name: str
     num_right: int
     num_pairs: int
+    num_truncated: int = 0
+    """Pairs with a sentence that is longer than the model reads; such a sentence loses its beginning."""
 
     @property
     def accuracy(self) -> float:
@@ -90,31 +92,43 @@ def sample_pairs(sets: Sequence[PairSet], limit: int | None) -> list[PairSet]:
     return [PairSet(entry.group, entry.name, tuple(heapq.nsmallest(limit, entry.pairs, key=_hash))) for entry in sets]
 
 
-def right_pairs(model: LanguageModel, entry: PairSet) -> list[bool]:
+class Judgement(NamedTuple):
+    """The result of one pair."""
+
+    is_right: bool
+    is_cut: bool
+    """Whether a sentence is longer than the model reads."""
+
+
+def judge_pairs(model: LanguageModel, entry: PairSet) -> list[Judgement]:
     """Whether the model is right on each pair of a set."""
     sentences = [("", sentence) for pair in entry.pairs for sentence in (pair.good, pair.bad)]
-    nats = [found.nats for found in model.log_likelihoods(sentences)]
-    return [good > bad for good, bad in zip(nats[::2], nats[1::2], strict=True)]
+    found = model.log_likelihoods(sentences)
+    return [
+        Judgement(good.nats > bad.nats, good.is_cut or bad.is_cut)
+        for good, bad in zip(found[::2], found[1::2], strict=True)
+    ]
 
 
 def score_pairs(model: LanguageModel, entry: PairSet) -> PairScore:
     """The accuracy of a model on one set."""
-    return pair_score(entry, right_pairs(model, entry))
+    return pair_score(entry, judge_pairs(model, entry))
 
 
-def pair_score(entry: PairSet, right: Sequence[bool]) -> PairScore:
-    """The accuracy on one set, of which these pairs are right."""
-    return PairScore(entry.group, entry.name, sum(right), len(entry.pairs))
+def pair_score(entry: PairSet, judged: Sequence[Judgement]) -> PairScore:
+    """The accuracy on one set with these results."""
+    num_right, num_truncated = (sum(flags) for flags in zip(*judged, strict=True)) if judged else (0, 0)
+    return PairScore(entry.group, entry.name, num_right, len(entry.pairs), num_truncated)
 
 
-def pair_outcomes(suite: Suite, sets: Sequence[PairSet], right: Sequence[Sequence[bool]]) -> Outcomes:
+def pair_outcomes(suite: Suite, sets: Sequence[PairSet], judged: Sequence[Sequence[Judgement]]) -> Outcomes:
     """The accuracy over all pairs of a suite."""
     items = [
         TaskItem(suite, f"{entry.group}/{entry.name}/{number}", (pair.good, pair.bad))
         for entry in sets
         for number, pair in enumerate(entry.pairs)
     ]
-    return of_flags(suite, "accuracy of pairs", items, [flag for flags in right for flag in flags])
+    return of_flags(suite, "accuracy of pairs", items, [pair.is_right for pairs in judged for pair in pairs])
 
 
 def summary(scores: Sequence[PairScore]) -> dict[str, Any]:
@@ -128,6 +142,7 @@ def summary(scores: Sequence[PairScore]) -> dict[str, Any]:
                 "group": score.group,
                 "name": score.name,
                 "num_pairs": score.num_pairs,
+                "num_truncated": score.num_truncated,
                 "accuracy": score.accuracy,
                 "interval": score.interval,
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +19,7 @@ class ModelConfig:
     """The shape of a decoder. The tokenizer determines its vocabulary; all three accept sequences of any length."""
 
     architecture: Architecture = "bloomberggpt"
-    """The paper whose decoder it is. A `model` of a training file must name that of the preset."""
+    """The paper whose decoder it is."""
     num_layers: int
     num_heads: int
     hidden_size: int
@@ -92,3 +93,31 @@ class ModelConfig:
         block = attention + feed_forward + biases + 2 * (2 * size)
         embeddings = vocab_size * size + 2 * size if self.architecture == "bloomberggpt" else 2 * vocab_size * size
         return embeddings + self.num_layers * block + 2 * size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelChanges:
+    """`model` of a training file: values that replace those of the preset's shape; its architecture stays."""
+
+    num_layers: int | None = None
+    num_heads: int | None = None
+    hidden_size: int | None = None
+    """D; a multiple of `num_heads`."""
+    head_size: int | None = None
+    """Size of a head, for `palm` only. It is independent of `hidden_size` and `num_heads` in the large PaLM presets."""
+    alibi: Literal["paper", "bloom"] | None = None
+    """Slopes for a number of heads that is no power of two, for `bloomberggpt` only: as printed in the paper, or as in
+    BLOOM and the ALiBi paper. transformers has the latter only."""
+    dropout: float | None = None
+    """Rate for attention weights, attention output and FFN."""
+
+    def applied(self, model: ModelConfig) -> ModelConfig:
+        """The shape with these values.
+
+        Raises: ConfigError if it is no shape.
+
+        >>> ModelChanges(num_heads=4).applied(ModelConfig(num_layers=2, num_heads=6, hidden_size=192)).size_per_head
+        48
+        """
+        values = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
+        return dataclasses.replace(model, **{name: value for name, value in values.items() if value is not None})

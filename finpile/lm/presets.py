@@ -128,10 +128,11 @@ PALM_8B = _palm(32, 16, 4_096, BatchConfig(size=512, ramp=((50_000, 256),)))
 PALM_62B = _palm(64, 32, 8_192, BatchConfig(size=1_024, ramp=((50_000, 512),)))
 PALM_540B = _palm(118, 48, 18_432, BatchConfig(size=2_048, ramp=((50_000, 512), (115_000, 1_024))))
 
-#: The same architecture for two CPU cores and a few minutes. As in the paper, the number of heads is no power of two,
-#: the final rate is a tenth of the highest, and gradients are clipped at 0.3 (§3.3).
+#: The same architecture for two CPU cores and a few minutes. As in the paper, the final rate is a tenth of the highest,
+#: and gradients are clipped at 0.3 (§3.3). The number of heads is a power of two, unlike the paper's 40, so that
+#: transformers' BLOOM has the model.
 BLOOMBERGGPT_TINY = Preset(
-    model=ModelConfig(num_layers=4, num_heads=6, hidden_size=192),
+    model=ModelConfig(num_layers=4, num_heads=8, hidden_size=192),
     optimizer=OptimizerConfig(learning_rate=3e-3, final_learning_rate=3e-4, warmup_steps=30, decay_steps=300),
     batch=BatchConfig(size=4),
     sequence_length=256,
@@ -140,14 +141,14 @@ BLOOMBERGGPT_TINY = Preset(
 #: As large as BLOOMBERGGPT_TINY; weight decay and clipping are those of GPT-NeoX-20B.
 GPT_NEOX_TINY = dataclasses.replace(
     BLOOMBERGGPT_TINY,
-    model=ModelConfig(architecture="gpt-neox", num_layers=4, num_heads=6, hidden_size=192),
+    model=ModelConfig(architecture="gpt-neox", num_layers=4, num_heads=8, hidden_size=192),
     optimizer=dataclasses.replace(BLOOMBERGGPT_TINY.optimizer, weight_decay=0.01, gradient_clipping=1.0),
 )
 
 #: As large as BLOOMBERGGPT_TINY; the optimiser is PaLM's, with 0.01 for 100 steps.
 PALM_TINY = dataclasses.replace(
     BLOOMBERGGPT_TINY,
-    model=ModelConfig(architecture="palm", num_layers=4, num_heads=6, hidden_size=192),
+    model=ModelConfig(architecture="palm", num_layers=4, num_heads=8, hidden_size=192),
     optimizer=dataclasses.replace(_PALM_OPTIMIZER, warmup_steps=100),
 )
 

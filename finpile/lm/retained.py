@@ -63,14 +63,14 @@ def retain_model(run: str, saved: SavedModel, which: Which | None = None) -> Pat
     return path
 
 
-def best_loss(run: str) -> float | None:
-    """The held-out loss of the best retained model; None if there is none."""
+def best_so_far(run: str) -> tuple[int, float] | None:
+    """The step and the held-out loss of the best retained model; None if there is none."""
     path = retained_path(run, "best")
     if not path.exists():
         return None
     with safe_open(path, framework="pt") as stream:
-        loss: float | None = json.loads(stream.metadata()[_KEY]).get("heldout_loss")
-    return loss
+        about = json.loads(stream.metadata()[_KEY])
+    return about["step"], about["heldout_loss"]
 
 
 def load_model(run: str, which: Which | None = None) -> SavedModel:

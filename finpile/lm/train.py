@@ -22,6 +22,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
 
 import torch
 
@@ -32,16 +33,18 @@ from finpile.lm.board import Board
 from finpile.lm.checkpoint import load_checkpoint
 from finpile.lm.chronicle import Chronicle
 from finpile.lm.guard import Rollback
-from finpile.lm.heldout import HeldoutRecord, HeldoutSet, heldout_record
+from finpile.lm.heldout import HeldoutProgress, HeldoutRecord, HeldoutSet, heldout_record
 from finpile.lm.losses import HELDOUT_NAME, LOG_NAME, LossRecord, RecordLog, plot
 from finpile.lm.processes import Processes, joined
-from finpile.lm.retained import SavedModel, best_loss, retain_model
+from finpile.lm.retained import SavedModel, best_so_far, retain_model
 from finpile.lm.run_page import write_run_page
 from finpile.lm.throughput import Throughput, device_facts
 from finpile.lm.train_config import Intervention, TrainConfig, load_train_config
 from finpile.lm.trainer import Trainer
 
 __all__ = ["Intervention", "TrainConfig", "TrainResult", "Trainer", "load_train_config", "repeatable", "train"]
+
+OnHeldout: TypeAlias = Callable[[HeldoutProgress | HeldoutRecord], None]
 
 #: Folder of the states for rollbacks.
 ROLLBACK_FOLDER = "rollback"
@@ -75,27 +78,41 @@ def train(
     *,
     stop_at: int | None = None,
     on_step: Callable[[LossRecord], None] | None = None,
+    on_heldout: OnHeldout | None = None,
 ) -> TrainResult:
     """Trains up to step `config.steps`, from the checkpoint in `config.out` if there is one.
 
     Under torchrun, all processes call it with the same settings and share `config.out`. `stop_at` ends the call early
     and has no other effect: another call resumes there, on the same schedule.
 
+    The state is saved before a measurement of the held-out loss. A call that finds it saved and the measurement absent
+    begins with the measurement. `on_heldout` is called with the progress of each, then with its record.
+
     Raises: ConfigError, InputError; RunError if the loss is not finite, or spikes too often.
     """
     with joined(config.torch_device()) as processes, repeatable(config.threads):
-        return _Run(config, processes, on_step).to(min(config.steps, stop_at or config.steps))
+        return _Run(config, processes, on_step, on_heldout).to(min(config.steps, stop_at or config.steps))
 
 
 class _Run:
     """A trainer with the files of its run."""
 
-    def __init__(self, config: TrainConfig, processes: Processes, on_step: Callable[[LossRecord], None] | None) -> None:
-        self._config, self._processes, self._on_step = config, processes, on_step
+    def __init__(
+        self,
+        config: TrainConfig,
+        processes: Processes,
+        on_step: Callable[[LossRecord], None] | None,
+        on_heldout: OnHeldout | None,
+    ) -> None:
+        self._config, self._processes = config, processes
+        self._on_step = on_step if processes.is_first else None
+        self._on_heldout = on_heldout if processes.is_first else None
         self._trainer = run = Trainer(config, processes)
         self._heldout = None
         if config.heldout is not None:
-            self._heldout = HeldoutSet.open(config.heldout, run.data.store.meta, run.data.sequence_length)
+            self._heldout = HeldoutSet.open(
+                config.heldout, run.data.store.meta, run.data.sequence_length, config.heldout_tokens
+            )
         self._throughput = _throughput(config, run)
         self._is_warm = False
         self._seconds = 0.0
@@ -118,8 +135,11 @@ class _Run:
             Board(self._folder if config.tensorboard else None, began) as board,
         ):
             self._log, self._heldout_records, self._board = log, heldout, board
-            self._start(last)
+            is_left = run.step < last or self._is_measurement_due()
+            if is_left:
+                self._start()
             try:
+                self._measure_if_due()
                 while run.step < last:
                     self._advance(last)
             except FinpileError as error:
@@ -129,7 +149,7 @@ class _Run:
             if self._folder:
                 plot(self._folder, log.records, run.data.store.vocab_size, records)
             speed = self._throughput.report(self._tokens, self._seconds)
-            if run.step > began:
+            if is_left:
                 finished = run.step == config.steps
                 self._chronicle.add("stop", run.step, is_finished=finished, loss=log.records[-1].loss, **speed)
             if self._folder:
@@ -151,16 +171,15 @@ class _Run:
             return contextlib.nullcontext()
         return RecordLog(self._folder, HELDOUT_NAME, HeldoutRecord, step, source=self._config.out)
 
-    def _start(self, last: int) -> None:
+    def _start(self) -> None:
         run = self._trainer
-        if run.step < last:
-            self._chronicle.add(
-                "start",
-                run.step,
-                num_parameters=self._throughput.num_parameters,
-                num_processes=self._processes.world_size,
-                device=_device_name(run.device),
-            )
+        self._chronicle.add(
+            "start",
+            run.step,
+            num_parameters=self._throughput.num_parameters,
+            num_processes=self._processes.world_size,
+            device=_device_name(run.device),
+        )
 
     def _advance(self, last: int) -> None:
         """One step, and what is due after it."""
@@ -179,15 +198,13 @@ class _Run:
         speed = self._timed(time.monotonic() - began)
         self._log.append(record)
         self._board.add(record, speed)
-        is_last = run.step == config.steps
-        if self._heldout and self._heldout_records and (run.step % config.heldout_every == 0 or is_last):
-            self._measure(self._heldout, self._heldout_records)
-        if run.step % config.checkpoint_every == 0 or run.step == last:
-            self._save()
-        if config.keep_every and (run.step % config.keep_every == 0 or is_last):
+        if config.keep_every and (run.step % config.keep_every == 0 or run.step == config.steps):
             self._retain(run.step)
-        if self._on_step and self._processes.is_first:
+        if run.step % config.checkpoint_every == 0 or run.step == last or self._is_measurement_due():
+            self._save()
+        if self._on_step:
             self._on_step(record)
+        self._measure_if_due()
 
     def _timed(self, seconds: float) -> float | None:
         """Tokens a second of a step. The first of a call is not counted, because it also loads and compiles."""
@@ -199,18 +216,45 @@ class _Run:
         self._tokens += tokens
         return tokens / seconds if seconds else None
 
-    def _measure(self, heldout: HeldoutSet, log: RecordLog[HeldoutRecord]) -> None:
-        run = self._trainer
+    def _is_measurement_due(self) -> bool:
+        """Whether the held-out loss of this step is to be measured, and has not been."""
+        step, log = self._trainer.step, self._heldout_records
+        is_due = step > 0 and (step % self._config.heldout_every == 0 or step == self._config.steps)
+        return log is not None and is_due and all(record.step != step for record in log.records)
+
+    def _measure_if_due(self) -> None:
+        """Measures the held-out loss; the state of this step is saved."""
+        run, heldout, log = self._trainer, self._heldout, self._heldout_records
+        if heldout is None or log is None or not self._is_measurement_due():
+            return
         tokens = run.data.schedule.before(run.step) * run.data.sequence_length
-        record = heldout_record(run.step, tokens, run.heldout_sums(heldout))
+        record = heldout_record(run.step, tokens, run.heldout_sums(heldout, self._heldout_progress(heldout)))
+        before = best_so_far(self._folder) if self._folder else None
+        # Equal to the best if a call was killed between the model and the record.
+        is_best = before is None or record.loss < before[1] or before == (run.step, record.loss)
+        if self._folder and is_best:
+            retain_model(self._folder, self._model(record.loss), "best")
         log.append(record)
+        log.sync()
         self._board.add_heldout(record)
-        if self._folder:
-            before = best_loss(self._folder)
-            is_best = before is None or record.loss < before
-            if is_best:
-                retain_model(self._folder, self._model(record.loss), "best")
-            self._chronicle.add("heldout", run.step, loss=record.loss, sources=record.sources, is_best=is_best)
+        self._chronicle.add("heldout", run.step, loss=record.loss, sources=record.sources, is_best=is_best)
+        if self._on_heldout:
+            self._on_heldout(record)
+
+    def _heldout_progress(self, heldout: HeldoutSet) -> Callable[[int], None] | None:
+        """Reports the progress of a measurement, which other processes share in."""
+        listen, step, done = self._on_heldout, self._trainer.step, 0
+        if listen is None:
+            return None
+        share = self._processes.world_size * heldout.sequence_length
+
+        def count(num_sequences: int) -> None:
+            nonlocal done
+            done += num_sequences
+            listen(HeldoutProgress(step, min(done * share, heldout.num_tokens), heldout.num_tokens))
+
+        count(0)
+        return count
 
     def _model(self, heldout_loss: float | None = None) -> SavedModel:
         run = self._trainer
@@ -228,9 +272,9 @@ class _Run:
         if self._heldout_records is not None:
             self._heldout_records.sync()
         if self._folder:
-            run.save()
             if config.keep_every or config.heldout:
                 retain_model(self._folder, self._model(), "last")
+            run.save()
             if config.loss_spikes:
                 oldest = config.loss_spikes.target(run.step)
                 self._drop_states(lambda step: step >= oldest)

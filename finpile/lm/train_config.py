@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +11,7 @@ import torch
 
 from finpile.errors import ConfigError
 from finpile.lm.guard import SpikeGuard
-from finpile.lm.model_config import ModelConfig
+from finpile.lm.model_config import ModelChanges, ModelConfig
 from finpile.lm.optimizer import OptimizerConfig
 from finpile.lm.presets import BatchConfig, preset
 from finpile.strict_yaml import absolute, load_yaml
@@ -57,8 +57,8 @@ class TrainConfig:
     preset: str = "bloomberggpt-tiny"
     """Where all that is left out comes from: `bloomberggpt-50b`, `gpt-neox-20b`, `palm-8b`, `palm-62b`, `palm-540b`, or
     one of the small ones: `bloomberggpt-tiny`, `gpt-neox-tiny`, `palm-tiny`."""
-    model: ModelConfig | None = None
-    """The shape of the model; null is the shape of the preset."""
+    model: ModelChanges = field(default_factory=ModelChanges)
+    """Values of the model's shape that differ from the preset's, such as `{num_layers: 8, dropout: 0.1}`."""
     sequence_length: int | None = None
     """Tokens of a training sequence: a divisor of the shards' length, into which stored sequences are cut; the shards'
     own length if null."""
@@ -101,9 +101,12 @@ class TrainConfig:
     none. Needs `out` on a local disk."""
     heldout: str | None = None
     """Folder of held-out token shards: OUT/tokens/split=heldout of a build. Relative to the training file, or a URL.
-    The loss on all of it is measured every `heldout_every` steps; the model with the lowest one is retained."""
+    The loss on it is measured every `heldout_every` steps; the model with the lowest one is retained."""
     heldout_every: int = 300
     """Number of steps between two measurements of the held-out loss; the paper's 300 (§4)."""
+    heldout_tokens: int | None = None
+    """Measures a sample of about this many held-out tokens: sequences at equal distances, a share of those of each
+    source and at least one. Null measures all."""
     loss_spikes: SpikeGuard | None = None
     """Rolls back at loss spikes, with `{}` by the defaults below. With null, a loss that is not finite ends the run."""
     tensorboard: bool = False
@@ -118,9 +121,13 @@ class TrainConfig:
         for name in ("steps", "threads", "checkpoint_every", "heldout_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1")
-        for name in ("micro_batch_size", "keep_every"):
+        for name in ("micro_batch_size", "keep_every", "heldout_tokens"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}: expected at least 1, or null")
+        if self.heldout_tokens is not None and self.heldout is None:
+            raise ConfigError(
+                f"heldout_tokens is {self.heldout_tokens}, and `heldout` is not set: set it, or leave both"
+            )
         for name in ("keep_every", "heldout", "loss_spikes", "tensorboard"):
             if getattr(self, name) and "://" in self.out:
                 raise ConfigError(
@@ -134,14 +141,8 @@ class TrainConfig:
         self.batch_config()
 
     def model_config(self) -> ModelConfig:
-        """The shape of this file, or of the preset. Raises: ConfigError if they are of two architectures."""
-        expected = preset(self.preset).model
-        if self.model is not None and self.model.architecture != expected.architecture:
-            raise ConfigError(
-                f"model.architecture is {self.model.architecture}, that of the preset {self.preset} is "
-                f"{expected.architecture}: write `architecture: {expected.architecture}`, or name another preset"
-            )
-        return self.model or expected
+        """The shape of the preset with the values of this file. Raises: ConfigError if they are no shape."""
+        return self.model.applied(preset(self.preset).model)
 
     def optimizer_config(self) -> OptimizerConfig:
         """The optimiser of the preset with the settings of this file."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -106,14 +106,17 @@ class Trainer:
         self.rollbacks = tuple(rollbacks)
         self.data = dataclasses.replace(self.data, skips=skips(self.rollbacks))
 
-    def heldout_sums(self, heldout: HeldoutSet) -> dict[str, tuple[float, int]]:
-        """The sums over the held-out set, over all processes."""
+    def heldout_sums(
+        self, heldout: HeldoutSet, on_sequences: Callable[[int], None] | None = None
+    ) -> dict[str, tuple[float, int]]:
+        """The sums over the held-out set, over all processes; `on_sequences` counts those of this process."""
         found = heldout.sums(
             self.model,
             batch_size=self.config.micro_batch_size or self.data.schedule.at(self.step),
             bfloat16=self.config.precision == "bfloat16",
             rank=self.processes.rank,
             world_size=self.processes.world_size,
+            on_sequences=on_sequences,
         )
         nats = self.processes.sum({name: nats for name, (nats, _) in found.items()}, self.device)
         counts = self.processes.sum({name: count for name, (_, count) in found.items()}, self.device)

@@ -30,21 +30,25 @@ def pairs_table(suite: str, result: Mapping[str, Any]) -> Table:
         Column(key="set", title=kind),
         Column(key="group", title=group),
         Column(key="pairs", title="Pairs"),
+        Column(key="cut", title="Cut"),
         Column(key="accuracy", title="Accuracy"),
         Column(key="low", title="From"),
         Column(key="high", title="To"),
     ]
-    rows = [_pair_row(entry["name"], entry, entry["num_pairs"]) for entry in result["sets"]]
+    rows = [_pair_row(entry["name"], entry) for entry in result["sets"]]
     means = [*result["groups"], {"group": "all", **result["all"]}]
-    rows += [_pair_row(f"mean of {entry['num_sets']}", entry, None, RowKind.TOTAL) for entry in means]
-    caption = "Pairs whose grammatical sentence is likelier, with intervals of 95%."
+    rows += [_pair_row(f"mean of {entry['num_sets']}", entry, RowKind.TOTAL) for entry in means]
+    caption = (
+        "Pairs whose grammatical sentence is likelier, with intervals of 95%. "
+        "A sentence of a cut pair has lost its beginning, because the model reads less."
+    )
     return Table(name=suite, title=suite.upper(), caption=caption, columns=tuple(columns), rows=tuple(rows))
 
 
-def _pair_row(label: str, entry: Mapping[str, Any], num_pairs: int | None, kind: RowKind = RowKind.PLAIN) -> Row:
+def _pair_row(label: str, entry: Mapping[str, Any], kind: RowKind = RowKind.PLAIN) -> Row:
     values = [entry["accuracy"], *entry["interval"]]
-    pairs = Cell("") if num_pairs is None else count(num_pairs)
-    return Row(cells=(name(label), name(entry["group"]), pairs, *(_decimal(value, 3) for value in values)), kind=kind)
+    counts = [count(entry[key]) if key in entry else Cell("") for key in ("num_pairs", "num_truncated")]
+    return Row(cells=(name(label), name(entry["group"]), *counts, *(_decimal(value, 3) for value in values)), kind=kind)
 
 
 def classification_table(results: Sequence[Mapping[str, Any]]) -> Table:
@@ -103,13 +107,17 @@ def generation_table(results: Sequence[Mapping[str, Any]]) -> Table:
 
 def lm_eval_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """The metrics of tasks of lm-evaluation-harness."""
-    titles = {"task": "Task", "shots": "Shots", "metric": "Metric", "filter": "Filter", "value": "Value"}
-    columns = [Column(key=key, title=title) for key, title in {**titles, "error": "Standard error"}.items()]
+    titles = {"task": "Task", "shots": "Shots", "cut": "Cut items", "metric": "Metric", "filter": "Filter"}
+    titles |= {"value": "Value", "error": "Standard error"}
+    columns = [Column(key=key, title=title) for key, title in titles.items()]
     rows = [
         Row(
             cells=(
                 name(result["task"]),
-                Cell(NOTHING) if result["num_shots"] is None else count(result["num_shots"]),
+                *(
+                    Cell(NOTHING) if value is None else count(value)
+                    for value in (result["num_shots"], result["num_truncated"])
+                ),
                 name(result["metric"]),
                 name(result["filter"]),
                 _decimal(result["value"], 4),
@@ -118,7 +126,10 @@ def lm_eval_table(results: Sequence[Mapping[str, Any]]) -> Table:
         )
         for result in results
     ]
-    caption = "Data, prompts and metrics of lm-evaluation-harness."
+    caption = (
+        "Data, prompts and metrics of lm-evaluation-harness. "
+        "A cut item has lost its beginning, because the model reads less."
+    )
     return Table(
         name="lm_eval", title="lm-evaluation-harness", caption=caption, columns=tuple(columns), rows=tuple(rows)
     )

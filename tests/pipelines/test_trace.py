@@ -200,7 +200,7 @@ def test_trace_of_held_out_sequences(sample_build: Path) -> None:
 def test_trace_of_steps_is_the_batch_of_the_trainer(mixed: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from finpile.lm.data import TrainingData
-    from finpile.lm.model_config import ModelConfig
+    from finpile.lm.model_config import ModelChanges
     from finpile.lm.train import TrainConfig, train
     from finpile.tokens.store import TokenStore
 
@@ -213,7 +213,7 @@ def test_trace_of_steps_is_the_batch_of_the_trainer(mixed: Path, tmp_path: Path)
         sequence_length=32,
         learning_rate=1e-3,
         warmup_steps=2,
-        model=ModelConfig(num_layers=1, num_heads=3, hidden_size=24),
+        model=ModelChanges(num_layers=1, num_heads=3, hidden_size=24),
         threads=1,
     )
     train(config, stop_at=5)

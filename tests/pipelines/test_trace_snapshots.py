@@ -41,7 +41,7 @@ def trace(out: Path, *options: str) -> dict[str, Any]:
 
 def test_trace_reads_the_shards_that_a_snapshot_added(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from finpile.lm.model_config import ModelConfig
+    from finpile.lm.model_config import ModelChanges
     from finpile.lm.train import TrainConfig, train
 
     days, path, out = make_days(1, 10), tmp_path / "corpus.yaml", tmp_path / "out"
@@ -63,7 +63,7 @@ def test_trace_reads_the_shards_that_a_snapshot_added(tmp_path: Path) -> None:
         tokens=f"{Layout(str(out)).snapshot_tokens(1).tokens}/split=train",
         out=str(tmp_path / "run"),
         steps=2,
-        model=ModelConfig(num_layers=1, num_heads=1, hidden_size=8),
+        model=ModelChanges(num_layers=1, num_heads=1, hidden_size=8),
         batch_size=len(shards.store),
         warmup_steps=1,
         threads=1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -14,13 +15,16 @@ import torch
 from click.testing import CliRunner
 from finpile_cli.evaluate import evaluate_command
 from finpile_cli.export import export_command
+from finpile_cli.train import train_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 
 from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
 from finpile.lm.checkpoint import load_checkpoint, restore_model
+from finpile.lm.hugging_face import check_exportable
 from finpile.lm.language_model import LanguageModel
-from finpile.lm.model_config import Architecture, ModelConfig
+from finpile.lm.model_config import ModelChanges
+from finpile.lm.presets import PRESETS
 from finpile.lm.retained import load_model
 from finpile.lm.train import TrainConfig, train
 from finpile.tokens import tokenizer_files
@@ -51,7 +55,7 @@ def write_pairs(folder: Path) -> None:
     (folder / "data/en_evalset/order.txt").write_text("\n".join(lines))
 
 
-def trained(folder: Path, tokenizer: UnigramTokenizer, model: ModelConfig) -> str:
+def trained(folder: Path, tokenizer: UnigramTokenizer, model: ModelChanges, preset: str = "bloomberggpt-tiny") -> str:
     tokens = f"{folder}/out/tokens/split=train"
     ids = np.random.default_rng(0).integers(0, tokenizer.vocab_size, (8, 32))
     checksum = tokenizer_files.tokenizer_checksum(Layout(f"{folder}/out"))
@@ -62,7 +66,7 @@ def trained(folder: Path, tokenizer: UnigramTokenizer, model: ModelConfig) -> st
         tokens=tokens,
         out=f"{folder}/run",
         steps=2,
-        preset=f"{model.architecture}-tiny",
+        preset=preset,
         model=model,
         batch_size=4,
         threads=1,
@@ -76,11 +80,10 @@ def export(*arguments: object) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("architecture", ["bloomberggpt", "gpt-neox", "palm"])
-def test_transformers_loads_the_folder(tmp_path: Path, tokenizer: UnigramTokenizer, architecture: Architecture) -> None:
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name.endswith("-tiny")])
+def test_transformers_loads_a_tiny_preset_as_it_is(tmp_path: Path, tokenizer: UnigramTokenizer, preset: str) -> None:
     transformers = pytest.importorskip("transformers")
-    shape = ModelConfig(architecture=architecture, num_layers=2, num_heads=4, hidden_size=32, dropout=0.1)
-    run = trained(tmp_path, tokenizer, shape)
+    run = trained(tmp_path, tokenizer, ModelChanges(num_layers=2, dropout=0.1), preset)
     report = json.loads(export(run, "-o", tmp_path / "hf", "--json"))
     assert sorted(path.name for path in (tmp_path / "hf").iterdir()) == sorted(
         Path(path).name for path in report["files"]
@@ -101,17 +104,40 @@ def test_transformers_loads_the_folder(tmp_path: Path, tokenizer: UnigramTokeniz
 def test_what_cannot_be_exported_is_named(tmp_path: Path, tokenizer: UnigramTokenizer) -> None:
     with pytest.raises(InputError, match=r"holds no checkpoint\.pt"):
         export(tmp_path / "nowhere", "-o", tmp_path / "hf")
-    run = trained(tmp_path, tokenizer, ModelConfig(num_layers=1, num_heads=3, hidden_size=24))
+    run = trained(tmp_path, tokenizer, ModelChanges(num_layers=1, num_heads=3, hidden_size=24))
     with pytest.raises(ConfigError, match="without a run"):
         export(run, "-o", run)
-    with pytest.raises(ConfigError, match="3 heads with the paper's slopes"):
+    with pytest.raises(ConfigError, match="3 heads with the paper's slopes") as caught:
         export(run, "-o", tmp_path / "hf")
     assert not (tmp_path / "hf").exists()
+    remedy = re.search(r"`(model: .*?)`", str(caught.value))
+    assert remedy is not None
+    training_file = tmp_path / "train.yaml"
+    values = "tokens: out/tokens/split=train\nout: again\nsteps: 1\nbatch_size: 4\nthreads: 1\n"
+    training_file.write_text(values + "model: {num_layers: 1, num_heads: 3, hidden_size: 24}")
+    said = CliRunner().invoke(train_command, [str(training_file)], catch_exceptions=False).output
+    assert said.startswith(f"note: `finpile export` cannot write this model for transformers: {caught.value}")
+    training_file.write_text(values.replace("again", "remedied") + remedy[1].replace("{", "{num_heads: 3, "))
+    report = json.loads(
+        CliRunner().invoke(train_command, [str(training_file), "--json"], catch_exceptions=False).output
+    )
+    assert report["not_exportable"] is None
+    export(tmp_path / "remedied", "-o", tmp_path / "hf")
+
+
+def test_the_large_presets_say_which_of_them_cannot_be_exported() -> None:
+    refused = []
+    for name, preset in PRESETS.items():
+        try:
+            check_exportable(preset.model)
+        except ConfigError:
+            refused.append(name)
+    assert refused == ["bloomberggpt-50b"]  # 40 heads with the slopes that the paper prints
 
 
 def test_a_run_and_its_export_have_equal_scores_on_minimal_pairs(tmp_path: Path, tokenizer: UnigramTokenizer) -> None:
     write_pairs(tmp_path)
-    run = trained(tmp_path, tokenizer, ModelConfig(num_layers=1, num_heads=2, hidden_size=16))
+    run = trained(tmp_path, tokenizer, ModelChanges(num_layers=1, num_heads=2, hidden_size=16))
     assert CliRunner().invoke(export_command, [run, "-o", f"{tmp_path}/hf"]).exit_code == 0
     tasks = ["--tasks", "clams", "--data", f"{tmp_path}/data", "--json"]
     reports = []
@@ -178,7 +204,7 @@ def test_a_run_is_scored_on_a_financial_task(tmp_path: Path, tokenizer: UnigramT
     (tmp_path / "data/fpb").mkdir(parents=True)
     lines = [f"Profit {word} by {number}.@{answer}" for number in range(9) for word, answer in SENTIMENTS.items()]
     (tmp_path / "data/fpb/Sentences_50Agree.txt").write_text("\r\n".join(lines), encoding="latin-1")
-    run = trained(tmp_path, tokenizer, ModelConfig(num_layers=1, num_heads=2, hidden_size=16))
+    run = trained(tmp_path, tokenizer, ModelChanges(num_layers=1, num_heads=2, hidden_size=16))
     arguments = [run, "--tasks", "fpb", "--data", f"{tmp_path}/data", "--limit", "3"]
     table = CliRunner().invoke(evaluate_command, arguments, catch_exceptions=False)
     assert table.exit_code == 0, table.output

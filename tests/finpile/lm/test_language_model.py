@@ -53,11 +53,41 @@ def test_a_likelihood_does_not_depend_on_the_batch(model: LanguageModel) -> None
         assert one.nats == pytest.approx(other.nats, abs=1e-9)
 
 
-def test_a_document_longer_than_the_model_is_refused_only_if_its_continuation_is(model: LanguageModel) -> None:
-    (found,) = model.log_likelihoods([("x" * 500, " oil")])
-    assert found.num_tokens >= 1
-    with pytest.raises(InputError, match=r"a continuation has .* tokens, the model reads 96"):
-        model.log_likelihoods([("oil", "x" * 500)])
+@pytest.mark.parametrize(
+    ("num_context", "num_continued"), [(90, 6), (90, 7), (90, 8), (500, 1), (3, 96), (3, 500), (0, 97)]
+)
+def test_what_is_longer_than_the_model_reads_is_cut_from_the_left(
+    model: LanguageModel, small_model: tuple[Any, Any], num_context: int, num_continued: int
+) -> None:
+    """A token of these texts is a byte. The model reads 96 tokens; the last one of the continuation is not read."""
+    network, tokenizer = small_model
+    text = "".join(chr(65 + number * 7 % 26) for number in range(num_context + num_continued))
+    ids = tokenizer.encode(text)
+    assert len(ids) == len(text)
+    whole = ids if num_context else [tokenizer.eos_token_id, *ids]
+    (found,) = model.log_likelihoods([(text[:num_context], text[num_context:])])
+    assert found.is_cut == (len(whole) > 97)
+    kept = whole[-97:]
+    scores = torch.log_softmax(network(torch.tensor([kept[:-1]])).logits[0], -1)
+    scored = range(len(kept) - min(num_continued, 96), len(kept))
+    assert found.num_tokens == len(scored)
+    assert found.nats == pytest.approx(sum(scores[place - 1, kept[place]].item() for place in scored), abs=1e-9)
+
+
+def test_a_continuation_that_adds_no_token_is_encoded_alone() -> None:
+    """`abc` has two tokens, and `abcd` is one."""
+    tokens = {"abc": [1, 2], "abcd": [3], "d": [4]}
+
+    def logits(ids: torch.Tensor) -> torch.Tensor:
+        return torch.arange(5.0).expand(*ids.shape, 5)
+
+    model = LanguageModel(logits, tokens.__getitem__, str, begin_id=0, max_length=8, name="m")
+    (found,) = model.log_likelihoods([("abc", "d")])
+    expected = torch.log_softmax(torch.arange(5.0), -1)[4].item()
+    assert (found.num_tokens, found.nats, found.is_greedy) == (1, pytest.approx(expected), True)
+
+
+def test_an_empty_continuation_is_refused(model: LanguageModel) -> None:
     with pytest.raises(InputError, match="a continuation is empty"):
         model.log_likelihoods([("oil", "")])
 

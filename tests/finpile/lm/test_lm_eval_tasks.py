@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,15 +79,25 @@ def test_metrics_equal_those_of_lm_evals_own_adapter(
 
     from finpile.lm import lm_eval_tasks
 
-    requests: list[None] = []
+    progress: dict[str, list[float]] = {}
+
+    @contextlib.contextmanager
+    def show(kind: str, number: int) -> Iterator[Callable[[float], None]]:
+        progress[kind] = [number]
+        yield progress[kind].append
+
     model = LanguageModel.of_transformers(*small_model, "small")
-    found = tasks.evaluate(model, on_request=lambda: requests.append(None))
+    found = tasks.evaluate(model, progress=show)
     assert capsys.readouterr().out == ""
     network, tokenizer = small_model
     peer = HFLM(pretrained=network, tokenizer=tokenizer, batch_size=1, device="cpu")
     monkeypatch.setattr(lm_eval_tasks, "_adapter", lambda *_: peer)
     expected = tasks.evaluate(model)
-    assert len(requests) == 6 * 3 + 6 + 6 + 6
+    assert {kind: (number, sum(done)) for kind, (number, *done) in progress.items()} == {
+        "likelihoods": (6 * 3 + 6, 6 * 3 + 6),
+        "documents": (6, 6),
+        "generated answers": (6, 6),
+    }
     assert [(entry["task"], entry["metric"]) for entry in found] == [
         ("local_choose", "acc"),
         ("local_choose", "acc_norm"),
@@ -98,7 +109,8 @@ def test_metrics_equal_those_of_lm_evals_own_adapter(
     ]
     for one, other in zip(found, expected, strict=True):
         assert one["value"] == pytest.approx(other["value"], rel=1e-6)
-        assert {**one, "value": 0, "standard_error": 0} == {**other, "value": 0, "standard_error": 0}
+        unlike = {"value": 0, "standard_error": 0, "num_truncated": 0}  # lm-eval does not count what it cuts
+        assert {**one, **unlike} == {**other, **unlike}
     assert next(entry for entry in found if entry["metric"] == "exact_match")["value"] >= 0.5
     assert {entry["num_shots"] for entry in found if entry["task"] == "local_choose"} == {1}
 
@@ -117,6 +129,25 @@ def test_metrics_that_are_means_have_the_outcome_of_each_item(tasks: LmEvalTasks
         assert one.score_of(np.arange(len(one.items))) == pytest.approx(results[one.task, one.metric])
         assert [item.item for item in one.items] == [str(number) for number in range(6)]
         assert all(item.texts and all(isinstance(text, str) for text in item.texts) for item in one.items)
+
+
+def test_items_longer_than_the_model_reads_are_counted_by_task(
+    tmp_path_factory: pytest.TempPathFactory, small_model: tuple[Any, Any]
+) -> None:
+    """One item of four has an answer, another one a question, that is longer than the 96 tokens of the model."""
+    root, long = tmp_path_factory.mktemp("long"), "the author laughs. " * 60
+    items = [("gold", "rose"), (long, "fell"), ("oil", long), ("gold and", "oil")]
+    lines = [json.dumps({"text": text, "answer": answer}) for text, answer in items]
+    (root / "items.jsonl").write_text("\n".join(lines) + "\n")
+    data = f"dataset_path: json\ndataset_kwargs: {{data_files: {{test: {root}/items.jsonl}}}}\ntest_split: test\n"
+    for name in ("write", "read", "last_word"):
+        settings = f"task: long_{name}\n{data}doc_to_text: '{{{{text}}}}'\n{TASKS[name]}"
+        (root / f"{name}.yaml").write_text(settings.replace("{metric: perplexity}, ", ""))
+    names = ("long_write", "long_read", "long_last_word")
+    model = LanguageModel.of_transformers(*small_model, "small")
+    found = LmEvalTasks(names, str(root)).evaluate(model)
+    assert all(math.isfinite(entry["value"]) for entry in found)
+    assert {entry["task"]: entry["num_truncated"] for entry in found} == dict(zip(names, (1, 0, 2), strict=True))
 
 
 def test_a_long_document_is_read_in_windows(small_model: tuple[Any, Any]) -> None:
@@ -140,8 +171,10 @@ def test_a_task_that_samples_is_refused(small_model: tuple[Any, Any]) -> None:
 
     model = LanguageModel.of_transformers(*small_model, "small")
     with pytest.raises(ConfigError, match="the task samples its answers"):
-        lm_eval_tasks._generate(model, "gold", {"do_sample": True, "temperature": 0.7})
-    assert lm_eval_tasks._generate(model, "gold", {"do_sample": False, "max_new_tokens": 3, "until": "\0"})
+        lm_eval_tasks._generate(model, "gold", {"do_sample": True, "temperature": 0.7}, 3)
+    settings = {"do_sample": False, "max_new_tokens": 3, "until": "\0"}
+    assert lm_eval_tasks._answer_tokens(model, settings) == 3
+    assert lm_eval_tasks._generate(model, "gold", settings, 3)
 
 
 def test_absent_data_and_names_name_the_remedy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from finpile.errors import InputError
 from finpile.layout import document_part
 from finpile.lm.language_model import LanguageModel
 from finpile.lm.memorization import CopyGroup, memorized, sample_by_copies
-from finpile.lm.model_config import ModelConfig
+from finpile.lm.model_config import ModelChanges
 from finpile.lm.retained import load_model
 from finpile.lm.train import TrainConfig, train
 from finpile.tokens.store import write_token_shard
@@ -86,7 +86,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 tokens=f"{root}/tokens/split=train",
                 out=str(root.parent / name),
                 steps=steps,
-                model=ModelConfig(num_layers=1, num_heads=2, hidden_size=64),
+                model=ModelChanges(num_layers=1, num_heads=2, hidden_size=64),
                 batch_size=4,
                 learning_rate=0.02,
                 warmup_steps=1,

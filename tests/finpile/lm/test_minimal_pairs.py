@@ -34,7 +34,16 @@ def counting_model() -> LanguageModel:
 def test_the_more_likely_sentence_is_right_and_equal_ones_are_wrong() -> None:
     pairs = (Pair("aab", "abb"), Pair("abb", "aab"), Pair("ab", "ba"), Pair("aaaa", "aaaaa"))
     score = score_pairs(counting_model(), PairSet("g", "n", pairs))
-    assert (score.num_right, score.num_pairs, score.accuracy) == (2, 4, 0.5)
+    assert (score.num_right, score.num_pairs, score.num_truncated, score.accuracy) == (2, 4, 0, 0.5)
+
+
+def test_a_sentence_longer_than_the_model_reads_loses_its_beginning_and_is_counted() -> None:
+    """The model reads 64 bytes, so the last 64 of a sentence are scored."""
+    good, bad = "b" * 40 + "a" * 64, "a" * 40 + "b" * 64
+    pairs = (Pair(good, bad), Pair("a" * 64, "b" * 64), Pair("aab", "abb" * 30))
+    score = score_pairs(counting_model(), PairSet("g", "n", pairs))
+    assert (score.num_right, score.num_pairs, score.num_truncated) == (3, 3, 2)
+    assert summary([score])["sets"][0]["num_truncated"] == 2
 
 
 def test_files_and_archives_of_both_suites_are_read(tmp_path: Path) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,18 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, RunError
 from finpile.layout import Layout, heldout_tokens
 from finpile.lm.board import FOLDER as BOARD_FOLDER
-from finpile.lm.checkpoint import load_checkpoint
-from finpile.lm.chronicle import CHRONICLE_NAME, read_events
+from finpile.lm.checkpoint import load_checkpoint, restore_model
+from finpile.lm.chronicle import CHRONICLE_NAME, Chronicle, read_events
 from finpile.lm.guard import Rollback, SpikeGuard, active, roll_back, skips
-from finpile.lm.heldout import HeldoutSet, heldout_record
+from finpile.lm.heldout import HeldoutProgress, HeldoutRecord, HeldoutSet, _evenly, heldout_record
 from finpile.lm.losses import HELDOUT_NAME, LOG_NAME, PLOT_NAME, LossRecord, read_heldout, read_log
 from finpile.lm.model import Decoder, ModelConfig
+from finpile.lm.model_config import ModelChanges
 from finpile.lm.presets import BatchConfig
-from finpile.lm.retained import best_loss, load_model, retained_path
+from finpile.lm.retained import SavedModel, best_so_far, load_model, retain_model, retained_path
 from finpile.lm.throughput import Throughput, device_facts
 from finpile.lm.train import ROLLBACK_FOLDER, Intervention, TrainConfig, train
 from finpile.tokens.store import TokenStore, write_token_shard
@@ -52,7 +60,7 @@ def settings(tmp_path: Path) -> TrainConfig:
         heldout_every=4,
         out=str(tmp_path / "run"),
         steps=10,
-        model=ModelConfig(num_layers=1, num_heads=3, hidden_size=24, dropout=0.1),
+        model=ModelChanges(num_layers=1, num_heads=3, hidden_size=24, dropout=0.1),
         batch_size=4,
         learning_rate=1e-2,
         warmup_steps=2,
@@ -148,7 +156,7 @@ def test_best_is_the_model_of_the_lowest_held_out_loss_and_last_that_of_the_chec
     result = train(worse)
     lowest = min(result.heldout, key=lambda record: record.loss)
     best, last, checkpoint = load_model(worse.out, "best"), load_model(worse.out, "last"), load_checkpoint(worse.out)
-    assert (best.step, best.heldout_loss, best_loss(worse.out)) == (lowest.step, lowest.loss, lowest.loss)
+    assert (best.step, best.heldout_loss) == best_so_far(worse.out) == (lowest.step, lowest.loss)
     assert best.step < last.step == 16
     assert checkpoint is not None
     for name, tensor in checkpoint.model.items():
@@ -175,6 +183,119 @@ def test_a_run_killed_at_any_step_ends_in_the_same_files(settings: TrainConfig, 
     train_until_killed(killed, step)
     train(killed)
     assert outcome(killed) == outcome(whole)
+
+
+@pytest.mark.parametrize("step", [4, 8, 10])
+@pytest.mark.parametrize("moment", ["before the first batch", "between batches", "best model", "record"])
+def test_a_run_killed_in_a_measurement_loses_no_step(
+    settings: TrainConfig, monkeypatch: pytest.MonkeyPatch, step: int, moment: str
+) -> None:
+    whole, killed = elsewhere(settings, "whole"), elsewhere(settings, "killed")
+    train(whole)
+    best = best_so_far(whole.out)
+
+    def measuring(found: HeldoutProgress | HeldoutRecord) -> None:
+        at = {"before the first batch": 0, "between batches": 7 * LENGTH}.get(moment)
+        if isinstance(found, HeldoutProgress) and (found.step, found.num_done) == (step, at):
+            raise Killed
+
+    def retaining(run: str, saved: SavedModel, which: Any = None) -> Path:
+        path = retain_model(run, saved, which)
+        if (moment, which, saved.step) == ("best model", "best", step):
+            raise Killed
+        return path
+
+    def adding(self: Chronicle, event: str, step_of_event: int, **details: Any) -> None:
+        add(self, event, step_of_event, **details)
+        if (moment, event, step_of_event) == ("record", "heldout", step):
+            raise Killed
+
+    add = Chronicle.add
+    with monkeypatch.context() as patch:
+        patch.setattr("finpile.lm.train.retain_model", retaining)
+        patch.setattr(Chronicle, "add", adding)
+        with pytest.raises(Killed):
+            train(killed, on_heldout=measuring)
+    assert train(killed).resumed_from == step
+    assert outcome(killed) == outcome(whole)
+    assert best_so_far(killed.out) == best
+    measured = [event for event in read_events(killed.out) if event["event"] == "heldout"]
+    assert [event["step"] for event in measured if event["is_best"]] == [4, 8, 10]
+
+
+#: Kills itself in the middle of the last measurement, as no handler can prevent.
+VICTIM = """
+import json, os, signal, sys
+from finpile.lm.heldout import HeldoutProgress
+from finpile.lm.model_config import ModelChanges
+from finpile.lm.train import TrainConfig, train
+
+values = json.loads(sys.argv[1])
+values["model"] = ModelChanges(**values["model"])
+
+def die(found):
+    if isinstance(found, HeldoutProgress) and found.step == values["steps"] and found.num_done:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+train(TrainConfig(**values), on_heldout=die)
+"""
+
+
+def test_a_process_killed_in_the_last_measurement_has_its_checkpoint(settings: TrainConfig) -> None:
+    whole = elsewhere(settings, "whole")
+    train(whole)
+    done = subprocess.run([sys.executable, "-c", VICTIM, json.dumps(to_dict(settings))], check=False)
+    assert done.returncode == -signal.SIGKILL
+    checkpoint = load_checkpoint(settings.out)
+    assert checkpoint is not None
+    assert (checkpoint.step, [record.step for record in read_heldout(settings.out)]) == (10, [4, 8])
+    result = train(settings)
+    assert (result.resumed_from, [record.step for record in result.heldout]) == (10, [4, 8, 10])
+    assert outcome(settings) == outcome(whole)
+    assert [event["event"] for event in read_events(settings.out)][-3:] == ["start", "heldout", "stop"]
+
+
+def test_progress_of_a_measurement_ends_with_all_its_tokens(settings: TrainConfig) -> None:
+    found: list[HeldoutProgress | HeldoutRecord] = []
+    train(settings, stop_at=4, on_heldout=found.append)
+    *progress, record = found
+    assert isinstance(record, HeldoutRecord)
+    shares = [
+        (entry.step, entry.num_done, entry.num_tokens) for entry in progress if isinstance(entry, HeldoutProgress)
+    ]
+    assert shares == [(4, done * LENGTH, 8 * LENGTH) for done in (0, 3, 7, 8)]
+    silent = elsewhere(settings, "silent")
+    assert train(silent, stop_at=4).heldout == [record]
+
+
+@pytest.mark.parametrize(("num_tokens", "news", "pile"), [(None, [0, 1, 2], 5), (64, [0, 2], 2), (1, [1], 1)])
+def test_a_sample_has_a_share_of_each_source(
+    settings: TrainConfig, num_tokens: int | None, news: list[int], pile: int
+) -> None:
+    sampled = dataclasses.replace(settings, heldout_tokens=num_tokens)
+    assert sampled.heldout is not None
+    training = TokenStore.open(sampled.tokens).meta
+    heldout = HeldoutSet.open(sampled.heldout, training, LENGTH, num_tokens)
+    assert {name: list(chosen) for name, chosen in heldout.chosen.items()}["FinPile/News"] == news
+    assert len(heldout.chosen["The Pile/Pile-CC"]) == pile
+    (record,) = train(sampled, stop_at=4).heldout
+    model = restore_model(load_model(sampled.out, "last"))
+    one = {name: heldout.sums(model, batch_size=1)[name] for name in heldout.stores}
+    assert record.loss == pytest.approx(heldout_record(4, 0, one).loss, rel=1e-6)
+    assert record.num_tokens == heldout_record(4, 0, one).num_tokens <= heldout.num_tokens
+
+
+@given(count=st.integers(0, 300), num_tokens=st.integers(1, 5000))
+def test_the_sequences_of_a_sample_are_spread_over_the_source(count: int, num_tokens: int) -> None:
+    share = num_tokens / 16 / max(count, 1)
+    chosen = list(_evenly(count, share))
+    assert chosen == sorted(set(chosen))
+    assert len(chosen) == min(count, max(1, round(count * share)))
+    assert all(0 <= place < count for place in chosen)
+    gaps = np.diff([-1, *chosen, count])
+    if chosen:
+        assert gaps[1:-1].max(initial=0) - gaps[1:-1].min(initial=count) <= 1
+        assert abs(int(gaps[0]) - int(gaps[-1])) <= 2
 
 
 # --- loss spikes ---------------------------------------------------------------------------------------------------
@@ -326,18 +447,20 @@ def test_the_chronicle_has_everything_that_happened(settings: TrainConfig) -> No
     assert events == [
         ("start", 0),
         ("checkpoint", 3),
+        ("checkpoint", 4),
         ("heldout", 4),
         ("intervention", 4),
-        ("checkpoint", 5),
         ("retained", 5),
+        ("checkpoint", 5),
         ("stop", 5),
         ("start", 5),
         ("checkpoint", 6),
+        ("checkpoint", 8),
         ("heldout", 8),
         ("checkpoint", 9),
-        ("heldout", 10),
-        ("checkpoint", 10),
         ("retained", 10),
+        ("checkpoint", 10),
+        ("heldout", 10),
         ("stop", 10),
     ]
     lines = (Path(steered.out) / CHRONICLE_NAME).read_text().splitlines()

@@ -26,7 +26,7 @@ from finpile.lm.few_shot import Classification, Example, classification_outcomes
 from finpile.lm.generative_tasks import Generation, generation_outcomes, grade
 from finpile.lm.intervals import bootstrap, wilson
 from finpile.lm.language_model import LanguageModel
-from finpile.lm.minimal_pairs import Pair, PairSet, pair_outcomes
+from finpile.lm.minimal_pairs import Judgement, Pair, PairSet, pair_outcomes
 from finpile.lm.outcomes import TaskItem
 
 
@@ -139,7 +139,7 @@ def test_the_score_of_a_part_of_generated_answers_is_that_of_the_part_alone(metr
 
 def test_parts_have_their_items_scores_and_intervals() -> None:
     pairs = tuple(Pair(f"good {number}", f"bad {number}") for number in range(6))
-    right = [True, True, False, True, False, False]
+    right = [Judgement(flag, False) for flag in (True, True, False, True, False, False)]
     outcomes = pair_outcomes(
         "blimp", [PairSet("g", "n", pairs[:4]), PairSet("g", "m", pairs[4:])], [right[:4], right[4:]]
     )

@@ -18,7 +18,7 @@ from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, RunError
 from finpile.lm.checkpoint import FILE_NAME, load_checkpoint, restore_model
 from finpile.lm.losses import LOG_NAME, PLOT_NAME, LossRecord, read_log, smooth
-from finpile.lm.model import ModelConfig
+from finpile.lm.model_config import ModelChanges
 from finpile.lm.presets import BLOOMBERGGPT_50B, preset
 from finpile.lm.retained import load_model, retained_path, retained_steps
 from finpile.lm.train import Intervention, TrainConfig, Trainer, load_train_config, repeatable, train
@@ -38,7 +38,7 @@ def settings(tmp_path: Path) -> TrainConfig:
         tokens=str(tmp_path / "tokens"),
         out=str(tmp_path / "run"),
         steps=20,
-        model=ModelConfig(num_layers=2, num_heads=3, hidden_size=24, dropout=0.1),
+        model=ModelChanges(num_layers=2, num_heads=3, hidden_size=24, dropout=0.1),
         batch_size=4,
         learning_rate=3e-3,
         warmup_steps=5,
@@ -74,12 +74,12 @@ def outcome(settings: TrainConfig) -> tuple[dict[str, Any], bytes]:
 VICTIM = """
 import json, os, signal, sys
 import torch
-from finpile.lm.model import ModelConfig
+from finpile.lm.model_config import ModelChanges
 from finpile.lm.presets import BLOOMBERGGPT_50B
 from finpile.lm.train import TrainConfig, train
 
 values = json.loads(sys.argv[1])
-values["model"] = ModelConfig(**values["model"])
+values["model"] = ModelChanges(**values["model"])
 die = lambda: os.kill(os.getpid(), signal.SIGKILL)
 saves, save = [], torch.save
 
@@ -129,7 +129,7 @@ def test_a_finished_run_is_left_as_it_is(settings: TrainConfig) -> None:
 
 
 def test_dropout_and_seed_reach_the_weights(settings: TrainConfig) -> None:
-    model = dataclasses.replace(settings.model or ModelConfig(num_layers=1, num_heads=1, hidden_size=1), dropout=0.0)
+    model = dataclasses.replace(settings.model, dropout=0.0)
     runs = [settings, elsewhere(settings, "dry", model=model), elsewhere(settings, "seeded", seed=1)]
     losses = {train(run, stop_at=3).records[-1].loss for run in runs}
     assert len(losses) == 3
@@ -145,7 +145,7 @@ def test_the_first_loss_is_near_ln_v_and_the_last_far_below(settings: TrainConfi
 
 
 def test_micro_batches_add_up_to_the_batch(settings: TrainConfig) -> None:
-    model = ModelConfig(num_layers=2, num_heads=3, hidden_size=24)
+    model = dataclasses.replace(settings.model, dropout=0.0)
     whole = train(dataclasses.replace(settings, model=model), stop_at=4).records
     parts = train(elsewhere(settings, "parts", model=model, micro_batch_size=3), stop_at=4).records
     for one, other in zip(whole, parts, strict=True):
@@ -164,7 +164,7 @@ def test_a_checkpoint_gives_back_the_model(settings: TrainConfig) -> None:
     train(settings, stop_at=2)
     checkpoint = load_checkpoint(settings.out)
     assert checkpoint is not None
-    assert (checkpoint.step, checkpoint.meta.model) == (2, settings.model)
+    assert (checkpoint.step, checkpoint.meta.model) == (2, settings.model_config())
     assert (checkpoint.meta.vocab_size, checkpoint.meta.eot_id, checkpoint.meta.sequence_length) == (VOCAB_SIZE, 39, 16)
     for name, tensor in restore_model(checkpoint).state_dict().items():
         assert torch.equal(tensor, checkpoint.model[name])
@@ -172,10 +172,7 @@ def test_a_checkpoint_gives_back_the_model(settings: TrainConfig) -> None:
 
 @pytest.mark.parametrize("name", ["gpt-neox-tiny", "palm-tiny"])
 def test_runs_of_the_other_papers_learn_and_resume_bitwise(settings: TrainConfig, name: str) -> None:
-    model = ModelConfig(
-        architecture=preset(name).model.architecture, num_layers=2, num_heads=3, hidden_size=24, dropout=0.1
-    )
-    whole = elsewhere(settings, "whole", preset=name, model=model, learning_rate=None, steps=16)
+    whole = elsewhere(settings, "whole", preset=name, learning_rate=None, steps=16)
     losses = [record.loss for record in train(whole).records]
     assert sum(losses[-3:]) < 0.95 * sum(losses[:3])
     cut = elsewhere(whole, "cut")
@@ -186,7 +183,6 @@ def test_runs_of_the_other_papers_learn_and_resume_bitwise(settings: TrainConfig
 
 def test_interventions_change_rate_and_dropout_and_resume_bitwise(settings: TrainConfig) -> None:
     """As in §4: the rate falls twice, dropout begins with the second intervention."""
-    assert settings.model is not None
     plain = dataclasses.replace(settings, steps=8, model=dataclasses.replace(settings.model, dropout=0.0))
     steered = elsewhere(
         plain,
@@ -260,9 +256,23 @@ def test_a_checkpoint_of_the_first_version_resumes(settings: TrainConfig) -> Non
         train(settings)
 
 
-def test_a_model_of_another_architecture_than_the_preset_is_an_error(settings: TrainConfig) -> None:
-    with pytest.raises(ConfigError, match="of the preset palm-tiny is palm: write `architecture: palm`"):
-        dataclasses.replace(settings, preset="palm-tiny")
+def test_values_of_the_model_replace_those_of_the_preset(settings: TrainConfig, tmp_path: Path) -> None:
+    shape = preset("palm-tiny").model
+    one = dataclasses.replace(settings, preset="palm-tiny", model=ModelChanges(num_layers=2, dropout=0.1))
+    assert one.model_config() == dataclasses.replace(shape, num_layers=2, dropout=0.1)
+    assert dataclasses.replace(one, model=ModelChanges()).model_config() == shape
+    text = "{tokens: t, out: o, steps: 1, preset: palm-tiny, model: {head_size: 64}}"
+    (tmp_path / "train.yaml").write_text(text)
+    assert load_train_config(tmp_path / "train.yaml").model_config() == dataclasses.replace(shape, head_size=64)
+    for wrong, message in (
+        ({"alibi": "bloom"}, "palm has rotary positions; leave it out"),
+        ({"num_heads": 5}, "which 5 heads do not divide; 190 would do"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            dataclasses.replace(one, model=ModelChanges(**wrong))
+
+
+def test_half_a_warmup_of_batches_is_an_error(settings: TrainConfig) -> None:
     with pytest.raises(ConfigError, match="give both"):
         dataclasses.replace(settings, warmup_batch_size=2)
 
@@ -359,7 +369,7 @@ def test_a_preset_gives_model_and_optimizer_but_not_the_sequence_length(settings
     taken = dataclasses.replace(settings, preset="bloomberggpt-50b", batch_size=None, learning_rate=None)
     assert taken.batch_config() == BLOOMBERGGPT_50B.batch
     assert taken.optimizer_config().learning_rate == BLOOMBERGGPT_50B.optimizer.learning_rate
-    assert dataclasses.replace(taken, model=None).model_config() == BLOOMBERGGPT_50B.model
+    assert dataclasses.replace(taken, model=ModelChanges()).model_config() == BLOOMBERGGPT_50B.model
     assert Trainer(taken).data.sequence_length == 16
     assert Trainer(elsewhere(taken, "cut", sequence_length=8)).data.sequence_length == 8
 
