@@ -9,7 +9,7 @@ import click
 
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
     from finpile.report.table import Table
@@ -36,6 +36,7 @@ total_of_option = click.option(
     metavar="DOCS",
     help="Documents to count; may be repeated.",
 )
+@text_field_option
 @click.option("--ours", metavar="TOKENIZER", help="The tokenizer that the others are measured against.")
 @click.option("--by", type=click.Choice(["dataset", "source"]), help="What a row is; sources if there is one dataset.")
 @click.option("-o", "--output", type=PathOrUrl(), metavar="FOLDER", help="Write table3.{md,csv,tex,json} here.")
@@ -47,6 +48,7 @@ total_of_option = click.option(
 def compare_command(
     tokenizers: tuple[str, ...],
     documents: tuple[str, ...],
+    text_field: str,
     ours: str | None,
     by: Literal["dataset", "source"] | None,
     output: str | None,
@@ -68,7 +70,11 @@ def compare_command(
     opened = [open_named(argument) for argument in (*others, *([ours] if ours else []))]
     with console.progress("counting", unit="B") as advance:
         comparison = compare(
-            opened, iter_texts(documents, limit_bytes), limit_bytes=limit_bytes, total_of=total_of, advance=advance
+            opened,
+            iter_texts(documents, limit_bytes, text_field),
+            limit_bytes=limit_bytes,
+            total_of=total_of,
+            advance=advance,
         )
     tables = [table3(comparison, by, ours=ours is not None), efficiency(comparison)]
     for table in tables:

@@ -18,7 +18,7 @@ from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
     from finpile_cli.dedup_inputs import Inputs
@@ -53,7 +53,7 @@ def _number_or(word: str) -> Any:
 @click.command(cls=BeamOptionsLast)
 @click.argument("inputs", nargs=-1, required=True, type=PathOrUrl(), metavar="INPUTS...")
 @click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
-@click.option("--text-field", default="text", show_default=True, metavar="FIELD", help="Dots reach into objects.")
+@text_field_option
 @click.option("--timestamp-field", metavar="FIELD", help="Of two copies the older is kept.  [default: timestamp]")
 @click.option(
     "--date-format",

@@ -1,4 +1,4 @@
-"""The type of arguments and options that name a file or folder, and the option for the folder of inputs."""
+"""The type of arguments and options that name a file or folder, and options of several commands about inputs."""
 
 from __future__ import annotations
 
@@ -49,4 +49,12 @@ root_option = click.option(
     type=PathOrUrl(),
     metavar="FOLDER",
     help="Folder that the config's relative paths start from, instead of its `root`.",
+)
+
+text_field_option = click.option(
+    "--text-field",
+    default="text",
+    show_default=True,
+    metavar="FIELD",
+    help="Field of the records with their text; dots reach into objects.",
 )

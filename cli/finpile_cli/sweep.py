@@ -12,7 +12,7 @@ from finpile.config import TokenizerConfig
 from finpile.errors import ConfigError, InputError
 from finpile.layout import MERGED_MODEL
 from finpile_cli.console import Console, json_option
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +55,7 @@ _DEFAULT_SIZES = "25000:550000:25000"
     show_default=True,
     help="With --train: the longest piece.",
 )
+@text_field_option
 @click.option("--threads", type=click.IntRange(min=1), default=None, help="[default: CPU cores]")
 @click.option("-o", "--output", type=PathOrUrl(), metavar="FOLDER", help="Write sweep.{svg,md,csv,tex,json} here.")
 @json_option
@@ -64,6 +65,7 @@ def sweep_command(
     documents: tuple[str, ...],
     sizes: str,
     max_piece_bytes: int,
+    text_field: str,
     threads: int | None,
     output: str | None,
     as_json: bool,
@@ -84,8 +86,8 @@ def sweep_command(
     if tokenizer:
         vocabularies = _cut(tokenizer, wanted)
     else:
-        vocabularies = _trained(console, training, wanted, max_piece_bytes, num_threads)
-    counted = _Counted()
+        vocabularies = _trained(console, training, text_field, wanted, max_piece_bytes, num_threads)
+    counted = _Counted(text_field)
     with console.progress("encoding", unit="B") as advance:
         points = encoded_sizes(vocabularies, counted.texts(documents, advance), num_threads)
     if not counted.num_bytes:
@@ -119,7 +121,8 @@ def parse_sizes(text: str) -> list[int]:
 class _Counted:
     """Counts the bytes of the texts that it yields."""
 
-    def __init__(self) -> None:
+    def __init__(self, text_field: str) -> None:
+        self._text_field = text_field
         self.num_bytes = 0
 
     def texts(self, documents: tuple[str, ...], advance: Callable[[float], None]) -> Iterator[pa.Array]:
@@ -127,7 +130,7 @@ class _Counted:
 
         from finpile.report.documents import iter_texts
 
-        for _, _, texts in iter_texts(documents):
+        for _, _, texts in iter_texts(documents, text_field=self._text_field):
             size = int(pc.sum(pc.binary_length(texts)).as_py() or 0)
             self.num_bytes += size
             yield texts
@@ -163,12 +166,17 @@ def load_merged(folder: str) -> UnigramModel:
 
 
 def _trained(
-    console: Console, documents: tuple[str, ...], sizes: list[int], max_piece_bytes: int, num_threads: int
+    console: Console,
+    documents: tuple[str, ...],
+    text_field: str,
+    sizes: list[int],
+    max_piece_bytes: int,
+    num_threads: int,
 ) -> list[Vocabulary]:
     """The vocabularies of one training pruned to all sizes; sizes above what the text supports give one vocabulary."""
     from finpile_tokenizer import TokenizerError, UnigramTrainer, merge, prune_to
 
-    counts = _pretoken_counts(console, documents)
+    counts = _pretoken_counts(console, documents, text_field)
     trainer = UnigramTrainer(max_piece_bytes=max_piece_bytes, num_threads=num_threads)
     by_size: dict[int, Vocabulary] = {}
     try:
@@ -183,10 +191,10 @@ def _trained(
     return [by_size[size] for size in sorted(by_size)]
 
 
-def _pretoken_counts(console: Console, documents: tuple[str, ...]) -> PretokenCounts:
+def _pretoken_counts(console: Console, documents: tuple[str, ...], text_field: str) -> PretokenCounts:
     from finpile_tokenizer import count_pretokens
 
-    counted = _Counted()
+    counted = _Counted(text_field)
     with console.progress("counting", unit="B") as advance:
         parts = [count_pretokens(texts) for texts in counted.texts(documents, advance)]
     if not parts:
@@ -201,13 +209,11 @@ def _print_result(
     from finpile.report.sweep import sweep_json, sweep_plot, sweep_table
     from finpile.storage import join, write_bytes
 
-    table = sweep_table(points, text_bytes)
+    table = sweep_table(points, text_bytes, largest)
     headings = [column.heading for column in table.columns]
     console.table(table.caption, headings, [[cell.text for cell in row.cells] for row in table.rows])
     for note in table.footnotes:
         console.line(note)
-    if points[-1].vocab_size < largest:
-        console.line(f"The training text supports no more than {points[-1].vocab_size:,} entries.")
     files = []
     if output:
         files = [*write_table(output, table), join(output, "sweep.svg")]

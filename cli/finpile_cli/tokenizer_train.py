@@ -15,7 +15,7 @@ from finpile.report.vocabulary import short_chunks, shortfall
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, engine_options, make_engine
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
     from finpile_pipelines.unigram.held_out import HeldOut
@@ -71,6 +71,7 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--max-piece-bytes", type=click.IntRange(2, 254), help=f"Longest piece.  [default: {_DEFAULT.max_piece_bytes}]"
 )
+@text_field_option
 @click.option(
     "--domain-field",
     metavar="FIELD",
@@ -89,6 +90,7 @@ def train_command(
     docs: tuple[str, ...],
     out: str,
     preset: str | None,
+    text_field: str,
     domain_field: str | None,
     held_out: tuple[str, ...],
     runner: Any,
@@ -112,7 +114,7 @@ def train_command(
     from finpile_pipelines.unigram.texts import find_files
     from finpile_pipelines.unigram.train_folder import evaluate_folder, train_folder
 
-    find_files(held_out)  # a wrong name is an error before hours of training
+    find_files(held_out, text_field=text_field)  # a wrong name is an error before hours of training
     display = Display(console, by_pipeline=True)
     engine = make_engine(runner, workers, transport, display)
     console.line(f"training a tokenizer in {out}", style="bold")
@@ -122,12 +124,13 @@ def train_command(
             out,
             config,
             engine,
+            text_field=text_field,
             domain_field=domain_field,
             fresh=fresh,
             replace=replace,
             listen=_listener(console, display),
         )
-        evaluated = evaluate_folder(held_out, out, engine) if held_out else []
+        evaluated = evaluate_folder(held_out, out, engine, text_field) if held_out else []
     _close(console, trained, evaluated, config, out)
 
 

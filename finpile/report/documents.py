@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +27,29 @@ from finpile.split import TRAIN
 #: Text of one yielded array; what all tokenizers see between two reads.
 BATCH_BYTES = 4 << 20
 
+#: The field of a record with its text, unless another one is named.
+TEXT = "text"
+
 #: The dataset of records with `meta.pile_set_name`.
 THE_PILE = "The Pile"
 
 Label = tuple[str, str]
 
 
-def iter_texts(paths: Iterable[str | Path], limit_bytes: int | None = None) -> Iterator[tuple[str, str, pa.Array]]:
+def iter_texts(
+    paths: Iterable[str | Path], limit_bytes: int | None = None, text_field: str = TEXT
+) -> Iterator[tuple[str, str, pa.Array]]:
     """`(dataset, source, texts)` in the order of paths, then names; texts are large_string arrays of about 4 MiB.
 
-    With `limit_bytes`, a source ends with the first text that brings it to that number of UTF-8 bytes.
+    With `limit_bytes`, a source ends with the first text that brings it to that number of UTF-8 bytes. The text of a
+    record is its value of `text_field` (dots select keys); documents of a build have theirs.
 
     Raises: InputError naming the file and, for a record, its line.
     """
     taken: dict[Label, int] = defaultdict(int)
     for path in paths:
-        yield from _batches(record for file in list_files([path]) for record in _limited(*file, taken, limit_bytes))
+        files = [(file, _Fields(label, text=text_field)) for file, label in list_files([path])]
+        yield from _batches(record for file in files for record in _limited(*file, taken, limit_bytes))
 
 
 def list_files(paths: Iterable[str | Path]) -> list[tuple[str, Label]]:
@@ -57,22 +64,26 @@ def list_files(paths: Iterable[str | Path]) -> list[tuple[str, Label]]:
     ]
 
 
-def iter_file(file: str, label: Label, source_field: str | None = None) -> Iterator[tuple[str, str, pa.Array]]:
+def iter_file(
+    file: str, label: Label, source_field: str | None = None, text_field: str = TEXT
+) -> Iterator[tuple[str, str, pa.Array]]:
     """The texts of one of the files of `list_files`, as `iter_texts` yields them.
 
     With `source_field`, the source is the value of this field of the record (dots select keys), whatever the file.
 
     Raises: InputError for a record without the field.
     """
-    yield from _batches(_records(file, _Names(label, source_field)))
+    yield from _batches(_records(file, _Fields(label, source_field, text_field)))
 
 
-def _limited(file: str, label: Label, taken: dict[Label, int], limit_bytes: int | None) -> Iterator[tuple[Label, str]]:
+def _limited(
+    file: str, fields: _Fields, taken: dict[Label, int], limit_bytes: int | None
+) -> Iterator[tuple[Label, str]]:
     """The file's records but for those of sources of which enough is taken; adds to `taken`."""
     if limit_bytes is None:
-        yield from _records(file, _Names(label))
+        yield from _records(file, fields)
         return
-    for found, text in _records(file, _Names(label)):
+    for found, text in _records(file, fields):
         if taken[found] < limit_bytes:
             taken[found] += len(text.encode())
             yield found, text
@@ -94,58 +105,70 @@ def _batches(records: Iterable[tuple[Label, str]]) -> Iterator[tuple[str, str, p
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
-    """The dataset and source of each record of a file."""
+class _Fields:
+    """The fields with the dataset, source and text of each record of a file."""
 
     label: Label
-    """Those of records without names of their own."""
-    field: str | None = None
+    """The dataset and source of records without names of their own."""
+    source: str | None = None
     """The field with the source of each record."""
+    text: str = TEXT
 
-    def of(self, record: dict[str, Any], where: str) -> Label:
-        if self.field is None:
+    def label_of(self, record: dict[str, Any], where: str) -> Label:
+        if self.source is None:
             return _label_in(record, self.label)
-        value = find_value(record, self.field)
+        value = find_value(record, self.source)
         if not isinstance(value, str):
-            raise InputError(f"{where}: has no string under the key `{self.field}`, which names its domain")
-        return f"by {self.field}", value
+            raise InputError(f"{where}: has no string under the key `{self.source}`, which names its domain")
+        return f"by {self.source}", value
 
-    def columns(self) -> tuple[str, ...]:
-        """Columns of a Parquet file that may have the names."""
-        parts = self.field.split(".") if self.field else []
-        return ("dataset", "source", *(".".join(parts[: size + 1]) for size in range(len(parts))))
+    def text_of(self, record: dict[str, Any]) -> Any:
+        return find_value(record, self.text)
 
-
-def _records(file: str, names: _Names) -> Iterator[tuple[Label, str]]:
-    return _reader(file)(file, names)
-
-
-def _reader(file: str) -> Callable[[str, _Names], Iterator[tuple[Label, str]]]:
-    return _READERS[suffix_of(file)]
+    def columns(self, names: list[str], file: str) -> list[str]:
+        """The columns of a Parquet file that may have the names and the text."""
+        fields = [_prefixes(field) for field in (self.text, self.source) if field is not None]
+        if not set(fields[0]) & set(names):
+            raise InputError(f"{file}: has no column `{self.text}` but {', '.join(names)} (--text-field names it)")
+        wanted = (*fields[0], "split", "dataset", "source", *(name for field in fields[1:] for name in field))
+        return [name for name in dict.fromkeys(wanted) if name in names]
 
 
-def _read_parquet(file: str, labels: _Names) -> Iterator[tuple[Label, str]]:
-    def columns(names: list[str]) -> list[str]:
-        if "text" not in names:
-            raise InputError(f"{file}: has no column `text` but {', '.join(names)}")
-        return [name for name in dict.fromkeys(("text", "split", *labels.columns())) if name in names]
+def _prefixes(field: str) -> list[str]:
+    """The columns that may hold a field: those of its name and of each beginning of it that a dot ends."""
+    parts = field.split(".")
+    return [".".join(parts[: size + 1]) for size in range(len(parts))]
 
-    for number, row in enumerate(whole.parquet_rows(file, file, columns)):
+
+def _records(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
+    if _one_source(file):
+        fields = replace(fields, text=TEXT)
+    return _READERS[suffix_of(file)](file, fields)
+
+
+def _read_parquet(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
+    for number, row in enumerate(whole.parquet_rows(file, file, lambda names: fields.columns(names, file))):
         if row.get("split", TRAIN) == TRAIN:  # tables are about training documents
-            yield labels.of(row, f"{file}, row {number}"), row["text"] or ""
+            where, text = f"{file}, row {number}", fields.text_of(row)
+            if not isinstance(text, str | None):
+                raise InputError(f"{where}: has no string under the key `{fields.text}` (--text-field names it)")
+            yield fields.label_of(row, where), text or ""
 
 
-def _read_jsonl(file: str, labels: _Names) -> Iterator[tuple[Label, str]]:
+def _read_jsonl(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
     with whole.open_stream(file, file) as stream:
         for number, record in whole.json_lines(stream, file):
-            if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-                raise InputError(f"{file}:{number}: has no string under the key `text`")
-            yield labels.of(record, f"{file}:{number}"), record["text"]
+            text = fields.text_of(record) if isinstance(record, dict) else None
+            if not isinstance(text, str):
+                raise InputError(
+                    f"{file}:{number}: has no string under the key `{fields.text}` (--text-field names it)"
+                )
+            yield fields.label_of(record, f"{file}:{number}"), text
 
 
-def _read_text(file: str, labels: _Names) -> Iterator[tuple[Label, str]]:
+def _read_text(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
     try:
-        yield labels.of({}, file), whole.read_bytes(file, file).decode()
+        yield fields.label_of({}, file), whole.read_bytes(file, file).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{file}: byte {error.start} is not UTF-8; convert the file first") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -77,8 +78,42 @@ def test_one_training_passes_through_all_sizes(folder: Path, run: Run) -> None:
 
 
 def test_sizes_that_the_training_text_does_not_support_are_named(folder: Path, run: Run) -> None:
-    result = run("tokenizer", "sweep", folder, "--on", folder / "other.txt", "--sizes", "300,90000")
-    assert "supports no more than" in result.out
+    result = run("tokenizer", "sweep", folder, "--on", folder / "other.txt", "--sizes", "300,90000", "-o", folder / "a")
+    for text in (result.out, (folder / "a/sweep.md").read_text(), (folder / "a/sweep.json").read_text()):
+        assert "The training text supports no more than" in text
+
+
+def test_a_minimum_at_the_edge_of_the_sizes_is_called_that(folder: Path, run: Run) -> None:
+    """The text is encoded in the fewest bytes with 300 to 330 entries, of all that the model has."""
+    command = ("tokenizer", "sweep", folder, "--on", folder / "other.txt", "-o", folder / "a", "--json", "--sizes")
+    every = run(*command, "257:450:1").json()
+    best = every["smallest"]
+    assert 257 < best < 450
+    cases = (
+        (f"{best - 1},{best},{best + 1}", None, "the power of two above it is"),
+        (f"257,{best}", "largest", "the largest of the sizes tried: the minimum may be at a size that was not tried"),
+        (f"{best},450", "smallest", "the smallest of the sizes tried: the minimum may be"),
+        (f"{best}", "only", "the only size tried: the minimum may be"),
+    )
+    for sizes, edge, words in cases:
+        found = run(*command, sizes).json()
+        assert (found["smallest"], found["edge"]) == (best, edge)
+        shown = run(*command[:-2], "--sizes", sizes).out
+        for text in (shown, *((folder / "a" / f"sweep.{kind}").read_text() for kind in ("md", "tex", "json"))):
+            assert words in " ".join(text.split())
+        plot = (folder / "a/sweep.svg").read_text()
+        assert ("size tried)" in plot) == (edge is not None)
+        assert ("power of two above" in plot) == (edge is None)
+
+
+def test_texts_of_another_field_are_swept(folder: Path, run: Run) -> None:
+    lines = [json.dumps({"doc": {"body": line}}) for line in LINES]
+    (folder / "train.jsonl").write_text("\n".join(lines))
+    (folder / "other.jsonl").write_text("\n".join(lines[:40]))
+    command = ("tokenizer", "sweep", "--sizes", "300,400", "--train", folder / "train.jsonl")
+    on = ("--on", folder / "other.jsonl")
+    assert run(*command, *on, "--text-field", "doc.body", "--json").json()["text_bytes"] == sum(map(len, LINES[:40]))
+    assert "has no string under the key `text` (--text-field names it)" in run(*command, *on).refusal()
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,22 @@ def test_files_without_text_are_reported_and_left_out(run: Run, docs: Path, tmp_
 # --- what it finds done ----------------------------------------------------------------------------------------------
 
 
+def test_the_text_of_another_field_is_trained_on(run: Run, tmp_path: Path) -> None:
+    rows = [{"text": "x" * number, "body": {"full": text}} for number, text in enumerate(SENTENCES)]
+    named, plain = write_lines(tmp_path / "docs.jsonl", rows), tmp_path / "plain" / "docs.jsonl"
+    write_lines(plain, [{"text": text} for text in SENTENCES])
+    held = write_lines(tmp_path / "held.jsonl", rows[:9])
+    train = ("tokenizer", "train", named, *SMALL, "--json", "-o", tmp_path / "out", "--text-field", "body.full")
+    found = run(*train, "--held-out", held).json()
+    assert found["total"]["bytes"] == len("".join(SENTENCES))
+    assert found["held_out_total"]["bytes"] == len("".join(SENTENCES[:9]))
+    run("tokenizer", "train", plain, *SMALL, "-o", tmp_path / "other")
+    assert (tmp_path / "out/tokenizer.json").read_bytes() == (tmp_path / "other/tokenizer.json").read_bytes()
+    other_texts = run(*train[:-2]).refusal()
+    assert "was trained on other texts" in other_texts
+    assert "(--text-field names it)" in run(*train[:-1], "nope", "-o", tmp_path / "third").refusal()
+
+
 def test_finished_training_is_found_and_not_touched(run: Run, copied: Path) -> None:
     before = files_of(copied)
     found = run("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", *SMALL)

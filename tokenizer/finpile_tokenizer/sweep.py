@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -21,6 +22,10 @@ from finpile_tokenizer.tokenizer import UnigramTokenizer
 
 #: The paper's range, and the step we read it with.
 PAPER_SIZES = range(25_000, 550_001, 25_000)
+
+
+#: The smallest or the largest of several sizes, or the only one.
+Edge: TypeAlias = Literal["smallest", "largest", "only"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +77,24 @@ def smallest(points: Sequence[SweepPoint]) -> SweepPoint:
     if not any(point.num_tokens for point in points):
         raise TokenizerError("there is no text to compare vocabulary sizes on: every text is empty")
     return min(points, key=lambda point: (point.encoded_bytes, point.vocab_size))
+
+
+def edge_of(points: Sequence[SweepPoint]) -> Edge | None:
+    """The end of the sizes tried at which the smallest encoding is; None if sizes on both sides of it are larger.
+
+    At an end, the text may be smaller yet with a size that was not tried.
+
+    Raises:
+        TokenizerError: as `smallest`.
+
+    >>> encoded = [SweepPoint(vocab_size=size, num_tokens=count) for size, count in ((300, 90), (600, 70), (900, 69))]
+    >>> edge_of(encoded), edge_of(encoded[:2])
+    (None, 'largest')
+    """
+    sizes, best = [point.vocab_size for point in points], smallest(points).vocab_size
+    if len(set(sizes)) == 1:
+        return "only"
+    return "smallest" if best == min(sizes) else "largest" if best == max(sizes) else None
 
 
 def power_of_two_above(vocab_size: int) -> int:

@@ -58,6 +58,7 @@ class DocumentFile:
     """The domain of texts that do not name one."""
     domain_field: str | None = None
     """The field of the records with the domain of each."""
+    text_field: str = documents.TEXT
 
     @property
     def url(self) -> str:
@@ -66,7 +67,7 @@ class DocumentFile:
 
     def texts(self) -> Iterator[tuple[Label, pa.Array]]:
         """The file's texts as large_string arrays, and the domain of each array."""
-        for dataset, source, texts in documents.iter_file(self.path, self.label, self.domain_field):
+        for dataset, source, texts in documents.iter_file(self.path, self.label, self.domain_field, self.text_field):
             yield (dataset, source), texts
 
 
@@ -111,16 +112,18 @@ def plan_domains(domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"
     return tuple(domains)
 
 
-def find_files(docs: Iterable[str], split: str = TRAIN, domain_field: str | None = None) -> list[TextFile]:
+def find_files(
+    docs: Iterable[str], split: str = TRAIN, domain_field: str | None = None, text_field: str = documents.TEXT
+) -> list[TextFile]:
     """The files of all `docs`, sorted. An entry is the OUT folder of a build (on any file system), a folder or a file.
 
-    The domain of a record is its value of `domain_field`; by default that of its own names, or of its file. A build
-    has domains of its own.
+    The domain of a record is its value of `domain_field`; by default that of its own names, or of its file. Its text is
+    its value of `text_field`. A build has domains and texts of its own.
 
     Raises: InputError if an entry does not exist, has an unknown format, or a file is named twice.
     """
     found = sorted(
-        (file for entry in docs for file in _files_of(entry, split, domain_field)),
+        (file for entry in docs for file in _files_of(entry, split, domain_field, text_field)),
         key=lambda file: (file.url, repr(file)),
     )
     places = Counter(file.url if "://" in file.url else os.path.realpath(file.url) for file in found)
@@ -138,6 +141,8 @@ def versions(files: Iterable[TextFile]) -> list[list[Any]]:
         domain = list(row_of(file.url) if isinstance(file, PublishedFile) else file.label)
         if isinstance(file, DocumentFile) and file.domain_field is not None:
             domain.append(file.domain_field)
+        if isinstance(file, DocumentFile) and file.text_field != documents.TEXT:
+            domain.append(f"text: {file.text_field}")
         rows.append([domain, now.locator, now.size_bytes, now.version])
     return sorted(rows, key=repr)
 
@@ -192,12 +197,12 @@ def _measure_file(file: TextFile) -> Iterator[dict[str, Any]]:
         yield {"file": file.url, "dataset": label[0], "source": label[1], **documents_and_bytes}
 
 
-def _files_of(entry: str, split: str, domain_field: str | None) -> list[TextFile]:
+def _files_of(entry: str, split: str, domain_field: str | None, text_field: str) -> list[TextFile]:
     folder = Layout(entry).documents
     published = [name for name in _listed(folder) if name.startswith("dataset=") and name.endswith(".parquet")]
     if published:
         return [PublishedFile(storage.join(folder, name), split) for name in published]
-    return [DocumentFile(path, label, domain_field) for path, label in documents.list_files([entry])]
+    return [DocumentFile(path, label, domain_field, text_field) for path, label in documents.list_files([entry])]
 
 
 def _listed(folder: str) -> list[str]:

@@ -53,6 +53,7 @@ def train_folder(
     config: TokenizerConfig,
     engine: Engine,
     *,
+    text_field: str = "text",
     domain_field: str | None = None,
     fresh: bool = False,
     replace: bool = False,
@@ -60,13 +61,13 @@ def train_folder(
 ) -> TrainedFolder:
     """Trains a tokenizer on all texts of `docs` and writes it to the folder `out`. Resumes an interrupted training.
 
-    The domain of a record is its value of `domain_field`, if one is given.
+    The text of a record is its value of `text_field`, its domain that of `domain_field`, if one is given.
 
     A tokenizer in `out` that was trained on other texts is overwritten only with `replace`.
 
     Raises: ConfigError or InputError if an argument is invalid or a file cannot be read, RunError if a step fails.
     """
-    files = find_files(docs, domain_field=domain_field)
+    files = find_files(docs, domain_field=domain_field, text_field=text_field)
     layout = Layout(out)
     _check_folder(out)
     with hold(layout, "training") as is_writable:
@@ -87,9 +88,10 @@ def train_folder(
     return TrainedFolder(about=about, ran=ran, **record.counts)
 
 
-def evaluate_folder(docs: Iterable[str], out: str, engine: Engine) -> list[held_out.HeldOut]:
+def evaluate_folder(docs: Iterable[str], out: str, engine: Engine, text_field: str = "text") -> list[held_out.HeldOut]:
     """Evaluates the folder's tokenizer on `docs`; of a build, on its held-out documents. The last row is the total."""
-    return held_out.evaluate(engine, find_files(docs, HELDOUT), out, Layout(out).work(_STAGE))
+    files = find_files(docs, HELDOUT, text_field=text_field)
+    return held_out.evaluate(engine, files, out, Layout(out).work(_STAGE))
 
 
 class _FolderTraining:

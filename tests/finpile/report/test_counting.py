@@ -165,6 +165,36 @@ def test_every_container_gives_the_same_texts(tmp_path: Path) -> None:
     assert read(*(tmp_path / name for name in names)) == [(name[0], name[0], TEXTS) for name in names]
 
 
+def test_the_text_of_a_record_is_that_of_the_field(tmp_path: Path) -> None:
+    records = [{"text": "no", "body": f"text {number}", "doc": {"full": f"all of {number}"}} for number in range(3)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    pq.write_table(pa.Table.from_pylist([*records, {**records[0], "body": None}]), tmp_path / "b.parquet")
+    (tmp_path / "c.txt").write_text("a text has no fields")
+    paths = [tmp_path / name for name in ("a.jsonl", "b.parquet", "c.txt")]
+    for field, expected in (("body", "text {}"), ("doc.full", "all of {}")):
+        one, two, three = (
+            [text for text in texts.to_pylist() if text] for *_, texts in iter_texts(paths, text_field=field)
+        )
+        assert one == [expected.format(number) for number in range(3)]
+        assert two[:3] == one
+        assert three == ["a text has no fields"]
+    for path, message in (
+        (paths[0], r"a\.jsonl:1: has no string under the key `nope` \(--text-field names it\)"),
+        (paths[1], r"no column `nope` but text, body, doc \(--text-field names it\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            list(iter_texts([path], text_field="nope"))
+    with pytest.raises(InputError, match=r"b\.parquet, row 0: has no string under the key `doc`"):
+        list(iter_texts([paths[1]], text_field="doc"))
+
+
+def test_documents_of_a_build_have_texts_of_their_own(tmp_path: Path) -> None:
+    folder = tmp_path / "documents" / "dataset=FinPile" / "source=News"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"text": ["one"], "body": ["no"]}), folder / "part-00000-of-00001.parquet")
+    assert [texts.to_pylist() for *_, texts in iter_texts([tmp_path], text_field="body")] == [["one"]]
+
+
 def test_texts_of_a_folder_are_one_source_in_the_order_of_names(tmp_path: Path) -> None:
     folder = tmp_path / "speeches"
     for name, text in (("b.txt", "two"), ("a.txt", "one"), ("z/c.txt", "three")):
