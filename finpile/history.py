@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -13,16 +13,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from finpile import stages, storage
-from finpile.errors import InputError, IntegrityError
+from finpile.document_names import have_names, is_id, is_prefix, names_of, the_one
+from finpile.errors import IntegrityError
 from finpile.file_systems import file_system_of, list_below, open_in
 from finpile.layout import Layout, values_in_path
 from finpile.ledger import mask_bytes
 from finpile.manifest import find_damage, load_manifest, remedy
 from finpile.snapshots import numbers, published_files, read_copies
 
-MIN_ID_DIGITS = 4
 #: Bytes of one request: of a large file only the ids are read, which are small parts of it.
 _BLOCK_BYTES = 1 << 20
+#: Names that one pass over the locators looks for.
+_NAMES_AT_ONCE = 500
 #: Files that are searched at the same time; most of the time is spent in waiting for an object store.
 _NUM_THREADS = 8
 
@@ -88,31 +90,71 @@ def _skip(waiting: list[Segment], num_bytes: int) -> None:
         num_bytes -= min(num_bytes, len(segment.text))
 
 
-def document_history(out: str, prefix: str) -> DocumentHistory:
-    """The history of the document whose id begins with `prefix` (4 hex digits or more).
+def document_history(out: str, name: str) -> DocumentHistory:
+    """The history of the document with that name: an id or its first 4 digits or more, a locator, or that of its file.
 
-    Raises: InputError if no document, or more than one, has such an id.
+    Raises: InputError if there is no such document, or more than one.
     """
     layout = Layout(out)
-    if len(prefix) < MIN_ID_DIGITS:
-        raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
-    documents, removed = _Search(layout, "documents", prefix), _Search(layout, "removed", prefix)
-    removals = sorted((row for row in removed.rows if row["id"].startswith(prefix)), key=_place)
-    ids = sorted({row["id"] for row in (*documents.rows, *removals)})
-    if not ids:
-        raise InputError(
-            f"no document of {out} has an id that begins with {prefix!r}; ids are in documents/ and removed/"
-        )
-    if len(ids) > 1:
-        raise InputError(f"{len(ids)} ids begin with {prefix!r}: {ids[0]}, {ids[1]}, ...: give more digits")
-    copies = tuple(row for row in removed.rows if row["duplicate_of"] == ids[0])
+    found = _of_prefix(layout, name) if is_prefix(name) else None
+    if found is None or not found[2]:
+        found = _of_prefix(layout, find_ids(out, [name])[name])
+    documents, removed, locators = found
+    identifier = the_one(out, name, locators)
+    removals = sorted((row for row in removed.rows if row["id"] == identifier), key=_place)
+    copies = tuple(row for row in removed.rows if row["duplicate_of"] == identifier)
     warnings = _warnings(layout, (documents, removed))
     document = documents.rows[0] if documents.rows else None
     if document is not None and numbers(layout):
         known = read_copies(layout, load_manifest(layout))
-        found = known.filter(pc.equal(known["id"], ids[0]))["num_copies"].to_pylist()
-        document = {**document, "num_copies": (*found, document["num_copies"])[0]}
-    return DocumentHistory(ids[0], document, tuple(removals), copies, tuple(warnings))
+        counted = known.filter(pc.equal(known["id"], identifier))["num_copies"].to_pylist()
+        document = {**document, "num_copies": (*counted, document["num_copies"])[0]}
+    return DocumentHistory(identifier, document, tuple(removals), copies, tuple(warnings))
+
+
+def find_ids(out: str, names: Collection[str]) -> dict[str, str]:
+    """The ids of documents, kept or removed, by their names: whole ids as they are, locators, or those of their files.
+
+    Raises: InputError for a name of no document, or of several.
+    """
+    layout = Layout(out)
+    found: dict[str, dict[str, str]] = {name: {} for name in names if not is_id(name)}
+    others = sorted(found)
+    for start in range(0, len(others), _NAMES_AT_ONCE):
+        some = others[start : start + _NAMES_AT_ONCE]
+        match = _Match(("locator",), partial(_have_names, names=some), ["id", "locator"])
+        for row in (row for folder in ("documents", "removed") for row in _Search(layout, folder, match).rows):
+            for name in names_of(row["locator"]) & found.keys():
+                found[name][row["id"]] = row["locator"]
+    return {name: the_one(out, name, found[name]) if name in found else name for name in names}
+
+
+def _have_names(group: pa.Table, names: Collection[str]) -> pa.ChunkedArray:
+    return have_names(group["locator"], names)
+
+
+def _of_prefix(layout: Layout, prefix: str) -> tuple[_Search, _Search, dict[str, str]]:
+    """The kept documents and the rows of the ledger whose id, or that of the kept copy, begins with a prefix, and the
+    locators of those whose own id does."""
+
+    def mask(group: pa.Table) -> pa.ChunkedArray:
+        starts = [pc.fill_null(pc.starts_with(column, prefix), False) for column in group.columns]
+        return reduce(pc.or_, starts)
+
+    match = _Match(("id", "duplicate_of"), mask)
+    documents, removed = _Search(layout, "documents", match), _Search(layout, "removed", match)
+    rows = [row for row in (*removed.rows, *documents.rows) if row["id"].startswith(prefix)]
+    return documents, removed, {row["id"]: row["locator"] for row in rows}
+
+
+class _Match(NamedTuple):
+    """What a search finds."""
+
+    keys: tuple[str, ...]
+    """Columns that `mask` reads, of those that a file has."""
+    mask: Callable[[pa.Table], pa.ChunkedArray]
+    columns: list[str] | None = None
+    """Those of the rows that are found; None: all."""
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, bool, int]:
@@ -129,9 +171,9 @@ def _warnings(layout: Layout, searches: Sequence[_Search]) -> list[str]:
 
 
 class _Search:
-    """The rows of the Parquet files below a folder of OUT whose `id` or `duplicate_of` begins with a prefix."""
+    """The rows of the Parquet files below a folder of OUT that match."""
 
-    def __init__(self, layout: Layout, name: str, prefix: str) -> None:
+    def __init__(self, layout: Layout, name: str, match: _Match) -> None:
         """Raises: IntegrityError if a file cannot be read."""
         fs, root = file_system_of(layout.root)
         self.sizes = {f"{name}/{path}": size for path, size in list_below(fs, f"{root.rstrip('/')}/{name}").items()}
@@ -142,7 +184,7 @@ class _Search:
 
         def search(path: str) -> list[dict[str, Any]]:
             try:
-                return _matches(open_in(fs, f"{root.rstrip('/')}/{path}", self.sizes[path], _BLOCK_BYTES), path, prefix)
+                return _matches(open_in(fs, f"{root.rstrip('/')}/{path}", self.sizes[path], _BLOCK_BYTES), path, match)
             except (pa.ArrowException, OSError) as error:
                 raise IntegrityError(
                     f"{storage.join(layout.root, name)} is damaged: {error}; {remedy(layout)}"
@@ -156,16 +198,14 @@ class _Search:
         """Those of the rows."""
 
 
-def _matches(stream: BinaryIO, path: str, prefix: str) -> list[dict[str, Any]]:
-    """The rows of a file that have the prefix, with the columns that its folders hold; other columns are read only of
-    row groups that have such rows."""
+def _matches(stream: BinaryIO, path: str, match: _Match) -> list[dict[str, Any]]:
+    """The rows of a file that match, with the columns that its folders hold; other columns than the keys are read only
+    of row groups that have such rows."""
     rows: list[dict[str, Any]] = []
     with stream, pq.ParquetFile(stream) as file:
-        keys = [name for name in ("id", "duplicate_of") if name in file.schema_arrow.names]
+        keys = [name for name in match.keys if name in file.schema_arrow.names]
         for number in range(file.num_row_groups):
-            group = file.read_row_group(number, columns=keys, use_threads=False)
-            starts = [pc.fill_null(pc.starts_with(group[name], prefix), False) for name in keys]
-            match = reduce(pc.or_, starts)
-            if pc.any(match).as_py():
-                rows += file.read_row_group(number, use_threads=False).filter(match).to_pylist()
+            mask = match.mask(file.read_row_group(number, columns=keys, use_threads=False))
+            if pc.any(mask).as_py():
+                rows += file.read_row_group(number, columns=match.columns, use_threads=False).filter(mask).to_pylist()
     return [{**row, **values_in_path(path)} for row in rows]

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.errors import InputError
-from finpile.history import MIN_ID_DIGITS
+from finpile.document_names import have_names, is_prefix, the_one
 from finpile.layout import Layout, read_published, row_of, values_in_path
 from finpile.snapshots import BUILD, SNAPSHOT, load_snapshot, numbers, published_files
 from finpile.split import HELDOUT, TRAIN
@@ -74,25 +73,24 @@ class DocumentTokens:
         return TRAIN if self.heldout is None else HELDOUT
 
 
-def find_document(out: str, prefix: str, snapshot: int | None = None) -> str:
-    """The id of the document that begins with `prefix` (4 hex digits or more), of those of which there may be tokens.
+def find_document(out: str, name: str, snapshot: int | None = None) -> str:
+    """The id of the document of that name: an id or its first 4 digits or more, a locator, or that of its file; of the
+    documents of which there may be tokens.
 
-    Raises: InputError if no such document, or more than one, has such an id.
+    Raises: InputError if there is no such document, or more than one.
     """
-    if len(prefix) < MIN_ID_DIGITS:
-        raise InputError(f"id {prefix!r} is too short: give at least {MIN_ID_DIGITS} of its 32 digits")
-    found: set[str] = set()
+    by_id: dict[str, str] = {}
+    by_locator: dict[str, str] = {}
     for _, path in _files_of_tokens(out, snapshot):
-        ids = storage.read_parquet(storage.join(out, path), ["id"])["id"]
-        found.update(ids.filter(pc.starts_with(ids, prefix)).to_pylist())
-    if not found:
-        raise InputError(
-            f"no kept document of {out} has an id that begins with {prefix!r}: `finpile show` finds removed ones"
-        )
-    if len(found) > 1:
-        first, second, *_ = sorted(found)
-        raise InputError(f"{len(found)} ids begin with {prefix!r}: {first}, {second}, ...: give more digits")
-    return found.pop()
+        table = storage.read_parquet(storage.join(out, path), ["id", "locator"])
+        if is_prefix(name):
+            by_id |= _locators(table.filter(pc.starts_with(table["id"], name)))
+        by_locator |= _locators(table.filter(have_names(table["locator"], [name])))
+    return the_one(out, name, by_id or by_locator, "kept document")
+
+
+def _locators(documents: pa.Table) -> dict[str, str]:
+    return dict(zip(documents["id"].to_pylist(), documents["locator"].to_pylist(), strict=True))
 
 
 def tokens_of(out: str, ids: Collection[str], snapshot: int | None = None) -> list[DocumentTokens]:

@@ -54,19 +54,20 @@ def verify_command(out: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("out", type=PathOrUrl())
-@click.argument("id")
+@click.argument("name", metavar="DOCUMENT")
 @click.option("--full", is_flag=True, help="Print the whole text.")
 @json_option
-def show_command(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa: A002
+def show_command(out: str, name: str, full: bool, as_json: bool) -> None:
     """Print the history of a document: its origin, its text, and its removals with their reasons.
 
-    ID is the id of a document, or enough of its first digits. Exits 1 if files that it reads are missing or altered.
+    DOCUMENT is an id or its first digits (4 or more), a locator, or the name of a file that is one document. Exits 1
+    if files that it reads are missing or altered.
     """
     from finpile.history import document_history
     from finpile.manifest import remedy
 
     console = Console(as_json)
-    history = document_history(out, id)
+    history = document_history(out, name)
     result = {"id": history.id, "document": history.document, "removals": history.removals, "copies": history.copies}
     console.result(_plain({**result, "warnings": history.warnings}))
     if not as_json:

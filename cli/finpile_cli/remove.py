@@ -10,6 +10,7 @@ import click
 
 from finpile import storage
 from finpile.errors import ConfigError, InputError
+from finpile.history import find_ids
 from finpile.layout import Layout
 from finpile.split import TRAIN
 from finpile.takedowns import Wanted
@@ -25,8 +26,10 @@ _NUM_SHOWN = 5
 
 @click.command(cls=BeamOptionsLast)
 @click.argument("out", type=PathOrUrl())
-@click.option("--ids", multiple=True, metavar="ID", help="A document, by its whole id; may be repeated.")
-@click.option("--ids-from", type=PathOrUrl(), metavar="FILE", help="A file with an id in each line.")
+@click.option(
+    "--ids", multiple=True, metavar="NAME", help="A document, by its whole id, locator or file; may be repeated."
+)
+@click.option("--ids-from", type=PathOrUrl(), metavar="FILE", help="A file with such a name in each line.")
 @click.option("--dataset", help="Documents of this dataset.")
 @click.option("--source", help="Documents of this source.")
 @click.option(
@@ -62,7 +65,7 @@ def remove_command(
     snapshots and token shards still have their texts: see `finpile vacuum`.
     """
     console = Console(as_json)
-    wanted = _wanted(ids, ids_from, dataset, source, where)
+    wanted = _wanted(out, ids, ids_from, dataset, source, where)
     if why is None and not dry_run:
         raise ConfigError("--why TEXT is the reason that the ledger keeps: say it, or --dry-run")
     logging.getLogger().setLevel(logging.ERROR)
@@ -80,13 +83,14 @@ def remove_command(
 
 
 def _wanted(
-    ids: Sequence[str], ids_from: str | None, dataset: str | None, source: str | None, where: Sequence[str]
+    out: str, ids: Sequence[str], ids_from: str | None, dataset: str | None, source: str | None, where: Sequence[str]
 ) -> Wanted:
     """Raises: ConfigError without a condition, or for one that cannot be read."""
     named = set(ids)
     if ids_from is not None:
         try:
-            named |= set(storage.read_bytes(ids_from).decode().split())
+            lines = storage.read_bytes(ids_from).decode().splitlines()
+            named |= {line.strip() for line in lines} - {""}
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"--ids-from {ids_from} cannot be read: {error}") from error
     conditions = []
@@ -97,8 +101,10 @@ def _wanted(
         conditions.append((column, pattern))
     if not named and ids_from is None and dataset is None and source is None and not conditions:
         raise ConfigError("say which documents: --ids, --ids-from, --dataset, --source or --where")
-    has_ids = bool(named) or ids_from is not None
-    return Wanted(ids=frozenset(named) if has_ids else None, dataset=dataset, source=source, where=tuple(conditions))
+    found = find_ids(out, named).values() if named or ids_from is not None else None
+    return Wanted(
+        ids=None if found is None else frozenset(found), dataset=dataset, source=source, where=tuple(conditions)
+    )
 
 
 def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequence[str], num_run: int) -> None:

@@ -37,7 +37,11 @@ _RANK = re.compile(r"(?P<rank>\d+)/(?P<size>\d+)", re.ASCII)
     type=click.IntRange(min=0),
     help="Only the shards that this snapshot added; 0: those of the build.  [default: 0; with --document: all]",
 )
-@click.option("--document", metavar="ID", help="The sequences of a document, and with --run the steps that saw it.")
+@click.option(
+    "--document",
+    metavar="NAME",
+    help="A document, by id, locator or file: its sequences, and with --run the steps that saw it.",
+)
 @json_option
 def trace_command(
     out: str,
@@ -55,7 +59,7 @@ def trace_command(
     \b
     --sequence N[:POS]   documents of a sequence, or the bytes of one token
     --step S --run RUN   documents that a step saw, and what was cut from them
-    --document ID        sequences of a document; with --run, steps that saw it
+    --document NAME      sequences of a document; with --run, steps that saw it
     """
     if sum(value is not None for value in (sequence, step, document)) != 1:
         raise ConfigError("say one of --sequence, --step and --document")

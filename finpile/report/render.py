@@ -59,10 +59,11 @@ def to_json(table: Table) -> str:
 def to_csv(table: Table) -> str:
     """One line per row, with exact values; `kind` marks totals, `group` is the dataset (if the table has groups).
 
-    A text that a spreadsheet would execute as a formula is prefixed with an apostrophe.
+    A text or heading that a spreadsheet would execute as a formula is prefixed with an apostrophe.
     """
     grouped = any(row.group for row in table.rows)
-    lines = [_csv_line(["kind", *(["group"] if grouped else []), *(column.key for column in table.columns)])]
+    keys = (_not_a_formula(column.key) for column in table.columns)
+    lines = [_csv_line(["kind", *(["group"] if grouped else []), *keys])]
     for row in table.rows:
         values = ["" if cell.value is None else cell.value for cell in row.cells]
         texts = map(_not_a_formula, [*([row.group] if grouped else []), *values])
@@ -165,7 +166,7 @@ def _pipes(cells: list[str]) -> str:
 def _markdown_cell(row: Row, index: int) -> str:
     text = escape_markdown(row.cells[index].text)
     if row.kind is RowKind.TOTAL:
-        return f"**{text}**"
+        return f"**{text}**" if text.strip() else ""
     return "&nbsp;&nbsp;" * _depth(row) + text if index == 0 else text
 
 

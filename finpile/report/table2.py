@@ -1,6 +1,7 @@
 """Table 2: the private datasets by year (rows) and source (columns), in tokens; and the same in documents.
 
-The first and the last year have the range of months if the documents do not span the year: `2007 [03-]`, `2022 [-07]`.
+The first and the last year have the range of months if the documents do not span the year: `2007 (from March)`, `2022
+(to July)`, for the paper's `2007 [03-]`, `2022 [-07]`.
 
 Source: BloombergGPT (Wu et al. 2023), Table 2.
 """
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from finpile.report.figures import STEP_THOUSAND, Cell, choose_unit, count, name, unit_name
 from finpile.report.statistics import CorpusStatistics, YearStatistics
 from finpile.report.table import Column, Row, RowKind, Table
+from finpile.timestamps.clock import MONTH_NAMES
 
 UNDATED = "undated"
 #: The paper prints 363,482 million tokens: the total has at least this number of units.
@@ -60,9 +62,9 @@ def year_labels(rows: Sequence[YearStatistics]) -> dict[int | None, str]:
     labels: dict[int | None, str] = {year: str(year) for year in years}
     if years:
         first, last = _first_month(rows, years[0]), _last_month(rows, years[-1])
-        labels[years[0]] += _months(first, last if len(years) == 1 else "")
+        labels[years[0]] += _months(first, last if len(years) == 1 else 0)
         if len(years) > 1:
-            labels[years[-1]] += _months("", last)
+            labels[years[-1]] += _months(0, last)
     if any(row.year is None for row in rows):
         labels[None] = UNDATED
     return labels
@@ -109,15 +111,25 @@ def _caption(rows: Sequence[YearStatistics], what: str, exponent: int) -> str:
     return f"The {what} of {datasets} by year (rows) and source (columns), in {unit_name(exponent, what)}."
 
 
-def _first_month(rows: Sequence[YearStatistics], year: int) -> str:
+def _first_month(rows: Sequence[YearStatistics], year: int) -> int:
+    """The month in which the documents of a year begin; 0 for January, or if it is not known."""
     days = [row.first_day for row in rows if row.year == year and row.first_day is not None]
-    return f"{min(days).month:02d}" if days and min(days).month > _JANUARY else ""
+    return min(days).month if days and min(days).month > _JANUARY else 0
 
 
-def _last_month(rows: Sequence[YearStatistics], year: int) -> str:
+def _last_month(rows: Sequence[YearStatistics], year: int) -> int:
+    """The month in which the documents of a year end; 0 for December, or if it is not known."""
     days = [row.last_day for row in rows if row.year == year and row.last_day is not None]
-    return f"{max(days).month:02d}" if days and max(days).month < _DECEMBER else ""
+    return max(days).month if days and max(days).month < _DECEMBER else 0
 
 
-def _months(first: str, last: str) -> str:
-    return f" [{first}-{last}]" if first or last else ""
+def _month_name(number: int) -> str:
+    return MONTH_NAMES[number - 1].title()
+
+
+def _months(first: int, last: int) -> str:
+    if first and first == last:
+        return f" ({_month_name(first)})"
+    words = f"from {_month_name(first)} " if first else ""
+    words += f"to {_month_name(last)}" if last else ""
+    return f" ({words.strip()})" if words else ""

@@ -192,9 +192,17 @@ def test_show_prints_json(run: Run, sample_build: Path, dropped: Row) -> None:
     assert dropped["id"] in [copy["id"] for copy in kept["copies"]]
 
 
-@pytest.mark.parametrize(("prefix", "says"), [("abc", "too short"), ("zzzz", "no document of")])
-def test_show_refuses_an_ambiguous_id(run: Run, sample_build: Path, prefix: str, says: str) -> None:
-    assert says in run("show", sample_build, prefix).refusal()
+@pytest.mark.parametrize(("name", "says"), [("zzzz", "no document of"), ("opinions.parquet", "are called")])
+def test_show_refuses_a_name_of_no_or_of_several_documents(run: Run, sample_build: Path, name: str, says: str) -> None:
+    assert says in run("show", sample_build, name).refusal()
+
+
+def test_show_takes_a_locator_and_the_name_of_a_file(run: Run, sample_build: Path) -> None:
+    row = next(row for row in rows_of(sample_build, "documents") if row["source"] == "Bloomberg")
+    by_id = run("show", sample_build, row["id"])
+    assert (by_id.code, by_id.out.splitlines()[0]) == (0, row["id"])
+    for name in (row["locator"], row["locator"].rpartition("/")[2], row["id"][:9]):
+        assert run("show", sample_build, name).out == by_id.out
 
 
 # --- report ----------------------------------------------------------------------------------------------------------

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import storage
+from finpile.document_names import MIN_ID_DIGITS, have_names, names_of
 from finpile.errors import InputError
-from finpile.history import MIN_ID_DIGITS, document_history, segments
+from finpile.history import document_history, find_ids, segments
 from finpile.layout import read_published
 from finpile.ledger import Removal, ledger_table
 from finpile.stages import names
@@ -84,20 +88,51 @@ def removed_as(out: Path, *ids: str) -> Path:
 
 def test_prefix_of_several_ids_is_refused(tmp_path: Path) -> None:
     out = str(removed_as(tmp_path, "abcd1" + "0" * 27, "abcd2" + "0" * 27, "abcd2" + "1" * 27))
-    with pytest.raises(InputError, match=r"3 ids begin with 'abcd': abcd10+, abcd20+, \.\.\.: give more digits"):
+    with pytest.raises(InputError, match=r"3 documents of .+ are called 'abcd': abcd1000000. x, abcd20.+: name one"):
         document_history(out, "abcd")
     assert document_history(out, "abcd1").id == "abcd1" + "0" * 27
 
 
-def test_unknown_id_is_refused(sample_build: Path) -> None:
-    with pytest.raises(InputError, match=r"no document of .+ begins with 'zzzz'"):
-        document_history(str(sample_build), "zzzz")
+@pytest.mark.parametrize("name", ["", "a", "abc", "zzzz", "0" * 31 + "z", "wire.jsonl", "news", "Nws.txt", ".*"])
+def test_unknown_name_is_refused(name: str, sample_build: Path) -> None:
+    with pytest.raises(InputError, match=rf"no document of .+ has the id, locator or file '{re.escape(name)}'"):
+        document_history(str(sample_build), name)
 
 
-@pytest.mark.parametrize("prefix", ["", "a", "abc"])
-def test_id_too_short_to_mean_one_is_refused(prefix: str, sample_build: Path) -> None:
-    with pytest.raises(InputError, match="too short: give at least 4 of its 32 digits"):
-        document_history(str(sample_build), prefix)
+def reference_names(locator: str) -> set[str]:
+    """Each end of the locator from a separator on, with the record or without."""
+    whole = {locator} | {locator[:at] for at, sign in enumerate(locator) if sign == "#"}
+    return {one[at:] for one in whole for at in range(len(one)) if at == 0 or one[at - 1] in "/!"}
+
+
+@given(st.text("ab/!#.(+", max_size=12), st.text("ab/!#.(+", min_size=1, max_size=6))
+def test_names_of_a_locator_are_its_ends(locator: str, name: str) -> None:
+    assert names_of(locator) == reference_names(locator)
+    found = have_names(pa.chunked_array([[locator]]), [name, "another"])
+    assert found.to_pylist() == [name in reference_names(locator)]
+
+
+def test_every_name_of_a_document_finds_it_or_lists_those_that_have_it(sample_build: Path) -> None:
+    rows = [*rows_of(sample_build, "documents"), *rows_of(sample_build, "removed")]
+    locators = {row["id"]: row["locator"] for row in rows}
+    named: dict[str, set[str]] = defaultdict(set)
+    for identifier, locator in locators.items():
+        for name in reference_names(locator):
+            named[name].add(identifier)
+    unique = {name: next(iter(ids)) for name, ids in named.items() if len(ids) == 1}
+    assert len(unique) > len(locators)
+    assert find_ids(str(sample_build), unique) == unique
+    file = next(name for name in unique if name.endswith(".txt") and "/" not in name)
+    assert document_history(str(sample_build), file) == document_history(str(sample_build), unique[file])
+    shared = sorted(locators[one] for one in named["wire-00000.jsonl.zst"])
+    with pytest.raises(InputError) as raised:
+        document_history(str(sample_build), "wire-00000.jsonl.zst")
+    assert f"{len(shared)} documents of" in str(raised.value)
+    assert all(locator in str(raised.value) for locator in shared[:5])
+
+
+def test_whole_ids_are_not_looked_for(tmp_path: Path) -> None:
+    assert find_ids(str(tmp_path / "absent"), ["0" * 32]) == {"0" * 32: "0" * 32}
 
 
 def test_folder_without_a_build_is_refused(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_a_copy_comes_back_and_no_text_is_left(copies: tuple[Path, CorpusConfig]
 
 
 def test_a_dry_run_counts_and_changes_nothing(
-    copies: tuple[Path, CorpusConfig], snapshot: Callable[[Path], dict[str, bytes]]
+    copies: tuple[Path, CorpusConfig], snapshot: Callable[[Path], dict[str, bytes]], tmp_path: Path
 ) -> None:
     out, _ = copies
     before = snapshot(out)
@@ -130,6 +130,14 @@ def test_a_dry_run_counts_and_changes_nothing(
     found = json.loads(result.stdout)
     assert (found["documents"], found["published"], found["tokens"]) == (1, 1, {})
     assert found["sources"] == [{"dataset": "All", "source": "Web", "documents": 1}]
+    (locator,) = (row["locator"] for row in documents_of(out).to_pylist() if row["id"] == name)
+    listed = tmp_path / "names.txt"
+    listed.write_text(f"{locator}\n\n{name}\n")
+    for names in (["--ids", locator], ["--ids-from", str(listed)]):
+        again = CliRunner().invoke(finpile, ["remove", str(out), *names, "--dry-run", "--json"])
+        assert json.loads(again.stdout) == found
+    absent = CliRunner().invoke(finpile, ["remove", str(out), "--ids", name[:8], "--dry-run"])
+    assert isinstance(absent.exception, InputError) and "has the id, locator or file" in str(absent.exception)
     assert found["copies"] == sum(row["duplicate_of"] == name and row["start"] is None for row in ledger_of(out)) > 0
     assert snapshot(out) == before
     refused = CliRunner().invoke(finpile, ["remove", str(out), "--ids", name])

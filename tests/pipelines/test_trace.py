@@ -256,8 +256,9 @@ REFUSALS = [
     (["--sequence", "0", "--heldout", "FinPile/Other"], InputError, "does not exist"),
     (["--step", "1"], ConfigError, "--step needs --run"),
     (["--step", "1", "--run", "x", "--rank", "2/2"], ConfigError, "expected R/N with R below N"),
-    (["--document", "abc"], InputError, "too short"),
+    (["--document", "abc"], InputError, "no kept document of .+ has the id, locator or file 'abc'"),
     (["--document", "zzzz"], InputError, "no kept document"),
+    (["--document", "wire-00000.jsonl.zst"], InputError, "kept documents of .+ are called 'wire-00000.jsonl.zst': "),
 ]
 
 
@@ -267,6 +268,14 @@ def test_what_cannot_be_traced_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         trace(sample_build, *arguments)
+
+
+def test_document_is_traced_by_its_locator_and_its_file(sample_build: Path) -> None:
+    files = sorted(sample_build.glob("documents/dataset=FinPile/source=Bloomberg/*.parquet"))
+    row = next(row for row in read_published(str(files[0])).to_pylist() if row["split"] == TRAIN)
+    expected = trace(sample_build, "--document", row["id"])
+    for name in (row["locator"], row["locator"].rpartition("/")[2]):
+        assert trace(sample_build, "--document", name) == expected
 
 
 def test_build_without_an_index_names_the_remedy(copy_of_sample: Path) -> None:

@@ -152,20 +152,22 @@ def test_csv_and_json_hold_the_exact_values(table: Table) -> None:
     assert [list(row["values"].values()) for row in json.loads(to_json(table))["rows"]] == values
 
 
+STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", '=HYPERLINK("http://x","y")']
 
 
 @given(st.lists(st.one_of(st.sampled_from(FORMULAS), st.text(), st.integers(), st.none()), min_size=1, max_size=4))
 def test_no_text_of_a_csv_is_a_formula(values: list[str | int | None]) -> None:
-    """Of groups nor cells; numbers are as they are, and other texts too."""
-    columns = tuple(Column(key=f"c{number}", title="Column") for number in range(len(values)))
+    """Of headings, groups and cells; numbers are as they are, and other texts too."""
+    columns = tuple(Column(key=str(value), title="Column") for value in values)
     cells = tuple(Cell("shown", value) for value in values)
     row = Row(kind=RowKind.PLAIN, cells=cells, group="=cmd|'/C calc'!A0")
     table = Table(name="t", title="T", caption="C", columns=columns, rows=(row,))
-    (_, found) = csv.reader(io.StringIO(to_csv(table), newline=""))
+    (headings, found) = csv.reader(io.StringIO(to_csv(table), newline=""))
     assert found[1] == "'=cmd|'/C calc'!A0"
+    assert headings[2:] == [f"'{key}" if key.startswith(STARTS) else key for key in map(str, values)]
     for text, value in zip(found[2:], values, strict=True):
-        if isinstance(value, str) and value[:1] in tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"):
+        if isinstance(value, str) and value.startswith(STARTS):
             assert text == f"'{value}"
         else:
             assert text == ("" if value is None else str(value))
@@ -176,6 +178,13 @@ def test_markdown_keeps_one_cell_a_column(table: Table) -> None:
     lines = [line for line in to_markdown(table).splitlines() if line.startswith("| ")]
     assert len(lines) == len(table.rows) + 2
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(table.columns) + 1}
+
+
+def test_markdown_of_a_total_without_a_figure_has_no_stars() -> None:
+    row = Row(kind=RowKind.TOTAL, cells=(Cell("TOTAL", None), Cell("", None), Cell("1", 1)))
+    columns = tuple(Column(key=key, title=key) for key in "abc")
+    lines = to_markdown(Table(name="t", title="T", caption="C", columns=columns, rows=(row,))).splitlines()
+    assert lines[-1] == "| **TOTAL** |  | **1** |"
 
 
 @pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.name)
@@ -192,6 +201,16 @@ def test_html_shows_every_cell_and_runs_nothing(table: Table) -> None:
     page = parsed(to_html(table))
     assert "script" not in page.tags
     assert all(cell.text in page.text for row in table.rows for cell in row.cells)
+
+
+def test_tables_and_charts_of_the_page_scroll_in_boxes_of_their_own() -> None:
+    """A page of the width of a phone then cuts nothing that a finger cannot reach."""
+    corpus = statistics()
+    tables = [table1(corpus), table2(corpus), documents_by_year(corpus), public_by_year(corpus)]
+    page = build_page(corpus, REMOVALS, facts(), tables)
+    wide = re.findall(r"(<div class=\"?scroll[^>]*>)?<(?:table|svg)\b", page)
+    assert len(wide) > 5 and all(wide)
+    assert re.search(r"\.scroll \{[^}]*overflow-x: auto", page)
 
 
 @given(st.text())
@@ -266,10 +285,14 @@ def test_statistics_reject_repeated_sources_and_negative_counts() -> None:
 
 def test_years_name_their_months_only_if_they_are_cut() -> None:
     rows = statistics().years[:3]
-    assert list(year_labels(rows).values()) == ["1987 [02-]", "1990", "undated"]
-    assert list(year_labels(rows[:1]).values()) == ["1987 [02-10]"]
+    assert list(year_labels(rows).values()) == ["1987 (from February)", "1990", "undated"]
+    assert list(year_labels(rows[:1]).values()) == ["1987 (from February to October)"]
     whole = year("News", 1988, 1, date(1988, 1, 31), date(1988, 12, 1))
     assert list(year_labels([whole]).values()) == ["1988"]
+    month = year("News", 1988, 1, date(1988, 5, 3), date(1988, 5, 4))
+    assert list(year_labels([month]).values()) == ["1988 (May)"]
+    last = year("News", 1989, 1, date(1989, 1, 3), date(1989, 11, 4))
+    assert list(year_labels([whole, last]).values()) == ["1988", "1989 (to November)"]
 
 
 def test_table2_counts_every_document_once_undated_ones_included() -> None:
