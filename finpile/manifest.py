@@ -12,6 +12,8 @@ from finpile.layout import Layout
 
 #: The manifest's key for the fingerprint of all its other keys.
 CHECKSUM = "checksum"
+#: The manifest's key for the certificate of a corpus as of a day (`finpile.as_of`).
+CERTIFICATE = "as_of"
 #: The version of the manifest's keys. Version 2 renames `config.report` and `config.decontaminate`.
 MANIFEST_VERSION = 2
 

@@ -2,7 +2,7 @@
 
 The list of a snapshot is `snapshots/000002-takedowns.parquet`: the documents that it and all earlier ones took down,
 with reasons and without texts. Their rows in the ledger are tombstones: stage `takedown`, and no text. No other row of
-the ledger is about them.
+the ledger is about them. A corpus as of a day has the tombstones and the list of the documents of that day.
 
 Decision: docs/decisions/0062-takedowns.md.
 """
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.layout import Layout
 from finpile.ledger import LEDGER_SCHEMA
+from finpile.manifest import CERTIFICATE
 from finpile.snapshots import SNAPSHOT
 
 #: The name of the stage.
@@ -102,9 +103,22 @@ def tombstones(takedowns: pa.Table) -> pa.Table:
     return pa.table(columns).select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA)
 
 
+def list_path(snapshot: int) -> str:
+    """The path of the list of a snapshot, relative to OUT; that of a corpus as of a day has the number 0."""
+    return f"snapshots/{snapshot:06d}-takedowns.parquet"
+
+
+def file_of_list(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The record of the list of a snapshot, or of a corpus as of a day; None if it has none."""
+    facts = manifest.get(SNAPSHOT) or manifest.get(CERTIFICATE) or {}
+    found: Mapping[str, Any] | None = facts.get("takedowns")
+    return found
+
+
 def read_takedowns(layout: Layout, manifest: Mapping[str, Any]) -> pa.Table:
-    """The documents that a snapshot and those before it took down, as `TAKEDOWN_SCHEMA`, by id."""
-    file = manifest.get(SNAPSHOT, {}).get("takedowns")
+    """The documents that a snapshot and those before it took down, as `TAKEDOWN_SCHEMA`, by id; of a corpus as of a
+    day, those of that day."""
+    file = file_of_list(manifest)
     return read_list(storage.join(layout.root, file["path"])) if file else TAKEDOWN_SCHEMA.empty_table()
 
 

@@ -43,7 +43,6 @@ from meanings import (
 )
 
 from finpile import takedowns
-from finpile.as_of import CERTIFICATE
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import CorpusConfig, FilterConfig, to_dict
 from finpile.dedup import exact
@@ -56,7 +55,7 @@ from finpile.filter import FILTERS
 from finpile.format import COMMON_META, FORMATS
 from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.lm.train import TrainConfig
-from finpile.manifest import CHECKSUM, MANIFEST_VERSION
+from finpile.manifest import CERTIFICATE, CHECKSUM, MANIFEST_VERSION
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
 from finpile.report.statistics import (
@@ -262,6 +261,10 @@ def _manifest() -> dict[str, Any]:
                     "date": {"type": "string", "format": "date", "description": "Its end is the last moment."},
                     "undated": {"type": "boolean", "description": "Whether documents without a date are in."},
                     "of": {**_HEX, "description": "The checksum of the manifest of the whole build."},
+                    "takedowns": {
+                        "anyOf": [{"$ref": "#/$defs/FileRecord"}, {"type": "null"}],
+                        "description": "The documents of the day that were taken down; null if there are none.",
+                    },
                 }
             ),
             "description": "Only of a corpus as of a day.",

@@ -11,7 +11,16 @@ document are undated.
 Decision: docs/decisions/0059-as-of-is-a-filter.md.
 """
 
-from finpile.as_of.cut import CERTIFICATE, Cut, check_causal
-from finpile.as_of.filter import write_cut
+from finpile.as_of.cut import Cut, check_causal
+from finpile.as_of.filter import count_again, must_decide, rows_of_day, takedowns_of_day, write_cut, write_takedowns
 
-__all__ = ["CERTIFICATE", "Cut", "check_causal", "write_cut"]
+__all__ = [
+    "Cut",
+    "check_causal",
+    "count_again",
+    "must_decide",
+    "rows_of_day",
+    "takedowns_of_day",
+    "write_cut",
+    "write_takedowns",
+]

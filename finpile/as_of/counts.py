@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from finpile import stages
 from finpile.clean.clean import BEFORE_FILTERS
 from finpile.clean.dating import DATE_REASONS
+from finpile.clean.parts import divided
 from finpile.digest import add, multiset_digest, to_hex
 from finpile.document import text_views
 from finpile.ledger import Spans
@@ -19,6 +20,8 @@ from finpile.takedowns import TAKEDOWN
 
 Label = tuple[str, str]
 """Dataset and source."""
+
+_PARTS, _FACTS = "parts_more", ("facts", "facts_found")
 
 
 class Ledger:
@@ -50,8 +53,13 @@ class Ledger:
 class Texts:
     """Numbers and digests of the texts before deduplication and before the filters, by source."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, manifest: Mapping[str, Any]) -> None:
+        """`manifest` is that of the whole build."""
         self._ledger = ledger
+        cleaned = next(stage["counts"]["sources"] for stage in manifest["stages"] if stage["stage"] == "clean")
+        self._divided = {(row["dataset"], row["source"]) for row in cleaned if _PARTS in row}
+        self._documents_with_parts: dict[Label, set[str]] = {}
+        self._num_parts: Counter[Label] = Counter()
         self.ids: set[str] = set()
         self.digests: Counter[Label] = Counter()
         self.digests_before: Counter[Label] = Counter()
@@ -62,6 +70,8 @@ class Texts:
         """Adds kept documents of one source."""
         label = (documents["dataset"][0].as_py(), documents["source"][0].as_py())
         self.undated[label] += documents["timestamp"].null_count
+        for locator in documents["locator"].to_pylist() if label in self._divided else ():
+            self._add_part(label, locator)
         for identifier, view in zip(documents["id"].to_pylist(), text_views(documents), strict=True):
             self._add(label, identifier, bytes(view))
 
@@ -75,6 +85,8 @@ class Texts:
                 self.unreadable_dates[dataset, source] += 1
         for row in rows.filter(pc.is_null(rows["start"])).to_pylist():
             label = (row["dataset"], row["source"])
+            if label in self._divided:
+                self._add_part(label, row["locator"])
             if stage == TAKEDOWN:
                 continue  # a tombstone has no text
             if stage in stages.dedup_stages():
@@ -85,6 +97,15 @@ class Texts:
                 if row["reason"] == "undated":  # its notes are in the row
                     self.undated[label] += 1
                     self.unreadable_dates[label] += bool(row["detail"])
+
+    def parts_more(self, label: Label) -> int:
+        """Parts that are documents of their own, less the documents that they are of."""
+        return self._num_parts[label] - len(self._documents_with_parts.get(label, ()))
+
+    def _add_part(self, label: Label, locator: str) -> None:
+        if (document := divided(locator)) is not None:
+            self._num_parts[label] += 1
+            self._documents_with_parts.setdefault(label, set()).add(document)
 
     def _add(self, label: Label, identifier: str, left: bytes) -> None:
         self.ids.add(identifier)
@@ -101,7 +122,8 @@ def stage_counts(
 ) -> dict[str, dict[str, Any]]:
     """The counts of each stage up to `split`, as its build would have them where reports and `verify` read them.
 
-    Files and bytes of inputs are those of the whole build.
+    Files and bytes of inputs are those of the whole build. Figures of Inline XBRL are not counted before deduplication:
+    the ledger has no metadata.
     """
     whole = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
     rows = [{**row, "stage": entry["stage"]} for entry in removed for row in entry["removed"]]
@@ -115,8 +137,12 @@ def stage_counts(
     }
     for name, later in (("ingest", ["clean", *dedup]), ("clean", dedup)):
         counts[name] = {"sources": [_source(row, name, later, documents, rows) for row in whole[name]["sources"]]}
+    for row in counts["ingest"]["sources"]:
+        row["documents"] -= texts.parts_more((row["dataset"], row["source"]))
     for row in counts["clean"]["sources"]:
         label = (row["dataset"], row["source"])
+        if more := texts.parts_more(label):
+            row[_PARTS] = more
         kept = sum(entry["text_bytes"] for entry in documents if (entry["dataset"], entry["source"]) == label)
         row["text_bytes"] = kept + sum(_sum(rows, "num_bytes", name, label) for name in dedup)
         row["spans"] = _sum(rows, "num_spans", "clean", label)
@@ -142,7 +168,7 @@ def _source(
             reasons[row["reason"]] += row["num_docs"]
     kept = sum(entry["documents"] for entry in documents if (entry["dataset"], entry["source"]) == label)
     return {
-        **whole,
+        **{name: value for name, value in whole.items() if name not in (_PARTS, *_FACTS)},
         "documents": kept + sum(_sum(rows, "num_docs", name, label) for name in later),
         "removed": {reason: count for reason, count in sorted(reasons.items()) if count},
         "removed_bytes": _sum(rows, "num_bytes", stage, label),

@@ -14,9 +14,7 @@ import pyarrow as pa
 from finpile import stages
 from finpile.dedup.order import UNDATED, ends
 from finpile.errors import ConfigError
-
-#: The manifest's key for the certificate.
-CERTIFICATE = "as_of"
+from finpile.manifest import CERTIFICATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +32,24 @@ class Cut:
 
     def has(self, timestamps: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         """Whether each document is among them, by its timestamp."""
-        found = ends(timestamps.cast(pa.timestamp("s", "UTC")))
+        found = ends_of(timestamps)
         is_there: npt.NDArray[np.bool_] = (found <= self.end) | (self.undated & (found == UNDATED))
         return is_there
 
     def certificate(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """What the manifest of the corpus as of the day says, from that of the whole build."""
+        """What the manifest of the corpus as of the day says, from that of the whole build; the list of documents that
+        were taken down is added to it."""
         return {"date": self.day.isoformat(), "undated": self.undated, "of": manifest["checksum"]}
 
     @classmethod
     def of(cls, certificate: Mapping[str, Any]) -> Cut:
         """The inverse of `certificate`."""
         return cls(date.fromisoformat(certificate["date"]), certificate["undated"])
+
+
+def ends_of(timestamps: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """The last second that each published timestamp can mean, since 1970 UTC; `UNDATED` for nulls."""
+    return ends(timestamps.cast(pa.timestamp("s", "UTC")))
 
 
 def check_causal(out: str, manifest: Mapping[str, Any], cut: Cut) -> None:

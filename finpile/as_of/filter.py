@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
-from finpile import storage
+from finpile import stages, storage
 from finpile.as_of.counts import Ledger, Texts, stage_counts
-from finpile.as_of.cut import Cut
-from finpile.errors import ConfigError, InputError, IntegrityError
-from finpile.layout import Layout, read_published
+from finpile.as_of.cut import Cut, ends_of
+from finpile.dedup.order import UNDATED
+from finpile.errors import InputError, IntegrityError
+from finpile.layout import Layout, read_published, values_in_path
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.manifest import published
 from finpile.published_counts import count_documents, count_ledger
+from finpile.stage_record import file_record
+from finpile.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, list_path, read_takedowns
+
+
+def must_decide(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> bool:
+    """Whether a filter is not enough: undated documents are in, and later ones may have shaped what is decided about
+    them.
+
+    Undated documents come after all others. Timestamps are read of the documents that the dedup stages decided.
+    """
+    if not cut.undated:
+        return False
+    decided = [name for name in stages.dedup_stages() if name != TAKEDOWN]
+    paths = published(manifest, "documents")
+    paths += [path for path in published(manifest, "removed") if values_in_path(path)["stage"] in decided]
+    has_undated = has_later = False
+    for path in paths:
+        ends = ends_of(read_published(storage.join(source.root, path), ["timestamp"])["timestamp"])
+        has_undated |= bool((ends == UNDATED).any())
+        has_later |= bool(((ends > cut.end) & (ends != UNDATED)).any())
+        if has_undated and has_later:
+            return True
+    return False
 
 
 def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: Cut) -> dict[str, dict[str, Any]]:
@@ -29,7 +54,7 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
     ledger = Ledger()
     removed = []
     for path in published(manifest, "removed"):
-        rows = _cut_rows(storage.join(source.root, path), cut)
+        rows = rows_of_day(source, path, cut)
         if rows.num_rows:
             ledger.add(rows)
             storage.write_parquet(
@@ -37,12 +62,12 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
                 rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA),
             )
             removed.append(count_ledger(target.root, path, rows["stage"][0].as_py(), rows))
-    texts = Texts(ledger)
+    texts = Texts(ledger, manifest)
     for entry in removed:
         texts.add_removed(read_published(storage.join(target.root, entry["path"])))
     documents = []
     for path in published(manifest, "documents"):
-        rows = _cut_rows(storage.join(source.root, path), cut)
+        rows = rows_of_day(source, path, cut)
         if rows.num_rows:
             rows = _with_copies(rows, ledger.copies)
             texts.add(rows)
@@ -59,11 +84,47 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
     return stage_counts(manifest, documents, removed, texts)
 
 
-def _cut_rows(url: str, cut: Cut) -> pa.Table:
+def count_again(target: Layout, manifest: Mapping[str, Any], split: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The counts of the stages up to `split`, whose counts are `split`, from the documents and the ledger in `target`.
+
+    `manifest` is that of the whole build.
+    """
+    ledger = Ledger()
+    urls = [storage.join(target.root, entry["path"]) for entry in split["ledger"]]
+    for url in urls:
+        ledger.add(read_published(url))
+    texts = Texts(ledger, manifest)
+    for url in urls:
+        texts.add_removed(read_published(url))
+    for entry in split["documents"]:
+        texts.add(read_published(storage.join(target.root, entry["path"])))
+    return stage_counts(manifest, split["documents"], split["ledger"], texts)
+
+
+def takedowns_of_day(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> pa.Table:
+    """The documents of a day that were taken down, as `TAKEDOWN_SCHEMA`: of snapshot 0, and in no shard."""
+    listed = read_takedowns(source, manifest)
+    listed = listed.filter(pa.array(cut.has(listed["timestamp"])))
+    for name, value in (("snapshot", 0), ("shard", -1), ("row", -1)):
+        place = TAKEDOWN_SCHEMA.get_field_index(name)
+        column = pa.repeat(pa.scalar(value, pa.int32()), listed.num_rows)
+        listed = listed.set_column(place, TAKEDOWN_SCHEMA.field(name), column)
+    return listed
+
+
+def write_takedowns(target: Layout, listed: pa.Table) -> dict[str, Any] | None:
+    """Writes the list of a corpus as of a day, unless it is there; returns its record, None for an empty list."""
+    if not listed.num_rows:
+        return None
+    path = list_path(0)
+    if not storage.is_file(storage.join(target.root, path)):
+        storage.write_parquet(storage.join(target.root, path), listed)
+    return asdict(file_record(target.root, path, listed.num_rows))
+
+
+def rows_of_day(source: Layout, path: str, cut: Cut) -> pa.Table:
     """The rows of a file of documents or of the ledger that are about documents up to the day."""
-    table = read_published(url)
-    if "timestamp" not in table.column_names:
-        raise ConfigError(f"{url} has no timestamps, as an earlier version wrote it: run the build again with --fresh")
+    table = read_published(storage.join(source.root, path))
     return table.filter(pa.array(cut.has(table["timestamp"])))
 
 

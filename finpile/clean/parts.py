@@ -8,6 +8,7 @@ part is that of the document with its name behind: `a.txt#1234/item-7A`, `a.txt#
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from finpile.blank import is_blank
 from finpile.filings.facts import FACTS, divide_facts
 from finpile.section import Section
+
+_SUFFIX = re.compile(r"/(?:item|text)-[^/]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,16 @@ def divide(text: str, sections: Iterable[Section]) -> list[Part]:
         num_outside += name is None
         parts.append(Part(name, f"/text-{num_outside}" if name is None else f"/item-{name}", content))
     return parts
+
+
+def divided(locator: str) -> str | None:
+    """The locator of the document of which a document is a part; None for a locator of no part.
+
+    >>> divided("a.txt#1234/item-7A"), divided("a.txt#1234")
+    ('a.txt#1234', None)
+    """
+    found = _SUFFIX.search(locator)
+    return locator[: found.start()] if found else None
 
 
 def facts_of_parts(parts: Sequence[Part], meta: Mapping[str, Any], facts: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -14,11 +14,12 @@ from finpile.report.table import Column, Row, Table
 def fact_statistics(
     cleaned: Iterable[Mapping[str, Any]], published: Iterable[Mapping[str, Any]]
 ) -> tuple[FactStatistics, ...]:
-    """From the counts of the stages `clean` and `split` by source; only sources whose documents have figures."""
+    """From the counts of the stages `clean` and `split` by source; only sources whose documents have figures, and of
+    which `clean` counts them."""
     sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for place, rows in ((0, cleaned), (2, published)):
         for row in rows:
-            if row.get("facts"):
+            if row.get("facts") and (place == 0 or (row["dataset"], row["source"]) in sums):
                 total = sums[row["dataset"], row["source"]]
                 total[place] += row["facts"]
                 total[place + 1] += row["facts_found"]

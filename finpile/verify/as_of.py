@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.as_of.cut import CERTIFICATE, Cut
+from finpile.as_of.cut import Cut
 from finpile.layout import Layout, read_published
+from finpile.manifest import CERTIFICATE
 from finpile.split import TRAIN
 from finpile.verify.check import Advance, Check
 

@@ -8,6 +8,7 @@ from typing import Any
 from finpile import stage_record, storage
 from finpile.layout import Layout
 from finpile.snapshots import SNAPSHOT, load_snapshot, numbers
+from finpile.takedowns import file_of_list
 from finpile.verify.check import Advance, Check
 
 #: What `finpile report` writes of snapshots.
@@ -46,6 +47,6 @@ def recorded_files(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The files that a manifest lists, by path."""
     facts = manifest.get(SNAPSHOT, {})
     files = [file for stage in manifest["stages"] for file in stage["files"]]
-    files += [facts[name] for name in ("copies", "takedowns") if facts.get(name)]
+    files += [file for file in (facts.get("copies"), file_of_list(manifest)) if file]
     files += (facts.get("tokens") or {"files": []})["files"]
     return {file["path"]: file for file in files}

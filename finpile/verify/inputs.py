@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.as_of.cut import CERTIFICATE
 from finpile.layout import Layout, read_published
-from finpile.manifest import published
+from finpile.manifest import CERTIFICATE, published
 from finpile.snapshots import SNAPSHOT
 from finpile.sources.accounting import SUMS
 from finpile.sources.base import structure_of

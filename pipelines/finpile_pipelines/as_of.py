@@ -1,27 +1,34 @@
 """`finpile as-of`: the corpus of a build as it would have been built on a day.
 
-Documents and ledger are filtered (`finpile.as_of`). The stages after them run on the filtered documents: their outcome
-is a function of all documents, and no filter of that of the whole build. The tokenizer takes the models of domains
-without later documents from the whole build (`finpile_pipelines.unigram.domain_models`).
+Documents and ledger are filtered (`finpile.as_of`); if undated documents are among them that later ones may have
+shaped, all dedup stages run again (`finpile_pipelines.as_of_stages`). The stages after `split` run on the documents of
+the day: their outcome is a function of all documents, and no filter of that of the whole build. The tokenizer takes the
+models of domains without later documents from the whole build (`finpile_pipelines.unigram.domain_models`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from dataclasses import replace as with_changes
 from typing import Any
 
+import pyarrow as pa
+
 from finpile import stage_record, stages
-from finpile.as_of import CERTIFICATE, Cut, check_causal, write_cut
+from finpile.as_of import Cut, check_causal, must_decide, takedowns_of_day, write_cut, write_takedowns
 from finpile.config import CorpusConfig, from_dict
 from finpile.errors import ConfigError
 from finpile.layout import Layout
 from finpile.lock import hold
-from finpile.manifest import find_damage, load_manifest, remedy
+from finpile.manifest import CERTIFICATE, find_damage, load_manifest, remedy
 from finpile.published_counts import file_of
 from finpile.snapshots import BUILD, load_snapshot, number_of, numbers
 from finpile.stage_record import StageRecord, fingerprint
 from finpile.stages import DEDUPLICATED
+from finpile.takedowns import TAKEDOWN
+from finpile_pipelines.as_of_stages import DayStages
 from finpile_pipelines.build import load
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages
 from finpile_pipelines.runner import kernels
@@ -48,95 +55,123 @@ def as_of(
     It ends with the stage `until`, by default with that with which the build ends. After an interruption the same call
     continues; `fresh` starts over. A build of another name in `out` is overwritten only with `replace`.
 
-    Raises: ConfigError or InputError for a build that has no corpus as of that day, before anything is written.
+    Raises: ConfigError or InputError for a build that has no corpus as of that day, or whose `.work` lacks that from
+    which undated documents are decided, before anything is written.
     """
     whole, layout = Layout(source), Layout(out)
     if whole.root.rstrip("/") == layout.root.rstrip("/"):
         raise ConfigError(f"-o {out} is the build itself: name another folder")
-    manifest = load_manifest(whole)
-    check_causal(source, manifest, cut)
-    if wrong := find_damage(whole, manifest, ("documents", "removed")):
-        raise ConfigError(f"{source}: {wrong[0]}: {remedy(whole)}")
-    config = from_dict(manifest["config"])
-    config = with_changes(config, name=f"{config.name} as of {cut.day}")
-    names = [stage["stage"] for stage in manifest["stages"]]
-    if number_of(manifest) and BUILD in numbers(whole):  # those after the split are its; `vacuum` drops one without any
-        built = [stage["stage"] for stage in load_snapshot(whole, BUILD)["stages"]]
-        names = [*names[: names.index(DEDUPLICATED)], *built[built.index(DEDUPLICATED) :]]
-    if until is not None:
-        names = _first(source, names, until)
-    later = {name: load(name) for name in names[names.index(DEDUPLICATED) + 1 :]}
-    for name in later:
+    day = _Day.of(whole, cut, until)
+    for name in day.table:
         preload(stages.find(name).module)
     check_kind(layout)
     with hold(layout, "build") as is_writable:
-        folder = OutFolder(layout, config, names[-1], replace=replace, is_writable=is_writable)
+        folder = OutFolder(layout, day.config, day.last, replace=replace, is_writable=is_writable)
         folder.check_name()
         if fresh:
             folder.claim("--fresh runs every stage again")
             forget_stages(layout)
         elif not replace:
-            check_later_stages(layout, names[-1])
-        groups = [group for stage in later.values() for group in stage.kernels(config)]
+            check_later_stages(layout, day.last)
+        groups = [group for stage in day.table.values() for group in stage.kernels(day.config)]
         with kernels.Compilation(groups, engine.num_workers) as compilation:
             runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
+            engine = with_changes(engine, watch=runner.watch)
+            context = day.context(layout, engine, sizes or Sizes())
             listen(StageEvent("", "accepted"))
-            work = _Work(
-                whole, layout, manifest, cut, config, with_changes(engine, watch=runner.watch), sizes or Sizes()
-            )
             while True:
                 try:
-                    runner.records.update(work.filter(folder, listen))
-                    for stage in later.values():
-                        runner.run(stage, work.context(stage, later, runner))
-                    return runner.finish(config, **{CERTIFICATE: cut.certificate(manifest)})
+                    day.run(runner, folder, context, listen)
+                    return runner.finish(day.config, **{CERTIFICATE: day.certificate(layout)})
                 except StageDamagedError as damage:
                     runner.forget(damage)
 
 
-def _first(source: str, names: list[str], until: str) -> list[str]:
-    """The stages up to `until`."""
-    ends = names[names.index(DEDUPLICATED) :]
-    if until not in ends:
-        raise ConfigError(f"{source} has no stage {until} after its documents: expected one of {', '.join(ends)}")
-    return names[: names.index(until) + 1]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Day:
+    """A day of a build."""
 
+    whole: Layout
+    manifest: Mapping[str, Any]
+    cut: Cut
+    config: CorpusConfig
+    table: Mapping[str, Stage]
+    """The stages that run: those after `split`, or all."""
+    again: DayStages | None
+    """What the first stages do if undated documents are decided again; None: documents and ledger are a filter."""
+    takedowns: pa.Table
+    """The documents of the day that were taken down."""
 
-class _Work:
-    """The filter of one build, and the context of the stages after it."""
+    @classmethod
+    def of(cls, whole: Layout, cut: Cut, until: str | None) -> _Day:
+        """Raises: ConfigError or InputError for a build that has no corpus as of that day."""
+        manifest = load_manifest(whole)
+        check_causal(whole.root, manifest, cut)
+        if wrong := find_damage(whole, manifest, ("documents", "removed")):
+            raise ConfigError(f"{whole.root}: {wrong[0]}: {remedy(whole)}")
+        config = from_dict(manifest["config"])
+        config = with_changes(config, name=f"{config.name} as of {cut.day}")
+        names = _names(whole, manifest, until)
+        again = DayStages.of(whole, manifest, cut) if must_decide(whole, manifest, cut) else None
+        running = names if again else names[names.index(DEDUPLICATED) + 1 :]
+        table = {name: load(name) for name in running} | (again.table if again else {})
+        takedowns = takedowns_of_day(whole, manifest, cut)
+        return cls(
+            whole=whole, manifest=manifest, cut=cut, config=config, table=table, again=again, takedowns=takedowns
+        )
 
-    def __init__(
-        self,
-        whole: Layout,
-        layout: Layout,
-        manifest: dict[str, Any],
-        cut: Cut,
-        config: CorpusConfig,
-        engine: Engine,
-        sizes: Sizes,
-    ) -> None:
-        self._whole = whole
-        self._layout = layout
-        self._manifest = manifest
-        self._cut = cut
-        self._config = config
-        self._engine = engine
-        self._sizes = sizes
+    @property
+    def last(self) -> str:
+        """The last stage."""
+        return [DEDUPLICATED, *self.table][-1]
 
-    def filter(self, folder: OutFolder, listen: Listener) -> dict[str, StageRecord]:
+    def context(self, layout: Layout, engine: Engine, sizes: Sizes) -> Context:
+        """That of each stage, but for its name and the records of those before it.
+
+        Raises: ConfigError if a file that a dedup stage reads is not that of the build.
+        """
+        dedup = {name: stage for name, stage in self.table.items() if stages.find(name).is_dedup}
+        context = Context(
+            info=stages.find(DEDUPLICATED),
+            config=self.config,
+            layout=layout,
+            engine=engine,
+            sizes=sizes,
+            prepared={**{name: stage.prepare(self.config) for name, stage in dedup.items()}, TAKEDOWN: self.takedowns},
+            stages=self.table,
+            records={},
+            whole=self.whole,
+        )
+        if self.again:
+            self.again.check(dedup.values(), context)
+        return context
+
+    def run(self, runner: StageRunner, folder: OutFolder, context: Context, listen: Listener) -> None:
+        """Runs all stages, or finds them done."""
+        if self.again is None:
+            runner.records.update(self._filter(folder, context.layout, listen))
+        for name, stage in self.table.items():
+            runner.run(stage, with_changes(context, info=stages.find(name), records=dict(runner.records)))
+            if self.again and name == DEDUPLICATED:
+                runner.records.update(self.again.counted(runner.records, context.layout))
+
+    def certificate(self, layout: Layout) -> dict[str, Any]:
+        """What the manifest says of the day; writes the list of documents that were taken down."""
+        return {**self.cut.certificate(self.manifest), "takedowns": write_takedowns(layout, self.takedowns)}
+
+    def _filter(self, folder: OutFolder, layout: Layout, listen: Listener) -> dict[str, StageRecord]:
         """The records of the stages up to `split`, whose files are written unless an earlier run wrote them."""
-        names = [stage["stage"] for stage in self._manifest["stages"]]
+        names = [stage["stage"] for stage in self.manifest["stages"]]
         names = names[: names.index(DEDUPLICATED) + 1]
-        mark = fingerprint(CERTIFICATE, self._cut.certificate(self._manifest))
-        work = self._layout.work
-        must_run = not (all(stage_record.is_done(work(name), mark) for name in names) and self._is_whole())
-        if must_run:
+        mark = fingerprint(CERTIFICATE, self.cut.certificate(self.manifest))
+        is_done = all(stage_record.is_done(layout.work(name), mark) for name in names) and _is_whole(layout)
+        if not is_done:
             folder.begin(DEDUPLICATED)
             listen(StageEvent(DEDUPLICATED, "running"))
-            published = self._layout.published(DEDUPLICATED)
-            stage_record.begin(work(DEDUPLICATED), mark, published)
+            for name in names:
+                stage_record.begin(layout.work(name), mark, layout.published(name))
             began = time.monotonic()
-            counts = write_cut(self._whole, self._layout, self._manifest, self._cut)
+            counts = write_cut(self.whole, layout, self.manifest, self.cut)
             files = tuple(map(file_of, (*counts["split"]["documents"], *counts["split"]["ledger"])))
             for name in names:
                 record = StageRecord(stage=name, fingerprint=mark, files=(), counts=counts[name])
@@ -144,27 +179,28 @@ class _Work:
                     seconds = round(max(time.monotonic() - began, 0.001), 3)
                     files = tuple(sorted(files, key=lambda file: file.path))
                     record = with_changes(record, files=files, wall_seconds=seconds)
-                stage_record.save_stage(work(name), record)
-        records = {name: stage_record.load_stage(work(name)) for name in names}
+                stage_record.save_stage(layout.work(name), record)
+        records = {name: stage_record.load_stage(layout.work(name)) for name in names}
         found = {name: record for name, record in records.items() if record is not None}
-        listen(StageEvent(DEDUPLICATED, "done" if must_run else "found", found[DEDUPLICATED]))
+        listen(StageEvent(DEDUPLICATED, "found" if is_done else "done", found[DEDUPLICATED]))
         return found
 
-    def _is_whole(self) -> bool:
-        """Whether no published file of the filter is missing or has another size."""
-        record = stage_record.load_stage(self._layout.work(DEDUPLICATED))
-        return record is not None and stage_record.find_missing(self._layout.root, record) is None
 
-    def context(self, stage: Stage, later: dict[str, Stage], runner: StageRunner) -> Context:
-        """That of a stage after `split`."""
-        return Context(
-            info=stages.find(stage.name),
-            config=self._config,
-            layout=self._layout,
-            engine=self._engine,
-            sizes=self._sizes,
-            prepared={},
-            stages=later,
-            records=dict(runner.records),
-            whole=self._whole,
-        )
+def _is_whole(layout: Layout) -> bool:
+    """Whether no published file of the filter is missing or has another size."""
+    record = stage_record.load_stage(layout.work(DEDUPLICATED))
+    return record is not None and stage_record.find_missing(layout.root, record) is None
+
+
+def _names(whole: Layout, manifest: Mapping[str, Any], until: str | None) -> Sequence[str]:
+    """The stages of the corpus as of a day."""
+    names = [stage["stage"] for stage in manifest["stages"]]
+    if number_of(manifest) and BUILD in numbers(whole):  # those after the split are its; `vacuum` drops one without any
+        built = [stage["stage"] for stage in load_snapshot(whole, BUILD)["stages"]]
+        names = [*names[: names.index(DEDUPLICATED)], *built[built.index(DEDUPLICATED) :]]
+    if until is None:
+        return names
+    ends = names[names.index(DEDUPLICATED) :]
+    if until not in ends:
+        raise ConfigError(f"{whole.root} has no stage {until} after its documents: expected one of {', '.join(ends)}")
+    return names[: names.index(until) + 1]

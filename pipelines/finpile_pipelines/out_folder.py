@@ -12,8 +12,7 @@ from finpile.build_state import BuildState, read_state, write_state
 from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError
 from finpile.layout import Layout
-from finpile.snapshots import SNAPSHOT
-from finpile.takedowns import read_takedowns
+from finpile.takedowns import file_of_list, read_takedowns
 
 
 def check_kind(layout: Layout) -> None:
@@ -62,14 +61,14 @@ def check_takedowns(layout: Layout, saved: str | None) -> None:
         takedowns = read_takedowns(layout, manifest)
     except (FileNotFoundError, ValueError):
         return  # no build, or its list was saved by the run that is continued
-    if not takedowns.num_rows:
+    file = file_of_list(manifest)
+    if file is None:
         return
     if saved is None:
-        path = manifest[SNAPSHOT]["takedowns"]["path"]
         raise ConfigError(
             f"-o {layout.root} holds a build from which {takedowns.num_rows:,} documents were taken down "
-            f"({layout.root}/{path}), and --fresh brings them back: say --takedowns-to FILE to save their ids, and "
-            f"after the build `finpile remove {layout.root} --ids-from FILE --why TEXT`"
+            f"({layout.root}/{file['path']}), and --fresh brings them back: say --takedowns-to FILE to save their "
+            f"ids, and after the build `finpile remove {layout.root} --ids-from FILE --why TEXT`"
         )
     storage.write_bytes(saved, "".join(f"{name}\n" for name in takedowns["id"].to_pylist()).encode())
 

@@ -162,7 +162,8 @@ def test_undated_documents_are_last(whole: Callable[[str], tuple[Path, list[dict
     everything = as_of(str(folder / "out"), Cut(date(2030, 1, 1), undated=True), str(tmp_path / "a"), Engine())
     assert rows_of(tmp_path / "a", "documents") == rows_of(folder / "out", "documents")
     assert rows_of(tmp_path / "a", "removed") == rows_of(folder / "out", "removed")
-    assert everything["as_of"] == {"date": "2030-01-01", "undated": True, "of": everything["as_of"]["of"]}
+    certificate = {"date": "2030-01-01", "undated": True, "of": everything["as_of"]["of"], "takedowns": None}
+    assert everything["as_of"] == certificate
     dated = as_of(str(folder / "out"), Cut(date(2030, 1, 1)), str(tmp_path / "b"), Engine())
     num_docs, num_dated = (
         sum(row["documents"] for row in manifest["stages"][0]["counts"]["sources"]) for manifest in (everything, dated)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,10 +35,9 @@ class Base:
     @classmethod
     def of(cls, layout: Layout, manifest: Mapping[str, Any]) -> Base:
         """Raises: ConfigError if `.work` lacks what the snapshot left there."""
-        number = number_of(manifest)
-        works = [layout.snapshot_work(snapshot) for snapshot in range(number + 1)]
+        works = _works(layout, manifest)
         try:
-            refs = _refs(works, layout.batch_places)
+            refs = clean_shards(layout, manifest)
             files = _files(works)
         except FileNotFoundError as error:
             raise _incomplete(layout) from error
@@ -71,16 +70,25 @@ class Base:
         return replace(context, layout=self.work, records=dedup)
 
 
-def _refs(works: list[Layout], places: Callable[[int], str]) -> tuple[ShardRef, ...]:
+def clean_shards(layout: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef, ...]:
+    """The clean shards of a snapshot, named by their URLs.
+
+    Raises: FileNotFoundError if `.work` does not list them.
+    """
     refs: list[ShardRef] = []
-    for work in works:
+    for work in _works(layout, manifest):
         clean, tasks = work.work("clean"), storage.join(work.work("ingest"), "tasks.json")
         found = shard_refs(storage.read_json(tasks), len(refs))
         refs += [
-            replace(ref, name=shard_url(clean, ref.name).removesuffix(".arrow"), places=places(ref.index))
+            replace(ref, name=shard_url(clean, ref.name).removesuffix(".arrow"), places=layout.batch_places(ref.index))
             for ref in found
         ]
     return tuple(refs)
+
+
+def _works(layout: Layout, manifest: Mapping[str, Any]) -> list[Layout]:
+    """Where the build and each snapshot up to this one were made."""
+    return [layout.snapshot_work(snapshot) for snapshot in range(number_of(manifest) + 1)]
 
 
 def _files(works: list[Layout]) -> tuple[tuple[FileIdentity, ...], ...]:

@@ -16,9 +16,10 @@ from finpile import stages, storage
 from finpile.errors import ConfigError
 from finpile.layout import INPUTS_PART, Layout, added_part
 from finpile.lock import hold
-from finpile.manifest import CHECKSUM, checksum_of, load_manifest, write_manifest
+from finpile.manifest import CERTIFICATE, CHECKSUM, checksum_of, load_manifest, write_manifest
 from finpile.snapshots import COPIES_SCHEMA, SNAPSHOT, number_of, read_copies, sorted_copies
 from finpile.stage_record import FileRecord, StageRecord, file_record, fingerprint
+from finpile.takedowns import list_path
 from finpile_pipelines.snapshots.base import Base
 
 #: Below the folder of a snapshot: the moves of files, and the manifest.
@@ -40,6 +41,11 @@ def hold_base(layout: Layout, what: str, check: Callable[[Mapping[str, Any]], No
             raise ConfigError(f"{layout.root} cannot be written")
         finish(layout, number_of(load_manifest(layout)) + 1)
         manifest = load_manifest(layout)
+        if certificate := manifest.get(CERTIFICATE):
+            raise ConfigError(
+                f"{layout.root} is a corpus as of {certificate['date']}, and `finpile {what}` changes whole builds "
+                "alone: change the whole build, and run `finpile as-of` again"
+            )
         check(manifest)
         base = Base.of(layout, manifest)
         forget_decisions(layout, base.number)
@@ -72,7 +78,7 @@ def commit(
         moves[copies_path] = copies_path
     takedowns_file = None
     if takedowns.num_rows:
-        path = f"snapshots/{number:06d}-takedowns.parquet"
+        path = list_path(number)
         storage.write_parquet(storage.join(work.root, path), takedowns.sort_by("id"))
         takedowns_file = asdict(file_record(work.root, path, takedowns.num_rows))
         moves[path] = path

@@ -1,0 +1,190 @@
+"""The stages of a corpus as of a day that decides about undated documents again.
+
+Undated documents come after all others, so documents after the day may have shaped what a build decided about them.
+
+    ingest      rows of the ledger up to the day
+    clean       rows of the ledger, and clean documents up to the day, from the clean shards of the build
+    takedown    tombstones up to the day
+    dedup       the stages of a build
+    split       that of a build; then documents and ledger are counted
+
+Decision: docs/decisions/0067-undated-documents-are-decided-again.md.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import stage_record, storage
+from finpile.as_of import Cut, count_again, rows_of_day
+from finpile.document import CLEAN_SCHEMA
+from finpile.errors import ConfigError
+from finpile.filings.facts import fact_counts
+from finpile.layout import Layout
+from finpile.ledger import LEDGER_SCHEMA, count_removed
+from finpile.manifest import CERTIFICATE, published
+from finpile.stage_record import StageRecord
+from finpile.stages import DEDUPLICATED
+from finpile.takedowns import read_takedowns
+from finpile_pipelines.corpus import clean, ingest
+from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.progress import report_progress
+from finpile_pipelines.shard_refs import ShardRef, add_counts, read_clean, shard_url
+from finpile_pipelines.snapshots.base import clean_shards
+from finpile_pipelines.snapshots.new_inputs import check_version, same_stage
+from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
+
+_I32 = npt.NDArray[np.int32]
+_FACTS = ("facts", "facts_found")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DayStages:
+    """The stages `ingest` and `clean` of a corpus as of a day, which take the documents of a build."""
+
+    whole: Layout
+    manifest: Mapping[str, Any]
+    cut: Cut
+    refs: tuple[ShardRef, ...]
+    """The clean shards of the build, named by their URLs."""
+    gone: Mapping[int, _I32]
+    """The rows of documents that were taken down, by shard."""
+
+    @classmethod
+    def of(cls, whole: Layout, manifest: Mapping[str, Any], cut: Cut) -> "DayStages":
+        """Raises: ConfigError if `.work` lacks the clean shards, or another version of FinPile made them."""
+        check_version(manifest)
+        refs = _clean_shards(whole, manifest)
+        listed = read_takedowns(whole, manifest)
+        shards, rows = listed["shard"].to_numpy(), listed["row"].to_numpy()
+        gone = {shard: rows[shards == shard] for shard in np.unique(shards[shards >= 0]).tolist()}
+        return cls(whole=whole, manifest=manifest, cut=cut, refs=refs, gone=gone)
+
+    @property
+    def table(self) -> dict[str, Stage]:
+        """The two stages."""
+        stage = Stage(name="ingest", settings=self._settings, run=self._ingest, work=all_processes)
+        return {
+            "ingest": replace(stage, ledger_bytes=ingest.ledger_bytes),
+            "clean": replace(stage, name="clean", run=self._clean, ledger_bytes=clean.ledger_bytes),
+        }
+
+    def check(self, dedup: Iterable[Stage], context: Context) -> None:
+        """Raises: ConfigError for a dedup stage with other settings than in the build: a file that it reads differs."""
+        for before, stage in pairwise(dedup):
+            settings = stage.settings(context)
+            if not same_stage(self.manifest, stage.name, before.name, [None] if settings is None else settings):
+                raise ConfigError(
+                    f"a file that the stage {stage.name} reads is not that of the build: restore it, or leave "
+                    "--undated out"
+                )
+
+    def counted(self, records: Mapping[str, StageRecord], layout: Layout) -> dict[str, StageRecord]:
+        """The records of `ingest` and `clean` with all counts, once `split` has run; they are stored."""
+        found = {name: records[name] for name in ("ingest", "clean")}
+        rough = found["clean"].counts["sources"]
+        if "digest" in rough[0]:
+            return found
+        counts = count_again(layout, self.manifest, records[DEDUPLICATED].counts)
+        facts = {(row["dataset"], row["source"]): {name: row[name] for name in _FACTS if name in row} for row in rough}
+        for row in counts["clean"]["sources"]:
+            row.update(facts[row["dataset"], row["source"]])
+        for name, record in found.items():
+            found[name] = replace(record, counts=counts[name])
+            stage_record.save_stage(layout.work(name), found[name])
+        return found
+
+    def _settings(self, context: Context) -> Sequence[Any]:
+        return [self.cut.certificate(self.manifest)]
+
+    def _ingest(self, context: Context) -> Outcome:
+        outcomes = [{"entry": ref.entry, "row": ref.row, "shards": [_name(ref)]} for ref in self.refs]
+        storage.write_json(storage.join(context.folder, "tasks.json"), outcomes)
+        return Outcome(counts={"sources": self._sources(context, "ingest", [])})
+
+    def _clean(self, context: Context) -> Outcome:
+        sources, folder, cut = context.config.sources, context.folder, self.cut
+        tasks, url = [(ref, self.gone.get(ref.index)) for ref in self.refs], storage.join(folder, "tasks.json")
+
+        def cut_shard(task: tuple[ShardRef, _I32 | None]) -> dict[str, Any]:
+            ref, gone = task
+            source = ref.source(sources)
+            return {"dataset": source.dataset, "source": source.label, **_cut_shard(ref, gone, cut, folder)}
+
+        def construct(pipeline: beam.Pipeline) -> None:
+            _ = pipeline | Tasks(tasks, note="clean documents") | "CutShard" >> beam.Map(cut_shard) | Gather(url)
+
+        context.engine.run("clean", construct)
+        counted = add_counts(storage.read_json(url), ("dataset", "source"))
+        return Outcome(counts={"sources": self._sources(context, "clean", counted)})
+
+    def _sources(self, context: Context, stage: str, counted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Writes the stage's rows of the ledger; returns what the dedup stages and `split` read of its counts."""
+        whole = next(entry["counts"]["sources"] for entry in self.manifest["stages"] if entry["stage"] == stage)
+        removed_bytes = {(row["dataset"], row["source"]): 0 for row in whole}
+        for number, path in enumerate(published(self.manifest, f"removed/stage={stage}")):
+            rows = rows_of_day(self.whole, path, self.cut)
+            if rows.num_rows:
+                table = rows.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA)
+                storage.write_parquet(storage.join(context.folder, "removed", f"{number:06d}.parquet"), table)
+            for row in count_removed(rows):
+                removed_bytes[row["dataset"], row["source"]] += row["num_bytes"]
+        kept = {(row["dataset"], row["source"]): row for row in counted}
+        nothing = {"documents": 0, "text_bytes": 0}
+        return [
+            {"dataset": dataset, "source": source, "removed_bytes": size, **nothing, **kept.get((dataset, source), {})}
+            for (dataset, source), size in removed_bytes.items()
+        ]
+
+
+def _clean_shards(whole: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef, ...]:
+    """Raises: ConfigError if `.work` lacks them."""
+    recorded = {stage["stage"]: stage["fingerprint"] for stage in manifest["stages"]}
+    try:
+        refs = clean_shards(whole, manifest)
+    except FileNotFoundError:
+        refs = ()
+    is_there = stage_record.is_done(whole.work("clean"), recorded["clean"])
+    if not refs or not is_there or not all(storage.is_file(shard_url("", ref.name)) for ref in refs):
+        remedy = f"build the corpus again (`finpile build CONFIG -o {whole.root} --fresh`) and keep .work"
+        if CERTIFICATE in manifest:
+            remedy = "name the whole build"
+        raise ConfigError(
+            f"{whole.root}: later documents may have shaped what was decided about undated ones, and .work there lacks "
+            f"the clean shards from which these are decided again: leave --undated out, or {remedy}"
+        )
+    return refs
+
+
+def _cut_shard(ref: ShardRef, gone: _I32 | None, cut: Cut, folder: str) -> dict[str, int]:
+    """Writes the documents of a clean shard that are of the day; returns counts."""
+    counts = {"documents": 0, "text_bytes": 0}
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        first = 0
+        for batch in read_clean("", ref.name):
+            mask = cut.has(pa.chunked_array([batch["timestamp"]]))
+            if gone is not None:
+                mask &= ~np.isin(np.arange(first, first + batch.num_rows), gone)
+            first += batch.num_rows
+            mine = batch.filter(pa.array(mask))
+            size = pc.sum(pc.binary_length(mine["text"])).as_py() or 0
+            report_progress(mine.num_rows, size)
+            for name, value in {"documents": mine.num_rows, "text_bytes": size, **fact_counts(mine)}.items():
+                counts[name] = counts.get(name, 0) + value
+            yield mine
+
+    storage.write_ipc(shard_url(folder, _name(ref)), CLEAN_SCHEMA, batches())
+    return counts
+
+
+def _name(ref: ShardRef) -> str:
+    """The name of the shard of the day's documents."""
+    return f"{ref.index:06d}"
