@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -22,6 +23,7 @@ from finpile.as_of import Cut
 from finpile.layout import Layout, read_published
 from finpile.manifest import load_manifest, published
 from finpile.snapshots import read_copies, with_copies
+from finpile.takedowns import read_takedowns
 
 Record = dict[str, Any]
 
@@ -177,7 +179,7 @@ def _is_there(written: str | None, cut: Cut) -> bool:
 def differences(found: Path, expected: Path) -> list[str]:
     """What differs between the documents, rows of the ledger, tokenizers, tokens and counts of two corpora.
 
-    Tombstones are of none of both.
+    Documents that were taken down count in none of both.
     """
     tables = [(folder, _rows(found, folder), _rows(expected, folder)) for folder in ("documents", "removed")]
     wrong = [
@@ -216,6 +218,9 @@ def _files(out: Path, folder: str, suffix: str) -> dict[str, bytes]:
 
 
 def _counts(out: Path) -> dict[str, list[Any]]:
-    manifest = load_manifest(Layout(str(out)))
+    layout = Layout(str(out))
+    manifest = load_manifest(layout)
+    gone = Counter(read_takedowns(layout, manifest)["source"].to_pylist())
     sources = next(stage["counts"]["sources"] for stage in manifest["stages"] if stage["stage"] == "clean")
-    return {name: [row[name] for row in sources if row["documents"]] for name in _COUNTED}
+    left = [{**row, "documents": row["documents"] - gone[row["source"]]} for row in sources]
+    return {name: [row[name] for row in left if row["documents"]] for name in _COUNTED}

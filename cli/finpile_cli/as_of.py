@@ -25,7 +25,7 @@ _LAST = (DEDUPLICATED, *after(DEDUPLICATED))
 @click.argument("build", metavar="OUT", type=PathOrUrl())
 @click.argument("day", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]))
 @click.option("-o", "--out", "target", required=True, type=PathOrUrl(), metavar="OUT2", help="Output folder or URL.")
-@click.option("--undated", is_flag=True, help="Keep documents without a date.")
+@click.option("--undated", is_flag=True, help="Keep documents without a date; they are decided again.")
 @click.option("--until", type=click.Choice(_LAST), help="The last stage, if not that of OUT. split: no tokenizer.")
 @engine_options
 @json_option
@@ -44,10 +44,11 @@ def as_of_command(
 ) -> None:
     """Write the corpus of the build OUT as it would have been built at the end of DATE.
 
-    Documents and ledger are a filter of those of OUT, which needs `dedup: {order: time}`. The tokenizer, the token
-    shards and the reports are made from the filtered documents; for domains without later documents, the tokenizer's
-    models are those of OUT. Run the same command again to go on after an
-    interruption. Options after `--` go to Beam as they are.
+    Documents and ledger are a filter of those of OUT, which needs `dedup: {order: time}`. Undated documents come last
+    in that order: with --undated, the dedup stages run again on the documents of the day, from the clean shards in
+    OUT/.work, unless no dataset has both undated documents and later ones. The tokenizer, the token shards and the
+    reports are made from the documents of the day; for domains without later documents, the tokenizer's models are
+    those of OUT. Run the same command again to go on after an interruption. Options after `--` go to Beam as they are.
     """
     logging.getLogger().setLevel(logging.ERROR)
     console = Console(as_json)

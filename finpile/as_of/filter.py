@@ -7,13 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile import stages, storage
 from finpile.as_of.counts import Ledger, Texts, stage_counts
 from finpile.as_of.cut import Cut, ends_of
 from finpile.dedup.order import UNDATED
 from finpile.errors import InputError, IntegrityError
-from finpile.layout import Layout, read_published, values_in_path
+from finpile.layout import Layout, read_published
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.manifest import published
 from finpile.published_counts import count_documents, count_ledger
@@ -23,23 +24,24 @@ from finpile.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, list_path, read_takedow
 
 def must_decide(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> bool:
     """Whether a filter is not enough: undated documents are in, and later ones may have shaped what is decided about
-    them.
+    them, which they follow in the order of time.
 
-    Undated documents come after all others. Timestamps are read of the documents that the dedup stages decided.
+    Reads the timestamps of all documents that the dedup stages decided.
     """
     if not cut.undated:
         return False
+    undated: set[str] = set()
+    later: set[str] = set()
     decided = [name for name in stages.dedup_stages() if name != TAKEDOWN]
-    paths = published(manifest, "documents")
-    paths += [path for path in published(manifest, "removed") if values_in_path(path)["stage"] in decided]
-    has_undated = has_later = False
-    for path in paths:
-        ends = ends_of(read_published(storage.join(source.root, path), ["timestamp"])["timestamp"])
-        has_undated |= bool((ends == UNDATED).any())
-        has_later |= bool(((ends > cut.end) & (ends != UNDATED)).any())
-        if has_undated and has_later:
-            return True
-    return False
+    removed = [path for name in decided for path in published(manifest, f"removed/stage={name}")]
+    for path in (*published(manifest, "documents"), *removed):
+        table = read_published(storage.join(source.root, path), ["dataset", "timestamp"])
+        ends = ends_of(table["timestamp"])
+        for found, mask in ((undated, ends == UNDATED), (later, (ends > cut.end) & (ends != UNDATED))):
+            found.update(pc.unique(table["dataset"].filter(pa.array(mask))).to_pylist())
+    config = manifest["config"]
+    is_one = config["dedup"]["scope"] == "corpus" or config["heldout"]["overlap"] is not None  # across datasets
+    return bool(undated and later if is_one else undated & later)
 
 
 def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: Cut) -> dict[str, dict[str, Any]]:

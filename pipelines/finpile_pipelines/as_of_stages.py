@@ -8,7 +8,7 @@ Undated documents come after all others, so documents after the day may have sha
     dedup       the stages of a build
     split       that of a build; then documents and ledger are counted
 
-Decision: docs/decisions/0067-undated-documents-are-decided-again.md.
+Decision: docs/decisions/0070-undated-documents-are-decided-again.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,11 +89,13 @@ class DayStages:
     def counted(self, records: Mapping[str, StageRecord], layout: Layout) -> dict[str, StageRecord]:
         """The records of `ingest` and `clean` with all counts, once `split` has run; they are stored."""
         found = {name: records[name] for name in ("ingest", "clean")}
-        rough = found["clean"].counts["sources"]
-        if "digest" in rough[0]:
-            return found
+        if all("removed" in record.counts["sources"][0] for record in found.values()):
+            return found  # an earlier run counted
         counts = count_again(layout, self.manifest, records[DEDUPLICATED].counts)
-        facts = {(row["dataset"], row["source"]): {name: row[name] for name in _FACTS if name in row} for row in rough}
+        facts = {
+            (row["dataset"], row["source"]): {name: row[name] for name in _FACTS if name in row}
+            for row in found["clean"].counts["sources"]
+        }
         for row in counts["clean"]["sources"]:
             row.update(facts[row["dataset"], row["source"]])
         for name, record in found.items():
