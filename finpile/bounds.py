@@ -63,7 +63,7 @@ def not_negative(parameters: Any) -> None:
 
 
 def outside(value: float, least: float | None, most: float | None, unit: str) -> str | None:
-    """What a rule measured beside its bound, if the value is below `least` or above `most`; null is no bound.
+    """What a rule measured beside its bound, if the value is below `least` or above `most`; null is not a bound.
 
     >>> outside(2.9, 3, 10, "characters in a word"), outside(3, 3, 10, "characters in a word")
     ('2.9 characters in a word < 3', None)

@@ -33,8 +33,8 @@ def load_items(sets: Iterable[EvalSetConfig], root: str) -> pa.Table:
 
     `root` is the folder or URL that relative paths start from.
 
-    Raises: InputError if a file is missing, is cut, or is not of the kind of its suffix; if a record is no object; if a
-    field is missing from a whole set, or every field from one record.
+    Raises: InputError if a file is missing, is cut, or is not of the kind of its suffix; if a record is not an object;
+    if a field is missing from a whole set, or every field from one record.
     """
     tables = [ITEM_SCHEMA.empty_table()]
     for eval_set in sets:

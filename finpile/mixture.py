@@ -153,7 +153,7 @@ def _check_keys(mixture: MixtureConfig, rows: list[Row]) -> None:
         of_key = [row for row in rows if key in ("/".join(row), row[1])]
         if not of_key and key not in datasets:
             names = {name for row in rows for name in row}
-            raise ConfigError(f"mixture: {key!r} is no row or dataset of this corpus{nearest(key, names)}")
+            raise ConfigError(f"mixture: {key!r} is not a row or dataset of this corpus{nearest(key, names)}")
         if len(of_key) > 1:
             choices = ", ".join("/".join(row) for row in of_key)
             raise ConfigError(f"mixture: {key!r} is a row of several datasets: name one of {choices}")

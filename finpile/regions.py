@@ -58,7 +58,7 @@ _REGION_OF_COUNTRY = {code: region for region, codes in _COUNTRIES.items() for c
 #: Domains of countries that are used as if they had none. Source: Google Search Central, "Managing multi-regional and
 #: multilingual sites", https://developers.google.com/search/docs/specialty/international/managing-multi-regional-sites
 _GENERIC = "ad ai as bz cc cd co dj fm io la me ms nu sc sr su tv tk ws"
-#: Domains of regions and countries that are no codes of ISO 3166-1.
+#: Domains of regions and countries that are not codes of ISO 3166-1.
 _OTHER_DOMAINS = {
     "uk": _UK,
     "eu": _EUROPE,

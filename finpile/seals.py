@@ -4,7 +4,7 @@ A file below `.work/STAGE/` ends with a seal: the CRC-32 of the bytes before it,
 read checks it first: Arrow trusts what it reads, so a damaged shard would crash the process or alter text. A stage's
 record lists the seals of all its files, so that a file that is missing, cut, or of another run is noticed too.
 
-CRC-32 finds every single flipped bit and every burst of up to 32 bits; it is no protection against intent.
+CRC-32 finds every single flipped bit and every burst of up to 32 bits; it is not a protection against intent.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class StageRecord:
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0
     seals: tuple[Seal, ...] = ()
-    """Of the files that the stage left in its folder of `.work`; they are no part of the manifest."""
+    """Of the files that the stage left in its folder of `.work`; they are not part of the manifest."""
 
     def to_json(self) -> dict[str, Any]:
         """As in the manifest."""

@@ -65,7 +65,7 @@ class StageInfo:
 
     @property
     def is_added(self) -> bool:
-        """Whether the settings of its key are no field of a config of this package: true for stages of other
+        """Whether the settings of its key are not fields of a config of this package: true for stages of other
         packages."""
         return bool(self.config)
 
@@ -151,7 +151,7 @@ _REGISTERED: list[StageInfo] = []
 def register(info: StageInfo) -> None:
     """Adds a stage for this process; an entry point in `GROUP` adds it for all. A second call changes nothing.
 
-    Raises: ConfigError if the name is taken, or the stage is no dedup stage with settings of its own.
+    Raises: ConfigError if the name is taken, or the stage is not a dedup stage with settings of its own.
     """
     if info in _REGISTERED:
         return
@@ -223,7 +223,7 @@ def find(name: str) -> StageInfo:
 
 
 def added() -> tuple[StageInfo, ...]:
-    """The stages whose settings are no field of a config of this package."""
+    """The stages whose settings are not fields of a config of this package."""
     return tuple(info for info in table() if info.is_added)
 
 

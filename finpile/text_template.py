@@ -78,7 +78,7 @@ class TextTemplate:
 
         Adds to `seen` what `unknown` reads: the names that the record and its entries have, each behind its sections.
 
-        Raises: TypeError for a value that is no text.
+        Raises: TypeError for a value that is not text.
         """
         found = list(_rendered(self.parts, record, set() if seen is None else seen))
         return "".join(text for text, _ in found) if any(is_value for _, is_value in found) else None

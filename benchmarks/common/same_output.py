@@ -75,11 +75,11 @@ def compare(first: Path, second: Path) -> Comparison:
     """Compares two outputs file by file.
 
     Raises:
-        FileNotFoundError: one of them has no manifest, so it is no finished build.
+        FileNotFoundError: one of them has no manifest, so it is not a finished build.
     """
     for out in (first, second):
         if not (out / MANIFEST).is_file():
-            raise FileNotFoundError(f"{out} is no finished build: it has no {MANIFEST}")
+            raise FileNotFoundError(f"{out} is not a finished build: it has no {MANIFEST}")
     sizes, others = _files(first), _files(second)
     differences = [f"only in {first}: {name}" for name in sorted(sizes.keys() - others.keys())]
     differences += [f"only in {second}: {name}" for name in sorted(others.keys() - sizes.keys())]

@@ -65,7 +65,7 @@ _ABOUT = (
     "memory, as it is in a batch; the peers Python strings, from which shingles are made in the cheapest way that "
     "Python has (words between blanks). datasketch signs with `MinHash.bulk`, with the hash function its documentation "
     "advises for speed and with its default; rensa in the batch calls of each of its sketches. rho samples the "
-    "shingles' positions: it is no signature of the set, and is no part of the target. MiB are above what the process "
+    "shingles' positions: it is not a signature of the set, and not part of the target. MiB are above what the process "
     "held before the round."
 )
 _AGREEMENT = (

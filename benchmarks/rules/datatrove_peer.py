@@ -28,7 +28,7 @@ from datatrove.pipeline.filters import (
 
 
 class _Signs:
-    """Takes the place of a set of punctuation: all characters that are no part of a word."""
+    """Takes the place of a set of punctuation: all characters that are not part of a word."""
 
     def __init__(self) -> None:
         self.words: set[str] = set()

@@ -174,7 +174,7 @@ class Outcome:
     num_recovered: int
     """Those of them that were read, unchanged."""
     num_altered: int
-    """Documents that were read, of a text that is no record's."""
+    """Documents that were read, of a text that is not a record's."""
     num_rows: int
 
 

@@ -462,7 +462,7 @@ def _differences(claim: Record | Lost | Structure | Content, data: bytes) -> Ite
     if isinstance(claim, Lost) and claim.start < claim.end and claim.row.removed_text != data:
         yield f"the row at {claim.start} does not hold its bytes ({claim.row.reason})"
     if isinstance(claim, Structure) and not _FORMS.get(claim.kind, lambda _: True)(data):
-        yield f"structure at {claim.start} is no {claim.kind}"
+        yield f"structure at {claim.start} is not a {claim.kind}"
 
 
 class Result(NamedTuple):

@@ -12,8 +12,8 @@ if the page has no such element.
 Read the two references together: all tools have the notes as words that the texts do not have, but jusText, which
 leaves out many of them, and with them a tenth of the article.
 
-Articles: leftover markup is what the patterns of the table below find in a tool's text. Redirects are no articles.
-Elements whose content is no wikitext (`math`, `code`, `nowiki`, ...) are removed from the pages first, since their
+Articles: leftover markup is what the patterns of the table below find in a tool's text. Redirects are not articles.
+Elements whose content is not wikitext (`math`, `code`, `nowiki`, ...) are removed from the pages first, since their
 braces and bars are text; a page in which wikitext is escaped as in XML is unescaped first. A tool that drops all text
 has no leftover markup; therefore the characters of all texts, and the share of prose kept: of the runs of ten words or
 more between marks, each without its first and last word, outside of templates, references, comments, tables, files and
@@ -263,7 +263,7 @@ def dumped_pages(data: Path) -> Iterator[Page]:
 
 
 def articles(pages: Iterable[Page]) -> list[Page]:
-    """The pages that are no redirects, without elements whose content is no wikitext."""
+    """The pages that are not redirects, without elements whose content is not wikitext."""
     return [Page(name, _OPAQUE.sub(" ", page)) for name, page in pages if not _REDIRECT.match(page)]
 
 

@@ -108,7 +108,9 @@ def main() -> None:
     arguments = parser.parse_args()
     texts = ipc.open_file(arguments.texts.read_bytes()).read_all()["text"].combine_chunks()
     train = ENGINES[arguments.engine]
-    if train is train_finpile:  # its kernels are compiled on first use, or read from Numba's cache: that is no training
+    if (
+        train is train_finpile
+    ):  # its kernels are compiled on first use, or read from Numba's cache: that is not training
         train(texts.slice(0, _WARM_UP_DOCUMENTS), _WARM_UP_PIECES, arguments.num_threads)
     (pieces, log_weights), cost = _measured(lambda: train(texts, arguments.vocab_size, arguments.num_threads))
     learned = pa.table({"piece": pa.array(pieces, pa.large_binary()), "log_weight": np.asarray(log_weights, float)})

@@ -138,7 +138,7 @@ def _check_fields(source: SourceConfig, root: str) -> None:
                 )
         if refused and all(item.reason in ("broken_json", "not_an_object") for item in refused):
             raise InputError(
-                f"{file.url}: its first lines are no JSON objects ({refused[0].detail}): expected one object a line; "
+                f"{file.url}: its first lines are not JSON objects ({refused[0].detail}): expected one object a line; "
                 "jq -c . makes a line of each object, jq -c '.[]' of each entry of an array"
             )
 

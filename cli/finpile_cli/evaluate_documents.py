@@ -34,7 +34,7 @@ class DocumentChoice:
     with_training: bool
 
     def sets(self) -> list[DocumentSet]:
-        """The documents of each split, held-out first. Raises: ConfigError if `types` is no rule."""
+        """The documents of each split, held-out first. Raises: ConfigError if `types` is not a rule."""
         from finpile.lm.breakdown import HELDOUT, TRAIN, DocumentSet
 
         splits = (HELDOUT, TRAIN) if self.with_training else (HELDOUT,)

@@ -204,7 +204,7 @@ def _scores_of(folder: str, tasks: list[str], limit: int | None) -> dict[str, fl
     except FileNotFoundError as error:
         raise InputError(f"--against {folder}: holds no {TASKS_NAME}; expected a result of --tasks") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{url}: is no result of --tasks ({type(error).__name__}: {error})") from error
+        raise InputError(f"{url}: is not a result of --tasks ({type(error).__name__}: {error})") from error
     if not tasks:
         raise ConfigError(
             "--against compares tasks of FinPile; those of lm-evaluation-harness have several metrics each"

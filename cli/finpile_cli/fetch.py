@@ -280,7 +280,7 @@ class _Run:
 def _run(way: _Way) -> Iterator[_Run]:
     """The client and the folder of a run; one run at a time uses a folder.
 
-    Raises: ConfigError if the folder is no local one, or another run uses it.
+    Raises: ConfigError if the folder is not a local one, or another run uses it.
     """
     from finpile.fetch.client import Client, check_contact
     from finpile.fetch.manifest import open_manifest

@@ -37,7 +37,7 @@ def _check_path(path: str) -> None:
     try:
         os.lstat(path)
     except ValueError as error:
-        raise ConfigError(f"{shown!r} is no path ({error}): name another") from None
+        raise ConfigError(f"{shown!r} is not a path ({error}): name another") from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise ConfigError(f"{shown}: File name too long ({len(path):,} characters): name a shorter path") from None

@@ -30,7 +30,7 @@ class Bytes(click.ParamType[float]):
         """Raises: click.BadParameter for another text."""
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)B?", str(value).strip(), re.IGNORECASE)
         if found is None or float(found[1]) == 0:
-            self.fail(f"{value!r} is no size: expected a number and a unit, such as 500GB or 1TB", param, ctx)
+            self.fail(f"{value!r} is not a size: expected a number and a unit, such as 500GB or 1TB", param, ctx)
         return float(found[1]) * _UNITS[found[2].upper()]
 
 

@@ -165,7 +165,7 @@ def _sgml_text(text: str) -> str:
 
 
 def noise(size: int) -> bytes:
-    """Bytes that are no text, by a linear congruential generator."""
+    """Bytes that are not text, by a linear congruential generator."""
     state, out = 12345, bytearray()
     for _ in range(size):
         state = (state * 1103515245 + 12345) % 2**31

@@ -101,7 +101,7 @@ def free_law(plan: Plan) -> None:
 
 
 def c4(plan: Plan, reprinted: tuple[str, str]) -> None:
-    """`reprinted`: bodies of News; across datasets they are no duplicates."""
+    """`reprinted`: bodies of News; across datasets they are not duplicates."""
     row = plan.row("C4", "C4")
     themes = tuple(THEMES)
     pages = [_page(f"c4/{number}", themes[number % 5], number) for number in range(34)]

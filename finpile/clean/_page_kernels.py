@@ -95,7 +95,7 @@ def _tag_end(data: U8, words: I64, page: Page, at: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def _after_first_line_end(data: U8, at: int, page: Page) -> Any:
-    """After the line feed that begins the content of <pre>, which is no text."""
+    """After the line feed that begins the content of <pre>, which is not text."""
     size = data.shape[0]
     is_empty_tag = at + 2 < size and data[at] == LT and data[at + 1] == SLASH and data[at + 2] == GT
     if is_empty_tag or (at < size and data[at] == _AMPERSAND):  # behind, or in, which the line feed may be

@@ -216,7 +216,7 @@ def _raw_name_from(data: U8, at: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def raw_end(data: U8, at: int, name: Any, is_script: Any) -> Any:
-    """Where the end tag of an element begins whose content is no markup, or the data's end.
+    """Where the end tag of an element begins whose content is not markup, or the data's end.
 
     In a script, `<!-- <script>` makes the next end tag part of the content.
     """

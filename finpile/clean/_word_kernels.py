@@ -267,7 +267,7 @@ def _measure_line(points: U32, start: Any, end: Any, classes: U8, short_line: An
 
 @njit(cache=True, nogil=True)
 def have_visible(points: U32, classes: U8, starts: I64, ends: I64) -> npt.NDArray[np.bool_]:
-    """Whether each part of a text has a character that is no white space."""
+    """Whether each part of a text has a character that is not white space."""
     found = np.zeros(starts.shape[0], np.bool_)
     for index in range(starts.shape[0]):
         for at in range(starts[index], ends[index]):

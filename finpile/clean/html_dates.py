@@ -29,7 +29,7 @@ _ITEMPROP = re.compile(r"""\bitemprop\s*+=\s*+["']?datePublished\b""", re.IGNORE
 _JSON_DATE = re.compile(r'"datePublished"\s*+:\s*+"([^"]{4,64})"')
 _ATTRIBUTE = re.compile(r"""(?<![\w:.\-])([\w:.\-]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))""")
 
-#: A longer tag is no statement about a date.
+#: A longer tag is not a statement about a date.
 _MAX_TAG_CHARACTERS = 2000
 #: A longer block of JSON-LD is read by pattern: as objects it would take many times its size in memory.
 _MAX_JSON_CHARACTERS = 1 << 20

@@ -37,7 +37,7 @@ class LanguageModel:
     def __init__(self, path: Path) -> None:
         file = _File(path.read_bytes())
         if file.take("ii") != (_MAGIC, _VERSION):
-            raise ConfigError(f"{path}: is no model of fastText of version {_VERSION}")
+            raise ConfigError(f"{path}: is not a model of fastText of version {_VERSION}")
         dim, _, _, _, _, word_ngrams, loss, _, num_buckets, shortest, longest, _ = file.take("12i")
         file.take("d")
         entries, kept = _read_dictionary(file, num_buckets)

@@ -17,7 +17,7 @@ some counts. Measured with resiliparse 2.0.1 on one core:
 
 Counts, never a clock: a page is read in the same way on every machine. A page above the bound of the main content alone
 is read whole; above another by `strip_markup`, which takes time linear in the page's bytes for any input. A page of
-more than `MAX_DEPTH` elements inside each other or `MAX_ATTRIBUTES` attributes in one tag is no document.
+more than `MAX_DEPTH` elements inside each other or `MAX_ATTRIBUTES` attributes in one tag is not a document.
 """
 
 from __future__ import annotations

@@ -31,7 +31,9 @@ def apply_all(
         found = by_url or rules.apply(left, parameters)
         for reason in {found.reason} if isinstance(found, Rejection) else {span.reason for span in found}:
             if reason not in rules.reasons:
-                raise ValueError(f"{reason!r} is no reason of filter {rules.name}; known: {', '.join(rules.reasons)}")
+                raise ValueError(
+                    f"{reason!r} is not a reason of filter {rules.name}; known: {', '.join(rules.reasons)}"
+                )
         if isinstance(found, Rejection):
             return found
         if facts is not None and rules.facts is not None:

@@ -43,8 +43,8 @@ def list_files(path: str) -> list[str]:
     found = [storage.join(path, name) for name in FOLDER_FILES if name in names]
     if not found:
         raise ConfigError(
-            f"lists: {path!r} is no file and no folder with `domains` or `urls`: give a file of domains and URLs, or a "
-            "folder of a category in UT1's layout"
+            f"lists: {path!r} is neither a file nor a folder with `domains` or `urls`: give a file of domains and "
+            "URLs, or a folder of a category in UT1's layout"
         )
     return found
 

@@ -37,7 +37,7 @@ def list_url(server: str, crawl: str, kind: Kind) -> str:
 def targets(server: str, url: str, listed: bytes, num_files: int | None) -> list[Target]:
     """The first `num_files` files of a list; all of them if it is None.
 
-    Raises: InputError if the list cannot be decompressed, or a line of it is no path.
+    Raises: InputError if the list cannot be decompressed, or a line of it is not a path.
     """
     decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
@@ -49,5 +49,5 @@ def targets(server: str, url: str, listed: bytes, num_files: int | None) -> list
     paths = text.decode("latin-1").split()
     for path in paths:
         if _PATH.fullmatch(path) is None:
-            raise InputError(f"{url}: no list of files: {path[:100]!r} is no path of an archive")
+            raise InputError(f"{url}: no list of files: {path[:100]!r} is not a path of an archive")
     return [Target(url=f"{server}/{path}", path=path) for path in paths[:num_files]]

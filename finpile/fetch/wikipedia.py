@@ -64,5 +64,5 @@ def _files(server: str, wiki: str, day: str, get: Callable[[str], bytes]) -> lis
 def _target(server: str, folder: str, name: str, file: Any) -> Target:
     size, sha1 = file["size"], file["sha1"]
     if _NAME.fullmatch(name) is None or type(size) is not int or _SHA1.fullmatch(sha1) is None:
-        raise ValueError(f"{name!r} is no file with a size and a SHA-1")
+        raise ValueError(f"{name!r} is not a file with a size and a SHA-1")
     return Target(url=f"{server}/{folder}/{name}", path=f"{folder}/{name}", size_bytes=size, sha1=sha1)

@@ -4,7 +4,7 @@ A heading is a line that begins with `Item`, a number of the form, and a title o
 line or the next. Not every heading begins a section: there are tables of contents, page headers, indexes, and sentences
 that begin so. A section is given only if nothing else is possible under these rules:
 
-1. References are no headings: a number before a quotation mark, a comma or a lower-case word, or a line within a
+1. References are not headings: a number before a quotation mark, a comma or a lower-case word, or a line within a
    sentence.
 2. A listing is a run of close headings, in the order of the form, most of which occur again later: a table of contents.
    It is dropped.
@@ -68,7 +68,7 @@ _LINE_OF_PROSE = 40
 _TITLE_WINDOW = 200
 #: A longer line with an unknown title is a sentence, not a heading.
 _MAX_UNKNOWN_TITLE = 120
-#: Headings of a document; more are no filing's.
+#: Headings of a document; more are not those of a filing.
 _MAX_HEADINGS = 4096
 
 

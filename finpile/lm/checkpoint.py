@@ -112,10 +112,10 @@ def load_checkpoint(folder: str, name: str = FILE_NAME) -> Checkpoint | None:
         raise
     except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
         raise InputError(
-            f"{url}: is no checkpoint ({str(error).splitlines()[0]}); expected a file of `finpile train`"
+            f"{url}: is not a checkpoint ({str(error).splitlines()[0]}); expected a file of `finpile train`"
         ) from error
     if not isinstance(state, dict) or state.pop("format", None) != _FORMAT:
-        raise InputError(f"{url}: is no checkpoint of this version; expected the format {_FORMAT}")
+        raise InputError(f"{url}: is not a checkpoint of this version; expected the format {_FORMAT}")
     rollbacks = tuple(Rollback(**entry) for entry in state.get("rollbacks", ()))
     return Checkpoint(**{**state, "meta": meta_from_dict(state["meta"]), "rollbacks": rollbacks})
 

@@ -131,7 +131,7 @@ class HeldoutSet:
         return float((nats_BT.double().cpu().numpy() * scored_BT).sum()), int(scored_BT.sum())
 
     def _batch(self, store: TokenStore, sequences: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids [B, sequence_length] and the tokens of each sequence that are no padding [B]."""
+        """Ids [B, sequence_length] and the tokens of each sequence that are not padding [B]."""
         num_pieces = store.sequence_length // self.sequence_length
         rows, pieces = np.divmod(np.asarray(sequences), num_pieces)
         ids = store.batch(sequences, self.sequence_length)

@@ -24,7 +24,7 @@ _LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_token
 RequestProgress: TypeAlias = Callable[[str, int], contextlib.AbstractContextManager[Callable[[float], None]]]
 #: Requests that are sorted by length together.
 _AT_ONCE = 512
-#: Resamplings for the standard error of metrics that are no means; lm-eval's 100,000 take minutes.
+#: Resamplings for the standard error of metrics that are not means; lm-eval's 100,000 take minutes.
 _BOOTSTRAP = 1_000
 
 

@@ -192,7 +192,7 @@ def _read_blimp(path: str, text: str) -> PairSet:
         term = rows[0]["linguistics_term"]
         return PairSet(_BLIMP_TERMS.get(term, term), rows[0]["UID"], pairs)
     except (ValueError, KeyError, IndexError) as error:
-        raise InputError(f"{path}: is no file of BLiMP ({error!r}); expected its JSON lines") from error
+        raise InputError(f"{path}: is not a file of BLiMP ({error!r}); expected its JSON lines") from error
 
 
 def _read_clams(path: str, text: str) -> PairSet:
@@ -203,7 +203,7 @@ def _read_clams(path: str, text: str) -> PairSet:
         for good, bad in zip(lines[::2], lines[1::2], strict=False)
     ):
         raise InputError(
-            f"{path}: is no file of CLAMS; expected lines of True and False in turn, a tab, and a sentence"
+            f"{path}: is not a file of CLAMS; expected lines of True and False in turn, a tab, and a sentence"
         )
     pairs = tuple(Pair(good[1].strip(), bad[1].strip()) for good, bad in zip(lines[::2], lines[1::2], strict=True))
     where = Path(path)

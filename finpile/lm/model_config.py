@@ -27,8 +27,8 @@ class ModelConfig:
     head_size: int | None = None
     """Size of a head, for `palm` only: PaLM-540B has 48 heads of 256 in 18,432. Null is `hidden_size / num_heads`."""
     alibi: Literal["paper", "bloom"] = "paper"
-    """Slopes for a number of heads that is no power of two, for `bloomberggpt` only: as printed in the paper, or as in
-    BLOOM and the ALiBi paper."""
+    """Slopes for a number of heads that is not a power of two, for `bloomberggpt` only: as printed in the paper, or as
+    in BLOOM and the ALiBi paper."""
     dropout: float = 0.0
     """Rate for attention weights, attention output and FFN: p_at = p_h = p_f. The paper: 0, 0.1 from step 129,900."""
 
@@ -106,15 +106,15 @@ class ModelChanges:
     head_size: int | None = None
     """Size of a head, for `palm` only. It is independent of `hidden_size` and `num_heads` in the large PaLM presets."""
     alibi: Literal["paper", "bloom"] | None = None
-    """Slopes for a number of heads that is no power of two, for `bloomberggpt` only: as printed in the paper, or as in
-    BLOOM and the ALiBi paper. transformers has the latter only."""
+    """Slopes for a number of heads that is not a power of two, for `bloomberggpt` only: as printed in the paper, or as
+    in BLOOM and the ALiBi paper. transformers has the latter only."""
     dropout: float | None = None
     """Rate for attention weights, attention output and FFN."""
 
     def applied(self, model: ModelConfig) -> ModelConfig:
         """The shape with these values.
 
-        Raises: ConfigError if it is no shape.
+        Raises: ConfigError if it is not a shape.
 
         >>> ModelChanges(num_heads=4).applied(ModelConfig(num_layers=2, num_heads=6, hidden_size=192)).size_per_head
         48

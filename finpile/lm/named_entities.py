@@ -77,7 +77,7 @@ def write_entities(entities: Sequence[Entity]) -> str:
 
 
 def read_entities(answer: str) -> list[Entity]:
-    """The entities of a generated answer, of any kind; text without a kind is no entity.
+    """The entities of a generated answer, of any kind; text without a kind is not an entity.
 
     >>> read_entities("Evergreen Solar , Inc (organization), Smith (person), and so on")
     [Entity(text='Evergreen Solar , Inc', kind='organization'), Entity(text='Smith', kind='person')]

@@ -49,7 +49,7 @@ def of_flags(task: str, metric: str, items: Sequence[TaskItem], right: Sequence[
 
 
 def of_score(task: str, metric: str, items: Sequence[TaskItem], score_of: Callable[[Indices], float]) -> Outcomes:
-    """A score that is no share, with the interval of a bootstrap over examples."""
+    """A score that is not a share, with the interval of a bootstrap over examples."""
     return Outcomes(
         task=task,
         metric=metric,

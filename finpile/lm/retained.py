@@ -94,9 +94,9 @@ def _load_retained(run: str, which: Which) -> SavedModel:
     try:
         with safe_open(path, framework="pt") as stream:
             about: dict[str, Any] = json.loads(stream.metadata()[_KEY])
-            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (is no mapping)
+            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 (is not a mapping)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: is no model of `finpile train` ({error})") from error
+        raise InputError(f"{path}: is not a model of `finpile train` ({error})") from error
     step, loss = about.pop("step"), about.pop("heldout_loss", None)
     return SavedModel(step, meta_from_dict(about), tensors, loss)
 

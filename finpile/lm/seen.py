@@ -85,7 +85,7 @@ class SeenBatches:
 def snapshot_of(run: str) -> int:
     """The snapshot whose shards a run is over, by the folder that its training file names; 0: the build.
 
-    Raises: InputError if it is no run.
+    Raises: InputError if it is not a run.
     """
     found = _SNAPSHOT.search(f"{_content(run)['train']['tokens']}/")
     return int(found["number"]) if found else BUILD
@@ -97,7 +97,9 @@ def _content(run: str) -> dict[str, Any]:
         content: dict[str, Any] = storage.read_json(storage.join(run, "config.json"))
         _ = content["train"]["tokens"], content["resolved"]
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
-        raise InputError(f"{run} is no training run: expected the `out` of a training file, with config.json") from None
+        raise InputError(
+            f"{run} is not a training run: expected the `out` of a training file, with config.json"
+        ) from None
     return content
 
 

@@ -141,7 +141,7 @@ class TrainConfig:
         self.batch_config()
 
     def model_config(self) -> ModelConfig:
-        """The shape of the preset with the values of this file. Raises: ConfigError if they are no shape."""
+        """The shape of the preset with the values of this file. Raises: ConfigError if they are not a shape."""
         return self.model.applied(preset(self.preset).model)
 
     def optimizer_config(self) -> OptimizerConfig:

@@ -140,7 +140,7 @@ class HuggingFaceTokenizer(_IdTokenizer):
         try:
             return cls(name, Tokenizer.from_file(str(path)))
         except Exception as error:  # the library raises nothing narrower
-            raise InputError(f"{path}: is no Hugging Face tokenizer ({error}); expected {_LOOKED_FOR}") from error
+            raise InputError(f"{path}: is not a Hugging Face tokenizer ({error}); expected {_LOOKED_FOR}") from error
 
     @property
     def vocab_size(self) -> int:
@@ -181,7 +181,7 @@ class SentencePieceTokenizer(_IdTokenizer):
         try:
             return cls(name, SentencePieceProcessor(model_file=str(path)))
         except (RuntimeError, OSError) as error:
-            raise InputError(f"{path}: is no SentencePiece model ({error}); expected {_LOOKED_FOR}") from error
+            raise InputError(f"{path}: is not a SentencePiece model ({error}); expected {_LOOKED_FOR}") from error
 
     @property
     def vocab_size(self) -> int:
@@ -216,7 +216,7 @@ class OwnTokenizer:
         try:
             return cls(name, UnigramTokenizer.load(folder))
         except TokenizerError as error:
-            raise InputError(f"{folder}: is no FinPile tokenizer ({error}); expected {_LOOKED_FOR}") from error
+            raise InputError(f"{folder}: is not a FinPile tokenizer ({error}); expected {_LOOKED_FOR}") from error
 
     @property
     def vocab_size(self) -> int:
@@ -287,7 +287,7 @@ def _find_file(path: Path) -> tuple[_Opener, Path]:
         return HuggingFaceTokenizer.open, path
     if path.suffix == ".model":
         return SentencePieceTokenizer.open, path
-    raise InputError(f"{path}: is no tokenizer that is known; expected {_LOOKED_FOR}")
+    raise InputError(f"{path}: is not a tokenizer that is known; expected {_LOOKED_FOR}")
 
 
 def _own_name(path: Path) -> str:

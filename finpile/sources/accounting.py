@@ -218,7 +218,7 @@ class Books:
         self.claimed += num_bytes
         if isinstance(item, str):
             if item not in self.kinds:
-                raise ValueError(f"{item!r} is no kind of structure; known: {', '.join(self.kinds)}")
+                raise ValueError(f"{item!r} is not a kind of structure; known: {', '.join(self.kinds)}")
             self.structure[item] = self.structure.get(item, 0) + num_bytes
         elif isinstance(item, Removal):
             self.ledger_bytes += num_bytes

@@ -77,5 +77,5 @@ class Expansion:
 
 
 def readable_name(name: str) -> str:
-    """The name with its bytes that are no UTF-8 written as `\\xNN`, so that it can be part of a locator."""
+    """The name with its bytes that are not UTF-8 written as `\\xNN`, so that it can be part of a locator."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -71,7 +71,7 @@ def removal(source: SourceConfig, locator: str, reason: str, detail: str = "", r
     """
     if reason not in REASONS and reason not in FORMATS.get(source.format).reasons:
         raise ValueError(
-            f"{reason!r} is no reason of format {source.format}; known: {', '.join(reasons_of(source.format))}"
+            f"{reason!r} is not a reason of format {source.format}; known: {', '.join(reasons_of(source.format))}"
         )
     return Removal(
         id=document_id(source.label, locator),

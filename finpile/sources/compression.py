@@ -274,7 +274,7 @@ class _Decompression:
         elif isinstance(defect, BrokenStream):
             detail = f"{self._name} data have a gap at byte {gap.start}: {defect.detail}"
         elif not gap.decoded and not self._num_frames and end is None:
-            reason, detail = "unreadable_file", f"is no {self._name} file: {defect}"
+            reason, detail = "unreadable_file", f"is not a {self._name} file: {defect}"
         else:
             detail = f"{self._name} data broken at byte {gap.start}: {defect}"
         detail = f"{detail}; {decoded}, {skipped} compressed bytes are skipped"

@@ -50,7 +50,7 @@ _KEYS = _words(
     "cite citep citet citeauthor citeyear citealp citealt parencite textcite autocite ref eqref pageref autoref cref "
     "Cref vref nameref hyperref"
 )
-#: How many arguments in braces a command has that are no text.
+#: How many arguments in braces a command has that are not text.
 _NUM_ARGUMENTS = {
     **dict.fromkeys(_words(
         "label bibliography bibliographystyle includegraphics input include usepackage RequirePackage documentclass "

@@ -124,7 +124,7 @@ def _check(file: InputFile, starts: list[int]) -> None:
 
 
 def _first_bytes(stored: BinaryIO) -> bytes:
-    """The beginning of a stream's text; none of what is no stream."""
+    """The beginning of a stream's text; none of what is not a stream."""
     decoder = bz2.BZ2Decompressor()
     text = b""
     num_read = 0

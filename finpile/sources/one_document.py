@@ -22,7 +22,7 @@ Parse = Callable[[bytes, str, SourceConfig], RawDocument | Removal]
 
 
 class Refused(Exception):
-    """A file is no document."""
+    """A file is not a document."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

@@ -28,7 +28,7 @@ META = "meta"
 #: Ledger reasons of formats whose records have named fields.
 RECORD_REASONS = {
     "no_text": "a record without the text field, or with null in it",
-    "wrong_type": "a record whose text is no string",
+    "wrong_type": "a record whose text is not a string",
 }
 
 _SIMPLE = (str, int, float)

@@ -45,7 +45,7 @@ _BETWEEN = {"warc": (b"\r\n\r\n", b"\n\n"), "arc": (b"\n",)}
 _CLOSING_BYTES = 4
 _LINE_ENDS = re.compile(rb"[\r\n]*")
 _ONLY_LINE_ENDS = re.compile(rb"[\r\n]*\Z")
-#: More digits are no length of a block.
+#: More digits are not a length of a block.
 _LENGTH_DIGITS = 18
 
 
@@ -73,7 +73,7 @@ class WebRecord:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """Bytes that are no record, or no whole one."""
+    """Bytes that are not a record, or no whole one."""
 
     reason: str
     detail: str

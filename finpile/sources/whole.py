@@ -22,7 +22,7 @@ from finpile.sources.json_line import parse_line
 from finpile.sources.streams import BrokenStream, ByteStream, TooLarge, blocks_of
 
 _BATCH_ROWS = 1024
-#: A file that the user names is no attack: nothing but the window of a zstd frame is bounded.
+#: A file that the user names is not an attack: nothing but the window of a zstd frame is bounded.
 _LIMITS = LimitsConfig(record="1024 TiB", member="1024 TiB", ratio=1 << 40, window="2 GiB")
 
 

@@ -34,7 +34,7 @@ _LANGUAGES = frozenset((
     "simple", "skr", "smn", "szl", "vec", "vls", "war", "wuu", "xmf", "yue", "zgh",
 ))  # fmt: skip
 
-#: Tags whose content is no wikitext, and whether it is text.
+#: Tags whose content is not wikitext, and whether it is text.
 _RAW = {
     **dict.fromkeys(("nowiki", "pre", "math", "syntaxhighlight", "source", "chem"), True),
     **dict.fromkeys(("gallery", "timeline", "score", "imagemap", "templatedata", "graph", "mapframe", "hiero"), False),
@@ -78,7 +78,7 @@ def is_redirect(wikitext: str) -> bool:
 
 
 def to_text(wikitext: str, namespaces: Collection[str] = NAMESPACES) -> str:
-    """The plain text of a page; `namespaces` are the prefixes, in lower case, of links that are no text.
+    """The plain text of a page; `namespaces` are the prefixes, in lower case, of links that are not text.
 
     >>> to_text("'''Oil''' is a [[fuel|fossil fuel]].<ref>x</ref> {{cn}}")
     'Oil is a fossil fuel.'

@@ -20,7 +20,7 @@ _CELLS = re.compile(r" ?\x1f ?")
 
 
 class XmlError(ValueError):
-    """The bytes are no XML, or XML that is refused."""
+    """The bytes are not XML, or XML that is refused."""
 
 
 class _Builder(ET.TreeBuilder):

@@ -317,7 +317,9 @@ def _parse_meta(url: str, schema: pa.Schema) -> TokenMeta:
             sources=tuple((dataset, source) for dataset, source in json.loads(found.get(b"sources", b"[]"))),
         )
     except (KeyError, ValueError, TypeError) as error:
-        raise InputError(f"{url}: is no token shard: metadata {error}; expected a file that finpile wrote") from error
+        raise InputError(
+            f"{url}: is not a token shard: metadata {error}; expected a file that finpile wrote"
+        ) from error
     if not schema.equals(meta.schema()):
         raise InputError(f"{url}: has columns {schema.to_string(show_schema_metadata=False)}, expected {meta.schema()}")
     return meta

@@ -83,7 +83,7 @@ def _differences(
         if facts["tokens"][name] != value:
             wrong.append(f"{name} is {facts['tokens'][name]}, the documents give {value}")
     files = storage.list_files(shards.tokens)
-    wrong += [f"{shards.tokens}/{path} is no token shard" for path in files if not tokens.is_known(path)]
+    wrong += [f"{shards.tokens}/{path} is not a token shard" for path in files if not tokens.is_known(path)]
     heldout = {row_of(path) for path in files if path.startswith(f"split={HELDOUT}/")}
     wrong += [f"{source} has no new held-out document" for source in sorted(heldout - set(expected.heldout))]
     sides = {TRAIN: (storage.join(shards.tokens, f"split={TRAIN}"), expected.train)} if counts["sequences"] else {}

@@ -153,7 +153,7 @@ def _canonical(row: Mapping[str, Any]) -> str:
 def _are_encoded(layout: Layout, meta: TokenMeta, expected: Expected, advance: Advance) -> Check:
     name = "token shards = training documents, encoded, in the order of their texts' digests"
     folder = storage.join(layout.tokens, f"split={TRAIN}")
-    wrong = [f"tokens/{path} is no token shard" for path in storage.list_files(layout.tokens) if not is_known(path)]
+    wrong = [f"tokens/{path} is not a token shard" for path in storage.list_files(layout.tokens) if not is_known(path)]
     store, stream = TokenStore.open(folder), expected.train
     if expected.mixture is not None:
         meta = replace(meta, sources=expected.mixture.sources)

@@ -119,7 +119,7 @@ def test_source_of_an_impossible_path_is_one_message(run: Run, corpus: Path, ent
 
 
 def test_path_with_a_null_byte_is_one_message(run: Run, corpus: Path) -> None:
-    assert "is no path" in run("build", corpus, "-o", "a\0b").refusal()
+    assert "is not a path" in run("build", corpus, "-o", "a\0b").refusal()
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def dropped(sample_build: Path) -> Row:
 
 @pytest.fixture
 def small_tree(tmp_path: Path) -> tuple[Path, str, str]:
-    """One long kept document full of signs, cut in two places, and one whose bytes are no text; (out, their ids)."""
+    """One long kept document full of signs, cut in two places, and one whose bytes are not text; (out, their ids)."""
     kept, lost = document_id("News", "a"), document_id("News", "b")
     row: Row = dict.fromkeys(PUBLISHED_SCHEMA.names) | {
         "id": kept,

@@ -39,7 +39,7 @@ def test_the_tables_name_each_stage_and_the_rates(sample_config: Path) -> None:
 def test_a_size_without_a_number_or_a_known_unit_is_refused(sample_config: Path, size: str) -> None:
     done = CliRunner().invoke(finpile, ["plan", str(sample_config), f"--scale={size}"])
     assert done.exit_code == 2
-    assert "is no size" in done.output
+    assert "is not a size" in done.output
 
 
 def test_missing_inputs_are_the_error_of_a_build(tmp_path: Path) -> None:

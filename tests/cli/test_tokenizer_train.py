@@ -144,7 +144,7 @@ def test_files_folders_builds_and_tables_are_documents(
 def test_held_out_documents_of_a_build_are_those_after_its_date(run: Run, copied: Path, sample_build: Path) -> None:
     command = ("tokenizer", "train", copied / "docs.txt", "-o", copied / "out", *SMALL)
     found = run(*command, "--held-out", sample_build, "--json").json()
-    assert found["ran"] is False  # what is held out is no part of the training
+    assert found["ran"] is False  # what is held out is not a part of the training
     expected = json.loads((Path(__file__).parents[2] / "data_samples" / "expected.json").read_text())["sources"]
     kept = {(row["dataset"], row["source"]): row["kept_heldout"] for row in expected if row["kept_heldout"]}
     assert {(row["dataset"], row["source"]): row["documents"] for row in found["held_out"]} == kept

@@ -197,7 +197,7 @@ def test_tokenizer_at_a_url_is_that_of_the_files(store: str, tmp_path: Path, pat
 
 def test_error_about_a_tokenizer_at_a_url_names_the_url(store: str) -> None:
     storage.write_bytes(f"{store}/broken/tokenizer.json", b"{}")
-    with pytest.raises(TokenizerError, match=f"^{store}/broken/tokenizer.json is no tokenizer"):
+    with pytest.raises(TokenizerError, match=f"^{store}/broken/tokenizer.json is not a tokenizer"):
         load_tokenizer(f"{store}/broken")
     with pytest.raises(InputError, match=f"^{store}/none: no tokenizer is there"):
         open_tokenizer(f"{store}/none")

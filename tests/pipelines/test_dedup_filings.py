@@ -95,7 +95,7 @@ def test_a_submission_in_both_dialects_is_kept_once(submissions: tuple[list[Row]
 def test_whole_submissions_are_near_duplicates_but_for_the_numbers_of_their_headers(
     accession: str, real_data: Find
 ) -> None:
-    """So it is the reader that makes their documents equal: what is no text, and each header's own dialect, is out."""
+    """So it is the reader that makes their documents equal: what is not text, and each header's own dialect, is out."""
     found = [data.decode("latin-1") for name, data in members(real_data(SUBMISSIONS)) if accession in name]
     assert len(found) == 2
     texts = pa.array(found, pa.large_string())

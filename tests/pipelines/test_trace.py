@@ -242,7 +242,7 @@ def test_run_over_other_shards_is_refused(mixed: Path, sample_build: Path, tmp_p
     storage.write_json(str(tmp_path / "config.json"), {"train": {"tokens": "x"}, "resolved": settings})
     with pytest.raises(InputError, match=r"was trained on other token shards"):
         trace(sample_build, "--step", 1, "--run", tmp_path)
-    with pytest.raises(InputError, match="is no training run"):
+    with pytest.raises(InputError, match="is not a training run"):
         trace(sample_build, "--step", 1, "--run", tmp_path / "none")
 
 

@@ -192,7 +192,7 @@ def parse_tokenizer_json(content: bytes, name: str = TOKENIZER_FILE) -> Vocabula
         kind, entries = model["type"], model["vocab"]
         pretokenizers = parsed["pre_tokenizer"]["pretokenizers"]
     except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{name} is no tokenizer of this package: {type(error).__name__} {error}") from error
+        raise FormatError(f"{name} is not a tokenizer of this package: {type(error).__name__} {error}") from error
     if kind != "Unigram" or pretokenizers != [_SPLIT, _BYTE_LEVEL] or parsed.get("normalizer") is not None:
         raise FormatError(f"{name} cuts or scores text by other rules: expected Unigram behind {PRETOKEN_PATTERN!r}")
     if added != [_special_token(len(entries) - 1, END_OF_TEXT)] or entries[-1][0] != END_OF_TEXT:

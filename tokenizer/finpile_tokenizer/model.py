@@ -57,7 +57,7 @@ class UnigramModel:
         """
         metadata = table.schema.metadata or {}
         if _METADATA_KEY not in metadata:
-            raise FormatError("this table is no checkpoint of a Unigram model: its schema metadata lacks our entry")
+            raise FormatError("this table is not a checkpoint of a Unigram model: its schema metadata lacks our entry")
         about = json.loads(metadata[_METADATA_KEY])
         return cls(
             pieces=table["piece"].combine_chunks().cast(pa.large_binary()),
@@ -72,7 +72,7 @@ class UnigramModel:
 class Vocabulary:
     """The pieces by id: first the 256 bytes by value, then the rest by falling probability, ties by their bytes.
 
-    `<|endoftext|>` follows as the last id; it has no probability and is no piece.
+    `<|endoftext|>` follows as the last id; it has no probability and is not a piece.
     """
 
     pieces: pa.LargeBinaryArray

@@ -55,7 +55,7 @@ class UnigramTokenizer:
         end a document that it is only a part of.
 
         Raises:
-            TokenizerError: a str that is no Unicode text (it holds a lone surrogate), or another `special`.
+            TokenizerError: a str that is not Unicode text (it holds a lone surrogate), or another `special`.
         """
         if special not in get_args(Special):
             raise TokenizerError(f"special is {special!r}: expected one of {', '.join(get_args(Special))}")
@@ -95,7 +95,7 @@ class UnigramTokenizer:
         overlap.
 
         Raises:
-            TokenizerError: a str that is no Unicode text, or bytes that are not UTF-8 with unit "characters".
+            TokenizerError: a str that is not Unicode text, or bytes that are not UTF-8 with unit "characters".
         """
         ids, pairs = self.encode_array_with_offsets(pa.array([_as_bytes(text)], pa.large_binary()), unit=unit)
         return ids.values.to_pylist(), [(start, stop) for start, stop in pairs.values.to_pylist()]
@@ -137,7 +137,7 @@ class UnigramTokenizer:
         pretokens that differ (`32 * n * sqrt(pretoken bytes * longest piece)` bytes).
 
         Raises:
-            TokenizerError: n is less than 1, or a str that is no Unicode text.
+            TokenizerError: n is less than 1, or a str that is not Unicode text.
         """
         return nbest.encode_nbest(self._index, _as_bytes(text), self.encode(text), n)
 
@@ -151,7 +151,7 @@ class UnigramTokenizer:
         rounding. The same seed gives the same samples; of a generator, the next 64 bits are the seed.
 
         Raises:
-            TokenizerError: alpha, seed or num_samples is out of range, or a str that is no Unicode text.
+            TokenizerError: alpha, seed or num_samples is out of range, or a str that is not Unicode text.
         """
         return sampling.sample(self._index, _as_bytes(text), alpha, seed, num_samples)
 
@@ -184,7 +184,7 @@ class UnigramTokenizer:
         With the same seed, fewer of them are the first of more.
 
         Raises:
-            TokenizerError: k is less than 1, alpha or seed is out of range, or a str that is no Unicode text.
+            TokenizerError: k is less than 1, alpha or seed is out of range, or a str that is not Unicode text.
         """
         return sampling.sample_without_replacement(self._index, _as_bytes(text), k, alpha, seed)
 
@@ -244,4 +244,4 @@ def _as_bytes(text: str | bytes) -> bytes:
     try:
         return text if isinstance(text, bytes) else text.encode()
     except UnicodeEncodeError as error:
-        raise TokenizerError(f"this str is no Unicode text ({error.reason}): encode it to bytes yourself") from error
+        raise TokenizerError(f"this str is not Unicode text ({error.reason}): encode it to bytes yourself") from error

@@ -2,7 +2,7 @@
 
 python rensa_minhash.py TEXTS.jsonl SIGNATURES.npy {r,c,rho}
 
-`r` is R-MinHash and `c` C-MinHash over all shingles; `rho` samples their positions, so it is no MinHash of the set.
+`r` is R-MinHash and `c` C-MinHash over all shingles; `rho` samples their positions, so it is not a MinHash of the set.
 """
 
 from __future__ import annotations

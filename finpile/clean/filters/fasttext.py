@@ -85,7 +85,7 @@ def facts(text: str, parameters: FasttextParameters) -> Mapping[str, Any]:
 
 @functools.lru_cache(maxsize=4)
 def score(text: str, parameters: FasttextParameters) -> float:
-    """The probability of the label, 0 to 1. Raises: ConfigError if the file is no model."""
+    """The probability of the label, 0 to 1. Raises: ConfigError if the file is not a model."""
     label = _LABEL + parameters.label.removeprefix(_LABEL)
     read = text if parameters.max_characters is None else text[: parameters.max_characters]
     found, scores = load(parameters.model).predict(" ".join(read.split("\n")), -1)
@@ -95,7 +95,7 @@ def score(text: str, parameters: FasttextParameters) -> float:
 
 @functools.lru_cache(maxsize=4)
 def load(url: str) -> Any:
-    """A model, which is loaded once in a process. Raises: ConfigError if it is no model."""
+    """A model, which is loaded once in a process. Raises: ConfigError if it is not a model."""
     import fasttext
 
     try:
@@ -118,11 +118,11 @@ def files(parameters: FasttextParameters) -> Sequence[str]:
     score.cache_clear()  # this process may have read the file for an earlier build
     url, label = parameters.model, _LABEL + parameters.label.removeprefix(_LABEL)
     if not storage.is_file(url):
-        raise ConfigError(f"model: {url!r} is no file: give the path of a fastText model, relative to `root`")
+        raise ConfigError(f"model: {url!r} is not a file: give the path of a fastText model, relative to `root`")
     wanted, tail = label.encode() + b"\0", b""
     with open_file(url) as stream:
         if stream.read(len(_MAGIC)) != _MAGIC:
-            raise ConfigError(f"{url}: is no fastText model: expected a .bin or .ftz file")
+            raise ConfigError(f"{url}: is not a fastText model: expected a .bin or .ftz file")
         while block := stream.read(_BLOCK_BYTES):
             if re.search(b"[\\x00\\x01]" + re.escape(wanted), tail + block):
                 return [url]

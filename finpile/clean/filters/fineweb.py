@@ -62,7 +62,7 @@ def apply(text: str, parameters: FinewebParameters = _DEFAULTS) -> Rejection | l
     """The first rule that a text breaks, if any."""
     p, lines = parameters, line_counts(text, short_line=parameters.short_line_characters)
     num_lines, num_newlines = lines[kernels.NUM_FULL_LINES], lines[kernels.NUM_NEWLINES]
-    if num_lines == 0:  # a share of no line is no number
+    if num_lines == 0:  # a share of no line is not a number
         found = bounds.outside(0, p.min_line_ends, None, "of lines")
         return Rejection("fineweb_line_ends", found) if found else []
     repeated = repeated_visible_lines(text) / (len(text) - num_newlines)

@@ -80,7 +80,7 @@ def apply(text: str, parameters: GopherQualityParameters = _DEFAULTS) -> Rejecti
     """The first rule that a text breaks, if any."""
     words, lines = word_counts(text, parameters.stop_words), line_counts(text, any_line_end=True)
     num_words, num_proper = words[kernels.NUM_WORDS], words[kernels.NUM_PROPER]
-    if num_words == 0:  # white space; shares of no word are no numbers
+    if num_words == 0:  # white space; shares of no word are not numbers
         found = bounds.outside(0, parameters.min_words, None, "words")
         return Rejection("gopher_short_document", found) if found else []
     p, mean_length = parameters, words[kernels.PROPER_CHARS] / num_proper if num_proper else 0.0

@@ -14,10 +14,10 @@ https://arxiv.org/abs/2112.11446
 | fraction                                     |                                  |                                    |
 
 What the paper leaves open: words are those of `finpile.clean.words`, signs included. Lines are parts between line ends,
-paragraphs parts between two line ends or more; the first of equal ones is no duplicate. Character fractions are of all
-characters of the text. The top n-gram counts with the blanks between its words, and also if it occurs once; duplicate
-n-grams count without blanks, each word once. The first rule that a text breaks, in the order of the table, is its
-reason.
+paragraphs parts between two line ends or more; the first of equal ones is not a duplicate. Character fractions are of
+all characters of the text. The top n-gram counts with the blanks between its words, and also if it occurs once;
+duplicate n-grams count without blanks, each word once. The first rule that a text breaks, in the order of the table, is
+its reason.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def _files(parameters: UrlListParameters) -> tuple[str, ...]:
 
 
 def files(parameters: UrlListParameters) -> Sequence[str]:
-    """The files of all lists, which are read. Raises: ConfigError if there is none, or it is no list."""
+    """The files of all lists, which are read. Raises: ConfigError if there is none, or it is not a list."""
     _files.cache_clear()
     read_list.cache_clear()  # this process may have read them for an earlier build
     found = _files(parameters)

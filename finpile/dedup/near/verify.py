@@ -2,7 +2,7 @@
 
 Two documents are near duplicates if the edit similarity of their word sequences, 1 - distance / longer length, is
 above the threshold and, with `numbers: keep`, their sequences of numbers are equal. The Jaccard similarity is only
-reported; it is no criterion.
+reported; it is not a criterion.
 
 Two tests avoid costly distances without changing a decision: the lengths must differ by at most the number of edits
 allowed, and d edits leave at least longer - q + 1 - q d runs of q words in common (q-gram lemma, with q = 1 and 2).

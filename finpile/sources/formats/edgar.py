@@ -60,7 +60,7 @@ _TRAILER = re.compile(
 _HEAD = re.compile(rb"[^\r\n]{0,64}[\r\n]{1,4}<TYPE>[^\r\n<]{1,64}[\r\n]{1,4}\Z")
 _SEQUENCE = b"<SEQUENCE>"
 _MAX_HEAD_BYTES = 200
-_NO_START = "no document's start tag, although it is no header, trailer or white space"
+_NO_START = "no document's start tag, although it is not a header, trailer or white space"
 
 _WRAPPER = re.compile(rb"\s*<(XBRL|XML|PDF|JSON)>", re.IGNORECASE)
 _WRAPPER_END = re.compile(rb"</(?:XBRL|XML|PDF|JSON)>\s*\Z", re.IGNORECASE)

@@ -22,8 +22,8 @@ from finpile.sources.streams import ByteStream, TooLarge
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The lines of a file. Locators end in the byte offset of the line, decompressed.
 
-    Blank lines are no records. The rest of a line whose beginning is damaged is no JSON object by itself, and so needs
-    no other treatment than any broken line.
+    Blank lines are not records. The rest of a line whose beginning is damaged is not a JSON object by itself, and so
+    needs no other treatment than any broken line.
     """
     keys = field_keys(source)
     offset = stream.tell()
@@ -57,7 +57,7 @@ def document_of(line: bytes, locator: str, source: SourceConfig, keys: dict[str,
 
 
 def field_names(stream: BinaryIO, record: bytes) -> list[str]:
-    """Names of the keys of a record without text; none for a record that is no JSON object."""
+    """Names of the keys of a record without text; none for a record that is not a JSON object."""
     del stream
     try:
         value = json.loads(record)
@@ -70,8 +70,8 @@ FORMAT = Format(
     name="jsonl",
     read=read,
     reasons={
-        "broken_json": f"a line or file that is no JSON, or is nested more than {MAX_DEPTH} deep",
-        "not_an_object": "a line or file of JSON that is no object",
+        "broken_json": f"a line or file that is not JSON, or is nested more than {MAX_DEPTH} deep",
+        "not_an_object": "a line or file of JSON that is not an object",
         **RECORD_REASONS,
     },
     fields=TARGETS,

@@ -252,7 +252,7 @@ FORMAT = Format(
         "attachments": "number of attachments, which are in the ledger",
     },
     reasons={
-        "attachment": "a part of a message that is no text, or is attached; the message has its bytes, too",
+        "attachment": "a part of a message that is not text, or is attached; the message has its bytes, too",
         "too_costly": "a message of many lines in parts that are nested deep",
     },
 )

@@ -26,7 +26,7 @@ from finpile.sources.base import removal
 from finpile.sources.decoding import Undecodable, decode
 from finpile.sources.pieces import Piece, lost, pieces
 
-#: reut2-017.sgm holds one byte that is no UTF-8.
+#: reut2-017.sgm holds one byte that is not UTF-8.
 ENCODINGS = ("utf-8", "latin-1")
 
 _END = b"</REUTERS>"

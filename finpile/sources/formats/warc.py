@@ -10,7 +10,7 @@ indexes: for a file compressed record by record (.warc.gz, .warc.zst), that of i
 - `warcinfo`, `request`, `metadata`, `revisit` (a pointer to an earlier capture), the crawler's own `resource`s and an
   ARC's version block carry no document and are structure, as headers and line ends between records are.
 
-Bytes that are no record are a row `unreadable_record`, and reading continues at the next header. A file that ends
+Bytes that are not a record are a row `unreadable_record`, and reading continues at the next header. A file that ends
 before its last record does gives what precedes the cut and one row `truncated_file`, which holds what is there of the
 cut record. A cut exactly between two records leaves a whole, shorter archive and cannot be seen.
 

@@ -34,7 +34,8 @@ class ReadDocuments(Composite):
         config: The corpus file, from `finpile.load_config`.
         batch_bytes: The text of one batch, about. A task reads input files of about this size, or one larger file.
 
-    Unlike `finpile build`, it does not account for each byte of the input, and a field that no record has is no error.
+    Unlike `finpile build`, it does not account for each byte of the input, and a field that no record has is not
+    an error.
 
     Raises:
         InputError: A pattern matches no file, or two patterns of a row match the same file.

@@ -1,7 +1,7 @@
 """Finds the initial pieces of EM on all text: the best substrings of all partitions.
 
 Each partition lists its own candidates, and the scores of equal strings are added. The score of a string therefore
-omits each partition in which the string is no candidate, because the same byte always follows it there or because it
+omits each partition in which the string is not a candidate, because the same byte always follows it there or because it
 is not among the partition's best. With one partition nothing is omitted, and the seeds equal those of
 `UnigramTrainer`. The number of partitions depends on the size of the text alone.
 """

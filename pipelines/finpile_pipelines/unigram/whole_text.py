@@ -1,6 +1,6 @@
 """EM on all text, from the merged pieces (`refit`) or from seeds (`global`). Each byte of text has equal weight.
 
-An average of models is no fixed point of EM: `refit` continues EM from the average, over all text. `global` runs the
+An average of models is not a fixed point of EM: `refit` continues EM from the average, over all text. `global` runs the
 steps of `UnigramTrainer` with the text distributed over workers; from equal seeds it learns the same model, bit for
 bit.
 """

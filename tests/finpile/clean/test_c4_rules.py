@@ -190,7 +190,7 @@ def test_parameters_move_the_bounds_of_the_rules() -> None:
 
 def test_reason_that_a_filter_does_not_declare_is_an_error() -> None:
     undeclared = Filter(name="cut", apply=_cut, reasons={})
-    with pytest.raises(ValueError, match="'cut' is no reason of filter cut"):
+    with pytest.raises(ValueError, match="'cut' is not a reason of filter cut"):
         apply_all([(undeclared, "a")], "banana")
 
 

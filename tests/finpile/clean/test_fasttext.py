@@ -68,8 +68,8 @@ def test_unusable_models_and_labels_are_errors(model: str, tmp_path: Path) -> No
     (tmp_path / "text.bin").write_text("no model")
     (tmp_path / "cut.bin").write_bytes(Path(model).read_bytes()[:5000])
     cases = (
-        (str(tmp_path / "none.bin"), "en", "is no file"),
-        (str(tmp_path / "text.bin"), "en", "is no fastText model"),
+        (str(tmp_path / "none.bin"), "en", "is not a file"),
+        (str(tmp_path / "text.bin"), "en", "is not a fastText model"),
         (model, "english", "has no label __label__english"),
         (model, "n", "has no label __label__n"),
     )

@@ -95,7 +95,7 @@ def test_unfinished_tags_are_searched_for_their_end_once(unit: str, end: str) ->
 
 
 def test_a_date_whose_order_is_open_is_passed_over_and_named() -> None:
-    """`2/10/2008` is no evidence; a later one is taken where there is one."""
+    """`2/10/2008` is not evidence; a later one is taken where there is one."""
     open_date = '<meta name="date" content="2/10/2008">'
     assert read_html(open_date) == (None, "2/10/2008")
     assert read_html(open_date + '<time datetime="2008-10-02">') == (datetime(2008, 10, 2, tzinfo=UTC), None)

@@ -164,5 +164,5 @@ print("within bounds")
 @pytest.mark.parametrize("damage", [lambda data: b"x" * 100, lambda data: data[:4] + b"\x0b" + data[5:]])
 def test_other_models_are_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     (tmp_path / "model.ftz").write_bytes(damage(MODEL.read_bytes()))
-    with pytest.raises(ConfigError, match="is no model of fastText of version 12"):
+    with pytest.raises(ConfigError, match="is not a model of fastText of version 12"):
         LanguageModel(tmp_path / "model.ftz")

@@ -93,7 +93,11 @@ def test_document_without_url_is_kept(tmp_path: Path) -> None:
 def test_missing_and_unreadable_lists_are_errors(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "latin").write_bytes(b"b\xfccher.example\n")
-    for name, message in (("none", "is no file and no folder"), ("empty", "is no file"), ("latin", "not UTF-8")):
+    for name, message in (
+        ("none", "is neither a file nor a folder"),
+        ("empty", "is neither a file"),
+        ("latin", "not UTF-8"),
+    ):
         with pytest.raises(ConfigError, match=message):
             url_list.files(UrlListParameters(lists=(str(tmp_path / name),)))
     with pytest.raises(ConfigError, match="lists is empty"):

@@ -113,7 +113,7 @@ class ArchiveServer:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that leaves is no error."""
+        """A client that leaves is not an error."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -180,9 +180,9 @@ def test_results_of_another_model_must_be_there(tmp_path: Path) -> None:
     arguments = [str(tmp_path), "--tasks", "clams", "--data", f"{tmp_path}/data", "--against", str(other)]
     for text, message in [
         (None, "--against .*other: holds no tasks"),
-        ("{", "tasks.json: is no result of --tasks"),
-        ("[]", "tasks.json: is no result of --tasks"),
-        ('{"tasks": {"fpb": {}}}', "tasks.json: is no result of --tasks"),
+        ("{", "tasks.json: is not a result of --tasks"),
+        ("[]", "tasks.json: is not a result of --tasks"),
+        ('{"tasks": {"fpb": {}}}', "tasks.json: is not a result of --tasks"),
         ('{"tasks": {"fpb": {"score": 1}}}', "tasks.json: has no result of clams"),
     ]:
         if text is not None:

@@ -58,10 +58,10 @@ def test_files_and_archives_of_both_suites_are_read(tmp_path: Path) -> None:
     assert read_pairs("clams", tmp_path) == [PairSet("fr", "simple", (Pair("les auteurs rient", "les auteurs rit"),))]
     for text in ("True\ta\nTrue\tb\n", "True\ta\n", "True a\nFalse b\n"):
         (folder / "simple.txt").write_text(text)
-        with pytest.raises(InputError, match="is no file of CLAMS"):
+        with pytest.raises(InputError, match="is not a file of CLAMS"):
             read_pairs("clams", tmp_path)
     (tmp_path / "broken.jsonl").write_text('{"sentence_good": "x"}')
-    with pytest.raises(InputError, match="is no file of BLiMP"):
+    with pytest.raises(InputError, match="is not a file of BLiMP"):
         read_pairs("blimp", tmp_path)
     with pytest.raises(InputError, match="has no"):
         read_pairs("blimp", tmp_path / "absent")

@@ -384,7 +384,7 @@ def test_a_run_killed_while_it_rolls_back_ends_in_the_same_files(
 
 
 def test_spikes_without_end_end_the_run(settings: TrainConfig) -> None:
-    """A rate of 1e30 gives a loss that is no number at any batch."""
+    """A rate of 1e30 gives a loss that is not a number at any batch."""
     guard = dataclasses.replace(GUARD, max_rollbacks=2)
     wild = dataclasses.replace(settings, loss_spikes=guard, learning_rate=1e30, warmup_steps=0)
     with pytest.raises(RunError, match="after 2 rollbacks; lower `learning_rate`"):

@@ -233,7 +233,7 @@ def test_retained_models_are_the_models_of_their_steps(settings: TrainConfig) ->
     with pytest.raises(InputError, match=r"no retained model of step 3; retained \(`keep_every`\): 2, 4, 5"):
         load_model(kept.out, 3)
     retained_path(kept.out, 2).write_bytes(b"half a model")
-    with pytest.raises(InputError, match=r"step-00000002\.safetensors: is no model"):
+    with pytest.raises(InputError, match=r"step-00000002\.safetensors: is not a model"):
         load_model(kept.out, 2)
 
 
@@ -289,7 +289,7 @@ def test_a_run_does_not_resume_under_other_settings(settings: TrainConfig) -> No
 def test_a_file_that_is_no_checkpoint_is_named(settings: TrainConfig) -> None:
     Path(settings.out).mkdir()
     (Path(settings.out) / FILE_NAME).write_bytes(b"half a checkpoint")
-    with pytest.raises(InputError, match="is no checkpoint"):
+    with pytest.raises(InputError, match="is not a checkpoint"):
         train(settings)
     torch.save({"format": "another"}, Path(settings.out) / FILE_NAME)
     with pytest.raises(InputError, match="of this version"):

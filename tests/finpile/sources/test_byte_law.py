@@ -255,7 +255,7 @@ def test_a_claim_of_bytes_that_are_claimed_already_is_refused() -> None:
 
 
 def test_structure_of_no_known_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="'noise' is no kind of structure; known: white_space"):
+    with pytest.raises(ValueError, match="'noise' is not a kind of structure; known: white_space"):
         Books("FinPile", "News", "a").take(1, "noise")
 
 

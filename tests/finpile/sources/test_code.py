@@ -1,4 +1,4 @@
-"""Source code: languages, licences, and files that are no reading."""
+"""Source code: languages, licences, and files that are not for reading."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_a_damaged_block_of_lz4_or_bz2_costs_no_other_block() -> None:
 
 
 def test_a_cut_file_whose_content_looks_like_frames_is_cut_and_not_entered_again() -> None:
-    """A .tar.zst of .zst files, cut: what the last block holds of them is no frame of the outer file."""
+    """A .tar.zst of .zst files, cut: what the last block holds of them is not a frame of the outer file."""
     inner = b"".join(COMPRESS[".zst"](content) for content in FRAMES)
     data = COMPRESS[".zst"](inner)
     decoded, [gap] = runs(data[:-3000], ".zst")

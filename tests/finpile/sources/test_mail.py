@@ -144,7 +144,7 @@ def test_mails_of_enron(real_data: Callable[[str], Path]) -> None:
     assert all(email.message_from_bytes(row.removed_text).get_payload() in ("", "\n") for row in removals)
     lost = sum(len(row.removed_text.split()) for row in removals)
     words = sum(len(document.text.encode("latin-1", "replace").split()) for document in documents)
-    expected = sum(len(member.split()) for member in members) - len(documents)  # `Subject:` is no word of a document
+    expected = sum(len(member.split()) for member in members) - len(documents)  # `Subject:` is not a word of a document
     assert abs(words + lost - expected) < 30  # 15 files are not UTF-8
     assert all(document.timestamp for document in documents)
 

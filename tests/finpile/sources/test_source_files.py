@@ -627,5 +627,5 @@ def test_every_reason_in_the_readers_is_documented() -> None:
 
 
 def test_an_undocumented_reason_is_refused() -> None:
-    with pytest.raises(ValueError, match="'bad_luck' is no reason of format"):
+    with pytest.raises(ValueError, match="'bad_luck' is not a reason of format"):
         removal(source(), "a", "bad_luck")

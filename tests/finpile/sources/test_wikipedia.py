@@ -1,4 +1,4 @@
-"""Dumps of MediaWiki: pages, what is no article, and wikitext as plain text."""
+"""Dumps of MediaWiki: pages, what is not an article, and wikitext as plain text."""
 
 from __future__ import annotations
 

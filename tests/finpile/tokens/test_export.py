@@ -124,7 +124,7 @@ def test_streaming_reads_every_sequence(tmp_path: Path, vocab_size: int, monkeyp
     """MosaicML's own reader, and its own checks of the shards."""
     streaming = pytest.importorskip(
         "streaming",
-        reason="mosaicml-streaming is not installed; its requirements exclude transformers 5, so it is no extra: "
+        reason="mosaicml-streaming is not installed; its requirements exclude transformers 5, so it is not an extra: "
         "pip install --no-deps mosaicml-streaming torchvision xxhash zstd python-snappy cramjam catalogue",
     )
     monkeypatch.setattr(mds, "SHARD_BYTES", 100)

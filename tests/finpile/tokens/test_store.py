@@ -144,7 +144,7 @@ def test_absent_empty_foreign_and_mixed_folders_are_named(tmp_path: Path) -> Non
     table = pa.table({"ids": [1, 2]})
     with pa.ipc.new_file(str(tmp_path / "foreign/a.arrow"), table.schema) as writer:
         writer.write_table(table)
-    with pytest.raises(InputError, match="is no token shard"):
+    with pytest.raises(InputError, match="is not a token shard"):
         TokenStore.open(str(tmp_path / "foreign"))
 
 

@@ -132,7 +132,7 @@ def test_many_places_are_reported_by_the_first_and_their_number(copy_of_sample: 
     assert detail(copy_of_sample, FILES).endswith("reports/extra2 is not of this build (and 2 more)")
 
 
-# --- what is no build ----------------------------------------------------------------------------------------------
+# --- what is not a build ----------------------------------------------------------------------------------------------
 
 
 def test_folder_without_a_manifest_is_no_build(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def find_lattices(counts: PretokenCounts, pieces: pa.LargeBinaryArray, num_threa
     """The lattices of counted pretokens over any distinct `pieces`, found by a trie; each piece within one pretoken.
 
     Raises:
-        TokenizerError: a byte of the pretokens is no piece, or a piece has more than 255 bytes.
+        TokenizerError: a byte of the pretokens is not a piece, or a piece has more than 255 bytes.
     """
     longest = int(lengths_of(pieces).max(initial=0))
     if longest > _LONGEST:
@@ -113,7 +113,9 @@ def find_lattices(counts: PretokenCounts, pieces: pa.LargeBinaryArray, num_threa
     )
     if len(longest_piece_at) and longest_piece_at.min() == NO_PIECE:
         value = int(data[np.argmin(longest_piece_at)])
-        raise TokenizerError(f"byte {value} occurs in the text and is no piece: add it, so that the text has a lattice")
+        raise TokenizerError(
+            f"byte {value} occurs in the text and is not a piece: add it, so that the text has a lattice"
+        )
     return lattices
 
 

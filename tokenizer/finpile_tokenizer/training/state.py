@@ -116,7 +116,7 @@ def load_state(path: str | Path, mark: str, first: TrainingState) -> TrainingSta
         numbers, log_probs = table["number"].to_numpy(), table["log_prob"].to_numpy()
         digest = about.pop("digest")
     except (pa.ArrowException, OSError, LookupError, ValueError) as error:
-        raise TokenizerError(f"{path}: is no checkpoint of a training ({error}): remove it") from error
+        raise TokenizerError(f"{path}: is not a checkpoint of a training ({error}): remove it") from error
     if digest != _digest(about, numbers, log_probs):
         raise TokenizerError(f"{path}: is damaged: remove it, and the training starts anew")
     if about["mark"] != mark:
