@@ -62,6 +62,7 @@ from finpile.report.statistics import (
     CorpusStatistics,
     DateStatistics,
     FactStatistics,
+    HeldoutStatistics,
     LicenseStatistics,
     SourceStatistics,
     SubSourceStatistics,
@@ -314,6 +315,11 @@ def _statistics() -> dict[str, Any]:
         "sources": {"type": "array", "items": _json_type(SourceStatistics, defs)},
         "years": {"type": "array", "items": _json_type(YearStatistics, defs)},
         "dates": {"type": "array", "items": _json_type(DateStatistics, defs)},
+        "heldout": {
+            "type": "array",
+            "items": _json_type(HeldoutStatistics, defs),
+            "description": "Only if documents are held out.",
+        },
         "facts": {"type": "array", "items": _json_type(FactStatistics, defs), "description": "Only if there are any."},
         "sub_sources": {
             "type": "array",
@@ -327,9 +333,8 @@ def _statistics() -> dict[str, Any]:
         },
     }
     title = "reports/statistics.json: the counts of Tables 1 and 2"
-    schema = _object(
-        properties, required=[name for name in properties if name not in ("facts", "sub_sources", "licenses")]
-    )
+    optional = ("heldout", "facts", "sub_sources", "licenses")
+    schema = _object(properties, required=[name for name in properties if name not in optional])
     return {"$schema": _DIALECT, "title": title, "version": version, **schema, "$defs": defs}
 
 

@@ -1,7 +1,7 @@
 """The files of a report: every table in every format, and the HTML page.
 
-reports/table1.{md,csv,tex,json}  table2.*  table2_documents.*  table2_public.*  table3.*  removed.*
-    removed_by_source.*  statistics.json  index.html  number_fidelity.* (of documents with Inline XBRL)
+reports/table1.{md,csv,tex,json}  table2.*  table2_documents.*  table2_public.*  heldout.*  table3.*
+    removed.*  removed_by_source.*  statistics.json  index.html  number_fidelity.* (of documents with Inline XBRL)
     licenses.* (if documents have licences)
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from finpile.report.facts import facts_table
+from finpile.report.heldout import heldout_table
 from finpile.report.html import BuildFacts, build_page
 from finpile.report.licenses import licenses_table
 from finpile.report.removed import removal_by_source_table, removal_table
@@ -42,10 +43,12 @@ def write_reports(
 
 
 def report_tables(statistics: CorpusStatistics, facts: BuildFacts) -> list[Table]:
-    """Tables 1 and 2, documents by year (also of public datasets), and Table 3 if tokenizers were compared."""
+    """Tables 1 and 2, documents by year (also of public datasets), held-out documents, and Table 3 if there is one."""
     tables = [table1(statistics), table2(statistics), documents_by_year(statistics)]
     if public_rows(statistics):
         tables.append(public_by_year(statistics))
+    if statistics.heldout:
+        tables.append(heldout_table(statistics))
     if facts.comparison is not None:
         tables += [table3(facts.comparison, ours=facts.comparison_has_ours), efficiency(facts.comparison)]
     return tables

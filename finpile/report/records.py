@@ -24,6 +24,7 @@ from finpile.report.licenses import license_statistics
 from finpile.report.near import JACCARDS, NearFacts
 from finpile.report.statistics import (
     CorpusStatistics,
+    HeldoutStatistics,
     RemovalCount,
     SourceStatistics,
     SubSourceStatistics,
@@ -35,6 +36,9 @@ from finpile.report.warnings import build_warnings
 from finpile.split import HELDOUT, TRAIN
 from finpile.stage_record import StageRecord
 from finpile.version import __version__
+
+#: Counts of the documents of a source.
+_COUNTS = ("num_docs", "num_chars", "num_tokens", "num_bytes")
 
 
 def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
@@ -68,7 +72,7 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
     )
     private = tuple(config["reports"]["private"])
     cleaned, published = counts["clean"]["sources"], counts["split"]["documents"]
-    statistics = corpus_statistics(groups, private, cleaned, counts["tokens"].get("mixture"), published)
+    statistics = corpus_statistics(groups, private, cleaned, counts["tokens"].get("mixture"), published, read)
     statistics = replace(
         statistics,
         sub_sources=sub_source_statistics(counts["tokens"]["statistics"]),
@@ -83,39 +87,49 @@ def corpus_statistics(
     cleaned: Sequence[Mapping[str, Any]] = (),
     mixture: Iterable[Mapping[str, Any]] | None = None,
     published: Iterable[Mapping[str, Any]] = (),
+    read: Iterable[tuple[str, str]] = (),
 ) -> CorpusStatistics:
-    """The sums of the `tokens` stage's counts of training documents, by source and by year.
+    """The sums of the `tokens` stage's counts of documents, by source, and of training documents by year.
 
     `cleaned` has the counts of the clean stage by source, including those of dates, `published` those of the published
-    files; `mixture` those of the `tokens` stage by class of documents, None for a corpus without a mixture.
+    files; `mixture` those of the `tokens` stage by class of documents, None for a corpus without a mixture. `read` has
+    (dataset, source) of all sources, also of those of which nothing is in training.
     """
     effective: dict[tuple[str, str], int] = {}
     for entry in mixture or ():
         row = (entry["dataset"], entry["source"])
         effective[row] = effective.get(row, 0) + entry["effective_tokens"]
-    train = [group for group in groups if group["split"] == TRAIN]
-    sources: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    sources: dict[tuple[str, str], list[Mapping[str, Any]]] = {row: [] for row in read}
+    heldout: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     years: dict[tuple[str, str, int | None], list[Mapping[str, Any]]] = {}
-    for group in train:
-        sources.setdefault((group["dataset"], group["source"]), []).append(group)
-        years.setdefault((group["dataset"], group["source"], group["year"]), []).append(group)
+    for group in groups:
+        row = (group["dataset"], group["source"])
+        training = sources.setdefault(row, [])
+        if group["split"] == TRAIN:
+            training.append(group)
+            years.setdefault((*row, group["year"]), []).append(group)
+        else:
+            heldout.setdefault(row, []).append(group)
     return CorpusStatistics(
         sources=tuple(
             SourceStatistics(
                 dataset=dataset,
                 source=source,
                 num_effective_tokens=None if mixture is None else effective.get((dataset, source), 0),
-                **_sums(some, "num_docs", "num_chars", "num_tokens", "num_bytes"),
+                **_sums(some, *_COUNTS),
             )
             for (dataset, source), some in sorted(sources.items())
+        ),
+        heldout=tuple(
+            HeldoutStatistics(dataset=dataset, source=source, **_days(some), **_sums(some, *_COUNTS))
+            for (dataset, source), some in sorted(heldout.items())
         ),
         years=tuple(
             YearStatistics(
                 dataset=dataset,
                 source=source,
                 year=year,
-                first_day=_day(min((group["first_day"] for group in some if group["first_day"]), default=None)),
-                last_day=_day(max((group["last_day"] for group in some if group["last_day"]), default=None)),
+                **_days(some),
                 **_sums(some, "num_docs", "num_tokens"),
             )
             for (dataset, source, year), some in sorted(years.items(), key=lambda item: (*item[0][:2], item[0][2] or 0))
@@ -140,7 +154,7 @@ def sub_source_statistics(parts: Iterable[Mapping[str, Any]]) -> tuple[SubSource
             dataset=dataset,
             source=source,
             sub_source=sub_source,
-            **_sums(some, "num_docs", "num_chars", "num_tokens", "num_bytes"),
+            **_sums(some, *_COUNTS),
         )
         for (dataset, source, sub_source), some in sorted(
             sums.items(), key=lambda item: (*item[0][:2], item[0][2] or "")
@@ -182,9 +196,16 @@ def near_facts(near: NearConfig, counts: Mapping[str, Any]) -> NearFacts:
     )
 
 
-def _sums(rows: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
+def _sums(rows: Iterable[Mapping[str, Any]], *names: str) -> dict[str, Any]:
     rows = list(rows)
     return {name: sum(row[name] for row in rows) for name in names}
+
+
+def _days(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The first and the last day of documents; None if none has a date."""
+    first = min((group["first_day"] for group in groups if group["first_day"]), default=None)
+    last = max((group["last_day"] for group in groups if group["last_day"]), default=None)
+    return {"first_day": _day(first), "last_day": _day(last)}
 
 
 def _day(text: str | None) -> date | None:

@@ -15,7 +15,7 @@ _FORMAT_VERSION = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceStatistics:
-    """One source's documents of the training split."""
+    """One source's documents of the training split; 0 for a source of which all documents are held out or removed."""
 
     dataset: str
     source: str
@@ -28,6 +28,25 @@ class SourceStatistics:
     """UTF-8 bytes."""
     num_effective_tokens: int | None = None
     """`num_tokens`, each document as often as the mixture has it; absent without a mixture."""
+
+    def __post_init__(self) -> None:
+        _reject_negative(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldoutStatistics:
+    """One source's held-out documents."""
+
+    dataset: str
+    source: str
+    num_docs: int
+    num_chars: int
+    """Unicode code points."""
+    num_tokens: int
+    num_bytes: int
+    """UTF-8 bytes."""
+    first_day: date | None = None
+    last_day: date | None = None
 
     def __post_init__(self) -> None:
         _reject_negative(self)
@@ -124,10 +143,13 @@ class LicenseStatistics:
 class CorpusStatistics:
     """The data of Tables 1 and 2.
 
-    Raises: InputError if a source, or a year of a source, is given twice.
+    Raises: InputError if a source, or a year of a source, is given twice, or held-out documents are of no source.
     """
 
     sources: tuple[SourceStatistics, ...]
+    """All sources that were read."""
+    heldout: tuple[HeldoutStatistics, ...] = ()
+    """Of sources with held-out documents."""
     years: tuple[YearStatistics, ...] = ()
     dates: tuple[DateStatistics, ...] = ()
     facts: tuple[FactStatistics, ...] = ()
@@ -140,6 +162,10 @@ class CorpusStatistics:
 
     def __post_init__(self) -> None:
         _reject_twins([f"source {row.dataset}/{row.source}" for row in self.sources])
+        _reject_twins([f"held-out source {row.dataset}/{row.source}" for row in self.heldout])
+        known = {(row.dataset, row.source) for row in self.sources}
+        if absent := [row for row in self.heldout if (row.dataset, row.source) not in known]:
+            raise InputError(f"held-out documents of {absent[0].dataset}/{absent[0].source}, which is no source")
         _reject_twins([f"year {row.year} of {row.dataset}/{row.source}" for row in self.years])
 
     @property
@@ -159,16 +185,18 @@ class CorpusStatistics:
         return sum(row.num_bytes for row in self.sources)
 
     def to_json(self) -> dict[str, Any]:
-        years = [
-            {**asdict(row), "first_day": _iso(row.first_day), "last_day": _iso(row.last_day)} for row in self.years
-        ]
+        years, heldout = (
+            [{**asdict(row), "first_day": _iso(row.first_day), "last_day": _iso(row.last_day)} for row in rows]
+            for rows in (self.years, self.heldout)
+        )
         sources = [{name: value for name, value in asdict(row).items() if value is not None} for row in self.sources]
         dates = [asdict(row) for row in self.dates]
         found = {"version": _FORMAT_VERSION, "private": list(self.private), "sources": sources, "years": years}
+        held_out = {"heldout": heldout} if heldout else {}
         facts = {"facts": [asdict(row) for row in self.facts]} if self.facts else {}
         parts = {"sub_sources": [asdict(row) for row in self.sub_sources]} if self.sub_sources else {}
         licenses = {"licenses": [asdict(row) for row in self.licenses]} if self.licenses else {}
-        return {**found, "dates": dates, **facts, **parts, **licenses}
+        return {**found, "dates": dates, **held_out, **facts, **parts, **licenses}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> CorpusStatistics:
@@ -184,6 +212,7 @@ class CorpusStatistics:
             return cls(
                 sources=tuple(SourceStatistics(**row) for row in raw["sources"]),
                 years=tuple(YearStatistics(**_with_days(row)) for row in raw["years"]),
+                heldout=tuple(HeldoutStatistics(**_with_days(row)) for row in raw.get("heldout", ())),
                 dates=tuple(DateStatistics(**row) for row in raw.get("dates", ())),
                 sub_sources=tuple(SubSourceStatistics(**row) for row in raw.get("sub_sources", ())),
                 licenses=tuple(LicenseStatistics(**row) for row in raw.get("licenses", ())),

@@ -11,14 +11,14 @@ Below a source with sub-sources (sites, outlets, forms) is a line for each of th
 others, and one for documents without a sub-source. The column R% is a line's share of the tokens of its source.
 
 Sources are sorted by falling number of tokens, and public datasets by their largest source. A dataset with a single
-source of the same name is one row.
+source of the same name is one row. Sources of which nothing is in training have rows of zeros, and notes name them.
 
 Source: BloombergGPT (Wu et al. 2023), Table 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -130,7 +130,20 @@ def table1(statistics: CorpusStatistics) -> Table:
         ),
         columns=layout.columns(),
         rows=tuple(rows),
+        footnotes=tuple(_absent(statistics)),
     )
+
+
+def _absent(statistics: CorpusStatistics) -> Iterator[str]:
+    """A note for the sources of which all documents are held out, and one for those of which all are removed."""
+    held_out = {(row.dataset, row.source) for row in statistics.heldout}
+    absent = [(row.dataset, row.source) for row in statistics.sources if not row.num_docs]
+    for what, rows in (
+        ("held out", [row for row in absent if row in held_out]),
+        ("removed", [row for row in absent if row not in held_out]),
+    ):
+        if rows:
+            yield f"All documents are {what}: {', '.join(f'{dataset}: {source}' for dataset, source in rows)}."
 
 
 def _layout(statistics: CorpusStatistics) -> _Layout:
