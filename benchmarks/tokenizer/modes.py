@@ -213,7 +213,7 @@ def main() -> None:
             build = folder / "build"
             build.mkdir()
             fits = compare_modes([arguments.build], [arguments.build], _BUILD_VOCAB_SIZE, "auto", build)
-            report.add(f"## The modes on {arguments.build}\n\n{_BUILD_VOCAB_SIZE:,} entries.", mode_table(fits))
+            report.add(f"## The modes on a build\n\n{_BUILD_VOCAB_SIZE:,} entries.", mode_table(fits))
     say(f"written to {report.path}")
 
 
