@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -45,6 +46,22 @@ def no_waiting_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_in_the_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each test process has a temporary folder of its own. Tests that kill a process give it another one."""
+    tmp_path_factory.getbasetemp()  # in the folder that was there before
+    folder = tempfile.mkdtemp(prefix="fp-")  # short: sockets have short paths
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
+        if (used := sys.modules.get("finpile_pipelines.process_folder")) is not None:
+            used.end_process_folder()
+        left = sorted(os.listdir(folder))
+        shutil.rmtree(folder)
+        assert left == []
 
 
 Share = Callable[[str, Callable[[Path], object]], Path]

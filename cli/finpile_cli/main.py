@@ -99,10 +99,10 @@ def _leave(code: int) -> NoReturn:
     if code == 0 or "apache_beam" not in sys.modules:
         gc.freeze()  # otherwise the interpreter collects garbage among all of Beam's objects, for half a second
         sys.exit(code)
-    if "finpile_pipelines.runner.sockets" in sys.modules:  # the exit handlers do not run
-        from finpile_pipelines.runner.sockets import remove_socket_folder
+    if "finpile_pipelines.process_folder" in sys.modules:  # the exit handlers do not run
+        from finpile_pipelines.process_folder import end_process_folder
 
-        remove_socket_folder()
+        end_process_folder()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -21,6 +21,8 @@ from typing import TypeVar
 
 import psutil
 
+from finpile_pipelines.process_folder import process_folder
+
 #: Documents, bytes, and the share of the pipeline's work.
 _COUNTS = struct.Struct("<qqd")
 
@@ -133,7 +135,7 @@ _OPEN: list[Board] = []
 
 @contextmanager
 def open_board(memory_bytes: Callable[[], int]) -> Iterator[Board]:
-    with tempfile.TemporaryDirectory(prefix="finpile-progress-") as folder:
+    with tempfile.TemporaryDirectory(prefix="progress-", dir=process_folder()) as folder:
         os.environ[_BOARD_VARIABLE] = folder
         _DONE[:] = [0, 0, 0.0]
         _OPEN[:] = [Board(folder, memory_bytes)]

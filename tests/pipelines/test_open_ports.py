@@ -95,20 +95,3 @@ def test_beam_that_binds_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(worker_handlers, "grpc", object())
     with pytest.raises(RunError, match="apache-beam"):
         sockets.serve_privately()
-
-
-def test_sockets_have_short_paths_for_any_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from finpile_pipelines.runner import sockets
-
-    deep = tmp_path / ("long" * 30)
-    deep.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(deep))
-    sockets._folder.cache_clear()
-    try:
-        folder = sockets.socket_folder()
-        assert len(str(folder)) < 80
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        sockets.remove_socket_folder()
-        assert not folder.exists()
-    finally:
-        sockets._folder.cache_clear()

@@ -14,6 +14,7 @@ workers share no disk.
 from __future__ import annotations
 
 import pickle
+import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,10 +30,16 @@ from finpile.errors import IntegrityError
 from finpile.file_systems import file_system_of, is_object_store, read_all
 from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.held_tables import HeldTable, hold
-from finpile_pipelines.exchange.local_scratch import local_scratch
+from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.progress import counted
 
 Transport = Literal["files", "local", "shuffle"]
+_SCRATCH = "exchange"
+
+
+def remove_local_scratch() -> None:
+    """Removes the files that exchanges to an object store left on this machine, when their pipeline has ended."""
+    shutil.rmtree(process_folder() / _SCRATCH, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,7 @@ class ExchangeByPartition(beam.PTransform):
         self._share = share
         is_elsewhere = transport == "local" and is_object_store(file_system_of(scratch)[0])
         # A pipeline may have several exchanges of one label, each with a scratch folder of its own.
-        folder = storage.join(local_scratch(), f"{zlib.crc32(scratch.encode()):08x}") if is_elsewhere else scratch
+        folder = _local_scratch(scratch) if is_elsewhere else scratch
         self._scratch = storage.join(folder, label)
 
     def expand(
@@ -110,6 +117,11 @@ class ExchangeByPartition(beam.PTransform):
         joined = sent[0] if len(sent) == 1 else sent | beam.Flatten()
         received = beam.FlatMap(_counted, receive, self._share).with_output_types(tuple[int, pa.Table])
         return joined | "Group" >> beam.GroupByKey() | "Receive" >> received
+
+
+def _local_scratch(scratch: str) -> str:
+    """The folder on this machine that replaces a scratch folder on an object store."""
+    return storage.join(str(process_folder()), _SCRATCH, f"{zlib.crc32(scratch.encode()):08x}")
 
 
 Receive = Callable[[tuple[int, Iterable[Any]]], tuple[int, pa.Table]]

@@ -11,6 +11,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import DebugOptions, GoogleCloudOptions, PipelineOptions, TestOptions
 
 from finpile.errors import ConfigError, FinpileError
+from finpile_pipelines.process_folder import temporary_files_inside
 from finpile_pipelines.runner.failures import explain
 
 #: Memory of a worker process without text, and for each byte of the text that it holds. A process took 595 MiB with
@@ -77,7 +78,7 @@ def run(label: str, construct: Callable[[beam.Pipeline], None], beam_args: Seque
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # Beam logs what the raised error has
     try:
-        with beam.Pipeline(options=options) as pipeline:
+        with temporary_files_inside(), beam.Pipeline(options=options) as pipeline:
             construct(pipeline)
     except FinpileError:
         raise

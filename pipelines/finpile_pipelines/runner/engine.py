@@ -10,8 +10,7 @@ from typing import Literal
 import apache_beam as beam
 
 from finpile.errors import ConfigError
-from finpile_pipelines.exchange.local_scratch import remove_local_scratch
-from finpile_pipelines.exchange.partition import Transport
+from finpile_pipelines.exchange.partition import Transport, remove_local_scratch
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner import dataflow, local
 

@@ -24,8 +24,8 @@ from typing import Any
 
 import psutil
 
+from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.runner.interrupts import interrupts_blocked
-from finpile_pipelines.runner.sockets import socket_folder
 
 #: Shown while a stage waits for its kernels.
 NOTE = "compiling kernels (first run only)"
@@ -76,7 +76,7 @@ class Compilation:
             self._num_processes = 0
             return
         self._waiting = set(missing)
-        lock = str(socket_folder() / "compile-lock")
+        lock = str(process_folder() / "compile-lock")
         command = [sys.executable, "-m", _SERVER_MODULE, str(os.getpid()), str(self._num_processes), lock, *missing]
         with interrupts_blocked():
             self._server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

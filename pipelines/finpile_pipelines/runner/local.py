@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from finpile.errors import WorkerDied
+from finpile_pipelines.process_folder import process_folder, temporary_files_inside
 from finpile_pipelines.progress import Board, Progress, Watch, open_board
 from finpile_pipelines.runner import in_process, kernels
 from finpile_pipelines.runner.beam_caches import install_caches
@@ -38,7 +40,7 @@ from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.runner.interrupts import interrupts_blocked
 from finpile_pipelines.runner.lean_imports import LEAN, is_lean
-from finpile_pipelines.runner.sockets import serve_privately, socket_folder
+from finpile_pipelines.runner.sockets import serve_privately
 from finpile_pipelines.runner.worker import LAUNCHER_VARIABLE, end_bundles_soon
 
 _FORK_SERVER_MODULE = "finpile_pipelines.runner.fork_server"
@@ -104,15 +106,23 @@ def _constructed(
     """Constructs the pipeline and returns the function that runs it to its end."""
     if (num_workers == 1 or threads) and not beam_args:
         # Type hints choose coders, and the in-process runner encodes nothing.
-        pipeline = beam.Pipeline(options=PipelineOptions(["--no_pipeline_type_check"]))
+        pipeline = _pipeline(options=PipelineOptions(["--no_pipeline_type_check"]))
         construct(pipeline)
         run_here = in_process.prepare(pipeline, num_workers)
         if run_here is not None:
             return run_here
     runner = FnApiRunner(None if num_workers == 1 or threads else _environment())
-    pipeline = beam.Pipeline(runner, PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]))
+    pipeline = _pipeline(runner, PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]))
     construct(pipeline)
     return lambda: pipeline.run().wait_until_finish()
+
+
+def _pipeline(runner: FnApiRunner | None = None, options: PipelineOptions | None = None) -> beam.Pipeline:
+    """A pipeline without the temporary folder that Beam makes for transforms of other languages."""
+    with temporary_files_inside():
+        pipeline = beam.Pipeline(runner, options)
+    shutil.rmtree(pipeline.local_tempdir)
+    return pipeline
 
 
 @contextmanager
@@ -175,7 +185,7 @@ def _fork_server() -> str:
     """The address of this process's fork server, which is started if none is running."""
     if _FORK_SERVER and _FORK_SERVER[0][0].poll() is None and Path(_FORK_SERVER[0][1]).exists():
         return _FORK_SERVER[0][1]
-    address = str(socket_folder() / "fork-server")
+    address = str(process_folder() / "fork-server")
     Path(address).unlink(missing_ok=True)  # of a fork server that was killed
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)

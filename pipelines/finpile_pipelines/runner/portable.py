@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import apache_beam as beam
 import grpc
@@ -20,13 +23,15 @@ from apache_beam.options.pipeline_options import (
     JobServerOptions,
     PipelineOptions,
     PortableOptions,
+    SparkRunnerOptions,
 )
-from apache_beam.runners.portability.flink_runner import FlinkRunner
-from apache_beam.runners.portability.job_server import JobServer
+from apache_beam.runners.portability.flink_runner import FlinkJarJobServer, FlinkRunner
+from apache_beam.runners.portability.job_server import JavaJarJobServer, JobServer
 from apache_beam.runners.portability.portable_runner import PortableRunner
-from apache_beam.runners.portability.spark_runner import SparkRunner
+from apache_beam.runners.portability.spark_runner import SparkJarJobServer, SparkRunner
 
 from finpile.errors import ConfigError, FinpileError, RunError
+from finpile_pipelines.process_folder import at_end, process_folder, temporary_files_inside
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.job_servers import find_job_server
 
@@ -34,6 +39,7 @@ from finpile_pipelines.runner.job_servers import find_job_server
 FLINK_VERSION = "1.19"
 #: Python workers wait so long for the next step of a pipeline. By default, every step starts new workers.
 KEEP_WORKERS_MS = 10_000
+_JAVA_SERVER = Path(__file__).with_name("java_server.py")
 #: The beginning of Beam's message, before the URL.
 _NOT_FETCHED = "Unable to fetch remote job server jar at "
 
@@ -85,10 +91,10 @@ def run(
     is_given = is_job_server_given(beam_args)
     defaults = [] if is_given else default_args(runner, num_workers)
     options = PipelineOptions([*defaults, *beam_args], job_name=job_name)
-    beam_runner = PortableRunner() if is_given else {"spark": SparkRunner, "flink": _FlinkRunner}[runner]()
+    beam_runner = PortableRunner() if is_given else _RUNNERS[runner]()
     endpoint = options.view_as(PortableOptions).job_endpoint
     try:
-        with _silent_beam(), beam.Pipeline(runner=beam_runner, options=options) as pipeline:
+        with _silent_beam(), temporary_files_inside(), beam.Pipeline(runner=beam_runner, options=options) as pipeline:
             construct(pipeline)
     except FinpileError:
         raise
@@ -111,17 +117,52 @@ def run(
         raise explain(label, error) from error
 
 
-class _FlinkRunner(FlinkRunner):
-    """Uses one job server for all pipelines. Beam's runner starts one for each pipeline and stops them at exit."""
+class _Embedded(JavaJarJobServer):
+    """A job server whose process ends with this one, and keeps its temporary files in the folder of this process."""
 
+    def subprocess_cmd_and_endpoint(self) -> tuple[list[str], str]:
+        folder = process_folder() / "java"
+        folder.mkdir(exist_ok=True)
+        (java, *arguments), endpoint = super().subprocess_cmd_and_endpoint()
+        properties = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData"]
+        watched = [sys.executable, "-S", "-E", str(_JAVA_SERVER), str(os.getpid())]
+        return [*watched, java, *properties, *arguments], endpoint
+
+
+class _SparkServer(_Embedded, SparkJarJobServer):
+    pass
+
+
+class _FlinkServer(_Embedded, FlinkJarJobServer):
+    pass
+
+
+class _SparkRunner(SparkRunner):
     def default_job_server(self, options: PipelineOptions) -> JobServer:
-        key = f"{options.view_as(FlinkRunnerOptions)} {options.view_as(JobServerOptions)}"
-        if key not in _JOB_SERVERS:
-            _JOB_SERVERS[key] = super().default_job_server(options)
-        return _JOB_SERVERS[key]
+        if options.view_as(SparkRunnerOptions).spark_submit_uber_jar:
+            return super().default_job_server(options)
+        return _shared(_SparkServer, options, SparkRunnerOptions)
 
 
+class _FlinkRunner(FlinkRunner):
+    def default_job_server(self, options: PipelineOptions) -> JobServer:
+        if options.view_as(FlinkRunnerOptions).flink_submit_uber_jar:
+            return super().default_job_server(options)
+        return _shared(_FlinkServer, options, FlinkRunnerOptions)
+
+
+_RUNNERS: dict[str, type[PortableRunner]] = {"spark": _SparkRunner, "flink": _FlinkRunner}
 _JOB_SERVERS: dict[str, JobServer] = {}
+
+
+def _shared(server: type[_Embedded], options: PipelineOptions, view: type[PipelineOptions]) -> JobServer:
+    """One job server for all pipelines with these options; it is stopped when this process ends."""
+    key = f"{options.view_as(view)} {options.view_as(JobServerOptions)}"
+    if key not in _JOB_SERVERS:
+        _JOB_SERVERS[key] = server(options)
+        at_end(_JOB_SERVERS[key].stop)
+        at_end(_silence)  # before it
+    return _JOB_SERVERS[key]
 
 
 @contextmanager

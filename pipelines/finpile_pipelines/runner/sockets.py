@@ -1,4 +1,4 @@
-"""Beam's worker protocol over Unix sockets in a folder that only this user can enter.
+"""Beam's worker protocol over Unix sockets in the folder of this process, which only this user can enter.
 
 Beam's local runner binds its gRPC servers to every network interface (`[::]:0`), without authentication, and what they
 receive is unpickled: anyone who can reach such a port can run code. Beam has no option for it. `serve_privately`
@@ -11,26 +11,18 @@ local_job_service.py (servers); runners/worker/channel_factory.py (clients).
 
 from __future__ import annotations
 
-import atexit
 import itertools
-import os
-import shutil
-import tempfile
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import grpc
 
 from finpile.errors import RunError
+from finpile_pipelines.process_folder import process_folder
 
 #: The address to which Beam binds its servers, and the prefix that it puts before the name of the port.
 _EVERYWHERE = "[::]:0"
 _HOST = "localhost:"
 _UNIX = "unix:"
-#: Bytes of a socket's path, its end mark included, on the strictest system (macOS).
-_PATH_BYTES = 104
-_NAME_BYTES = 32
 _NUMBERS = itertools.count()
 
 
@@ -67,29 +59,6 @@ def connect_privately() -> None:
     GRPCChannelFactory.insecure_channel = staticmethod(insecure_channel)
 
 
-def socket_folder() -> Path:
-    """A folder for the sockets of this process, with mode 0700; removed when the process exits."""
-    return _folder(os.getpid())
-
-
-def remove_socket_folder() -> None:
-    """Removes the folder. Called before an exit that runs no exit handlers."""
-    if _folder.cache_info().currsize:
-        shutil.rmtree(socket_folder(), ignore_errors=True)
-        _folder.cache_clear()
-
-
-@cache
-def _folder(pid: int) -> Path:
-    del pid  # a fork of this process gets a folder of its own
-    parent = tempfile.gettempdir()
-    if len(os.fsencode(parent)) + _NAME_BYTES > _PATH_BYTES:
-        parent = "/tmp"
-    folder = tempfile.mkdtemp(prefix="finpile-", dir=parent)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
-
-
 class _PrivateGrpc:
     """The module `grpc`, except for `server`."""
 
@@ -116,6 +85,6 @@ class _PrivateServer:
         """
         if address != _EVERYWHERE:
             raise RunError(f"Beam binds a server to {address!r}: expected {_EVERYWHERE!r}, which is replaced")
-        port = f"{_UNIX}{socket_folder() / str(next(_NUMBERS))}"
+        port = f"{_UNIX}{process_folder() / str(next(_NUMBERS))}"
         self._server.add_insecure_port(port)
         return port
