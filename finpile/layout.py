@@ -40,9 +40,12 @@ TOKEN_INDEX = "tokens/index"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Paths below one output folder (a local path or an fsspec URL)."""
+    """Paths below one output folder (a local path or an fsspec URL), all of them absolute."""
 
     root: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", storage.absolute(self.root))
 
     @property
     def manifest(self) -> str:

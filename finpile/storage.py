@@ -43,6 +43,15 @@ def join(base: str, *names: str) -> str:
     return "/".join([base.rstrip("/"), *names])
 
 
+def absolute(url: str) -> str:
+    """A local path, made absolute; a URL as it is. Workers have another current folder than the launcher.
+
+    >>> absolute("/corpora/../out"), absolute("s3://corpora/out")
+    ('/out', 's3://corpora/out')
+    """
+    return url if "://" in url else os.path.abspath(url)
+
+
 def exists(url: str) -> bool:
     fs, path = file_system_of(url)
     if not is_object_store(fs):

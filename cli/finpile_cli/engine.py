@@ -84,8 +84,11 @@ def placement_options(command: Command) -> Command:
 
 def make_engine(runner: Any, workers: int | None, transport: Any, display: Display) -> Engine:
     """The engine for the given options, with `display` as its watcher; Beam's options are those after `--`."""
+    from finpile_pipelines.runner.beam_parts import changed
     from finpile_pipelines.runner.engine import Engine
 
+    for message in changed(runner):
+        display.line(f"warning: {message}", style="yellow")
     return Engine(
         runner=runner,
         num_workers=workers or os.cpu_count() or 1,

@@ -15,6 +15,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.combiners import CountCombineFn
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
+from finpile_pipelines.process_folder import temporary_files_inside
 from finpile_pipelines.runner import in_process
 from finpile_pipelines.runner.engine import Engine
 from hypothesis import given
@@ -23,6 +24,13 @@ from hypothesis import strategies as st
 from finpile import storage
 
 Construct = Callable[[beam.Pipeline, str], None]
+
+
+@pytest.fixture(autouse=True)
+def _pipelines_that_beam_does_not_run() -> Iterator[None]:
+    """Beam removes the folder that it makes for a pipeline when it has run it."""
+    with temporary_files_inside():
+        yield
 
 
 def words(pipeline: beam.Pipeline) -> beam.PCollection[tuple[str, int]]:

@@ -5,19 +5,20 @@
 - `get_function_args_defaults` inspects the signatures of all methods of a `DoFn`, three times for each `ParDo`.
 
 Together they took a third of the time of a small build. Beam has no option for them.
-
-Source: apache_beam 2.77, options/pipeline_options.py and transforms/core.py.
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import wraps
 from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms import core
+
+from finpile_pipelines.runner.beam_parts import SIGNATURES, VIEWS, is_tested
 
 _PARSED: dict[tuple[type, tuple[str, ...]], argparse.Namespace] = {}
 
@@ -27,9 +28,11 @@ _SIGNATURES: WeakKeyDictionary[FunctionType, ArgumentsAndDefaults] = WeakKeyDict
 
 
 def install_caches() -> None:
-    """Replaces both functions by versions that remember their results."""
-    _cache_views()
-    _cache_signatures()
+    """Replaces both functions by versions that remember their results, if they are the tested ones."""
+    if is_tested(VIEWS):
+        _cache_views()
+    if is_tested(SIGNATURES):
+        _cache_signatures()
 
 
 def _cache_views() -> None:
@@ -37,6 +40,7 @@ def _cache_views() -> None:
     if getattr(view_as, "is_cached", False):
         return
 
+    @wraps(view_as)
     def cached_view(self: PipelineOptions, cls: type[PipelineOptions]) -> PipelineOptions:
         if self._flags is None:  # then Beam parses `sys.argv`
             return view_as(self, cls)
@@ -74,6 +78,7 @@ def _cache_signatures() -> None:
     if getattr(inspect_function, "is_cached", False):
         return
 
+    @wraps(inspect_function)
     def cached_inspection(function: Any) -> ArgumentsAndDefaults:
         if not isinstance(function, MethodType) or not isinstance(function.__func__, FunctionType):
             return inspect_function(function)  # type: ignore[no-any-return]

@@ -20,12 +20,12 @@ from functools import partial
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.internal.util import insert_values_in_args
 from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 from apache_beam.pvalue import AsSideInput, PCollection
-from apache_beam.transforms.core import DoFn, _DoFnParam
+from apache_beam.transforms.core import DoFn
 
 from finpile_pipelines.exchange.held_tables import tables_held
+from finpile_pipelines.runner.beam_parts import ARGUMENTS, IN_PROCESS, PARAMETERS, are_tested, part_of
 
 Consumer = Callable[[Any], None]
 #: Methods of a `DoFn` that are called around bundles, of which this runner has none.
@@ -35,11 +35,15 @@ _BUNDLE_METHODS = ("start_bundle", "finish_bundle", "process_batch")
 def prepare(pipeline: beam.Pipeline, num_threads: int = 1) -> Callable[[], None] | None:
     """A function that runs the pipeline to its end; None if the pipeline has steps that this runner does not support.
 
+    None, too, if the parts of Beam that it uses are not the tested ones.
+
     With one thread, that is the calling one.
 
     Supported are `Impulse`, `GroupByKey`, `Flatten`, and `ParDo` with side inputs but without tagged outputs, bundle
     methods and parameters such as `DoFn.TimestampParam`. So all windows are the global one.
     """
+    if not are_tested(IN_PROCESS):
+        return None
     graph = _Graph(num_threads)
     pipeline.visit(graph)
     return graph.run if graph.is_supported else None
@@ -199,7 +203,7 @@ class _ParDo:
         """Called when all producers have ended."""
         if self.waiting:
             values = [side_input.read() for side_input in self.side_inputs]
-            self._args, self._kwargs = insert_values_in_args(self._args, self._kwargs, values)
+            self._args, self._kwargs = part_of(ARGUMENTS)(self._args, self._kwargs, values)
             for element in self.waiting:
                 self.process(element)
         if self._is_set_up:
@@ -211,4 +215,4 @@ def _is_plain(fn: DoFn) -> bool:
     if any(getattr(type(fn), name) is not getattr(DoFn, name) for name in _BUNDLE_METHODS):
         return False
     _, defaults = fn.get_function_arguments("process")
-    return not any(isinstance(default, _DoFnParam) for default in defaults)
+    return not any(isinstance(default, part_of(PARAMETERS)) for default in defaults)

@@ -12,6 +12,7 @@ pandas-shim.pxi; numba 0.68, np/arraymath.py.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import sys
@@ -51,7 +52,8 @@ def import_lean() -> None:
     if is_lean():
         return
     _DONE.append(True)
-    with _hidden(), silent_log():
+    # A package that cannot be imported without another one is imported again, with it.
+    with _hidden(), silent_log(), contextlib.suppress(ImportError):
         import pyarrow as pa
 
         pa.array([0])  # pyarrow looks for pandas once

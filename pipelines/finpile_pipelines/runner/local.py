@@ -36,6 +36,7 @@ from finpile_pipelines.process_folder import process_folder, temporary_files_ins
 from finpile_pipelines.progress import Board, Progress, Watch, open_board
 from finpile_pipelines.runner import in_process, kernels
 from finpile_pipelines.runner.beam_caches import install_caches
+from finpile_pipelines.runner.beam_parts import IN_PROCESS, PROCESSES, are_tested
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.fork_server import CPU_SECONDS, PRELOAD_VARIABLE, SECONDS
 from finpile_pipelines.runner.interrupts import interrupts_blocked
@@ -66,7 +67,10 @@ def run(
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)  # the error raised here reports failures once
     end_bundles_soon()
     install_caches()
-    serve_privately()
+    if are_tested(PROCESSES):
+        serve_privately()
+    else:
+        threads = True
     failures: list[BaseException] = []
     with open_board(memory_bytes) as board, _launcher_named(), _dead_workers() as dead, _ended_on_error(dead):
         run_pipeline = _constructed(construct, num_workers, threads, beam_args)
@@ -106,21 +110,23 @@ def _constructed(
     """Constructs the pipeline and returns the function that runs it to its end."""
     if (num_workers == 1 or threads) and not beam_args:
         # Type hints choose coders, and the in-process runner encodes nothing.
-        pipeline = _pipeline(options=PipelineOptions(["--no_pipeline_type_check"]))
+        checks = ["--no_pipeline_type_check"] if are_tested(IN_PROCESS) else []
+        pipeline = _pipeline(FnApiRunner(), [f"--direct_num_workers={num_workers}", *checks])
         construct(pipeline)
         run_here = in_process.prepare(pipeline, num_workers)
         if run_here is not None:
             return run_here
-    runner = FnApiRunner(None if num_workers == 1 or threads else _environment())
-    pipeline = _pipeline(runner, PipelineOptions([f"--direct_num_workers={num_workers}", *beam_args]))
-    construct(pipeline)
+    else:
+        runner = FnApiRunner(None if num_workers == 1 or threads else _environment())
+        pipeline = _pipeline(runner, [f"--direct_num_workers={num_workers}", *beam_args])
+        construct(pipeline)
     return lambda: pipeline.run().wait_until_finish()
 
 
-def _pipeline(runner: FnApiRunner | None = None, options: PipelineOptions | None = None) -> beam.Pipeline:
+def _pipeline(runner: FnApiRunner, flags: list[str]) -> beam.Pipeline:
     """A pipeline without the temporary folder that Beam makes for transforms of other languages."""
     with temporary_files_inside():
-        pipeline = beam.Pipeline(runner, options)
+        pipeline = beam.Pipeline(runner, PipelineOptions(flags))
     shutil.rmtree(pipeline.local_tempdir)
     return pipeline
 

@@ -32,6 +32,7 @@ from apache_beam.runners.portability.spark_runner import SparkJarJobServer, Spar
 
 from finpile.errors import ConfigError, FinpileError, RunError
 from finpile_pipelines.process_folder import at_end, process_folder, temporary_files_inside
+from finpile_pipelines.runner.beam_parts import PARTS, are_tested
 from finpile_pipelines.runner.failures import explain
 from finpile_pipelines.runner.job_servers import find_job_server
 
@@ -91,7 +92,7 @@ def run(
     is_given = is_job_server_given(beam_args)
     defaults = [] if is_given else default_args(runner, num_workers)
     options = PipelineOptions([*defaults, *beam_args], job_name=job_name)
-    beam_runner = PortableRunner() if is_given else _RUNNERS[runner]()
+    beam_runner = PortableRunner() if is_given else _runner(runner)
     endpoint = options.view_as(PortableOptions).job_endpoint
     try:
         with _silent_beam(), temporary_files_inside(), beam.Pipeline(runner=beam_runner, options=options) as pipeline:
@@ -151,7 +152,12 @@ class _FlinkRunner(FlinkRunner):
         return _shared(_FlinkServer, options, FlinkRunnerOptions)
 
 
-_RUNNERS: dict[str, type[PortableRunner]] = {"spark": _SparkRunner, "flink": _FlinkRunner}
+def _runner(name: str) -> PortableRunner:
+    if not are_tested(PARTS[name]):
+        return {"spark": SparkRunner, "flink": FlinkRunner}[name]()
+    return {"spark": _SparkRunner, "flink": _FlinkRunner}[name]()
+
+
 _JOB_SERVERS: dict[str, JobServer] = {}
 
 

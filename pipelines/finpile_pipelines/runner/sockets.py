@@ -12,6 +12,7 @@ local_job_service.py (servers); runners/worker/channel_factory.py (clients).
 from __future__ import annotations
 
 import itertools
+from functools import wraps
 from typing import Any
 
 import grpc
@@ -52,6 +53,7 @@ def connect_privately() -> None:
     if getattr(connect, "is_private", False):
         return
 
+    @wraps(connect)
     def insecure_channel(target: str, options: Any = None) -> Any:
         return connect(target.removeprefix(_HOST) if target.startswith(_HOST + _UNIX) else target, options)
 

@@ -32,9 +32,10 @@ def end_bundles_soon() -> None:
 
     Beam has no option for it.
     """
-    from apache_beam.runners.worker.statesampler import StateSampler
+    from finpile_pipelines.runner.beam_parts import SAMPLING, is_tested, part_of
 
-    StateSampler.__init__.__defaults__ = (_SAMPLING_MS,)
+    if is_tested(SAMPLING):
+        part_of(SAMPLING).__defaults__ = (_SAMPLING_MS,)
 
 
 def _end_with(launcher: int) -> None:

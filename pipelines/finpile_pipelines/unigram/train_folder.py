@@ -69,6 +69,7 @@ def train_folder(
     """
     files = find_files(docs, domain_field=domain_field, text_field=text_field)
     layout = Layout(out)
+    out = layout.root
     _check_folder(out)
     with hold(layout, "training") as is_writable:
         work = layout.work(_STAGE)
@@ -90,8 +91,9 @@ def train_folder(
 
 def evaluate_folder(docs: Iterable[str], out: str, engine: Engine, text_field: str = "text") -> list[held_out.HeldOut]:
     """Evaluates the folder's tokenizer on `docs`; of a build, on its held-out documents. The last row is the total."""
+    layout = Layout(out)
     files = find_files(docs, HELDOUT, text_field=text_field)
-    return held_out.evaluate(engine, files, out, Layout(out).work(_STAGE))
+    return held_out.evaluate(engine, files, layout.root, layout.work(_STAGE))
 
 
 class _FolderTraining:

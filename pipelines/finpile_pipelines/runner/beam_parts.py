@@ -1,0 +1,180 @@
+"""The parts of Beam that are replaced or used although they are private, and the version of each that is tested.
+
+A part is in use if its source is the one that is tested. If it is missing or changed, Beam's own way is used, which
+gives the same results: `PARTS` says what it costs.
+
+Source: apache_beam 2.77.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+_DIGEST_BYTES = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A function or class of Beam."""
+
+    place: str
+    """`module:name`."""
+    source: str
+    """The digest of its source."""
+    use: str
+    """What FinPile does with it."""
+    without: str
+    """What happens if it is missing or changed."""
+
+    @property
+    def digest(self) -> str | None:
+        """That of the installed part; None if it is missing, or its source is. A wrapper has that of what it wraps."""
+        try:
+            source = inspect.getsource(_resolve(self.place))
+        except (ImportError, AttributeError, OSError, TypeError):
+            return None
+        return hashlib.blake2b(source.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+_SLOWER = "small builds take longer"
+_THREADS = "several workers are threads instead of processes"
+_OWN_RUNNER = "one worker and threads use Beam's FnApiRunner"
+_OWN_SERVER = "Beam starts and stops job servers: a killed launcher leaves them behind"
+_FN_API, _JOBS = "apache_beam.runners.portability.fn_api_runner", "apache_beam.runners.portability"
+
+VIEWS = Part(
+    place="apache_beam.options.pipeline_options:PipelineOptions.view_as",
+    source="2c0cc6e7907bb195",
+    use="results are kept",
+    without=_SLOWER,
+)
+SIGNATURES = Part(
+    place="apache_beam.transforms.core:get_function_args_defaults",
+    source="de1c436c7a2bbbc2",
+    use="results are kept",
+    without=_SLOWER,
+)
+SAMPLING = Part(
+    place="apache_beam.runners.worker.statesampler:StateSampler.__init__",
+    source="bef2dd26f9921a69",
+    use="a default is replaced, so that bundles end sooner",
+    without=_SLOWER,
+)
+SERVERS = Part(
+    place=f"{_FN_API}.worker_handlers:GrpcServer.__init__",
+    source="97b92b82feb94498",
+    use="its servers get Unix sockets instead of ports of all interfaces",
+    without=_THREADS,
+)
+WORKER_LOGS = Part(
+    place=f"{_JOBS}.local_job_service:SubprocessSdkWorker.run",
+    source="307427a308347a9a",
+    use="its server gets a Unix socket instead of a port of all interfaces",
+    without=_THREADS,
+)
+CHANNELS = Part(
+    place="apache_beam.runners.worker.channel_factory:GRPCChannelFactory.insecure_channel",
+    source="441c920d35ec0356",
+    use="clients connect to Unix sockets",
+    without=_THREADS,
+)
+WORKER_THREADS = Part(
+    place=f"{_FN_API}.worker_handlers:SubprocessSdkWorkerHandler.start_worker",
+    source="66cc4baf00f0ed9e",
+    use="the name of its thread tells that a worker process has ended",
+    without=_THREADS,
+)
+SIDE_INPUT = Part(
+    place="apache_beam.pvalue:AsSideInput",
+    source="5ddcff5fb633d9c3",
+    use="its values are read in this process",
+    without=_OWN_RUNNER,
+)
+SINGLETON = Part(
+    place="apache_beam.pvalue:AsSingleton",
+    source="08effd284df20403",
+    use="its values are read in this process",
+    without=_OWN_RUNNER,
+)
+ARGUMENTS = Part(
+    place="apache_beam.internal.util:insert_values_in_args",
+    source="3b0e6ddb0f7f7d43",
+    use="side inputs become arguments in this process",
+    without=_OWN_RUNNER,
+)
+PARAMETERS = Part(
+    place="apache_beam.transforms.core:_DoFnParam",
+    source="1d1e85b2774f3b57",
+    use="functions with Beam's own parameters are recognised",
+    without=_OWN_RUNNER,
+)
+SPARK_SERVER = Part(
+    place=f"{_JOBS}.spark_runner:SparkRunner.default_job_server",
+    source="ccfd494712485918",
+    use="job servers end with the launcher, and keep temporary files in its folder",
+    without=_OWN_SERVER,
+)
+FLINK_SERVER = Part(
+    place=f"{_JOBS}.flink_runner:FlinkRunner.default_job_server",
+    source="f224de6db247009b",
+    use="one job server for all pipelines, which ends with the launcher",
+    without=_OWN_SERVER,
+)
+JAVA_COMMAND = Part(
+    place=f"{_JOBS}.job_server:JavaJarJobServer.subprocess_cmd_and_endpoint",
+    source="5efc04656330036c",
+    use="the command that starts Java is watched",
+    without=_OWN_SERVER,
+)
+
+#: What worker processes need, and a pipeline in this process.
+PROCESSES = (SERVERS, WORKER_LOGS, CHANNELS, WORKER_THREADS)
+IN_PROCESS = (SIDE_INPUT, SINGLETON, ARGUMENTS, PARAMETERS)
+#: By runner: the parts that it uses.
+PARTS: dict[str, tuple[Part, ...]] = {
+    "local": (VIEWS, SIGNATURES, SAMPLING, *PROCESSES, *IN_PROCESS),
+    "spark": (SPARK_SERVER, JAVA_COMMAND),
+    "flink": (FLINK_SERVER, JAVA_COMMAND),
+    "dataflow": (),
+}
+
+
+@cache
+def is_tested(part: Part) -> bool:
+    """Whether the installed part is the one that is tested."""
+    return part.digest == part.source
+
+
+def are_tested(parts: Iterable[Part]) -> bool:
+    return all(map(is_tested, parts))
+
+
+def changed(runner: str) -> list[str]:
+    """A message for each part of a runner that is not used."""
+    from apache_beam import __version__
+
+    return [
+        f"apache-beam {__version__} is not the tested version: {part.place.replace(':', '.')} is missing or has "
+        f"changed, so {part.without}"
+        for part in PARTS[runner]
+        if not is_tested(part)
+    ]
+
+
+def part_of(part: Part) -> Any:
+    """The part itself. Raises: ImportError or AttributeError if it is missing."""
+    return _resolve(part.place)
+
+
+def _resolve(place: str) -> Any:
+    module, _, name = place.partition(":")
+    found: Any = importlib.import_module(module)
+    for attribute in name.split("."):
+        found = getattr(found, attribute)
+    return found
