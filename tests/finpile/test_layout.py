@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,13 +34,13 @@ def test_paths_are_those_of_the_contract() -> None:
     assert token_part("train", 0, 1) == "tokens/split=train/part-00000-of-00001.arrow"
     heldout = "tokens/split=heldout/dataset=The%20Pile/source=Pile-CC"
     assert heldout_token_part("The Pile", "Pile-CC", 0, 1) == f"{heldout}/part-00000-of-00001.arrow"
-    assert heldout_tokens(Layout("out"), "The Pile", "Pile-CC") == f"out/{heldout}"
+    assert heldout_tokens(Layout("/out"), "The Pile", "Pile-CC") == f"/out/{heldout}"
 
 
 @pytest.mark.parametrize("root", ["out", "/out/", "gs://bucket/out"])
 def test_everything_is_below_the_root(root: str) -> None:
     layout = Layout(root)
-    base = root.rstrip("/")
+    base = root.rstrip("/") if "://" in root else os.path.abspath(root)  # workers have another current folder
     assert layout.manifest == f"{base}/manifest.json"
     assert layout.work("near") == f"{base}/.work/near"
     folders = (layout.documents, layout.removed, layout.tokenizer, layout.tokens, layout.reports)
