@@ -273,6 +273,16 @@ def test_map_has_every_folder() -> None:
     assert drawn == there
 
 
+def test_pages_speak_of_the_project_in_its_own_terms() -> None:
+    """No working names, and no paths of the machine on which a page was written."""
+    words = re.compile(
+        r"\brooms\b|\bcarriers?\b|\bin (its|their) stead\b|\btwins?\b|\.\./shared|(?<![\w.])/(work|tmp)/", re.I
+    )
+    pages = [*markdown(), *sorted((ROOT / "benchmarks" / "results").glob("*.md"))]
+    found = [(page.relative_to(ROOT), match[0]) for page in pages for match in words.finditer(page.read_text())]
+    assert found == []
+
+
 # --- links and decisions ---------------------------------------------------------------------------------------------
 
 

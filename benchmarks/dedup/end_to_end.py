@@ -136,7 +136,7 @@ _ABOUT = (
     "{size:.1f} MB of text in {documents:,} documents, from {files} files of compressed JSON Lines to files, {workers} "
     "workers or processes, start and imports counted, {runs}. MiB are the highest sum over all processes of a "
     "run, memory that several share counted once. FinPile keeps documents whose numbers differ apart (`numbers: keep`) "
-    "where not told otherwise. datatrove's four stages and text-dedup's script have the settings that they come with."
+    "by default. datatrove's four stages and text-dedup's script have the settings that they come with."
 )
 
 

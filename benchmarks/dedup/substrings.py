@@ -62,7 +62,7 @@ def _table(costs: dict[str, list[RoundCost]], mix: Mix, folder: Path) -> str:
         alone = len(removed[name]) - len(shared)
         cells = [f"{size / seconds:.2f}", f"{size / cpu:.2f}", f"{mib:,.0f}", f"{len(removed[name]):,}", f"{alone:,}"]
         rows.append([name, *cells])
-    return table(["engine", "MB/s", "MB per CPU s", "peak MiB", "bytes that go", "only here"], rows)
+    return table(["engine", "MB/s", "MB per CPU s", "peak MiB", "bytes removed", "only here"], rows)
 
 
 def _whole_characters(text: bytes, removed: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

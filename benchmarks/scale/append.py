@@ -34,7 +34,7 @@ _FIRST_SECOND = 946_684_800
 _ABOUT = (
     "Generated text with planted duplicates; exact, near (fast) and substring deduplication in order of time, no "
     "tokenizer. Each run is a process of its own, from start to end. Bytes read are those of shards, index and "
-    "published files that processes asked for, whether the system had them in memory or not. Ids, texts, locators "
+    "published files that processes requested, whether the system had them in memory or not. Ids, texts, locators "
     "and splits of the appended corpus and of a build of all are equal."
 )
 _HEAD = (

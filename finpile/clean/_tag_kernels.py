@@ -94,7 +94,7 @@ def class_of(name: Any, keys: U64, classes: I64) -> Any:
 
 @njit(cache=True, nogil=True)
 def _remember(name: Any, names: U64, num_names: int) -> Any:
-    """The number of different names, this one included; more than `MAX_NAMES` are not told apart."""
+    """The number of different names, this one included; more than `MAX_NAMES` are not distinguished."""
     if num_names > MAX_NAMES:
         return num_names
     slot = np.int64(name >> np.uint64(40)) & (NAME_SLOTS - 1)

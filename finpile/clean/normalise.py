@@ -27,8 +27,8 @@ def normalise(text: str) -> str:
     """The text in its normal form; to do it again changes nothing.
 
     In this order: `\\r\\n`, `\\r`, form feeds and vertical tabs become `\\n`; other C0 controls, except tabs, and DEL
-    are dropped; Unicode goes to NFC; spaces, tabs and no-break spaces at the ends of lines are cut; three and more
-    `\\n` in a row become two; `\\n` at both ends of the text are cut. The indentation of the first line stays.
+    are dropped; Unicode is normalised to NFC; spaces, tabs and no-break spaces at the ends of lines are cut; three and
+    more `\\n` in a row become two; `\\n` at both ends of the text are cut. The indentation of the first line stays.
 
     Raises: TooComplex for more than `MAX_MARKS` combining marks in a row.
     """

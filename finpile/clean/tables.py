@@ -142,7 +142,7 @@ def _has_text(markup: str) -> bool:
 
 
 def _places(rows: list[list[_Cell]]) -> list[list[_Cell | None]] | None:
-    """The cells by row and column, None where a cell of more columns or rows goes on; None for too many."""
+    """The cells by row and column, None where a cell of more columns or rows continues; None for too many."""
     taken: dict[tuple[int, int], bool] = {}
     placed: dict[tuple[int, int], _Cell] = {}
     width = 0

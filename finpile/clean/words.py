@@ -118,7 +118,7 @@ class Grams:
         points, self._starts, self._ends = split_words(text)
         self._firsts = repeats.intern(points, self._starts, self._ends)
         self._keys, self._key_words = np.zeros(len(self._firsts), np.uint64), 0
-        self._top = (0, len(self._firsts))  # of these words, the most frequent n-gram has so many occurrences
+        self._top = (0, len(self._firsts))  # the occurrences of the most frequent n-gram of these words
 
     def top_chars(self, n: int) -> int:
         """The characters of all occurrences of the most frequent n-gram; see `_repeat_kernels.top_chars`."""

@@ -47,7 +47,7 @@ class Patience:
     """After the first failure; each further pause is twice as long."""
     longest_pause_seconds: float = 60.0
     longest_wait_seconds: float = 900.0
-    """A server that asks for a longer wait ends the run. The SEC blocks for 10 minutes."""
+    """A server that requests a longer wait ends the run. The SEC blocks for 10 minutes."""
     timeout_seconds: float = 30.0
     """Of a connection, and of a server that sends nothing."""
     stall_seconds: float = 30.0
@@ -124,7 +124,7 @@ class Client:
 
         `progress` counts bytes that are here; attempts that raise the count are not limited in number.
 
-        Raises: FetchError after too many attempts without progress, or if the server asks for too long a wait.
+        Raises: FetchError after too many attempts without progress, or if the server requests too long a wait.
         """
         patience, num_failures, most = self.patience, 0, progress()
         while True:
@@ -282,7 +282,7 @@ def check_contact(contact: str) -> str:
 
 
 def retry_after_seconds(value: str | None, now: datetime) -> float | None:
-    """The seconds that a header `Retry-After` asks for, as a number or a date; None without a readable one.
+    """The seconds that a header `Retry-After` requests, as a number or a date; None without a readable one.
 
     >>> retry_after_seconds("120", datetime(2024, 1, 1, tzinfo=UTC))
     120.0

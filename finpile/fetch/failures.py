@@ -11,7 +11,7 @@ class Passing(Exception):
     def __init__(self, reason: str, wait_seconds: float | None = None) -> None:
         super().__init__(reason)
         self.wait_seconds = wait_seconds
-        """As the server asks for by `Retry-After`."""
+        """As the server requests by `Retry-After`."""
 
 
 class Blocked(FetchError):

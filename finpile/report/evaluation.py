@@ -38,7 +38,7 @@ def evaluation_table(sets: Sequence[EvalSetFacts]) -> Table:
         name="evaluation",
         title="Evaluation sets",
         caption=(
-            "Items that stood in documents. These documents were removed, from training and held-out side alike; the "
+            "Items that were in documents. These documents were removed, from the training and the held-out side; the "
             "ledger tells of each which item it held."
         ),
         columns=(

@@ -126,7 +126,7 @@ def table1(statistics: CorpusStatistics) -> Table:
             "The training set: documents, characters per document (C/D), characters, characters per token (C/T), "
             f"tokens, and the share of all tokens (T%). {_PARTS if layout.parts else ''}"
             f"{_MIXTURE if layout.has_mixture else ''}"
-            "Units other than one stand in the header."
+            "Units other than one are in the header."
         ),
         columns=layout.columns(),
         rows=tuple(rows),

@@ -316,7 +316,7 @@ def _losses(comparison: Comparison) -> list[str]:
     num_docs = comparison.total.num_docs
     return [
         f"{facts.name}: decoding does not give back {made.num_altered:,} of {num_docs:,} documents byte for byte, and "
-        f"{made.num_unknown:,} tokens stand for text outside the vocabulary. The count is of the altered text."
+        f"{made.num_unknown:,} tokens replace text outside the vocabulary. The count is of the altered text."
         for facts, made in zip(comparison.tokenizers, comparison.total.counts, strict=True)
         if made.num_altered or made.num_unknown
     ]

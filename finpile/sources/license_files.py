@@ -124,7 +124,7 @@ def find_license_files(stream: Any, path: str, locator: str, limits: LimitsConfi
         for item in walk(kind, stream, locator, limits):
             if isinstance(item, Member) and is_license_file(item.path):
                 found.add(item.path, _head(item.blocks))
-    except Exception:  # the reader of the files meets the same damage, and reports it
+    except Exception:  # the reader of the files finds the same damage, and reports it
         return found
     return found
 

@@ -1,6 +1,6 @@
 """The text of PDF pages by PDFium, in a process of its own, which runs this file.
 
-PDFium runs one file at a time, may fail in native code, and expands forms without a bound: a file of 2 KB can ask for
+PDFium runs one file at a time, may fail in native code, and expands forms without a bound: a file of 2 KB can request
 hours and all memory. The process has bounds of memory and of CPU time for each file; one that exceeds them ends the
 process, costs that file alone, and the next file starts another process. Nothing of FinPile is imported here.
 

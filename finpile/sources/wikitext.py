@@ -103,7 +103,7 @@ class _Marks:
         self._stack = [_Frame("text", [])]
         self._unclosed: set[str] = set()
         self.raw: list[str] = []
-        """What stands between `nowiki` and its like; in the text, its number between zero bytes."""
+        """The content of `nowiki` and similar tags; in the text, its number between zero bytes."""
 
     def text(self) -> str:
         """The text without marks."""

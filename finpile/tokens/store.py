@@ -199,7 +199,7 @@ class TokenStore:
         """The sequences at `indices` as int64 [B, sequence_length], in the order of `indices`.
 
         With `length`, a divisor of the stored length, the sequences are the parts of that length, [B, length]: the
-        first stored sequence has the first parts. Only what is asked for is read.
+        first stored sequence has the first parts. Only the requested part is read.
 
         Raises: IndexError if there is no such sequence.
         """

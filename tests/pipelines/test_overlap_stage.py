@@ -120,7 +120,7 @@ def test_ledger_names_the_training_document(built: tuple[Path, Path, dict[str, A
     assert named == {"quotes": "old 0", "told ten times": "old 28", "edited": "old 33", "the same": "old 2"}
     assert {row["reason"] for row in rows} == {"heldout_overlap"}
     details = {texts[row["removed_text"]]: row["detail"] for row in rows}
-    assert details["quotes"].startswith("200 bytes stand in training text")
+    assert details["quotes"].startswith("200 bytes are in training text")
     assert details["edited"].startswith("near duplicate: jaccard")
     assert all(row["start"] is None and row["duplicate_offset"] is None for row in rows)
 

@@ -34,7 +34,7 @@ REASONS = {
 
 #: Characters of each of the parts that are read of a longer text.
 _PART_CHARACTERS = 300
-#: Scores have so many decimals: those that follow can differ between processors.
+#: Decimals of a score: those that follow can differ between processors.
 _DECIMALS = 3
 
 

@@ -76,7 +76,7 @@ def cut_rows(texts: pa.LargeStringArray, spans: pa.Table, first: int = 0) -> pa.
 def _why(size: int, min_chars: int) -> dict[str, str]:
     if size:
         return {"reason": repeats.TOO_SHORT, "detail": f"{size} characters of {min_chars} are left"}
-    return {"reason": repeats.NOTHING_LEFT, "detail": "all of its text stands elsewhere"}
+    return {"reason": repeats.NOTHING_LEFT, "detail": "all of its text occurs elsewhere"}
 
 
 def _in_text_before(earlier: pa.Table, new: pa.Table, round_number: int) -> Iterator[dict[str, Any]]:

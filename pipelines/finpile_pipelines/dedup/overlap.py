@@ -283,7 +283,7 @@ def _removals(ref: ShardRef, table: pa.Table, spans: pa.Table, kept: pa.Table) -
             "id": ids[row],
             "stage": STAGE.name,
             "reason": REASON,
-            "detail": f"{covered[row]} bytes stand in training text, those from byte {span['start']} on in this one",
+            "detail": f"{covered[row]} bytes are in training text, those from byte {span['start']} on in this one",
             "duplicate_of": span["kept_id"],
             "duplicate_offset": None,
             "kept_shard": kept_shard,

@@ -157,7 +157,7 @@ def _left_folder(folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
-    """All rounds, numbered from 1. The round after the last one that is asked for only measures repeats.
+    """All rounds, numbered from 1. The round after the last requested one only measures repeats.
 
     With one round, the stage is one pipeline: the round, the comparison of what is left, and the measuring round, if
     the first one cut text. With more rounds, each is a pipeline, and so is the comparison. Pipelines are added where

@@ -56,9 +56,9 @@ class Answer:
     """What was found."""
 
     rows: Found
-    """Of earlier shards: documents that share a key with one of those that were asked for."""
+    """Of earlier shards: documents that share a key with one of the requested ones."""
     asked: Found
-    """The documents that were asked for, but for those of new shards."""
+    """The requested documents, but for those of new shards."""
     first_end: int
     """The smallest `end` of those."""
     entries: tuple[int, ...]
@@ -188,7 +188,7 @@ class _Steps:
         return np.asarray(storage.read_parquet(self._url(kind, shard))["row"].to_numpy())
 
     def _selected(self, asking: Asking, ref: ShardRef) -> tuple[_I32 | None, int]:
-        """The rows of a shard that are asked for, None for all, and their smallest `end`."""
+        """The requested rows of a shard, None for all, and their smallest `end`."""
         rows = asking.rows.get(ref.index, NO_ROWS)
         selected, first_end = [NO_ROWS], UNDATED
         for first, batch in read_clean_rows(self.clean_folder, ref, rows):

@@ -1,6 +1,6 @@
 """`finpile remove`: takes documents out of a finished build, as a snapshot.
 
-    select    the documents that are asked for, those that any stage had removed included
+    select    the requested documents, those that any stage had removed included
     run       a snapshot without new files: its dedup stages decide without these documents, so copies come back
     publish   all rows about them leave the ledger, which gets tombstones without text
 

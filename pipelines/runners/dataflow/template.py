@@ -2,7 +2,7 @@
 
 A template makes one job, and a build has several, each made from the results of the one before. So the job of the
 template is the launcher. It has one worker, which starts the jobs of the build and waits for them. If that worker is
-lost, Dataflow repeats the task, and the build goes on from the last finished stage.
+lost, Dataflow repeats the task, and the build continues from the last finished stage.
 
     template.py --config=gs://BUCKET/corpus.yaml --out=gs://BUCKET/out [--root=gs://BUCKET/archives] BEAM_OPTIONS...
 """
