@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import posixpath
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, BinaryIO, TypeVar, cast
 
+import pyarrow as pa
 from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.registry import get_filesystem_class
 
 from finpile.errors import ConfigError, StoreError
@@ -100,6 +103,20 @@ def read_all(fs: Any, path: str, start: int | None = None, end: int | None = Non
         return bytes(fs.cat_file(path, start=start, end=end))
     whole = {"max_concurrency": 1} if start is None and end is None and "s3" in fs.protocol else {}  # s3fs: no HEAD
     return repeated(path, lambda: bytes(fs.cat_file(path, start=start, end=end, **whole)))
+
+
+def read_buffer(url: str) -> pa.Buffer:
+    """The bytes of a file: mapped into memory if it is local, else of one request.
+
+    Raises: FileNotFoundError.
+    """
+    fs, path = file_system_of(url)
+    if not isinstance(fs, LocalFileSystem):
+        return pa.py_buffer(read_all(fs, path))
+    if os.path.getsize(path) == 0:  # cannot be mapped
+        return pa.py_buffer(b"")
+    with pa.memory_map(path) as source:
+        return source.read_buffer()
 
 
 def upload(fs: Any, local_path: str, path: str) -> None:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from finpile import stages, storage
 from finpile.document_names import have_names, is_id, is_prefix, names_of, the_one
 from finpile.errors import IntegrityError
-from finpile.file_systems import file_system_of, list_below, open_in
-from finpile.layout import Layout, values_in_path
+from finpile.layout import TABLES, Layout
 from finpile.ledger import mask_bytes
-from finpile.manifest import find_damage, load_manifest, remedy
-from finpile.snapshots import numbers, published_files, read_copies
+from finpile.manifest import is_unaltered, read_manifest, remedy
+from finpile.published_files import PublishedFile, PublishedFiles, unlisted_files
+from finpile.snapshots import numbers, read_copies
 
-#: Bytes of one request: of a large file only the ids are read, which are small parts of it.
-_BLOCK_BYTES = 1 << 20
 #: Names that one pass over the locators looks for.
 _NAMES_AT_ONCE = 500
 #: Files that are searched at the same time; most of the time is spent in waiting for an object store.
@@ -41,7 +38,7 @@ class DocumentHistory:
     copies: tuple[dict[str, Any], ...]
     """Ledger rows of documents that were removed as its duplicates."""
     warnings: tuple[str, ...] = ()
-    """Damage of the files that were read, and files of the manifest that are missing."""
+    """Damage of the manifest and of the files that were read, those that are missing included."""
 
 
 class Segment(NamedTuple):
@@ -93,37 +90,43 @@ def _skip(waiting: list[Segment], num_bytes: int) -> None:
 def document_history(out: str, name: str) -> DocumentHistory:
     """The history of the document with that name: an id or its first 4 digits or more, a locator, or that of its file.
 
-    Raises: InputError if there is no such document, or more than one.
+    Raises: InputError if there is no such document, or more than one; IntegrityError if a damaged file may have it.
     """
     layout = Layout(out)
-    found = _of_prefix(layout, name) if is_prefix(name) else None
+    files, warnings = _files(layout)
+    found = _of_prefix(files, name) if is_prefix(name) else None
     if found is None or not found[2]:
-        found = _of_prefix(layout, find_ids(out, [name])[name])
+        found = _of_prefix(files, find_ids(out, [name])[name])
     documents, removed, locators = found
+    damage = sorted((*documents.damage, *removed.damage))
+    if not locators and damage:
+        raise IntegrityError(damage[0])
     identifier = the_one(out, name, locators)
     removals = sorted((row for row in removed.rows if row["id"] == identifier), key=_place)
     copies = tuple(row for row in removed.rows if row["duplicate_of"] == identifier)
-    warnings = _warnings(layout, (documents, removed))
     document = documents.rows[0] if documents.rows else None
     if document is not None and numbers(layout):
-        known = read_copies(layout, load_manifest(layout))
+        known = read_copies(layout, read_manifest(layout))
         counted = known.filter(pc.equal(known["id"], identifier))["num_copies"].to_pylist()
         document = {**document, "num_copies": (*counted, document["num_copies"])[0]}
-    return DocumentHistory(identifier, document, tuple(removals), copies, tuple(warnings))
+    return DocumentHistory(identifier, document, tuple(removals), copies, (*warnings, *damage))
 
 
 def find_ids(out: str, names: Collection[str]) -> dict[str, str]:
     """The ids of documents, kept or removed, by their names: whole ids as they are, locators, or those of their files.
 
-    Raises: InputError for a name of no document, or of several.
+    Raises: InputError for a name of no document, or of several; IntegrityError for a damaged file.
     """
-    layout = Layout(out)
+    files, _ = _files(Layout(out))
     found: dict[str, dict[str, str]] = {name: {} for name in names if not is_id(name)}
     others = sorted(found)
     for start in range(0, len(others), _NAMES_AT_ONCE):
         some = others[start : start + _NAMES_AT_ONCE]
         match = _Match(("locator",), partial(_have_names, names=some), ["id", "locator"])
-        for row in (row for folder in ("documents", "removed") for row in _Search(layout, folder, match).rows):
+        search = _Search(files, match)
+        if search.damage:
+            raise IntegrityError(search.damage[0])
+        for row in search.rows:
             for name in names_of(row["locator"]) & found.keys():
                 found[name][row["id"]] = row["locator"]
     return {name: the_one(out, name, found[name]) if name in found else name for name in names}
@@ -133,7 +136,7 @@ def _have_names(group: pa.Table, names: Collection[str]) -> pa.ChunkedArray:
     return have_names(group["locator"], names)
 
 
-def _of_prefix(layout: Layout, prefix: str) -> tuple[_Search, _Search, dict[str, str]]:
+def _of_prefix(files: Iterable[PublishedFile], prefix: str) -> tuple[_Search, _Search, dict[str, str]]:
     """The kept documents and the rows of the ledger whose id, or that of the kept copy, begins with a prefix, and the
     locators of those whose own id does."""
 
@@ -142,7 +145,8 @@ def _of_prefix(layout: Layout, prefix: str) -> tuple[_Search, _Search, dict[str,
         return reduce(pc.or_, starts)
 
     match = _Match(("id", "duplicate_of"), mask)
-    documents, removed = _Search(layout, "documents", match), _Search(layout, "removed", match)
+    kept = [file for file in files if file.path.startswith("documents/")]
+    documents, removed = _Search(kept, match), _Search([file for file in files if file not in kept], match)
     rows = [row for row in (*removed.rows, *documents.rows) if row["id"].startswith(prefix)]
     return documents, removed, {row["id"]: row["locator"] for row in rows}
 
@@ -162,50 +166,33 @@ def _place(row: Mapping[str, Any]) -> tuple[int, bool, int]:
     return (stages.names().index(row["stage"]), row["start"] is None, row["start"] or 0)
 
 
-def _warnings(layout: Layout, searches: Sequence[_Search]) -> list[str]:
-    if not storage.is_file(layout.manifest):
-        return ["manifest.json is missing: the build is not finished, or damaged"]
-    sizes = {path: size for search in searches for path, size in search.sizes.items()}
-    files = [path for search in searches for path in search.files]
-    return find_damage(layout, load_manifest(layout), ("documents", "removed"), files, sizes)
+def _files(layout: Layout) -> tuple[list[PublishedFile], list[str]]:
+    """The files of documents and ledger of the current snapshot, and what is wrong with the manifest."""
+    if storage.is_file(layout.manifest):
+        manifest = read_manifest(layout)
+        altered = [] if is_unaltered(manifest) else [f"manifest.json is altered: {remedy(layout)}"]
+        return PublishedFiles(layout, manifest).below(*TABLES), altered
+    missing = f"manifest.json is missing: the build is not finished, or damaged: {remedy(layout)}"
+    return unlisted_files(layout, *TABLES), [missing]
 
 
 class _Search:
-    """The rows of the Parquet files below a folder of OUT that match."""
+    """The rows of files of documents or of the ledger that match; files that have such rows are compared as a whole."""
 
-    def __init__(self, layout: Layout, name: str, match: _Match) -> None:
-        """Raises: IntegrityError if a file cannot be read."""
-        fs, root = file_system_of(layout.root)
-        self.sizes = {f"{name}/{path}": size for path, size in list_below(fs, f"{root.rstrip('/')}/{name}").items()}
-        """Bytes of all files, by path relative to OUT."""
-        names = [path for path in self.sizes if not path.rsplit("/", 1)[-1].startswith((".", "_"))]
-        if numbers(layout):  # some files belong to earlier snapshots alone
-            names = [path for path in published_files(layout, name) if path in self.sizes]
-
-        def search(path: str) -> list[dict[str, Any]]:
-            try:
-                return _matches(open_in(fs, f"{root.rstrip('/')}/{path}", self.sizes[path], _BLOCK_BYTES), path, match)
-            except (pa.ArrowException, OSError) as error:
-                raise IntegrityError(
-                    f"{storage.join(layout.root, name)} is damaged: {error}; {remedy(layout)}"
-                ) from error
-
+    def __init__(self, files: Iterable[PublishedFile], match: _Match) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.damage: list[str] = []
+        """Messages about files that are missing or damaged."""
         with ThreadPoolExecutor(_NUM_THREADS) as pool:
-            found = dict(zip(names, pool.map(search, names), strict=True))
-        rows = [row for some in found.values() for row in some]
-        self.rows = sorted(rows, key=lambda row: str(row["id"]))
-        self.files = [path for path, some in found.items() if some]
-        """Those of the rows."""
+            list(pool.map(lambda file: self._add(file, match), files))
+        self.rows.sort(key=lambda row: str(row["id"]))
+        self.damage.sort()
 
-
-def _matches(stream: BinaryIO, path: str, match: _Match) -> list[dict[str, Any]]:
-    """The rows of a file that match, with the columns that its folders hold; other columns than the keys are read only
-    of row groups that have such rows."""
-    rows: list[dict[str, Any]] = []
-    with stream, pq.ParquetFile(stream) as file:
-        keys = [name for name in match.keys if name in file.schema_arrow.names]
-        for number in range(file.num_row_groups):
-            mask = match.mask(file.read_row_group(number, columns=keys, use_threads=False))
-            if pc.any(mask).as_py():
-                rows += file.read_row_group(number, columns=match.columns, use_threads=False).filter(mask).to_pylist()
-    return [{**row, **values_in_path(path)} for row in rows]
+    def _add(self, file: PublishedFile, match: _Match) -> None:
+        try:
+            rows = file.matching(match.keys, match.mask, match.columns).to_pylist()
+            if rows:
+                file.check()
+            self.rows += rows
+        except IntegrityError as error:
+            self.damage.append(str(error))

@@ -8,6 +8,8 @@ OUT/tokenizer/  OUT/reports/
 OUT/tokens/split=train/part-00000-of-00001.arrow
 OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if documents are held out
 OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
+OUT/versions/documents/dataset=D/source=S/part-*.parquet  files that only earlier snapshots have
+OUT/versions/removed/stage=S/part-*.parquet
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
 OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
 OUT/index/STAGE/STEP/000001/                              keys of the documents that a snapshot brought to a stage
@@ -20,7 +22,7 @@ OUT/.work/build.json                                      whether the manifest d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -36,6 +38,10 @@ MERGED_MODEL = "merged.parquet"
 INPUTS_PART = "inputs/part-00000-of-00001.parquet"
 #: The folder of the indexes of token shards, relative to the root.
 TOKEN_INDEX = "tokens/index"
+#: The folders that hold the files of the current snapshot alone.
+TABLES = ("documents", "removed")
+#: The folder of the files of these that only earlier snapshots have, laid out like OUT.
+VERSIONS = "versions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,10 @@ class Layout:
     @property
     def snapshots(self) -> str:
         return storage.join(self.root, "snapshots")
+
+    @property
+    def versions(self) -> str:
+        return storage.join(self.root, VERSIONS)
 
     def index(self, stage: str, step: str) -> str:
         """The index of keys from which a snapshot finds the documents that new ones touch (`finpile.key_index`)."""
@@ -147,6 +157,17 @@ def rewritten_part(path: str, snapshot: int) -> str:
     return f"{path.removesuffix('.parquet').split('-rewritten-')[0]}-rewritten-{snapshot:06d}.parquet"
 
 
+def earlier_place(path: str) -> str:
+    """Where a published file is that only earlier snapshots have; those of tables leave them for the current one.
+
+    >>> earlier_place("removed/stage=near/part-00000-of-00001.parquet")
+    'versions/removed/stage=near/part-00000-of-00001.parquet'
+    >>> earlier_place("snapshots/000001-copies.parquet")
+    'snapshots/000001-copies.parquet'
+    """
+    return f"{VERSIONS}/{path}" if path.split("/")[0] in TABLES else path
+
+
 def token_part(split: str, index: int, count: int) -> str:
     return f"tokens/split={split}/part-{index:05d}-of-{count:05d}.arrow"
 
@@ -179,15 +200,17 @@ def row_of(path: str) -> tuple[str, str]:
 
 def read_published(url: str, columns: Sequence[str] | None = None) -> pa.Table:
     """A Parquet file below `documents/` or `removed/`, with the columns that its folders' names hold, as strings."""
-    named, stored = _split_columns(url, columns)
-    return _with_named(storage.read_parquet(url, stored), named, columns)
+    (table,) = with_path_columns(url, columns, lambda stored: [storage.read_parquet(url, stored)])
+    return table
 
 
-def read_published_parts(url: str, columns: Sequence[str] | None = None, *, size_bytes: int) -> Iterator[pa.Table]:
-    """The rows of such a file, in tables of about `size_bytes`; of a file without rows, none."""
-    named, stored = _split_columns(url, columns)
-    for table in storage.read_parquet_parts(url, stored, size_bytes=size_bytes):
-        yield _with_named(table, named, columns)
+def with_path_columns(
+    path: str, columns: Sequence[str] | None, read: Callable[[list[str] | None], Iterable[pa.Table]]
+) -> Iterator[pa.Table]:
+    """The tables that `read` returns for those of the columns that are in a file at `path`, None for all, with the
+    columns that the names of its folders hold, as strings."""
+    named, stored = _split_columns(path, columns)
+    return (_with_named(table, named, columns) for table in read(stored))
 
 
 def _split_columns(url: str, columns: Sequence[str] | None) -> tuple[dict[str, str], list[str] | None]:

@@ -1,4 +1,4 @@
-"""The manifest of a finished build."""
+"""The manifest of a finished build or of a snapshot."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 
 from finpile import stage_record, stages, storage
 from finpile.build_state import read_state
-from finpile.errors import InputError
+from finpile.errors import InputError, IntegrityError
 from finpile.layout import Layout
+from finpile.stage_record import FileRecord
 
 #: The manifest's key for the fingerprint of all its other keys.
 CHECKSUM = "checksum"
 #: The manifest's key for the certificate of a corpus as of a day (`finpile.as_of`).
 CERTIFICATE = "as_of"
+#: The manifest's key for the facts of a snapshot; a build has none.
+SNAPSHOT = "snapshot"
 #: The version of the manifest's keys. Version 2 renames `config.report` and `config.decontaminate`.
 MANIFEST_VERSION = 2
 
@@ -21,6 +24,11 @@ MANIFEST_VERSION = 2
 def checksum_of(manifest: Mapping[str, Any]) -> str:
     """The checksum of a manifest with this content. It detects edits by hand, not intent."""
     return stage_record.fingerprint({key: value for key, value in manifest.items() if key != CHECKSUM})
+
+
+def is_unaltered(manifest: Mapping[str, Any]) -> bool:
+    """Whether a manifest has the checksum of its content."""
+    return bool(manifest.get(CHECKSUM) == checksum_of(manifest))
 
 
 def write_manifest(layout: Layout, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,7 +42,18 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
     """The manifest of a finished build that ran the stage `through`; `finpile dedup` ends with the split.
 
     Raises: InputError if there is none, if another version of FinPile wrote it, or if a build is changing the files
-    that it lists.
+    that it lists; IntegrityError if it is damaged or altered.
+    """
+    manifest = read_manifest(layout, through=through)
+    if not is_unaltered(manifest):
+        raise damaged_manifest(layout.manifest, "is altered: its checksum is another")
+    return manifest
+
+
+def read_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
+    """The same, altered or not: for commands that report what is altered.
+
+    Raises: as `load_manifest`, but for an altered one.
     """
     state = read_state(layout)
     if state is not None and not state.is_whole:
@@ -52,7 +71,7 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
             f"run `finpile build CONFIG.yaml -o {layout.root}`"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(layout) from error
+        raise damaged_manifest(layout.manifest) from error
     if manifest.get("version") != MANIFEST_VERSION:
         raise InputError(
             f"{layout.manifest} has version {manifest.get('version')}, and this FinPile reads version "
@@ -61,7 +80,7 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
     if unknown := [name for name in ran if name not in stages.names()]:
         raise InputError(f"{layout.root} was built with the stage {unknown[0]}: install the package that defines it")
     if not stages.is_complete(ran):
-        raise _damaged(layout)
+        raise damaged_manifest(layout.manifest)
     if through not in ran and "snapshot" in manifest:
         raise InputError(
             f"{layout.root} holds a snapshot of `finpile append`, which has no {through}: `finpile build --fresh` with "
@@ -72,34 +91,34 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
     return manifest
 
 
-def find_damage(
-    layout: Layout,
-    manifest: Mapping[str, Any],
-    folders: Iterable[str],
-    read: Iterable[str] = (),
-    sizes: Mapping[str, int] | None = None,
-) -> list[str]:
-    """Files below `folders` that the manifest lists and that are missing or have another size, as messages.
-
-    For the files `read` (paths relative to the root) the checksum is compared too. `sizes` are the bytes of the files
-    that exist, if they are known.
-    """
-    folders, read = set(folders), set(read)
+def find_damage(layout: Layout, manifest: Mapping[str, Any], folders: Iterable[str]) -> list[str]:
+    """Files below `folders` that the manifest lists and that are missing or have another size, as messages."""
+    folders = set(folders)
     wrong = []
-    files = [file for stage in manifest["stages"] for file in stage["files"] if file["path"].split("/")[0] in folders]
-    if sizes is None:
-        sizes = storage.sizes_of(layout.root, [file["path"] for file in files])
+    files = [file for path, file in recorded_files(manifest).items() if path.split("/")[0] in folders]
+    sizes = storage.sizes_of(layout.root, [file.path for file in files])
     for file in files:
-        path = file["path"]
-        if path not in sizes:
-            wrong.append(f"{path} is missing")
-        elif sizes[path] != file["size_bytes"]:
-            wrong.append(f"{path} has {sizes[path]:,} bytes, expected {file['size_bytes']:,}")
-        elif path in read and stage_record.file_record(layout.root, path).checksum != file["checksum"]:
-            wrong.append(f"{path} is altered")
-    if manifest.get(CHECKSUM) != checksum_of(manifest):
-        wrong.append("manifest.json is altered")
+        if file.path not in sizes:
+            wrong.append(f"{file.path} is missing")
+        elif sizes[file.path] != file.size_bytes:
+            wrong.append(f"{file.path} has {sizes[file.path]:,} bytes, expected {file.size_bytes:,}")
     return wrong
+
+
+def file_of_list(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The record of the list of takedowns of a snapshot, or of a corpus as of a day; None if it has none."""
+    facts = manifest.get(SNAPSHOT) or manifest.get(CERTIFICATE) or {}
+    found: Mapping[str, Any] | None = facts.get("takedowns")
+    return found
+
+
+def recorded_files(manifest: Mapping[str, Any]) -> dict[str, FileRecord]:
+    """The files that a manifest lists, by path; those of the snapshot that it describes are among them."""
+    facts = manifest.get(SNAPSHOT, {})
+    files = [file for stage in manifest["stages"] for file in stage["files"]]
+    files += [file for file in (facts.get("copies"), file_of_list(manifest)) if file]
+    files += (facts.get("tokens") or {"files": []})["files"]
+    return {file["path"]: FileRecord(**file) for file in files}
 
 
 def published(manifest: Mapping[str, Any], folder: str) -> list[str]:
@@ -116,7 +135,9 @@ def remedy(layout: Layout) -> str:
     )
 
 
-def _damaged(layout: Layout) -> InputError:
-    return InputError(
-        f"{layout.manifest} is damaged, or no manifest of a build: delete it and run the build's command again"
+def damaged_manifest(url: str, what: str = "is damaged, or no manifest of a build") -> IntegrityError:
+    """The error for the manifest of a build or snapshot that is not as it was written."""
+    return IntegrityError(
+        f"{url} {what}: restore it; snapshots/ has a copy of manifest.json under the number of the current snapshot. "
+        "Of a build without snapshots, delete it and run the build's command again"
     )

@@ -1,4 +1,7 @@
-"""The documents and the ledger of a build, as Arrow datasets."""
+"""The documents and the ledger of a build, as Arrow datasets.
+
+Pages are compared with their checksums as they are read, files with the manifest by `finpile verify` alone.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,7 @@ from finpile.errors import InputError
 from finpile.file_systems import file_system_of
 from finpile.layout import Layout
 from finpile.ledger import LEDGER_FOLDERS, LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
-from finpile.manifest import published
-from finpile.snapshots import load_snapshot, numbers
+from finpile.snapshots import numbers, published_files
 
 
 def open_documents(out: str, snapshot: int | None = None) -> ds.Dataset:
@@ -56,7 +58,9 @@ def _open(
     files: str | list[str] = path
     if snapshot is not None or numbers(layout):
         root = path.removesuffix(name)
-        files = [f"{root}{file}" for file in published(load_snapshot(layout, snapshot), name)]
-    found = ds.dataset(files, filesystem=fs, format="parquet").schema.names if optional else ()
+        files = [f"{root}{file}" for file in published_files(layout, snapshot).places(name).values()]
+    verifying = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    checked = ds.ParquetFileFormat(default_fragment_scan_options=verifying)
+    found = ds.dataset(files, filesystem=fs, format=checked).schema.names if optional else ()
     whole = pa.schema([*schema, *(entry for entry in optional if entry.name in found), *folders])
-    return ds.dataset(files, schema=whole, filesystem=fs, format="parquet", partitioning=partitioning)
+    return ds.dataset(files, schema=whole, filesystem=fs, format=checked, partitioning=partitioning)

@@ -19,11 +19,10 @@ from functools import lru_cache
 from typing import IO, Any
 
 import pyarrow as pa
-from fsspec.implementations.local import LocalFileSystem
 
 from finpile import stages
 from finpile.errors import IntegrityError
-from finpile.file_systems import file_system_of, is_object_store, list_below, open_in, read_all
+from finpile.file_systems import file_system_of, is_object_store, list_below, open_in, read_all, read_buffer
 
 #: The folder below `.work` of `finpile tokenizer train`. Files in `training/out`, which it is about to publish, have no
 #: seal.
@@ -76,8 +75,7 @@ def read_sealed(url: str) -> pa.Buffer:
 
     Raises: IntegrityError if they are not those that were written; FileNotFoundError.
     """
-    fs, path = file_system_of(url)
-    data = _mapped(path) if isinstance(fs, LocalFileSystem) else pa.py_buffer(read_all(fs, path))
+    data = read_buffer(url)
     size = data.size - SEAL_BYTES
     if size < 0 or data.slice(size).to_pybytes() != _seal(zlib.crc32(data.slice(0, size))):
         raise IntegrityError(
@@ -85,13 +83,6 @@ def read_sealed(url: str) -> pa.Buffer:
             "the stage that wrote the file runs again"
         )
     return data.slice(0, size)
-
-
-def _mapped(path: str) -> pa.Buffer:
-    if os.path.getsize(path) == 0:  # cannot be mapped
-        return pa.py_buffer(b"")
-    with pa.memory_map(path) as source:
-        return source.read_buffer()
 
 
 def seals_of(folder: str, names: Iterable[str]) -> tuple[Seal, ...]:

@@ -2,7 +2,8 @@
 
 `finpile append` makes a snapshot. It adds files to the folders of a build under new names and never changes a file.
 `manifest.json` is the manifest of the current snapshot, `snapshots/000001.json` that of each one; number 0 is the
-build. So the files of a folder may belong to different snapshots: readers take those that a manifest lists.
+build. `documents/` and `removed/` have the files of the current snapshot, and `versions/` those that only earlier ones
+have.
 
 A file of documents has the `num_copies` of the snapshot that wrote it. Counts that later snapshots changed are in
 `snapshots/000001-copies.parquet`, one row for each document, so that a copy of an old document rewrites no file.
@@ -22,10 +23,9 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.errors import InputError
 from finpile.layout import Layout
-from finpile.manifest import CHECKSUM, checksum_of, load_manifest, published
+from finpile.manifest import SNAPSHOT, damaged_manifest, is_unaltered, load_manifest
+from finpile.published_files import PublishedFile, PublishedFiles, unlisted_files
 
-#: The manifest's key for the facts of a snapshot; a build has none.
-SNAPSHOT = "snapshot"
 #: The number of the build to which the first snapshot was added. Tokenizer, tokens and reports are its.
 BUILD = 0
 #: The current `num_copies` of documents whose file has an older one.
@@ -52,18 +52,27 @@ def numbers(layout: Layout) -> list[int]:
 def load_snapshot(layout: Layout, number: int | None = None) -> dict[str, Any]:
     """The manifest of a snapshot; None: of the current one.
 
-    Raises: InputError if OUT holds no finished build or no such snapshot, or its manifest is altered.
+    Raises: InputError if OUT holds no finished build or no such snapshot; IntegrityError if a manifest is damaged.
     """
     current = load_manifest(layout)
-    if number is None or number == number_of(current):
-        return current
+    return current if number is None or number == number_of(current) else read_snapshot(layout, number)
+
+
+def read_snapshot(layout: Layout, number: int) -> dict[str, Any]:
+    """The manifest below `snapshots/` of a snapshot, the current one too.
+
+    Raises: InputError if there is none; IntegrityError if it is damaged or altered.
+    """
     try:
         manifest: dict[str, Any] = storage.read_json(layout.snapshot(number))
+        is_whole = is_unaltered(manifest) and number_of(manifest) == number
     except FileNotFoundError:
         known = ", ".join(map(str, numbers(layout))) or "0"
         raise InputError(f"{layout.root} has no snapshot {number}; it has {known}") from None
-    if manifest.get(CHECKSUM) != checksum_of(manifest):
-        raise InputError(f"{layout.snapshot(number)} is altered: its checksum is another")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise damaged_manifest(layout.snapshot(number)) from error
+    if not is_whole:
+        raise damaged_manifest(layout.snapshot(number), "is altered: its checksum is another")
     return manifest
 
 
@@ -81,29 +90,35 @@ def load_build(layout: Layout, *, through: str) -> dict[str, Any]:
     return manifest
 
 
-def published_files(layout: Layout, folder: str, number: int | None = None) -> list[str]:
-    """The files below `documents`, `removed` or `inputs` of a snapshot, as sorted paths relative to OUT; None: of the
-    current one.
+def published_files(layout: Layout, number: int | None = None) -> PublishedFiles:
+    """The files of a snapshot; None: of the current one.
 
-    Of a build without snapshots these are all files there.
+    Raises: as `load_snapshot`.
     """
-    if numbers(layout):
-        return published(load_snapshot(layout, number), folder)
-    return [f"{folder}/{name}" for name in storage.list_files(storage.join(layout.root, folder))]
+    return PublishedFiles(layout, load_snapshot(layout, number))
+
+
+def document_files(layout: Layout) -> list[PublishedFile]:
+    """The files of documents of the current snapshot; of a folder without a manifest those that are there, which are
+    not compared with anything.
+
+    Raises: as `load_snapshot`.
+    """
+    if storage.is_file(layout.manifest):
+        return published_files(layout).below("documents")
+    return unlisted_files(layout, "documents")
 
 
 def is_published(layout: Layout, identifier: str) -> bool:
     """Whether the current snapshot has a document of this id."""
-    tables = (
-        storage.read_parquet(storage.join(layout.root, path), ["id"]) for path in published_files(layout, "documents")
-    )
+    tables = (file.pages(["id"]) for file in published_files(layout).below("documents"))
     return any(pc.index(table["id"], identifier).as_py() >= 0 for table in tables)
 
 
 def read_copies(layout: Layout, manifest: Mapping[str, Any]) -> pa.Table:
     """`COPIES_SCHEMA` of a snapshot, by id."""
     file = manifest.get(SNAPSHOT, {}).get("copies")
-    return storage.read_parquet(storage.join(layout.root, file["path"])) if file else COPIES_SCHEMA.empty_table()
+    return PublishedFiles(layout, manifest)[file["path"]].stored() if file else COPIES_SCHEMA.empty_table()
 
 
 def with_copies(documents: pa.Table, copies: pa.Table) -> pa.Table:

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from pathlib import PurePosixPath
-from typing import IO, Any, cast
+from typing import IO, Any, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,9 +33,17 @@ from finpile.seals import SealingStream, is_sealed, read_sealed
 ROW_GROUP_ROWS = 8192
 #: Rows that are decoded at a time where a file is read in parts.
 _BATCH_ROWS = 256
-_PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "store_schema": True}
+_PARQUET: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "store_schema": True,
+    "write_page_checksum": True,
+}
 _BLOCK_BYTES = 1 << 20
 _TEMPORARY = ".tmp"
+
+#: The path or URL of a file, or its bytes.
+Source: TypeAlias = str | pa.Buffer
 
 
 def join(base: str, *names: str) -> str:
@@ -130,7 +138,7 @@ def remove_tree(url: str) -> None:
 
 
 def remove_files(root: str, names: Sequence[str]) -> None:
-    """Removes the files `root/NAME`, those that exist, and then folders in which nothing is left."""
+    """Removes the files `root/NAME`, those that exist, and then those of their folders in which nothing is left."""
     fs, base = file_system_of(root)
     base = base.rstrip("/")
     if is_object_store(fs):
@@ -140,8 +148,15 @@ def remove_files(root: str, names: Sequence[str]) -> None:
     for name in names:
         if fs.isfile(f"{base}/{name}"):
             fs.rm(f"{base}/{name}")
+    remove_empty_folders(root, names)
+
+
+def remove_empty_folders(root: str, names: Iterable[str]) -> None:
+    """Removes the folders of the files `root/NAME` in which nothing is left; object stores have no folders."""
+    fs, base = file_system_of(root)
+    base = base.rstrip("/")
     for folder in sorted({str(parent) for name in names for parent in PurePosixPath(name).parents[:-1]}, reverse=True):
-        if fs.isdir(f"{base}/{folder}") and not fs.ls(f"{base}/{folder}"):
+        if not is_object_store(fs) and fs.isdir(f"{base}/{folder}") and not fs.ls(f"{base}/{folder}"):
             fs.rmdir(f"{base}/{folder}")
 
 
@@ -240,6 +255,21 @@ def read_json(url: str) -> Any:
         raise ValueError(f"{url} is JSON nested too deep") from None
 
 
+def checked_parquet(stream: IO[bytes]) -> pq.ParquetFile:
+    """An open Parquet file that compares each page that it reads with the checksum of the page, if it has one.
+
+    Raises: pyarrow.ArrowException or OSError for a damaged file; so does reading.
+    """
+    return pq.ParquetFile(stream, page_checksum_verification=True)
+
+
+def _opened(source: Source) -> Any:
+    """A stream of the bytes of a file, without its seal."""
+    if isinstance(source, str):
+        return pa.BufferReader(read_sealed(source)) if is_sealed(source) else open_file(source)
+    return pa.BufferReader(source)
+
+
 def write_parquet(url: str, table: pa.Table, *, durable: bool = True) -> None:
     """One zstd Parquet file with row groups of `ROW_GROUP_ROWS`."""
     with write_atomically(url, durable=durable) as stream:
@@ -271,22 +301,23 @@ def write_parquet_rows(url: str, schema: pa.Schema, tables: Iterable[pa.Table]) 
     return num_rows
 
 
-def read_parquet(url: str, columns: list[str] | None = None) -> pa.Table:
-    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else open_file(url) as stream:
+def read_parquet(source: Source, columns: list[str] | None = None) -> pa.Table:
+    """The table in a file. Its pages are compared with their checksums; so do all functions that read Parquet."""
+    with _opened(source) as stream:
         # On this thread: a thread of Arrow could still release buffers of the stream while Python shuts down.
-        return pq.ParquetFile(stream).read(columns=columns, use_threads=False)
+        return checked_parquet(stream).read(columns=columns, use_threads=False)
 
 
-def read_parquet_rows(url: str, rows: Iterable[int], columns: list[str] | None = None) -> pa.Table:
+def read_parquet_rows(source: Source, rows: Iterable[int], columns: list[str] | None = None) -> pa.Table:
     """Rows of a file, in ascending order, each once; only the row groups that have them are read.
 
     Raises: IndexError if there is no such row.
     """
     wanted = sorted(set(rows))
-    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else open_file(url) as stream:
-        file = pq.ParquetFile(stream)
+    with _opened(source) as stream:
+        file = checked_parquet(stream)
         if wanted and not 0 <= wanted[0] <= wanted[-1] < file.metadata.num_rows:
-            raise IndexError(f"{url} has {file.metadata.num_rows} rows, and not row {wanted[-1]}")
+            raise IndexError(f"the file has {file.metadata.num_rows} rows, and not row {wanted[-1]}")
         parts, first = [], 0
         for group in range(file.num_row_groups):
             end = first + file.metadata.row_group(group).num_rows
@@ -296,12 +327,12 @@ def read_parquet_rows(url: str, rows: Iterable[int], columns: list[str] | None =
         return pa.concat_tables(parts) if parts else file.schema_arrow.empty_table()
 
 
-def read_parquet_parts(url: str, columns: list[str] | None = None, *, size_bytes: int) -> Iterator[pa.Table]:
+def read_parquet_parts(source: Source, columns: list[str] | None = None, *, size_bytes: int) -> Iterator[pa.Table]:
     """The rows of a file, in tables of about `size_bytes`; of a file without rows, none."""
     batches: list[pa.RecordBatch] = []
     held_bytes = 0
-    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else open_file(url) as stream:
-        for batch in pq.ParquetFile(stream).iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+    with _opened(source) as stream:
+        for batch in checked_parquet(stream).iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
             batches.append(batch)
             held_bytes += batch.nbytes
             if held_bytes >= size_bytes:
@@ -334,7 +365,7 @@ def write_ipc(
 
 def read_ipc(url: str) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow IPC file, one at a time."""
-    with pa.BufferReader(read_sealed(url)) if is_sealed(url) else open_file(url) as stream:
+    with _opened(url) as stream:
         reader = pa.ipc.open_file(stream)
         for index in range(reader.num_record_batches):
             yield reader.get_batch(index)

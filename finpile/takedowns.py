@@ -22,9 +22,11 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.layout import Layout
 from finpile.ledger import LEDGER_SCHEMA
-from finpile.manifest import CERTIFICATE
-from finpile.snapshots import SNAPSHOT
+from finpile.manifest import file_of_list
+from finpile.published_files import PublishedFiles
 
+#: The end of the name of a list.
+LIST_SUFFIX = "-takedowns.parquet"
 #: The name of the stage.
 TAKEDOWN = "takedown"
 #: `reason` of a tombstone; its `detail` is what the user said.
@@ -105,23 +107,16 @@ def tombstones(takedowns: pa.Table) -> pa.Table:
 
 def list_path(snapshot: int) -> str:
     """The path of the list of a snapshot, relative to OUT; that of a corpus as of a day has the number 0."""
-    return f"snapshots/{snapshot:06d}-takedowns.parquet"
-
-
-def file_of_list(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The record of the list of a snapshot, or of a corpus as of a day; None if it has none."""
-    facts = manifest.get(SNAPSHOT) or manifest.get(CERTIFICATE) or {}
-    found: Mapping[str, Any] | None = facts.get("takedowns")
-    return found
+    return f"snapshots/{snapshot:06d}{LIST_SUFFIX}"
 
 
 def read_takedowns(layout: Layout, manifest: Mapping[str, Any]) -> pa.Table:
     """The documents that a snapshot and those before it took down, as `TAKEDOWN_SCHEMA`, by id; of a corpus as of a
     day, those of that day."""
     file = file_of_list(manifest)
-    return read_list(storage.join(layout.root, file["path"])) if file else TAKEDOWN_SCHEMA.empty_table()
+    return read_list(PublishedFiles(layout, manifest)[file["path"]].buffer()) if file else TAKEDOWN_SCHEMA.empty_table()
 
 
-def read_list(url: str) -> pa.Table:
+def read_list(source: storage.Source) -> pa.Table:
     """The table in a file, as `TAKEDOWN_SCHEMA`; Parquet has no timestamps in seconds."""
-    return storage.read_parquet(url).cast(TAKEDOWN_SCHEMA)
+    return storage.read_parquet(source).cast(TAKEDOWN_SCHEMA)

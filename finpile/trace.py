@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
 from finpile.document_names import have_names, is_prefix, the_one
-from finpile.layout import Layout, read_published, row_of, values_in_path
-from finpile.snapshots import BUILD, SNAPSHOT, load_snapshot, numbers, published_files
+from finpile.layout import Layout, row_of, values_in_path
+from finpile.manifest import SNAPSHOT
+from finpile.published_files import PublishedFile, PublishedFiles
+from finpile.snapshots import BUILD, load_snapshot, numbers, published_files
 from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.provenance import Location, Span, TokenProvenance
 
@@ -47,7 +48,7 @@ def documents_of(out: str, spans: Iterable[Span], snapshot: int = BUILD) -> list
     by_location: dict[Location, list[Span]] = {}
     for span in spans:
         by_location.setdefault(span.location, []).append(span)
-    rows = _rows(out, by_location)
+    rows = _rows(published_files(Layout(out), snapshot), by_location)
     cuts, copies = _removals(Layout(out), {row["id"] for row in rows.values()}, snapshot)
     return [
         TracedDocument(row, tuple(mine), _counted(cuts, row["id"]), _counted(copies, row["id"]))
@@ -81,8 +82,8 @@ def find_document(out: str, name: str, snapshot: int | None = None) -> str:
     """
     by_id: dict[str, str] = {}
     by_locator: dict[str, str] = {}
-    for _, path in _files_of_tokens(out, snapshot):
-        table = storage.read_parquet(storage.join(out, path), ["id", "locator"])
+    for _, file in _files_of_tokens(out, snapshot):
+        table = file.pages(["id", "locator"])
         if is_prefix(name):
             by_id |= _locators(table.filter(pc.starts_with(table["id"], name)))
         by_locator |= _locators(table.filter(have_names(table["locator"], [name])))
@@ -102,12 +103,12 @@ def tokens_of(out: str, ids: Collection[str], snapshot: int | None = None) -> li
     """
     wanted = pa.array(sorted(ids), pa.string())
     places: dict[tuple[int, tuple[str, str]], dict[Location, str]] = {}
-    for number, path in _files_of_tokens(out, snapshot):
-        table = storage.read_parquet(storage.join(out, path), ["id", "split"])
+    for number, file in _files_of_tokens(out, snapshot):
+        table = file.pages(["id", "split"])
         rows = pc.indices_nonzero(pc.is_in(table["id"], wanted))
         for row, document in zip(rows.to_pylist(), table.take(rows).to_pylist(), strict=True):
-            side = _TRAINING if document["split"] == TRAIN else row_of(path)
-            places.setdefault((number, side), {})[Location(path, row)] = document["id"]
+            side = _TRAINING if document["split"] == TRAIN else row_of(file.path)
+            places.setdefault((number, side), {})[Location(file.path, row)] = document["id"]
     return [found for (number, side), mine in sorted(places.items()) for found in _tokens_in(out, number, side, mine)]
 
 
@@ -129,21 +130,22 @@ def _tokens_in(
         yield DocumentTokens(documents[location], number, heldout, location, tuple(found))
 
 
-def _files_of_tokens(out: str, snapshot: int | None) -> Iterator[tuple[int, str]]:
+def _files_of_tokens(out: str, snapshot: int | None) -> Iterator[tuple[int, PublishedFile]]:
     """The numbers of the build and of snapshots with tokens, each with the files of documents that these are of."""
     layout = Layout(out)
     for number in numbers(layout) or [BUILD]:
         if snapshot not in (None, number):
             continue
+        manifest = load_snapshot(layout, number)
+        documents = PublishedFiles(layout, manifest).below("documents")
         if number == BUILD:
-            yield from ((number, path) for path in published_files(layout, "documents", number))
-            continue
-        facts = load_snapshot(layout, number)[SNAPSHOT]
-        if facts["tokens"]:
-            yield from ((number, path) for path in facts["added"] if path.startswith("documents/"))
+            yield from ((number, file) for file in documents)
+        elif manifest[SNAPSHOT]["tokens"]:
+            added = set(manifest[SNAPSHOT]["added"])
+            yield from ((number, file) for file in documents if file.path in added)
 
 
-def _rows(out: str, locations: Collection[Location]) -> dict[Location, dict[str, Any]]:
+def _rows(files: PublishedFiles, locations: Collection[Location]) -> dict[Location, dict[str, Any]]:
     """The published rows of documents."""
     numbers: dict[str, set[int]] = {}
     for location in locations:
@@ -151,9 +153,7 @@ def _rows(out: str, locations: Collection[Location]) -> dict[Location, dict[str,
     return {
         Location(file, number): {**row, **values_in_path(file)}
         for file, wanted in numbers.items()
-        for number, row in zip(
-            sorted(wanted), storage.read_parquet_rows(storage.join(out, file), wanted).to_pylist(), strict=True
-        )
+        for number, row in zip(sorted(wanted), files[file].rows(wanted).to_pylist(), strict=True)
     }
 
 
@@ -166,8 +166,8 @@ def _removals(layout: Layout, ids: Collection[str], snapshot: int) -> tuple[_Sum
     wanted = pa.array(sorted(ids), pa.string())
     cuts: _Sums = {}
     copies: _Sums = {}
-    for path in published_files(layout, "removed", snapshot):
-        table = read_published(storage.join(layout.root, path), _LEDGER)
+    for file in published_files(layout, snapshot).below("removed"):
+        table = file.pages(_LEDGER)
         is_span = pc.and_(pc.is_in(table["id"], wanted), pc.is_valid(table["start"]))
         for row in table.filter(is_span).to_pylist():
             if row["end"] > row["start"]:

@@ -54,7 +54,7 @@ _STAGES = ("ingest", "clean", "exact", "near", "substring", "split")
 #: What a measured process runs: it counts the bytes that it and its forks read.
 _COUNTING = """
 import multiprocessing, sys
-from finpile import file_systems, seals, storage
+from finpile import file_systems, published_files, seals, storage
 count = multiprocessing.Value("q")
 def add(number):
     with count.get_lock():
@@ -65,7 +65,8 @@ def counted(function, size):
         add(size(found))
         return found
     return call
-seals._mapped = counted(seals._mapped, lambda data: data.size)
+for module in (seals, published_files):
+    module.read_buffer = counted(file_systems.read_buffer, lambda data: data.size)
 from finpile_pipelines import batch_places
 batch_places._range = counted(batch_places._range, lambda data: data.size)
 storage.open_file = lambda url: Counting(file_systems.open_file(url))
@@ -88,6 +89,7 @@ class Counting:
         return number
 from finpile import key_index
 key_index.open_file = storage.open_file
+published_files.open_in = lambda *arguments: Counting(file_systems.open_in(*arguments))
 from finpile.config import load_config
 from finpile_pipelines.runner.engine import Engine
 """

@@ -37,7 +37,7 @@ from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.as_of import Cut
 from finpile.config import load_config
 from finpile.document import document_id
-from finpile.layout import Layout, read_published
+from finpile.layout import Layout
 from finpile.snapshots import load_snapshot, published_files, read_copies, with_copies
 from finpile.takedowns import Wanted
 
@@ -272,8 +272,8 @@ def _rows(out: Path) -> set[tuple[str, str]]:
     copies = read_copies(layout, load_snapshot(layout))
     found: list[tuple[str, str]] = []
     for kind in ("documents", "removed"):
-        for path in published_files(layout, kind):
-            rows = read_published(f"{out}/{path}")
+        for file in published_files(layout).below(kind):
+            rows = file.table()
             rows = with_copies(rows, copies) if kind == "documents" else rows
             found += [(kind, _text(row)) for row in rows.to_pylist()]
     return {(kind, f"{row} {number}") for (kind, row), number in _numbered(found)}

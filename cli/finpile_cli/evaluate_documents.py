@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from finpile import storage
 from finpile.errors import ConfigError, FinpileError, InputError
 from finpile.layout import Layout
+from finpile.manifest import load_manifest
 from finpile_cli import language_models
 from finpile_cli.console import Console
 
@@ -132,9 +133,8 @@ def model_names(models: Sequence[str]) -> list[str]:
 
 def _heldout_after(build: str) -> str | None:
     """The last day of the training documents; None if the folder has no manifest, or nothing is held out by date."""
-    try:
-        manifest = storage.read_json(Layout(build).manifest)
-    except FileNotFoundError:
+    layout = Layout(build)
+    if not storage.is_file(layout.manifest):
         return None
-    day = manifest.get("config", {}).get("heldout", {}).get("after")
+    day = load_manifest(layout)["config"]["heldout"]["after"]
     return None if day is None else str(day)

@@ -8,7 +8,7 @@ import click
 
 from finpile import storage
 from finpile.layout import Layout
-from finpile.tokens import TokenStore
+from finpile.tokens.build_shards import open_shards
 from finpile.tokens.export import FORMATS, export_tokens
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
@@ -27,7 +27,7 @@ def export_tokens_command(build: str, output: str, to: str, split: str, as_json:
 
     Ids, their order and their documents stay the same.
     """
-    store = TokenStore.open(storage.join(Layout(build).tokens, f"split={split}"))
+    store = open_shards(storage.join(Layout(build).tokens, f"split={split}"))
     result = export_tokens(store, output, to)
     console = Console(as_json)
     for name in result.files:

@@ -64,7 +64,6 @@ def show_command(out: str, name: str, full: bool, as_json: bool) -> None:
     if files that it reads are missing or altered.
     """
     from finpile.history import document_history
-    from finpile.manifest import remedy
 
     console = Console(as_json)
     history = document_history(out, name)
@@ -74,8 +73,6 @@ def show_command(out: str, name: str, full: bool, as_json: bool) -> None:
         _print_history(console, history, full)
         for warning in history.warnings:
             click.echo(f"finpile: warning: {warning}", err=True)
-        if history.warnings:
-            click.echo(f"finpile: {remedy(Layout(out))}", err=True)
     if history.warnings:
         sys.exit(1)
 
@@ -106,7 +103,7 @@ def report_command(out: str, tokenizers: tuple[str, ...], total_of: TotalOf, as_
     manifest = load_manifest(layout, through="tokens")
     if damage := find_damage(layout, manifest, ("documents", "removed", "tokenizer", "tokens")):
         raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(layout)}")
-    comparison = _compare(console, out, layout.tokenizer, tokenizers, total_of) if tokenizers else None
+    comparison = _compare(console, out, tokenizers, total_of) if tokenizers else None
     from finpile.report.records import rewrite
 
     files = rewrite(layout, manifest, comparison)
@@ -127,11 +124,17 @@ def _report_growth(console: Console, layout: Layout) -> None:
     console.result({"out": layout.root, "files": files, "growth": [asdict(row) for row in rows]})
 
 
-def _compare(console: Console, out: str, ours: str, others: tuple[str, ...], total_of: TotalOf) -> Comparison:
+def _compare(console: Console, out: str, others: tuple[str, ...], total_of: TotalOf) -> Comparison:
     from finpile.report.documents import iter_texts
     from finpile.report.table3 import compare
+    from finpile.snapshots import published_files
+    from finpile.tokens.tokenizer_files import check_tokenizer
 
-    opened = [open_named(argument) for argument in (*others, f"ours={ours}")]
+    layout = Layout(out)
+    check_tokenizer(layout)
+    for file in published_files(layout).below("documents"):
+        file.check()
+    opened = [open_named(argument) for argument in (*others, f"ours={layout.tokenizer}")]
     with console.progress("counting", unit="B") as advance:
         return compare(opened, iter_texts([out]), total_of=total_of, advance=advance)
 

@@ -112,7 +112,7 @@ def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:
 
     layout = Layout(build)
     try:
-        tokenizer = tokenizer_files.load_tokenizer(layout.tokenizer)
+        tokenizer = tokenizer_files.load_build_tokenizer(layout)
         checksum = tokenizer_files.tokenizer_checksum(layout)
     except (TokenizerError, OSError) as error:
         raise InputError(f"{layout.tokenizer}: {error}") from error

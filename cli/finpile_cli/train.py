@@ -47,8 +47,11 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
         obstacle = str(error)
         if os.environ.get("RANK", "0") == "0":
             console.line(f"note: `finpile export` cannot write this model for transformers: {obstacle}")
+    checking = console.progress("checking token shards", unit="B")
     with _HeldoutLines(console) as on_heldout:
-        result = train(settings, stop_at=steps, on_step=_StepLines(console, last), on_heldout=on_heldout)
+        result = train(
+            settings, stop_at=steps, on_step=_StepLines(console, last), on_heldout=on_heldout, on_check=checking
+        )
     if not result.is_first:
         return
     records = result.records

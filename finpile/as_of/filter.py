@@ -16,8 +16,8 @@ from finpile.dedup.order import UNDATED
 from finpile.errors import InputError, IntegrityError
 from finpile.layout import Layout, read_published
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
-from finpile.manifest import published
 from finpile.published_counts import count_documents, count_ledger
+from finpile.published_files import PublishedFile, PublishedFiles
 from finpile.stage_record import file_record
 from finpile.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, list_path, read_takedowns
 
@@ -33,9 +33,9 @@ def must_decide(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> bool:
     undated: set[str] = set()
     later: set[str] = set()
     decided = [name for name in stages.dedup_stages() if name != TAKEDOWN]
-    removed = [path for name in decided for path in published(manifest, f"removed/stage={name}")]
-    for path in (*published(manifest, "documents"), *removed):
-        table = read_published(storage.join(source.root, path), ["dataset", "timestamp"])
+    files = PublishedFiles(source, manifest).below("documents", *(f"removed/stage={name}" for name in decided))
+    for file in files:
+        table = file.pages(["dataset", "timestamp"])
         ends = ends_of(table["timestamp"])
         for found, mask in ((undated, ends == UNDATED), (later, (ends > cut.end) & (ends != UNDATED))):
             found.update(pc.unique(table["dataset"].filter(pa.array(mask))).to_pylist())
@@ -51,12 +51,13 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
     ledger.
 
     Raises: InputError if no document is from that day or before; IntegrityError if a row of the ledger names a document
-    that is not: then a decision depended on a later one.
+    that is not: then a decision depended on a later one; IntegrityError for a file that is not as it was written.
     """
+    files = PublishedFiles(source, manifest)
     ledger = Ledger()
     removed = []
-    for path in published(manifest, "removed"):
-        rows = rows_of_day(source, path, cut)
+    for file in files.below("removed"):
+        rows, path = rows_of_day(file, cut), file.path
         if rows.num_rows:
             ledger.add(rows)
             storage.write_parquet(
@@ -68,8 +69,8 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
     for entry in removed:
         texts.add_removed(read_published(storage.join(target.root, entry["path"])))
     documents = []
-    for path in published(manifest, "documents"):
-        rows = rows_of_day(source, path, cut)
+    for file in files.below("documents"):
+        rows, path = rows_of_day(file, cut), file.path
         if rows.num_rows:
             rows = _with_copies(rows, ledger.copies)
             texts.add(rows)
@@ -124,9 +125,9 @@ def write_takedowns(target: Layout, listed: pa.Table) -> dict[str, Any] | None:
     return asdict(file_record(target.root, path, listed.num_rows))
 
 
-def rows_of_day(source: Layout, path: str, cut: Cut) -> pa.Table:
+def rows_of_day(file: PublishedFile, cut: Cut) -> pa.Table:
     """The rows of a file of documents or of the ledger that are about documents up to the day."""
-    table = read_published(storage.join(source.root, path))
+    table = file.table()
     return table.filter(pa.array(cut.has(table["timestamp"])))
 
 

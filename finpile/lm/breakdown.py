@@ -9,20 +9,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from finpile import storage
+from finpile import snapshots
 from finpile.document import SUB_SOURCE
 from finpile.document_labels import check_rule, document_labels
 from finpile.errors import InputError
-from finpile.file_systems import open_file
 from finpile.layout import Layout, row_of
 from finpile.lm.evaluate import Cost, Score, Scorer
-from finpile.snapshots import published_files
+from finpile.published_files import PublishedFile
 
 Split = Literal["heldout", "train"]
 HELDOUT: Split = "heldout"
@@ -68,8 +67,8 @@ class DocumentSet:
         Raises: InputError if there are none.
         """
         found = False
-        for row, paths in document_files(self.root).items():
-            for batch in self._chosen(paths):
+        for row, files in document_files(self.root).items():
+            for batch in self._chosen(files):
                 found = True
                 months = pc.strftime(batch["timestamp"], format="%Y-%m").to_pylist()
                 yield LabelledTexts(*row, batch["text"], months, self._types(batch, row))
@@ -84,25 +83,23 @@ class DocumentSet:
             "is before the newest documents"
         )
 
-    def _chosen(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _chosen(self, files: Sequence[PublishedFile]) -> Iterator[pa.RecordBatch]:
         """The documents of one source."""
         chosen: pa.Array | None = None
         if self.limit is not None:
-            ids = (batch.column("id").to_pylist() for batch in self._read(paths, ("id", "split")))
-            chosen = pa.array(heapq.nsmallest(self.limit, (value for batch in ids for value in batch)), pa.string())
+            tables = (file.pages(("id", "split")) for file in files)
+            ids = (table.filter(pc.equal(table["split"], self.split))["id"].to_pylist() for table in tables)
+            chosen = pa.array(heapq.nsmallest(self.limit, chain.from_iterable(ids)), pa.string())
         labels = () if self.type_rule is None else _LABEL_COLUMNS
-        for batch in self._read(paths, (*_COLUMNS, SUB_SOURCE.name, *labels)):
+        for batch in self._read(files, (*_COLUMNS, SUB_SOURCE.name, *labels)):
             kept = batch if chosen is None else batch.filter(pc.is_in(batch.column("id"), chosen))
             if kept.num_rows:
                 yield kept
 
-    def _read(self, paths: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for path in paths:
-            with open_file(storage.join(self.root, path)) as stream:
-                file = pq.ParquetFile(stream)
-                present = [name for name in columns if name in file.schema_arrow.names]
-                for batch in file.iter_batches(_DOCUMENTS_AT_ONCE, columns=present):
-                    yield batch.filter(pc.equal(batch.column("split"), self.split))
+    def _read(self, files: Sequence[PublishedFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for file in files:
+            for batch in file.batches(columns, num_rows=_DOCUMENTS_AT_ONCE):
+                yield batch.filter(pc.equal(batch.column("split"), self.split))
 
     def _types(self, batch: pa.RecordBatch, row: tuple[str, str]) -> list[str | None] | None:
         if self.type_rule is not None:
@@ -189,15 +186,14 @@ def evaluation_cost(scorer: Scorer, documents: DocumentSet) -> Cost:
     return Cost(**{name: sum(getattr(cost, name) for cost in costs) for name in Cost.__slots__})
 
 
-def document_files(root: str) -> dict[tuple[str, str], list[str]]:
-    """The document shards of a build, relative to it, by (dataset, source).
+def document_files(root: str) -> dict[tuple[str, str], list[PublishedFile]]:
+    """The document shards of a build by (dataset, source).
 
-    Raises: InputError if there are none.
+    Raises: InputError if there are none; IntegrityError for a damaged manifest.
     """
-    found: dict[tuple[str, str], list[str]] = {}
-    for path in published_files(Layout(root), "documents"):
-        if path.endswith(".parquet"):
-            found.setdefault(row_of(path), []).append(path)
+    found: dict[tuple[str, str], list[PublishedFile]] = {}
+    for file in snapshots.document_files(Layout(root)):
+        found.setdefault(row_of(file.path), []).append(file)
     if not found:
         raise InputError(f"{root}: has no documents/*.parquet; expected the output folder of `finpile build`")
     return dict(sorted(found.items()))

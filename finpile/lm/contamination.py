@@ -10,13 +10,13 @@ An item with shorter texts only can not be searched for, and is neither.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
 from finpile.config import ContaminationConfig, EvalSetConfig
 from finpile.dedup.contamination.evaluation_index import ITEM_SCHEMA, EvalIndex, decide
 from finpile.errors import InputError
@@ -85,11 +85,9 @@ def _index(items: Sequence[TaskItem]) -> EvalIndex:
 
 
 def _training_documents(root: str) -> Iterator[pa.Table]:
-    for paths in document_files(root).values():
-        for path in paths:
-            url = storage.join(root, path)
-            for table in storage.read_parquet_parts(url, ["id", "text", "split"], size_bytes=_BATCH_BYTES):
-                yield table.filter(pc.equal(table["split"], TRAIN))
+    for file in chain.from_iterable(document_files(root).values()):
+        for table in file.parts(("id", "text", "split"), size_bytes=_BATCH_BYTES):
+            yield table.filter(pc.equal(table["split"], TRAIN))
 
 
 def _keep_best(best: dict[tuple[str, str], tuple[float, str]], index: EvalIndex, documents: pa.Table) -> None:

@@ -13,17 +13,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from finpile import storage
 from finpile.errors import InputError
-from finpile.file_systems import open_file
+from finpile.layout import Layout
 from finpile.lm.breakdown import document_files
 from finpile.lm.intervals import wilson
 from finpile.lm.language_model import LanguageModel
+from finpile.snapshots import load_snapshot, read_copies, with_copies
 
 PROMPT_TOKENS = CONTINUED_TOKENS = 50
 #: Documents of each group, if no limit is given.
@@ -69,16 +71,17 @@ def sample_by_copies(root: str, limit: int = DEFAULT_LIMIT) -> list[CopyGroup]:
 
 def _documents(root: str) -> Iterator[tuple[int, tuple[str, str]]]:
     """The copies, id and beginning of each training document that is long enough."""
-    for paths in document_files(root).values():
-        for path in paths:
-            with open_file(storage.join(root, path)) as stream:
-                columns = ["id", "num_copies", "split", "text"]
-                for batch in pq.ParquetFile(stream).iter_batches(_DOCUMENTS_AT_ONCE, columns=columns):
-                    is_long = pc.greater_equal(pc.binary_length(batch["text"]), _MIN_BYTES)
-                    kept = batch.filter(pc.and_(is_long, pc.equal(batch["split"], "train")))
-                    texts = pc.utf8_slice_codeunits(kept["text"], 0, _PREFIX_CHARACTERS)
-                    entries = zip(kept["id"].to_pylist(), texts.to_pylist(), strict=True)
-                    yield from zip(kept["num_copies"].to_pylist(), entries, strict=True)
+    columns, layout = ("id", "num_copies", "split", "text"), Layout(root)
+    manifest = load_snapshot(layout) if storage.is_file(layout.manifest) else {}
+    copies = read_copies(layout, manifest)
+    for file in chain.from_iterable(document_files(root).values()):
+        for batch in file.batches(columns, num_rows=_DOCUMENTS_AT_ONCE):
+            table = with_copies(pa.Table.from_batches([batch]), copies)
+            is_long = pc.greater_equal(pc.binary_length(table["text"]), _MIN_BYTES)
+            kept = table.filter(pc.and_(is_long, pc.equal(table["split"], "train")))
+            texts = pc.utf8_slice_codeunits(kept["text"], 0, _PREFIX_CHARACTERS)
+            entries = zip(kept["id"].to_pylist(), texts.to_pylist(), strict=True)
+            yield from zip(kept["num_copies"].to_pylist(), entries, strict=True)
 
 
 def _group_of(num_copies: int) -> int:

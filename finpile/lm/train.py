@@ -41,6 +41,7 @@ from finpile.lm.run_page import write_run_page
 from finpile.lm.throughput import Throughput, device_facts
 from finpile.lm.train_config import Intervention, TrainConfig, load_train_config
 from finpile.lm.trainer import Trainer
+from finpile.tokens.build_shards import check_shards, recorded_shards
 
 __all__ = ["Intervention", "TrainConfig", "TrainResult", "Trainer", "load_train_config", "repeatable", "train"]
 
@@ -79,18 +80,24 @@ def train(
     stop_at: int | None = None,
     on_step: Callable[[LossRecord], None] | None = None,
     on_heldout: OnHeldout | None = None,
+    on_check: contextlib.AbstractContextManager[Callable[[float], None]] | None = None,
 ) -> TrainResult:
     """Trains up to step `config.steps`, from the checkpoint in `config.out` if there is one.
 
     Under torchrun, all processes call it with the same settings and share `config.out`. `stop_at` ends the call early
-    and has no other effect: another call resumes there, on the same schedule.
+    and has no other effect: another call resumes there, on the same schedule. Token shards of a build are compared with
+    its manifest first; the function that `on_check` gives receives their bytes.
 
     The state is saved before a measurement of the held-out loss. A call that finds it saved and the measurement absent
     begins with the measurement. `on_heldout` is called with the progress of each, then with its record.
 
-    Raises: ConfigError, InputError; RunError if the loss is not finite, or spikes too often.
+    Raises: ConfigError, InputError; IntegrityError for a damaged shard; RunError if the loss is not finite, or spikes
+    too often.
     """
     with joined(config.torch_device()) as processes, repeatable(config.threads):
+        shards = [recorded_shards(folder) for folder in (config.tokens, config.heldout) if folder is not None]
+        with on_check or contextlib.nullcontext(lambda size_bytes: None) as advance:
+            check_shards(shards, advance, processes.rank, processes.world_size)
         return _Run(config, processes, on_step, on_heldout).to(min(config.steps, stop_at or config.steps))
 
 

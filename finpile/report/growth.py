@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from finpile.layout import Layout
+from finpile.manifest import SNAPSHOT
 from finpile.report.figures import NOTHING, Cell, count
 from finpile.report.files import write_table
 from finpile.report.table import Column, Row, Table
-from finpile.snapshots import SNAPSHOT, load_snapshot, numbers
+from finpile.snapshots import load_snapshot, numbers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -202,7 +202,8 @@ def _find_documents(fs: Any, folder: str) -> dict[str, Any]:
     layout = Layout(_url(fs, folder))
     if documents == folder or not numbers(layout):
         return found
-    return {f"{folder}/{path}": found[f"{folder}/{path}"] for path in published_files(layout, "documents")}
+    places = (f"{folder}/{place}" for place in published_files(layout).places("documents").values())
+    return {path: found.get(path) or _info(fs, path) for path in places}
 
 
 def _documents_folder(fs: Any, folder: str) -> str:

@@ -11,8 +11,8 @@ from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from finpile import storage
 from finpile.errors import InputError
 from finpile.file_systems import open_in
 from finpile.limits import LimitsConfig
@@ -78,7 +78,7 @@ def parquet_rows(
     is_compressed = bool(split_codecs(path)[1])
     try:
         with BytesIO(read_bytes(url, where)) if is_compressed else open_in(fs, path) as stream:
-            file = pq.ParquetFile(stream)
+            file = storage.checked_parquet(stream)
             wanted = columns(file.schema_arrow.names)
             for batch in file.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False):
                 yield from batch.to_pylist()

@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
-from finpile.errors import InputError
 from finpile.layout import Layout, heldout_tokens, token_index
+from finpile.snapshots import published_files
 from finpile.split import TRAIN
+from finpile.tokens.build_shards import open_shards
 from finpile.tokens.pack import Runs, cut_runs
-from finpile.tokens.store import TokenStore
-from finpile.tokens.tokenizer_files import load_tokenizer
+from finpile.tokens.tokenizer_files import load_build_tokenizer
 
 I64 = npt.NDArray[np.int64]
 
@@ -122,20 +122,21 @@ class TokenProvenance:
 
         They are those of the build, or with its number those that a `snapshot` added.
 
-        Raises: InputError if there are no shards, or they have no index.
+        Raises: InputError if there are no shards; IntegrityError for missing and damaged files; so do all functions.
         """
         self.is_train = heldout is None
-        self.store = TokenStore.open(_folder(out, heldout, snapshot))
-        self._sizes = token_bytes(load_tokenizer(Layout(out).tokenizer))
-        self._urls = [token_index(url) for url in self.store.urls]
-        if not storage.is_file(self._urls[0]):
-            raise InputError(f"{out}: the token shards have no index: run the build's command again with --fresh")
+        self.store = open_shards(_folder(out, heldout, snapshot))
+        layout = Layout(out)
+        self._sizes = token_bytes(load_build_tokenizer(layout))
+        files = published_files(layout, snapshot)
+        self._index = [files[token_index(_below(out, url))] for url in self.store.urls]
         self._pieces = lru_cache(maxsize=2)(self._read_pieces)
 
     @staticmethod
     def is_there(out: str, heldout: tuple[str, str] | None = None, snapshot: int = 0) -> bool:
-        """Whether there are such shards."""
-        return storage.exists(_folder(out, heldout, snapshot))
+        """Whether the manifest lists such shards."""
+        folder = _below(out, _folder(out, heldout, snapshot))
+        return bool(published_files(Layout(out), snapshot).below(folder))
 
     def spans(self, sequence: int, begin: int = 0, end: int | None = None) -> list[Span]:
         """The documents of the tokens `begin` to `end` of a sequence, in order; padding has none.
@@ -190,7 +191,7 @@ class TokenProvenance:
 
     def _read_pieces(self, shard: int) -> tuple[pa.Table, I64]:
         """The pieces of a shard, and the first token of each, with the end of the last one, in the shard."""
-        table = storage.read_parquet(self._urls[shard]).combine_chunks()
+        table = self._index[shard].stored().combine_chunks()
         return table, np.concatenate([[0], np.cumsum(table["num_tokens"].to_numpy(), dtype=np.int64)])
 
     def _num_bytes(self, shard: int, begin: int, end: int) -> int:
@@ -200,6 +201,11 @@ class TokenProvenance:
 
 def _location(table: pa.Table, piece: int) -> Location:
     return Location(table["file"][piece].as_py(), table["row"][piece].as_py())
+
+
+def _below(out: str, url: str) -> str:
+    """The path of a file or folder, relative to the output folder."""
+    return url.removeprefix(f"{Layout(out).root.rstrip('/')}/")
 
 
 def _folder(out: str, heldout: tuple[str, str] | None, snapshot: int) -> str:

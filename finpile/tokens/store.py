@@ -15,18 +15,17 @@ The shards of a corpus with a mixture also have the sources of the tokens, as ru
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from fsspec.implementations.local import LocalFileSystem
 
 from finpile import storage
 from finpile.errors import ConfigError, InputError
-from finpile.file_systems import file_system_of, open_file, read_all
+from finpile.file_systems import open_file, read_buffer
 from finpile.mixture import Row
 from finpile.tokens.pack import Runs, runs_of_sequences
 
@@ -152,8 +151,15 @@ class TokenStore:
     """
 
     def __init__(
-        self, urls: Sequence[str], counts: Sequence[int], meta: TokenMeta, paddings: Sequence[int] | None = None
+        self,
+        urls: Sequence[str],
+        counts: Sequence[int],
+        meta: TokenMeta,
+        paddings: Sequence[int] | None = None,
+        read: Callable[[str], pa.Buffer] = read_buffer,
     ) -> None:
+        """`read` returns the bytes of a shard."""
+        self._read = read
         self.urls = tuple(urls)
         self.counts = tuple(counts)
         """Sequences of each shard."""
@@ -163,8 +169,10 @@ class TokenStore:
         self.meta = meta
 
     @classmethod
-    def open(cls, folder: str) -> TokenStore:
+    def open(cls, folder: str, read: Callable[[str], pa.Buffer] = read_buffer) -> TokenStore:
         """Opens the store; reads the schemas of the shards, but no ids.
+
+        `read` returns the bytes of a shard, from which ids are read; by default, local files are mapped.
 
         Raises: InputError if the folder does not exist, has no shard, or has shards with different metadata.
         """
@@ -180,7 +188,7 @@ class TokenStore:
                     f"{folder}: mixed shards: {urls[0]} has {first}, {url} has {meta}; "
                     "keep the shards of one build in one folder"
                 )
-        return cls(urls, [count for _, count, _ in headers], first, [padding for _, _, padding in headers])
+        return cls(urls, [count for _, count, _ in headers], first, [padding for _, _, padding in headers], read)
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -246,13 +254,13 @@ class TokenStore:
         if not self.meta.sources:
             return []
         shard, row = self.place(index % len(self))
-        found = _read_runs(self.urls[shard])[row].as_py()
+        found = _read_runs(self._read(self.urls[shard]))[row].as_py()
         return [(self.meta.sources[run["source"]], run["num_tokens"]) for run in found]
 
     def shard_runs(self) -> Iterator[Runs]:
         """The runs of each shard, in the order of the shard names; none for shards without sources."""
         for url in self.urls if self.meta.sources else ():
-            runs = _read_runs(url).values
+            runs = _read_runs(self._read(url)).values
             sources, lengths = (runs.field(name).to_numpy().astype(np.int64) for name in ("source", "num_tokens"))
             yield Runs(sources, lengths)
 
@@ -287,7 +295,7 @@ class TokenStore:
         if shard not in self._open:
             if len(self._open) >= _MAX_OPEN_SHARDS:
                 del self._open[next(iter(self._open))]
-            self._open[shard] = _read_ids(self.urls[shard])
+            self._open[shard] = _read_ids(self._read(self.urls[shard]))
         return self._open[shard]
 
 
@@ -325,20 +333,18 @@ def _parse_meta(url: str, schema: pa.Schema) -> TokenMeta:
     return meta
 
 
-def _read_column(url: str, name: str) -> pa.Array:
-    """A column as one array: a view of the mapped file if it is local, else of its bytes."""
-    fs, path = file_system_of(url)
-    source = pa.memory_map(path) if isinstance(fs, LocalFileSystem) else pa.BufferReader(read_all(fs, path))
-    with pa.ipc.open_file(source) as reader:
+def _read_column(data: pa.Buffer, name: str) -> pa.Array:
+    """A column of a shard as one array: a view of its bytes."""
+    with pa.ipc.open_file(pa.BufferReader(data)) as reader:
         chunks = reader.read_all().column(name)
     return chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()  # the latter always copies
 
 
-def _read_runs(url: str) -> pa.ListArray:
-    return _read_column(url, "runs")
+def _read_runs(data: pa.Buffer) -> pa.ListArray:
+    return _read_column(data, "runs")
 
 
-def _read_ids(url: str) -> Ids:
-    column = _read_column(url, "ids")
+def _read_ids(data: pa.Buffer) -> Ids:
+    column = _read_column(data, "ids")
     ids: Ids = column.flatten().to_numpy(zero_copy_only=True)
     return ids.reshape(len(column), column.type.list_size)

@@ -14,6 +14,7 @@ from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FIL
 from finpile import storage
 from finpile.errors import InputError
 from finpile.layout import Layout
+from finpile.snapshots import BUILD, published_files
 
 #: The files of a tokenizer; the folder has other, larger files that loading does not need.
 FILES = (TOKENIZER_FILE, CONFIG_FILE, VOCABULARY_FILE)
@@ -82,6 +83,26 @@ def _copy(url: str, folder: str) -> Path:
         target.mkdir(parents=True, exist_ok=True)
         (target / name).write_bytes(storage.read_bytes(storage.join(parent, name)))
     return target / file
+
+
+def load_build_tokenizer(layout: Layout) -> UnigramTokenizer:
+    """The tokenizer of a build, whose files are compared with its manifest, if it has one.
+
+    Raises: TokenizerError if there is none; IntegrityError if a file is damaged; InputError if a build is changing it.
+    """
+    check_tokenizer(layout)
+    return load_tokenizer(layout.tokenizer)
+
+
+def check_tokenizer(layout: Layout) -> None:
+    """Compares the files of the tokenizer of a build with its manifest, if it has one.
+
+    Raises: IntegrityError if one is damaged; InputError if a build is changing the folder.
+    """
+    if storage.is_file(layout.manifest):
+        for file in published_files(layout, BUILD).below(_FOLDER):
+            if file.path.endswith(FILES):
+                file.check()
 
 
 def tokenizer_checksum(layout: Layout) -> str:

@@ -15,7 +15,7 @@ from finpile_tokenizer import TokenizerError
 
 from finpile.errors import FinpileError
 from finpile.layout import Layout
-from finpile.manifest import load_manifest
+from finpile.manifest import read_manifest
 from finpile.verify import (
     as_of,
     counts,
@@ -64,7 +64,7 @@ def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iter
     Raises: InputError if `out` holds no finished build.
     """
     layout = Layout(out)
-    manifest = load_manifest(layout)
+    manifest = read_manifest(layout)
     found = files.checks(layout, manifest, advance)
     if not all(check.ok for check in found):
         return found  # the other groups would read files that are known to be damaged

@@ -1,14 +1,18 @@
-"""Checks of files: OUT contains the files that the manifest lists, with their checksums, and no others."""
+"""Checks of files: OUT contains the files that its manifests list, in place, with their checksums, and no others.
+
+The files of the current snapshot are at their paths, and those that only earlier ones have below `versions`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from finpile import stage_record, storage
-from finpile.layout import Layout
-from finpile.snapshots import SNAPSHOT, load_snapshot, numbers
-from finpile.takedowns import file_of_list
+from finpile.errors import FinpileError
+from finpile.layout import Layout, earlier_place
+from finpile.manifest import recorded_files
+from finpile.snapshots import number_of, numbers, read_snapshot
 from finpile.verify.check import Advance, Check
 
 #: What `finpile report` writes of snapshots.
@@ -19,34 +23,52 @@ _OTHER = ("manifest.json", ".work", "index")
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads every recorded file, those of all snapshots; `advance` receives its bytes."""
-    recorded = recorded_files(manifest)
-    for number in numbers(layout):
-        recorded |= recorded_files(load_snapshot(layout, number))
+    snapshots, unreadable = _snapshots(layout, manifest)
+    found = [Check.of("every snapshot has its manifest, unaltered", unreadable, f"{len(snapshots)} snapshots")]
+    if unreadable:
+        return found  # what they list is not known
+    found = found if snapshots else []
+    current = recorded_files(manifest)
+    earlier = {path: file for one in snapshots for path, file in recorded_files(one).items() if path not in current}
+    recorded = {earlier_place(path): file for path, file in earlier.items()} | current
     wrong = []
     for path, expected in sorted(recorded.items()):
         try:
-            found = stage_record.file_record(layout.root, path)
+            measured = stage_record.file_record(layout.root, path)
         except FileNotFoundError:
             wrong.append(f"{path} is missing")
             continue
-        advance(found.size_bytes)
-        if found.checksum != expected["checksum"]:
+        advance(measured.size_bytes)
+        if measured.checksum != expected.checksum:
             wrong.append(f"{path} is altered")
     known = {*recorded, *(f"snapshots/{number:06d}.json" for number in numbers(layout)), *_GROWTH}
+    wrong += [f"{name} is not of this build" for name in _others(layout, known)]
+    return [*found, Check.of("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")]
+
+
+def _snapshots(layout: Layout, current: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """The manifests of all snapshots, and what is wrong with them."""
+    found: list[Mapping[str, Any]] = []
+    wrong = []
+    if (last := number_of(current)) and last not in numbers(layout):
+        wrong.append(f"snapshots/{last:06d}.json is missing")
+    for number in numbers(layout):
+        try:
+            found.append(read_snapshot(layout, number))
+        except FinpileError:
+            wrong.append(f"snapshots/{number:06d}.json is damaged or altered")
+            continue
+        if number == last and found[-1] != current:
+            wrong.append(f"snapshots/{number:06d}.json and manifest.json differ")
+    return found, wrong
+
+
+def _others(layout: Layout, known: set[str]) -> Iterator[str]:
+    """What is in OUT and not `known`."""
     folders = {path.split("/")[0] for path in known}
     for name in storage.list_folder(layout.root):
         if name in folders:
-            names = [f"{name}/{path}" for path in storage.list_files(storage.join(layout.root, name))]
-            wrong += [f"{path} is not of this build" for path in names if path not in known]
+            names = (f"{name}/{path}" for path in storage.list_files(storage.join(layout.root, name)))
+            yield from (path for path in names if path not in known)
         elif name not in _OTHER:
-            wrong.append(f"{name} is not of this build")
-    return [Check.of("every file is there, unaltered, and no other", wrong, f"{len(recorded)} files")]
-
-
-def recorded_files(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The files that a manifest lists, by path."""
-    facts = manifest.get(SNAPSHOT, {})
-    files = [file for stage in manifest["stages"] for file in stage["files"]]
-    files += [file for file in (facts.get("copies"), file_of_list(manifest)) if file]
-    files += (facts.get("tokens") or {"files": []})["files"]
-    return {file["path"]: file for file in files}
+            yield name

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.layout import Layout, read_published
-from finpile.manifest import CERTIFICATE, published
-from finpile.snapshots import SNAPSHOT
+from finpile.manifest import CERTIFICATE, SNAPSHOT, published
 from finpile.sources.accounting import SUMS
 from finpile.sources.base import structure_of
 from finpile.verify.check import Advance, Check

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile import storage
-from finpile.layout import TOKEN_INDEX, Layout, token_index
+from finpile.layout import TOKEN_INDEX, token_index
 from finpile.tokens.pack import Runs
 from finpile.tokens.provenance import INDEX_SCHEMA
 from finpile.tokens.store import TokenStore
@@ -23,11 +23,6 @@ _I64 = npt.NDArray[np.int64]
 _Ids = npt.NDArray[np.integer[Any]]
 #: The place of a document is one number: that of its file, times this, plus its row.
 _ROWS = 1 << 32
-
-
-def has_index(layout: Layout) -> bool:
-    """Whether the build has an index of its tokens; those of earlier versions have none."""
-    return any(path.startswith("index/") for path in storage.list_files(layout.tokens))
 
 
 def place(file: int, row: int) -> int:

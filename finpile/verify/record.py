@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from finpile.layout import Layout
-from finpile.manifest import CHECKSUM, checksum_of
+from finpile.manifest import is_unaltered
 from finpile.stage_record import fingerprint
 from finpile.verify.check import Advance, Check
 
@@ -14,7 +14,7 @@ from finpile.verify.check import Advance, Check
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the manifest alone."""
     wrong = []
-    if manifest.get(CHECKSUM) != checksum_of(manifest):
+    if not is_unaltered(manifest):
         wrong.append("manifest.json is altered: its checksum is another")
     if manifest["name"] != manifest["config"]["name"]:
         wrong.append(f"its name is {manifest['name']!r}, that of its corpus file {manifest['config']['name']!r}")

@@ -6,7 +6,7 @@ without those that had the same text before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.document import text_digest, text_views
-from finpile.layout import Layout, heldout_tokens, read_published, row_of
-from finpile.manifest import published
-from finpile.snapshots import BUILD, SNAPSHOT, load_snapshot, numbers
+from finpile.layout import Layout, heldout_tokens, row_of
+from finpile.manifest import SNAPSHOT, published
+from finpile.published_files import PublishedFile, PublishedFiles
+from finpile.snapshots import BUILD, numbers, read_snapshot
 from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.store import TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
@@ -30,33 +31,34 @@ _COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """The checks of the build's tokens, and one for each snapshot that has some; none without snapshots."""
     found: list[Check] = []
-    for number in numbers(layout):
-        snapshot = load_snapshot(layout, number)
+    snapshots = {number: read_snapshot(layout, number) for number in numbers(layout)}
+    files = PublishedFiles(layout, *snapshots.values())
+    for number, snapshot in snapshots.items():
         if number == BUILD:
-            found += _of_build(layout, snapshot, advance)
+            found += _of_build(layout, snapshot, files, advance)
         elif snapshot[SNAPSHOT]["tokens"]:
-            found.append(_of_snapshot(layout, snapshot, advance))
+            found.append(_of_snapshot(layout, snapshot, files, advance))
     return found
 
 
-def _of_build(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def _of_build(layout: Layout, manifest: Mapping[str, Any], files: PublishedFiles, advance: Advance) -> list[Check]:
     if "tokens" not in [stage["stage"] for stage in manifest["stages"]]:
         return []
-    if why := _why_not(layout, published(manifest, "documents")):
+    if why := _why_not(files, published(manifest, "documents")):
         return [Check("token shards of the build = its documents, encoded", True, why)]
     return tokens.checks(layout, manifest, advance)
 
 
-def _of_snapshot(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> Check:
+def _of_snapshot(layout: Layout, manifest: Mapping[str, Any], files: PublishedFiles, advance: Advance) -> Check:
     facts = manifest[SNAPSHOT]
     name = f"token shards of snapshot {facts['number']} = the texts that it published first, encoded"
     added, replaced = ([path for path in facts[kind] if path.startswith(_DOCUMENTS)] for kind in ("added", "rewritten"))
-    if why := _why_not(layout, [*added, *replaced]):
+    if why := _why_not(files, [*added, *replaced]):
         return Check(name, True, why)
     length, tokenizer = manifest["config"]["tokens"]["sequence_length"], load_tokenizer(layout.tokenizer)
-    expected, known = tokens.Expected(tokenizer, length, None, added), _texts(layout, replaced)
+    expected, known = tokens.Expected(tokenizer, length, None, added), _texts([files[path] for path in replaced])
     for number, path in enumerate(added):
-        table = read_published(storage.join(layout.root, path), _COLUMNS)
+        table = files[path].table(_COLUMNS)
         advance(table["text"].nbytes)
         texts = zip(table["id"].to_pylist(), map(text_digest, text_views(table)), strict=True)
         new = pa.array([known.get(identifier) != digest for identifier, digest in texts], pa.bool_())
@@ -98,21 +100,20 @@ def _differences(
     return wrong
 
 
-def _texts(layout: Layout, paths: list[str]) -> dict[str, bytes]:
+def _texts(files: Iterable[PublishedFile]) -> dict[str, bytes]:
     """The digests of the texts in published files, by the id of their document."""
     found: dict[str, bytes] = {}
-    for path in paths:
-        table = read_published(storage.join(layout.root, path), ("id", "text"))
+    for file in files:
+        table = file.table(("id", "text"))
         found |= dict(zip(table["id"].to_pylist(), map(text_digest, text_views(table)), strict=True))
     return found
 
 
-def _why_not(layout: Layout, paths: list[str]) -> str | None:
+def _why_not(files: PublishedFiles, paths: list[str]) -> str | None:
     """Why tokens cannot be compared with the documents in these files: `finpile vacuum` blanks and deletes texts."""
     blank = 0
     for path in paths:
-        url = storage.join(layout.root, path)
-        if not storage.is_file(url):
+        if path not in files:
             return f"not compared: {path} was vacuumed"
-        blank += pc.sum(pc.equal(pc.binary_length(storage.read_parquet(url, ["text"])["text"]), 0)).as_py() or 0
+        blank += pc.sum(pc.equal(pc.binary_length(files[path].table(["text"])["text"]), 0)).as_py() or 0
     return f"not compared: {blank:,} of the documents are blank since they were taken down" if blank else None

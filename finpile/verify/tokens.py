@@ -22,8 +22,8 @@ from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
 from finpile.document import SUB_SOURCE, text_digest, text_views
-from finpile.layout import Layout, heldout_tokens, read_published, row_of
-from finpile.manifest import published
+from finpile.layout import Layout, heldout_tokens, row_of
+from finpile.published_files import PublishedFiles
 from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import Runs
@@ -32,7 +32,7 @@ from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 from finpile.verify.check import Advance, Check
 from finpile.verify.mixture import Mixture, ids_digest
-from finpile.verify.provenance import Index, has_index, place
+from finpile.verify.provenance import Index, place
 from finpile.verify.streams import MODULUS, Stream, position
 
 _Ids = npt.NDArray[np.int32]
@@ -48,12 +48,13 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     counts, length = stages["tokens"]["counts"], manifest["config"]["tokens"]["sequence_length"]
     tokenizer = load_tokenizer(layout.tokenizer)
     mixture = Mixture.of(manifest["config"], counts)
-    files = published(manifest, "documents")
-    expected = Expected(tokenizer, length, mixture, files if has_index(layout) else None)
+    files = PublishedFiles(layout, manifest).below("documents")
+    paths = [file.path for file in files]
+    expected = Expected(tokenizer, length, mixture, paths)
     has_sub_sources = any(source.get("sub_source") for source in manifest["config"]["sources"])
     columns = (*(_MIXTURE_COLUMNS if mixture else _COLUMNS), *((SUB_SOURCE.name,) if has_sub_sources else ()))
-    for number, path in enumerate(files):
-        table = read_published(storage.join(layout.root, path), columns)
+    for number, file in enumerate(files):
+        table = file.table(columns)
         expected.add(table, number)
         advance(table["text"].nbytes)
     meta = TokenMeta(
@@ -76,11 +77,11 @@ class Expected:
         tokenizer: UnigramTokenizer,
         sequence_length: int,
         mixture: Mixture | None,
-        indexed_files: Sequence[str] | None = None,
+        files: Sequence[str],
     ) -> None:
-        """`indexed_files` are the files of documents, if the shards have an index."""
+        """`files` are the files of documents, as the index of the shards numbers them."""
         self._tokenizer = tokenizer
-        self._indexed_files = indexed_files
+        self._files = files
         self._sequence_length = sequence_length
         self.mixture = mixture
         self.statistics: list[dict[str, Any]] = []
@@ -103,7 +104,7 @@ class Expected:
             copies = self.mixture.copies(table, digests, lengths.to_numpy(), np.array(is_train, np.bool_))
         for index, (digest, (begin, end)) in enumerate(zip(digests, pairwise(bounds), strict=True)):
             row = index if rows is None else rows[index]
-            document = 0 if self._indexed_files is None else place(file, row)
+            document = place(file, row)
             if is_train[index]:
                 self.train.add(digest, names[index], ids[begin:end], document, copies[index], source)
             else:
@@ -118,10 +119,9 @@ class Expected:
         """The bytes of each id; none of the one that ends a document."""
         return pa.array([*self._tokenizer.vocabulary.pieces.to_pylist(), b""], pa.large_binary())
 
-    def index(self, store: TokenStore) -> Index | None:
+    def index(self, store: TokenStore) -> Index:
         """That of the shards of a stream."""
-        files = self._indexed_files
-        return None if files is None else Index(store, files, token_bytes(self._tokenizer))
+        return Index(store, self._files, token_bytes(self._tokenizer))
 
     def _heldout(self, table: pa.Table, index: int) -> Stream:
         source = (table["dataset"][index].as_py(), table["source"][index].as_py())
@@ -212,31 +212,29 @@ def compare(store: TokenStore, meta: TokenMeta, expected: Expected, stream: Stre
         wrong += ["the padding is not the token that ends a document"] * bool((padding != meta.eot_id).any())
     if digest != stream.digest:
         wrong.append("the sequences are not those of the documents and the tokenizer, in the places of the index")
-    return wrong + (index.wrong if index else [])
+    return wrong + index.wrong
 
 
 class _Block(NamedTuple):
-    """Tokens of a stream, their sources in a mixture, and the places of their documents if they have an index."""
+    """Tokens of a stream, their sources in a mixture, and the places of their documents."""
 
     ids: _Ids
     sources: Runs | None
-    documents: Runs | None
+    documents: Runs
 
 
-def _blocks(store: TokenStore, stream: Stream, index: Index | None, advance: Advance) -> Iterator[_Block]:
+def _blocks(store: TokenStore, stream: Stream, index: Index, advance: Advance) -> Iterator[_Block]:
     """The tokens of a stream without padding; what its end lacks of a sequence is taken as expected."""
     left = stream.num_tokens
     sources: Iterator[Runs] = iter(store.shard_runs())
-    documents: Iterator[Runs] = iter(index.runs() if index else ())
-    for block in store.shards():
+    for block, documents in zip(store.shards(), index.runs(), strict=True):
         advance(block.nbytes)
-        yield _Block(block.reshape(-1)[:left].astype(np.int32), next(sources, None), next(documents, None))
+        yield _Block(block.reshape(-1)[:left].astype(np.int32), next(sources, None), documents)
         left -= min(left, block.size)
     tail = stream.tail() if left else None
-    if index is not None:
-        index.end(None if tail is None else int(tail.documents.sources[0]))
+    index.end(None if tail is None else int(tail.documents.sources[0]))
     if tail is not None:
-        yield _Block(tail.ids, tail.sources if store.meta.sources else None, tail.documents if index else None)
+        yield _Block(tail.ids, tail.sources if store.meta.sources else None, tail.documents)
 
 
 def _documents(

@@ -29,7 +29,8 @@ from finpile.errors import ConfigError
 from finpile.filings.facts import fact_counts
 from finpile.layout import Layout
 from finpile.ledger import LEDGER_SCHEMA, count_removed
-from finpile.manifest import CERTIFICATE, published
+from finpile.manifest import CERTIFICATE
+from finpile.published_files import PublishedFiles
 from finpile.stage_record import StageRecord
 from finpile.stages import DEDUPLICATED
 from finpile.takedowns import read_takedowns
@@ -131,8 +132,8 @@ class DayStages:
         """Writes the stage's rows of the ledger; returns what the dedup stages and `split` read of its counts."""
         whole = next(entry["counts"]["sources"] for entry in self.manifest["stages"] if entry["stage"] == stage)
         removed_bytes = {(row["dataset"], row["source"]): 0 for row in whole}
-        for number, path in enumerate(published(self.manifest, f"removed/stage={stage}")):
-            rows = rows_of_day(self.whole, path, self.cut)
+        for number, file in enumerate(PublishedFiles(self.whole, self.manifest).below(f"removed/stage={stage}")):
+            rows = rows_of_day(file, self.cut)
             if rows.num_rows:
                 table = rows.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA)
                 storage.write_parquet(storage.join(context.folder, "removed", f"{number:06d}.parquet"), table)

@@ -12,7 +12,8 @@ from finpile.build_state import BuildState, read_state, write_state
 from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError
 from finpile.layout import Layout
-from finpile.takedowns import file_of_list, read_takedowns
+from finpile.manifest import damaged_manifest, file_of_list, is_unaltered
+from finpile.takedowns import LIST_SUFFIX, read_takedowns
 
 
 def check_kind(layout: Layout) -> None:
@@ -54,14 +55,18 @@ def check_snapshots(layout: Layout) -> None:
 def check_takedowns(layout: Layout, saved: str | None) -> None:
     """Writes the ids of documents that were taken down, one in each line, to the file `saved`.
 
-    Raises: ConfigError without such a file, if documents were taken down: a fresh build brings them back.
+    Raises: ConfigError without such a file, if documents were taken down: a fresh build brings them back;
+    IntegrityError if the manifest or the list is damaged.
     """
+    if not _has_lists(layout):
+        return  # nothing was taken down, or the lists were saved by the run that is continued
     try:
         manifest = storage.read_json(layout.manifest)
-        takedowns = read_takedowns(layout, manifest)
     except (FileNotFoundError, ValueError):
-        return  # no build, or its list was saved by the run that is continued
-    file = file_of_list(manifest)
+        manifest = {}
+    if not is_unaltered(manifest):
+        raise damaged_manifest(layout.manifest, "is missing or altered, and lists the documents that were taken down")
+    file, takedowns = file_of_list(manifest), read_takedowns(layout, manifest)
     if file is None:
         return
     if saved is None:
@@ -71,6 +76,14 @@ def check_takedowns(layout: Layout, saved: str | None) -> None:
             f"ids, and after the build `finpile remove {layout.root} --ids-from FILE --why TEXT`"
         )
     storage.write_bytes(saved, "".join(f"{name}\n" for name in takedowns["id"].to_pylist()).encode())
+
+
+def _has_lists(layout: Layout) -> bool:
+    """Whether there are lists of documents that were taken down."""
+    try:
+        return any(name.endswith(LIST_SUFFIX) for name in storage.list_folder(layout.snapshots))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def forget_stages(layout: Layout) -> None:
@@ -125,8 +138,8 @@ class OutFolder:
         self.claim(f"stage {stage} has to run")
         if self._layout.published(stage) or self.is_open or not storage.is_file(self._layout.manifest):
             self._write(is_whole=False)
-            storage.remove_tree(self._layout.snapshots)
-            storage.remove_tree(self._layout.indexes)
+            for folder in (self._layout.snapshots, self._layout.versions, self._layout.indexes):
+                storage.remove_tree(folder)
         if stage == self._until:
             for later in stages.after(self._until):
                 for folder in (*self._layout.published(later), self._layout.work(later)):

@@ -31,7 +31,8 @@ from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
 from finpile.document import SUB_SOURCE, digest_bits
 from finpile.errors import RunError
-from finpile.layout import Layout, heldout_token_part, read_published_parts, row_of, token_index, token_part
+from finpile.layout import Layout, heldout_token_part, row_of, token_index, token_part
+from finpile.published_files import PublishedFile
 from finpile.sizes import SHARD_BYTES, SHARD_TOKENS, STREAM_BYTES
 from finpile.split import TRAIN
 from finpile.stage_record import FileRecord
@@ -55,7 +56,7 @@ _SENT = ("digest", "id", "ids", "file", "row")
 _MIXTURE_COLUMNS = (*_COLUMNS, "num_copies")
 
 #: A documents shard, its number, and the classes of documents of a mixture as JSON; None without one.
-_EncodeTask = tuple[str, int, list[dict[str, Any]] | None]
+_EncodeTask = tuple[PublishedFile, int, list[dict[str, Any]] | None]
 
 
 def settings(context: Context) -> list[Any]:
@@ -207,7 +208,7 @@ def _open_tokenizer(url: str, checksum: str) -> UnigramTokenizer:
 
 
 def encode_task(
-    path: str,
+    shard: PublishedFile,
     layout: Layout,
     checksum: str,
     streams: Streams,
@@ -224,13 +225,13 @@ def encode_task(
     shard.
     """
     tokenizer = _open_tokenizer(layout.tokenizer, checksum)
-    url, origin, row = storage.join(layout.root, path), path.replace("/", "-"), row_of(path)
+    origin, row = shard.path.replace("/", "-"), row_of(shard.path)
     mixed = None if classes is None else MixedFile(classes, row)
     sizes = []
     num_rows = 0
     columns = _COLUMNS if mixed is None else _MIXTURE_COLUMNS
     columns = (*columns, SUB_SOURCE.name) if has_sub_sources else columns
-    for number, table in enumerate(read_published_parts(url, columns, size_bytes=SHARD_BYTES)):
+    for number, table in enumerate(shard.parts(columns, size_bytes=SHARD_BYTES)):
         numbers = pa.array(np.arange(num_rows, num_rows + table.num_rows, dtype=np.int32))
         num_rows += table.num_rows
         if without:
@@ -254,17 +255,16 @@ def encode_task(
 
 
 def count_task(
-    path: str, layout: Layout, checksum: str, partitions: int, mixture: Mixture
+    shard: PublishedFile, layout: Layout, checksum: str, partitions: int, mixture: Mixture
 ) -> Iterator[PartitionedTables]:
     """Counts the tokens of the training documents of one shard, by partition of their selection keys."""
 
     def read() -> Iterator[pa.Table]:
-        url = storage.join(layout.root, path)
-        for table in read_published_parts(url, _MIXTURE_COLUMNS, size_bytes=SHARD_BYTES):
+        for table in shard.parts(_MIXTURE_COLUMNS, size_bytes=SHARD_BYTES):
             report_progress(table.num_rows, table["text"].nbytes)
             yield table
 
-    return lengths_of(read(), _open_tokenizer(layout.tokenizer, checksum), path, mixture, partitions)
+    return lengths_of(read(), _open_tokenizer(layout.tokenizer, checksum), shard.path, mixture, partitions)
 
 
 def _ids(encoded: tuple[PartitionedTables, list[dict[str, Any]]]) -> PartitionedTables:
@@ -293,6 +293,7 @@ def _run_pipeline(
     scratch = storage.join(folder, "scratch")
     sources = mixture.sources if mixture else ()
     paths = [file["path"] for file in files]
+    shards = [PublishedFile.of_counts(layout.root, file) for file in files]
 
     def write_partition(group: tuple[int, pa.Table]) -> dict[str, Any]:
         name = f"{group[0]:06d}.arrow"
@@ -333,13 +334,13 @@ def _run_pipeline(
         return int(sizes[tokens_before(folder, ranges[0], part.pieces)].sum())
 
     def with_classes(classes: list[dict[str, Any]] | None) -> list[_EncodeTask]:
-        return [(path, number, classes) for number, path in enumerate(paths)]
+        return [(shard, number, classes) for number, shard in enumerate(shards)]
 
     def encode(task: _EncodeTask) -> Iterator[tuple[PartitionedTables, list[dict[str, Any]]]]:
-        path, number, classes = task
+        shard, number, classes = task
         of_mixture = None if classes is None else [DocumentClass.from_json(entry) for entry in classes]
         return encode_task(
-            path,
+            shard,
             layout,
             checksum,
             streams,
@@ -352,7 +353,7 @@ def _run_pipeline(
     def construct(pipeline: beam.Pipeline) -> None:
         sizes = [file["text_bytes"] for file in files]
         if mixture is not None and mixture.needs_counts:
-            tasks = Tasks((file["path"] for file in files), 0.3, sizes, note="count")
+            tasks = Tasks(shards, 0.3, sizes, note="count")
             count = beam.FlatMap(count_task, layout, checksum, streams.train, mixture)
             exchange = ExchangeByPartition(engine.exchange_transport, scratch, "ByKey")
             settle = SettleCopies(mixture, folder, exchange)

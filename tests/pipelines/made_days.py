@@ -11,10 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import storage
-from finpile.layout import Layout, read_published
-from finpile.manifest import published
-from finpile.snapshots import load_snapshot, read_copies, with_copies
+from finpile.layout import Layout
+from finpile.snapshots import load_snapshot, published_files, read_copies, with_copies
 from finpile.verify import verify
 
 WORDS = [
@@ -106,15 +104,13 @@ def write_batch(folder: Path, name: str, documents: list[tuple[str, Record]]) ->
 def documents_of(out: Path, number: int | None = None) -> pa.Table:
     """The documents of a snapshot by id."""
     layout = Layout(str(out))
-    manifest = load_snapshot(layout, number)
-    table = pa.concat_tables(read_published(storage.join(str(out), path)) for path in published(manifest, "documents"))
-    return with_copies(table, read_copies(layout, manifest)).sort_by("id")
+    table = pa.concat_tables(file.table() for file in published_files(layout, number).below("documents"))
+    return with_copies(table, read_copies(layout, load_snapshot(layout, number))).sort_by("id")
 
 
 def ledger_of(out: Path, number: int | None = None) -> list[Mapping[str, Any]]:
     """The rows of the ledger of a snapshot, in one order."""
-    manifest = load_snapshot(Layout(str(out)), number)
-    tables = (read_published(storage.join(str(out), path)) for path in published(manifest, "removed"))
+    tables = (file.table() for file in published_files(Layout(str(out)), number).below("removed"))
     return sorted((row for table in tables for row in table.to_pylist()), key=repr)
 
 

@@ -72,9 +72,10 @@ def test_batches_in_any_order_give_what_one_build_gives(
 
 
 def test_files_of_earlier_snapshots_never_change(tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
+    """Those that the current one does not have are below `versions`."""
     days = make_days(3, 6)
     config, out = write_corpus(), tmp_path / "out"
-    before: dict[Path, bytes] = {}
+    before: dict[str, bytes] = {}
     for number, batch in enumerate((days[4:], days[:2], days[2:4])):
         write_batch(tmp_path, f"{number}", [document for day in batch for document in day])
         if number:
@@ -82,12 +83,19 @@ def test_files_of_earlier_snapshots_never_change(tmp_path: Path, write_corpus: C
         else:
             write_batch(tmp_path, "one", days[0])
             build(load_config(config), str(out), Engine(), until="split")
-        assert {path: path.read_bytes() for path in before} == before
-        before = {path: path.read_bytes() for name in ("documents", "removed") for path in (out / name).rglob("*.*")}
-    facts = load_snapshot(Layout(str(out)))["snapshot"]
-    assert facts["number"] == 2 and facts["added"]
-    listed = set(published(load_snapshot(Layout(str(out))), "documents"))
-    assert not set(facts["rewritten"]) & listed
+        current = files_of(out)
+        assert before == {path: (current | files_of(out / "versions"))[path] for path in before}
+        manifest = load_snapshot(Layout(str(out)))
+        assert sorted(current) == sorted(published(manifest, "documents") + published(manifest, "removed"))
+        before |= current
+    facts = manifest["snapshot"]
+    assert facts["number"] == 2 and facts["added"] and set(facts["rewritten"]) <= files_of(out / "versions").keys()
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files of documents and ledger below a folder."""
+    found = [path for name in ("documents", "removed") for path in (folder / name).rglob("*.*")]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
 def test_later_documents_rewrite_no_file_under_order_time(tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
@@ -106,8 +114,11 @@ def test_later_documents_rewrite_no_file_under_order_time(tmp_path: Path, write_
 
 @pytest.fixture
 def appended(tmp_path: Path, write_corpus: Callable[..., Path]) -> tuple[Path, Path]:
-    """A corpus file, and a build to which a batch was appended."""
+    """A corpus file, and a build to which a batch was appended that replaces one of its documents."""
     days, config, out = make_days(5, 4), write_corpus(), tmp_path / "out"
+    story = {"text": "Oil rose 2 percent on Monday after the ministers met in the port.", "timestamp": "2021-01-02"}
+    days[0].append(("News", story))
+    days[3].append(("News", {**story, "timestamp": "2021-01-01"}))
     write_batch(tmp_path, "0", [document for day in days[:3] for document in day])
     build(load_config(config), str(out), Engine(), until="split")
     write_batch(tmp_path, "1", days[3])
@@ -148,7 +159,7 @@ def test_a_fresh_build_has_no_snapshots(appended: tuple[Path, Path]) -> None:
 
 def test_verify_finds_altered_files_of_earlier_snapshots(appended: tuple[Path, Path]) -> None:
     _, out = appended
-    path = out / published(load_snapshot(Layout(str(out)), 0), "documents")[0]
+    path = out / "versions" / next(iter(load_snapshot(Layout(str(out)))["snapshot"]["rewritten"]))
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     assert [check.name for check in failed(out)] == ["every file is there, unaltered, and no other"]
 

@@ -11,7 +11,9 @@ import pytest
 from finpile_pipelines import tokens
 
 from finpile import storage
-from finpile.layout import Layout, read_published, read_published_parts, row_of
+from finpile.layout import Layout, read_published, row_of
+from finpile.published_files import PublishedFile
+from finpile.snapshots import published_files
 from finpile.split import TRAIN
 from finpile.tokens.counts import count_documents
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
@@ -20,39 +22,40 @@ COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
 
 
 @pytest.fixture(scope="module")
-def shards(sample_build: Path) -> list[str]:
-    found = [f"documents/{path}" for path in storage.list_files(f"{sample_build}/documents")]
-    assert any(set(read_published(f"{sample_build}/{path}")["split"].to_pylist()) - {TRAIN} for path in found)
+def shards(sample_build: Path) -> list[PublishedFile]:
+    found = published_files(Layout(str(sample_build))).below("documents")
+    assert any(set(file.table()["split"].to_pylist()) - {TRAIN} for file in found)
     return found
 
 
 @pytest.mark.parametrize("size_bytes", [1, 5_000, 1 << 30])
-def test_parts_of_a_file_are_its_rows_in_order(sample_build: Path, shards: list[str], size_bytes: int) -> None:
-    for path in shards:
-        url = f"{sample_build}/{path}"
-        parts = list(read_published_parts(url, COLUMNS, size_bytes=size_bytes))
-        assert pa.concat_tables(parts).equals(read_published(url, COLUMNS))
+def test_parts_of_a_file_are_its_rows_in_order(
+    sample_build: Path, shards: list[PublishedFile], size_bytes: int
+) -> None:
+    for file in shards:
+        parts = list(file.parts(COLUMNS, size_bytes=size_bytes))
+        assert pa.concat_tables(parts).equals(read_published(f"{sample_build}/{file.path}", COLUMNS))
         assert all(part.slice(0, part.num_rows // 2).nbytes < size_bytes for part in parts[1:] if part.num_rows > 512)
 
 
 @pytest.mark.parametrize("size_bytes", [1, 1 << 30])
 def test_ids_and_counts_do_not_depend_on_parts(
-    sample_build: Path, shards: list[str], size_bytes: int, monkeypatch: pytest.MonkeyPatch
+    sample_build: Path, shards: list[PublishedFile], size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tokens, "SHARD_BYTES", size_bytes)
     monkeypatch.setattr(storage, "_BATCH_ROWS", 7)
     layout = Layout(str(sample_build))
     tokenizer, checksum = load_tokenizer(layout.tokenizer), tokenizer_checksum(layout)
-    for path in shards:
-        table = read_published(f"{sample_build}/{path}", COLUMNS)
+    for file in shards:
+        table = file.table(COLUMNS)
         ids = tokenizer.encode_array(table["text"])
         expected = dict(zip(table["id"].to_pylist(), ids.to_pylist(), strict=True))
         is_train = dict(zip(table["id"].to_pylist(), pc.equal(table["split"], TRAIN).to_pylist(), strict=True))
-        streams = tokens.Streams(3, {row_of(path): range(7, 9)})
+        streams = tokens.Streams(3, {row_of(file.path): range(7, 9)})
         sent: dict[str, Any] = {}
         counts = []
         origins = []
-        for partitioned, counted in tokens.encode_task(path, layout, checksum, streams):
+        for partitioned, counted in tokens.encode_task(file, layout, checksum, streams):
             counts += counted
             origins.append(partitioned.origin)
             for partition, rows in partitioned.tables.items():

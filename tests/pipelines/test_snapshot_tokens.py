@@ -24,7 +24,7 @@ from made_days import CORPUS, failed, make_days, write_batch
 from finpile.config import CorpusConfig, load_config
 from finpile.layout import Layout, read_published
 from finpile.report.growth import growth_of
-from finpile.snapshots import load_snapshot
+from finpile.snapshots import load_snapshot, published_files
 from finpile.split import HELDOUT
 from finpile.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
@@ -53,14 +53,14 @@ def texts_in_tokens(out: Path, snapshot: int) -> dict[str, bytes]:
     sides: list[tuple[str, str] | None] = [None] if (folder / "split=train").exists() else []
     for path in sorted((folder / f"split={HELDOUT}").glob("*/*")):
         sides.append((path.parent.name.split("=")[1], path.name.split("=")[1]))
-    pieces = UnigramTokenizer.load(f"{layout.tokenizer}/tokenizer.json")
+    pieces, files = UnigramTokenizer.load(f"{layout.tokenizer}/tokenizer.json"), published_files(layout, snapshot)
     found: dict[str, bytes] = {}
     for side in sides:
         shards = TokenProvenance(str(out), side, snapshot)
         for sequence in range(len(shards.store)):
             ids = shards.store[sequence]
             for span in shards.spans(sequence):
-                row = read_published(f"{out}/{span.location.file}").slice(span.location.row, 1).to_pylist()[0]
+                row = files[span.location.file].table().slice(span.location.row, 1).to_pylist()[0]
                 part = pieces.decode([number for number in ids[span.begin : span.end] if number != pieces.eot_id])
                 assert row["text"].encode()[span.first_byte : span.last_byte] == part
                 found[row["id"]] = found.get(row["id"], b"") + part

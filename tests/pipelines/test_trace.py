@@ -20,7 +20,7 @@ from finpile_pipelines.stage import Sizes
 
 from finpile import storage
 from finpile.config import load_config
-from finpile.errors import ConfigError, FinpileError, InputError
+from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError
 from finpile.layout import Layout, read_published, row_of
 from finpile.split import HELDOUT, TRAIN
 from finpile.tokens.provenance import Span, TokenProvenance
@@ -278,9 +278,9 @@ def test_document_is_traced_by_its_locator_and_its_file(sample_build: Path) -> N
         assert trace(sample_build, "--document", name) == expected
 
 
-def test_build_without_an_index_names_the_remedy(copy_of_sample: Path) -> None:
+def test_missing_index_is_named_with_the_remedy(copy_of_sample: Path) -> None:
     storage.remove_tree(str(copy_of_sample / "tokens" / "index"))
-    with pytest.raises(InputError, match="no index: run the build's command again with --fresh"):
+    with pytest.raises(IntegrityError, match=r"tokens/index/.* is missing: .* run the build's command again"):
         trace(copy_of_sample, "--sequence", 0)
 
 

@@ -131,7 +131,7 @@ def write_tokenizer(folder: str | Path, vocabulary: Vocabulary) -> None:
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     table = io.BytesIO()
-    pq.write_table(vocabulary_table(vocabulary), table, compression="zstd")
+    pq.write_table(vocabulary_table(vocabulary), table, compression="zstd", write_page_checksum=True)
     _write_atomically(target / VOCABULARY_FILE, table.getvalue())
     _write_atomically(target / CONFIG_FILE, tokenizer_config_json())
     _write_atomically(target / TOKENIZER_FILE, tokenizer_json(vocabulary))

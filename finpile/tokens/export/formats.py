@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from finpile import storage
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, IntegrityError
 from finpile.tokens.export.mds import write_mds
 from finpile.tokens.export.megatron import write_megatron
 from finpile.tokens.export.npy import write_npy
@@ -44,13 +44,18 @@ class Exported:
 def export_tokens(store: TokenStore, folder: str, to: str) -> Exported:
     """Writes all tokens of a store to a folder, in the order of the store; equal tokens give equal bytes.
 
-    Raises: ConfigError if the folder holds files, or the format is unknown.
+    Raises: ConfigError if the folder holds files, or the format is unknown; IntegrityError if a shard of a build is
+    damaged: then nothing is left in the folder.
     """
     if to not in FORMATS:
         raise ConfigError(f"--to {to}: expected one of {', '.join(FORMATS)}")
     if storage.exists(folder) and storage.list_files(folder):
         raise ConfigError(f"-o {folder}: holds files; expected a new or an empty folder")
-    names, count = FORMATS[to](store, folder)
+    try:
+        names, count = FORMATS[to](store, folder)
+    except IntegrityError:
+        storage.remove_files(folder, storage.list_files(folder))
+        raise
     about = {
         **{name: value for name, value in asdict(store.meta).items() if name != "sources"},
         "num_tokens": store.num_tokens,

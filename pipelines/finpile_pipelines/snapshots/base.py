@@ -9,6 +9,7 @@ from typing import Any
 from finpile import stage_record, stages, storage
 from finpile.errors import ConfigError
 from finpile.layout import Layout
+from finpile.published_files import PublishedFiles
 from finpile.snapshots import number_of
 from finpile.stage_record import StageRecord
 from finpile_pipelines.corpus.ingest import FILES
@@ -50,6 +51,11 @@ class Base:
                     raise _incomplete(layout)
                 records[name] = record
         return cls(layout=layout, manifest=manifest, refs=refs, files=files, records=records)
+
+    @property
+    def published(self) -> PublishedFiles:
+        """Its files."""
+        return PublishedFiles(self.layout, self.manifest)
 
     @property
     def number(self) -> int:

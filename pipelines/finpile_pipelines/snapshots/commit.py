@@ -1,6 +1,11 @@
 """Makes a snapshot the current one: moves its files to where readers find them, and writes its manifest.
 
-What is to be done is written first, so that a run that was interrupted here is ended by the next one.
+    move in    its files from `.work`
+    move out   files of documents and ledger that it does not have, to `versions`
+    describe   its manifest, below `snapshots` and then as `manifest.json`
+
+What is to be done is written first, so that a run that was interrupted here is ended by the next one. Meanwhile readers
+of a manifest find its files, wherever they are.
 """
 
 from __future__ import annotations
@@ -13,17 +18,18 @@ from typing import Any
 import pyarrow as pa
 
 from finpile import stages, storage
-from finpile.errors import ConfigError
-from finpile.layout import INPUTS_PART, Layout, added_part
+from finpile.errors import ConfigError, IntegrityError
+from finpile.layout import INPUTS_PART, Layout, added_part, earlier_place
 from finpile.lock import hold
-from finpile.manifest import CERTIFICATE, CHECKSUM, checksum_of, load_manifest, write_manifest
-from finpile.snapshots import COPIES_SCHEMA, SNAPSHOT, number_of, read_copies, sorted_copies
+from finpile.manifest import CERTIFICATE, CHECKSUM, SNAPSHOT, checksum_of, load_manifest, write_manifest
+from finpile.snapshots import COPIES_SCHEMA, number_of, read_copies, sorted_copies
 from finpile.stage_record import FileRecord, StageRecord, file_record, fingerprint
 from finpile.takedowns import list_path
 from finpile_pipelines.snapshots.base import Base
 
 #: Below the folder of a snapshot: the moves of files, and the manifest.
 _PLAN = "commit.json"
+_PLAN_CHECKSUM = "plan_checksum"
 
 
 @contextmanager
@@ -100,24 +106,47 @@ def commit(
             **facts,
         },
     }
-    storage.write_json(storage.join(work.root, _PLAN), {"moves": {**moves, **further}, "manifest": manifest})
+    write_plan(storage.join(work.root, _PLAN), {"moves": {**moves, **further}, "manifest": manifest})
     finish(layout, number)
+
+
+def write_plan(url: str, plan: Mapping[str, Any]) -> None:
+    """Writes what a command is about to do to published files."""
+    storage.write_json(url, {**plan, _PLAN_CHECKSUM: fingerprint(plan)})
+
+
+def read_plan(url: str) -> dict[str, Any] | None:
+    """What an interrupted run was about to do; None if there is no such file.
+
+    Raises: IntegrityError if the file is damaged.
+    """
+    try:
+        plan: dict[str, Any] = storage.read_json(url)
+        is_whole = plan.pop(_PLAN_CHECKSUM) == fingerprint(plan)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        is_whole = False
+    if not is_whole:
+        raise IntegrityError(f"{url} is damaged: delete it, and run the same command again")
+    return plan
 
 
 def finish(layout: Layout, number: int) -> bool:
     """Ends the publication of a snapshot of the build in OUT, if it was begun; returns whether it was."""
     work, current = layout.snapshot_work(number), load_manifest(layout)
-    try:
-        plan = storage.read_json(storage.join(work.root, _PLAN))
-    except FileNotFoundError:
-        return False
-    if plan["manifest"][SNAPSHOT]["parent"] != current[CHECKSUM]:
-        return False  # the build to which it was added was replaced
+    plan = read_plan(storage.join(work.root, _PLAN))
+    if plan is None or plan["manifest"][SNAPSHOT]["parent"] != current[CHECKSUM]:
+        return False  # without a plan, or the build to which it was added was replaced
     if number == 1:  # from here on readers take only files that a manifest lists
         storage.write_bytes(layout.snapshot(0), storage.read_bytes(layout.manifest))
-    for source, target in plan["moves"].items():
-        if storage.is_file(storage.join(work.root, source)):
-            storage.move(storage.join(work.root, source), storage.join(layout.root, target))
+    superseded = plan["manifest"][SNAPSHOT]["rewritten"]
+    moves = {storage.join(work.root, source): target for source, target in plan["moves"].items()}
+    moves |= {storage.join(layout.root, path): earlier_place(path) for path in superseded}
+    for source, target in moves.items():
+        if storage.is_file(source):
+            storage.move(source, storage.join(layout.root, target))
+    storage.remove_empty_folders(layout.root, superseded)
     storage.write_json(layout.snapshot(number), {**plan["manifest"], CHECKSUM: checksum_of(plan["manifest"])})
     write_manifest(layout, plan["manifest"])
     return True

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import seals, stages, storage
-from finpile.layout import Layout, added_part, read_published, rewritten_part
+from finpile.layout import Layout, added_part, rewritten_part, values_in_path
 from finpile.published_counts import count_documents, count_ledger, file_of
+from finpile.published_files import PublishedFile
 from finpile_pipelines.corpus.split import (
     Parts,
     Selection,
@@ -176,31 +177,32 @@ def _rewrite(
     tasks = [entry["path"] for entry in entries["documents"] if (entry["dataset"], entry["source"]) in rows]
     tasks += [entry["path"] for entry in entries["ledger"] if entry["stage"] in dedup]
     early = [entry["path"] for entry in entries["ledger"] if entry["stage"] not in dedup and len(taken_down)]
-    source, target, url = base.layout, context.layout, storage.join(context.folder, "rewritten.json")
+    target, url = context.layout, storage.join(context.folder, "rewritten.json")
+    files = [base.published[path] for path in (*tasks, *early)]
 
-    def rewrite(path: str) -> dict[str, Any]:
-        return _without(source, target, path, taken_down if path in early else ids, number)
+    def rewrite(file: PublishedFile) -> dict[str, Any]:
+        return _without(file, target, taken_down if file.path in early else ids, number)
 
     def construct(pipeline: beam.Pipeline) -> None:
-        _ = pipeline | Tasks([*tasks, *early], note="rewrite") | "Rewrite" >> beam.Map(rewrite) | Gather(url)
+        _ = pipeline | Tasks(files, note="rewrite") | "Rewrite" >> beam.Map(rewrite) | Gather(url)
 
     context.engine.run("split: rewrite", construct)
     return {outcome["path"]: outcome["files"] for outcome in storage.read_json(url) if outcome["files"] is not None}
 
 
-def _without(source: Layout, target: Layout, path: str, gone: pa.Array, number: int) -> dict[str, Any]:
+def _without(file: PublishedFile, target: Layout, gone: pa.Array, number: int) -> dict[str, Any]:
     """Writes the rows of a published file without those of the documents `gone`, if it has some."""
-    url = storage.join(source.root, path)
-    found = pc.is_in(storage.read_parquet(url, ["id"])["id"], gone)
+    path = file.path
+    found = pc.is_in(file.pages(["id"])["id"], gone)
     if not pc.any(found).as_py():
         return {"path": path, "files": None}
-    kept = pc.invert(found)
-    named = read_published(url).filter(kept)
+    named = file.table().filter(pc.invert(found))
     report_progress(named.num_rows, named.nbytes)
     if not named.num_rows:
         return {"path": path, "files": []}
     replacing = rewritten_part(path, number)
-    storage.write_parquet(storage.join(target.root, replacing), storage.read_parquet(url).filter(kept))
+    stored = named.drop_columns(list(values_in_path(path)))
+    storage.write_parquet(storage.join(target.root, replacing), stored)
     if path.startswith("documents/"):
         return {"path": path, "files": [count_documents(target.root, replacing, named)]}
     return {"path": path, "files": [count_ledger(target.root, replacing, named["stage"][0].as_py(), named)]}

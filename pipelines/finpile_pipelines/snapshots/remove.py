@@ -16,14 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
 from finpile.config import from_dict
 from finpile.errors import InputError
 from finpile.layout import Layout
-from finpile.manifest import load_manifest, published
+from finpile.manifest import load_manifest
 from finpile.takedowns import Wanted, read_takedowns
 from finpile.trace import tokens_of
-from finpile.verify.provenance import has_index
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import hold_base
@@ -81,8 +79,8 @@ def preview(out: str, wanted: Wanted, engine: Engine) -> dict[str, Any]:
         _check(wanted, rows, known)
         ids = rows["id"].combine_chunks()
         copies = 0
-        for path in published(base.manifest, "removed"):
-            named = storage.read_parquet(storage.join(layout.root, path), ["duplicate_of", "start"])
+        for file in base.published.below("removed"):
+            named = file.pages(["duplicate_of", "start"])
             mask = pc.and_(pc.is_in(named["duplicate_of"], ids), pc.is_null(named["start"]))
             copies += pc.sum(mask).as_py() or 0
         sources = rows.group_by(["dataset", "source"]).aggregate([("id", "count")]).to_pylist()
@@ -99,11 +97,10 @@ def _taken_down(base: Base, ids: Collection[str]) -> dict[str, Any]:
     by id, for the build and each snapshot whose shards do, its number, the split, and triples of a sequence, the first
     token in it and the end."""
     names, published_ids = pa.array(sorted(ids), pa.string()), 0
-    for path in published(base.manifest, "documents"):
-        table = storage.read_parquet(storage.join(base.layout.root, path), ["id"])
-        published_ids += int(pc.sum(pc.is_in(table["id"], names)).as_py() or 0)
+    for file in base.published.below("documents"):
+        published_ids += int(pc.sum(pc.is_in(file.pages(["id"])["id"], names)).as_py() or 0)
     places: dict[str, list[dict[str, Any]]] = {}
-    for found in tokens_of(base.layout.root, ids) if has_index(base.layout) else ():
+    for found in tokens_of(base.layout.root, ids):
         spans = [[span.sequence, span.begin, span.end] for span in found.spans]
         places.setdefault(found.id, []).append({"snapshot": found.snapshot, "split": found.split, "places": spans})
     return {"documents": len(ids), "published": published_ids, "tokens": dict(sorted(places.items()))}

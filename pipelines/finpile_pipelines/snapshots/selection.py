@@ -16,9 +16,7 @@ from finpile import storage
 from finpile.clean.clean import BEFORE_FILTERS
 from finpile.digest import multiset_digest
 from finpile.document import text_views
-from finpile.layout import read_published
 from finpile.ledger import LEDGER_SCHEMA, SpanBytes, count_removed, mask_bytes, restore
-from finpile.manifest import published
 from finpile.takedowns import TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
@@ -151,10 +149,9 @@ class _EarlyLedger:
         return {stage: pa.concat_tables(tables) for stage, tables in found.items()}
 
     def _tables(self) -> Iterator[tuple[str, pa.Table]]:
-        for path in published(self._base.manifest, "removed"):
-            for stage in _EARLY:
-                if path.startswith(f"removed/stage={stage}/"):
-                    yield stage, read_published(storage.join(self._base.layout.root, path))
+        for stage in _EARLY:
+            for file in self._base.published.below(f"removed/stage={stage}"):
+                yield stage, file.table()
 
 
 def _losses(dropped: Mapping[str, pa.Table]) -> dict[str, Losses]:

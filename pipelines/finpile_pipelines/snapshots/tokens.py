@@ -11,7 +11,7 @@ Decision: docs/decisions/0063-tokens-of-a-snapshot.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from finpile_tokenizer.export import TOKENIZER_FILE
 
 from finpile import storage
 from finpile.dedup.exact import document_digests
-from finpile.layout import read_published
+from finpile.published_files import PublishedFile, PublishedFiles
 from finpile.snapshots import BUILD, load_snapshot, numbers
 from finpile.stage_record import StageRecord
 from finpile_pipelines import tokens
@@ -58,32 +58,34 @@ def _run(base: Base, context: Context) -> Outcome:
     before = {entry["path"] for entry in base.counts("split")["documents"]}
     replacing = {path for paths in context.counts("split")["changes"]["rewritten"].values() for path in paths}
     new = [entry for entry in context.documents if entry["path"] not in before | replacing]
-    same = _with_the_same_text(base, context, [entry["path"] for entry in new])
+    same = _with_the_same_text(base, context, new)
     if sum(entry["documents"] for entry in new) == len(same):
         return Outcome(counts={"sequences": 0})
-    source, target = (storage.join(layout.tokenizer, TOKENIZER_FILE) for layout in (base.layout, context.layout))
-    storage.write_bytes(target, storage.read_bytes(source))
+    files = PublishedFiles(base.layout, load_snapshot(base.layout, BUILD))
+    tokenizer = files[f"tokenizer/{TOKENIZER_FILE}"].buffer().to_pybytes()
+    storage.write_bytes(storage.join(context.layout.tokenizer, TOKENIZER_FILE), tokenizer)
     outcome = tokens.write_tokens(context, new, without=same, pads=True)
     storage.remove_tree(context.layout.tokenizer)
     return outcome
 
 
-def _with_the_same_text(base: Base, context: Context, new: Collection[str]) -> frozenset[str]:
+def _with_the_same_text(base: Base, context: Context, new: Collection[Mapping[str, Any]]) -> frozenset[str]:
     """The ids of documents in `new` files that were published before with an equal text."""
     changes = context.counts("split")["changes"]
     names = pa.array(changes["changed"], pa.string())
-    old = [path for path in changes["rewritten"] if path.startswith("documents/")]
+    old = [base.published[path] for path in changes["rewritten"] if path.startswith("documents/")]
     if not old or not len(names):
         return frozenset()
-    digests = [_digests(base.layout.root, old, names), _digests(context.layout.root, new, names)]
-    return frozenset(name for name, digest in digests[1].items() if digests[0].get(name) == digest)
+    before = _digests(old, names)
+    now = _digests((PublishedFile.of_counts(context.layout.root, row) for row in new), names)
+    return frozenset(name for name, digest in now.items() if before.get(name) == digest)
 
 
-def _digests(root: str, paths: Collection[str], names: pa.Array) -> dict[str, bytes]:
+def _digests(files: Iterable[PublishedFile], names: pa.Array) -> dict[str, bytes]:
     """The digests of the texts of documents in published files, by id."""
     found: dict[str, bytes] = {}
-    for path in paths:
-        table = read_published(storage.join(root, path), list(_COLUMNS))
+    for file in files:
+        table = file.table(_COLUMNS)
         table = table.filter(pc.is_in(table["id"], names)).combine_chunks()
         if table.num_rows:
             found |= dict(zip(table["id"].to_pylist(), document_digests(table).to_pylist(), strict=True))

@@ -4,8 +4,9 @@
     blank    texts of documents that were taken down, in clean shards and in files of earlier snapshots that are kept
     delete   files that no manifest lists, and what no later snapshot reads in `.work`
 
-Rows keep their numbers, ids and digests: clean shards, the index of keys and the token index refer to them. Each step
-finds what is left to do, so an interrupted run is ended by the next one.
+Rows keep their numbers, ids and digests: clean shards, the index of keys and the token index refer to them. Blank
+copies of published files are all written, and their checksums, before the first one replaces its file. Each step finds
+what is left to do, so an interrupted run is ended by the next one.
 
 Decision: docs/decisions/0064-vacuum.md.
 """
@@ -24,28 +25,30 @@ import pyarrow.compute as pc
 
 from finpile import stage_record, stages, storage
 from finpile.document import CLEAN_SCHEMA
-from finpile.errors import ConfigError, IntegrityError
-from finpile.layout import Layout
+from finpile.errors import ConfigError
+from finpile.layout import TABLES, VERSIONS, Layout, earlier_place
 from finpile.lock import hold
-from finpile.manifest import CHECKSUM, checksum_of, load_manifest
+from finpile.manifest import CHECKSUM, checksum_of, load_manifest, recorded_files
+from finpile.published_files import PublishedFile, PublishedFiles
 from finpile.snapshots import BUILD, load_snapshot, number_of, numbers
 from finpile.stage_record import FileRecord, file_record
 from finpile.takedowns import TAKEDOWN, read_takedowns
-from finpile.verify.files import recorded_files
 from finpile_pipelines.corpus.ingest import FILES
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_url
 from finpile_pipelines.snapshots.base import Base
-from finpile_pipelines.snapshots.commit import finish, forget_decisions
+from finpile_pipelines.snapshots.commit import finish, forget_decisions, read_plan, write_plan
 
 _I32 = npt.NDArray[np.int32]
 #: Folders of OUT to which snapshots add files.
-_FOLDERS = ("documents", "removed", "inputs", "snapshots")
+_FOLDERS = (*TABLES, VERSIONS, "inputs", "snapshots")
 #: What a later snapshot reads of `ingest` and `clean` of an earlier one, as beginnings of paths.
 _READ_LATER = {"ingest": ("tasks.json", FILES), "clean": ("tasks.json", "documents/")}
 _RECORDS = ("stage.json", "started.json")
+#: Below the folder of a vacuum in `.work`: the records of blank files that replace published ones.
+_PLAN = "blank.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,11 +89,13 @@ def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) ->
             return found
         manifest = load_manifest(layout)
         forget_decisions(layout, number_of(manifest))
+        interrupted = _replace_by_blank(layout)
         storage.remove_files(out, [f"snapshots/{number:06d}.json" for number in found.dropped])
         takedowns = read_takedowns(layout, manifest)
         rewritten = _blank_shards(layout, manifest, engine, takedowns) if takedowns.num_rows else []
         earlier = [number for number in found.kept if number != number_of(manifest)]
-        rewritten += _blank_published(layout, manifest, engine, earlier, takedowns["id"]) if takedowns.num_rows else []
+        _write_blank(layout, manifest, engine, earlier, takedowns["id"])
+        rewritten += interrupted + _replace_by_blank(layout)
         storage.remove_temporaries(out)
         storage.remove_files(out, found.deleted)
         _seal_again(layout, number_of(manifest))
@@ -104,7 +109,12 @@ def _plan(layout: Layout, keep: int) -> Vacuumed:
     dropped = [number for number in there if number not in kept]
     deleted: dict[str, int] = {}
     if there:
-        listed = {path for number in kept for path in recorded_files(load_snapshot(layout, number))}
+        current = recorded_files(manifest)
+        listed = {
+            path if path in current else earlier_place(path)
+            for number in kept
+            for path in recorded_files(load_snapshot(layout, number))
+        }
         listed |= {f"snapshots/{number:06d}.json" for number in kept}
         for folder in _FOLDERS:
             names = [f"{folder}/{name}" for name in storage.list_files(storage.join(layout.root, folder))]
@@ -199,50 +209,72 @@ def _without_texts(table: pa.Table, mask: pa.Array) -> pa.Table:
     return table
 
 
-def _blank_published(
+def _write_blank(
     layout: Layout, manifest: Mapping[str, Any], engine: Engine, numbers_kept: Sequence[int], ids: pa.ChunkedArray
-) -> list[str]:
-    """Blanks texts in the files of earlier snapshots, and writes the manifests that list these files."""
-    current, manifests = recorded_files(manifest), {number: load_snapshot(layout, number) for number in numbers_kept}
-    files = {path: file for one in manifests.values() for path, file in recorded_files(one).items()}
+) -> None:
+    """Writes blank copies of the files of earlier snapshots with texts of documents, and the plan to put them there."""
+    storage.remove_tree(layout.work("vacuum"))
+    current = recorded_files(manifest)
+    earlier = [PublishedFiles(layout, load_snapshot(layout, number)).below(*TABLES) for number in numbers_kept]
+    files = {file.path: file for found in earlier for file in found if file.path not in current}
     tasks = [
         (file, ids.combine_chunks())
         for path, file in sorted(files.items())
-        if path.startswith(("documents/", "removed/"))
-        and not path.startswith(f"removed/stage={TAKEDOWN}/")
-        and path not in current
+        if len(ids) and not path.startswith(f"removed/stage={TAKEDOWN}/")
     ]
     url = storage.join(layout.work("vacuum"), "records.json")
-    storage.remove_tree(url)
-    rewritten = _run(layout, engine, tasks, _blank_file, "vacuum: files", url)
-    records = {one["path"]: one["record"] for one in (storage.read_json(url) if tasks else []) if one["record"]}
-    for number, one in manifests.items():
-        entries = [
-            {**stage, "files": [records.get(file["path"], file) for file in stage["files"]]} for stage in one["stages"]
-        ]
-        if entries != one["stages"]:
-            changed = {**one, "stages": entries}
-            storage.write_json(layout.snapshot(number), {**changed, CHECKSUM: checksum_of(changed)})
-    return rewritten
+    written = _run(layout, engine, tasks, _write_blank_file, "vacuum: files", url)
+    records = [outcome["record"] for outcome in (storage.read_json(url) if tasks else []) if outcome["rewritten"]]
+    if written:
+        write_plan(storage.join(layout.work("vacuum"), _PLAN), {"records": records})
 
 
-def _blank_file(root: str, task: tuple[dict[str, Any], pa.Array]) -> dict[str, Any]:
-    """Raises: IntegrityError for a damaged file that has texts of the documents."""
+def _write_blank_file(root: str, task: tuple[PublishedFile, pa.Array]) -> dict[str, Any]:
     file, ids = task
-    path, url = file["path"], storage.join(root, file["path"])
-    mask = pc.is_in(storage.read_parquet(url, ["id"])["id"], ids)
+    done = {"path": earlier_place(file.path), "rewritten": False}
+    mask = pc.is_in(file.pages(["id"])["id"], ids)
     if not pc.any(mask).as_py():
-        return {"path": path, "rewritten": False, "record": None}
-    table = storage.read_parquet(url)
+        return done
+    table = file.stored()
     blank = _without_texts(table, mask)
     report_progress(table.num_rows, table.nbytes)
-    is_changed = not blank.equals(table)
-    if is_changed:
-        if file_record(root, path).checksum != file["checksum"]:
-            raise IntegrityError(f"{url} is damaged: `finpile verify {root}` lists all damaged files")
-        storage.write_parquet(url, blank)
-    record: FileRecord = file_record(root, path, file["num_rows"])
-    return {"path": path, "rewritten": is_changed, "record": asdict(record)}
+    if blank.equals(table):
+        return done
+    work = Layout(root).work("vacuum")
+    storage.write_parquet(storage.join(work, file.path), blank)
+    return {**done, "rewritten": True, "record": asdict(file_record(work, file.path, file.record.num_rows))}
+
+
+def _replace_by_blank(layout: Layout) -> list[str]:
+    """Puts blank files in the place of published ones, and their records into the manifests, if there is a plan for it;
+    returns their paths."""
+    work = layout.work("vacuum")
+    plan = read_plan(storage.join(work, _PLAN))
+    if plan is None:
+        return []
+    records: dict[str, FileRecord] = {record["path"]: FileRecord(**record) for record in plan["records"]}
+    for path in records:
+        if storage.is_file(storage.join(work, path)):
+            storage.move(storage.join(work, path), storage.join(layout.root, earlier_place(path)))
+    for number in numbers(layout):
+        _record_again(layout, number, records)
+    storage.remove_tree(work)
+    return list(map(earlier_place, records))
+
+
+def _record_again(layout: Layout, number: int, records: Mapping[str, FileRecord]) -> None:
+    """Puts records of files into the manifest of a snapshot that lists these files."""
+    manifest = load_snapshot(layout, number)
+    entries = [
+        {
+            **stage,
+            "files": [asdict(records[file["path"]]) if file["path"] in records else file for file in stage["files"]],
+        }
+        for stage in manifest["stages"]
+    ]
+    if entries != manifest["stages"]:
+        changed = {**manifest, "stages": entries}
+        storage.write_json(layout.snapshot(number), {**changed, CHECKSUM: checksum_of(changed)})
 
 
 def _run(

@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.errors import InputError
 from finpile.layout import Layout, row_of
+from finpile.published_files import PublishedFile
 from finpile.report import documents
+from finpile.snapshots import document_files
 from finpile.sources.finding import describe
 from finpile.split import TRAIN
 from finpile_pipelines.exchange.tasks import Tasks
@@ -35,21 +37,29 @@ Label: TypeAlias = tuple[str, str]
 """The dataset and source of a domain."""
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class PublishedFile:
+@dataclass(frozen=True, slots=True)
+class BuildFile:
     """A documents shard of a build, restricted to one side of the temporal split."""
 
-    url: str
+    file: PublishedFile
     split: str = TRAIN
 
+    @property
+    def url(self) -> str:
+        """The path or URL of the shard."""
+        return storage.join(self.file.root, self.file.path)
+
     def texts(self) -> Iterator[tuple[Label, pa.Array]]:
-        """The file's texts as large_string arrays, and the domain of each array."""
-        table = storage.read_parquet(self.url, ["text", "split"])
+        """The file's texts as large_string arrays, and the domain of each array.
+
+        Raises: IntegrityError if the file is not as it was written.
+        """
+        table = self.file.table(["text", "split"])
         chosen = table.filter(pc.equal(table["split"], self.split))
         yield row_of(self.url), chosen["text"].cast(pa.large_string()).combine_chunks()
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DocumentFile:
     """Any other file that `finpile.report.documents` can read."""
 
@@ -71,7 +81,7 @@ class DocumentFile:
             yield (dataset, source), texts
 
 
-TextFile: TypeAlias = PublishedFile | DocumentFile
+TextFile: TypeAlias = BuildFile | DocumentFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +130,8 @@ def find_files(
     The domain of a record is its value of `domain_field`; by default that of its own names, or of its file. Its text is
     its value of `text_field`. A build has domains and texts of its own.
 
-    Raises: InputError if an entry does not exist, has an unknown format, or a file is named twice.
+    Raises: InputError if an entry does not exist, has an unknown format, or a file is named twice; IntegrityError for a
+    damaged manifest of a build.
     """
     found = sorted(
         (file for entry in docs for file in _files_of(entry, split, domain_field, text_field)),
@@ -138,7 +149,7 @@ def versions(files: Iterable[TextFile]) -> list[list[Any]]:
     rows = []
     for file in files:
         now = describe(file.url)
-        domain = list(row_of(file.url) if isinstance(file, PublishedFile) else file.label)
+        domain = list(row_of(file.url) if isinstance(file, BuildFile) else file.label)
         if isinstance(file, DocumentFile) and file.domain_field is not None:
             domain.append(file.domain_field)
         if isinstance(file, DocumentFile) and file.text_field != documents.TEXT:
@@ -198,10 +209,9 @@ def _measure_file(file: TextFile) -> Iterator[dict[str, Any]]:
 
 
 def _files_of(entry: str, split: str, domain_field: str | None, text_field: str) -> list[TextFile]:
-    folder = Layout(entry).documents
-    published = [name for name in _listed(folder) if name.startswith("dataset=") and name.endswith(".parquet")]
-    if published:
-        return [PublishedFile(storage.join(folder, name), split) for name in published]
+    layout = Layout(entry)
+    if any(name.startswith("dataset=") and name.endswith(".parquet") for name in _listed(layout.documents)):
+        return [BuildFile(file, split) for file in document_files(layout)]
     return [DocumentFile(path, label, domain_field, text_field) for path, label in documents.list_files([entry])]
 
 

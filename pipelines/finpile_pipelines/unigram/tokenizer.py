@@ -21,6 +21,7 @@ from finpile import storage
 from finpile.config import CorpusConfig, TokenizerConfig, to_dict
 from finpile.errors import RunError
 from finpile.layout import MERGED_MODEL, Layout, row_of
+from finpile.published_files import PublishedFile
 from finpile.stage_record import file_record
 from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer, tokenizer_checksum
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
@@ -29,7 +30,7 @@ from finpile_pipelines.unigram.domain_models import DomainModels
 from finpile_pipelines.unigram.partitions import partition_counts
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.split_merge import ChunkModel, merge_chunks, train_chunks, write_model
-from finpile_pipelines.unigram.texts import Label, PublishedFile, TrainingTexts, plan_domains
+from finpile_pipelines.unigram.texts import BuildFile, Label, TrainingTexts, plan_domains
 from finpile_pipelines.unigram.whole_text import refit, train_globally
 
 OUTPUTS = (*FILES, MERGED_MODEL, TRAINING_FILE)
@@ -96,10 +97,9 @@ def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig,
         domain_bytes[row_of(file["path"])] += file["text_bytes"]
     if not chosen:
         raise RunError("no documents are left to train a tokenizer on: see the reasons in removed/")
-    sizes = {storage.join(layout.root, file["path"]): file["text_bytes"] for file in chosen}
-    paths = sorted(sizes)
-    domains = plan_domains(domain_bytes, config.chunks)
-    return TrainingTexts(tuple(map(PublishedFile, paths)), domains, tuple(sizes[path] for path in paths))
+    chosen = sorted(chosen, key=lambda file: str(file["path"]))
+    texts = tuple(BuildFile(PublishedFile.of_counts(layout.root, file)) for file in chosen)
+    return TrainingTexts(texts, plan_domains(domain_bytes, config.chunks), tuple(file["text_bytes"] for file in chosen))
 
 
 def train(run: TrainingRun, texts: TrainingTexts, kept: DomainModels | None = None) -> Training:

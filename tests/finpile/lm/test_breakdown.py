@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from finpile_cli.evaluate import evaluate_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 from finpile_tokenizer.export import write_for_transformers
 
+from finpile import stages, storage
 from finpile.document import PUBLISHED_SCHEMA, SUB_SOURCE
 from finpile.errors import ConfigError, InputError
-from finpile.layout import document_part
+from finpile.layout import Layout, document_part
 from finpile.lm.breakdown import DocumentSet, evaluate
 from finpile.lm.checkpoint import ModelMeta
 from finpile.lm.hugging_face import save_hugging_face
@@ -31,6 +33,8 @@ from finpile.lm.model import Decoder
 from finpile.lm.model_config import ModelConfig
 from finpile.lm.peers import peer_scorer
 from finpile.lm.retained import SavedModel, retain_model
+from finpile.manifest import MANIFEST_VERSION, write_manifest
+from finpile.stage_record import file_record
 
 #: (id, dataset, source, text, split, date, sub-source, meta)
 DOCUMENTS = [
@@ -155,7 +159,10 @@ def test_a_run_and_its_export_are_scored_equally_beside_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenizer, build = all_bytes(), write_build(tmp_path / "out")
-    (tmp_path / "out/manifest.json").write_text('{"config": {"heldout": {"after": "2020-12-31"}}}')
+    files = [asdict(file_record(str(build), path)) for path in storage.list_files(str(build))]
+    ran = [{"stage": name, "files": files if name == "split" else []} for name in stages.required()]
+    manifest = {"version": MANIFEST_VERSION, "stages": ran, "config": {"heldout": {"after": "2020-12-31"}}}
+    write_manifest(Layout(str(build)), manifest)
     shape = ModelConfig(architecture="gpt-neox", num_layers=1, num_heads=2, hidden_size=16)
     torch.manual_seed(1)
     network = Decoder(shape, tokenizer.vocab_size)

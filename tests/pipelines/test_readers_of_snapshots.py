@@ -1,0 +1,89 @@
+"""Plain readers of the folders see the current snapshot; earlier ones are read by their numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.append import append
+from finpile_pipelines.snapshots.remove import remove
+from finpile_pipelines.snapshots.vacuum import vacuum
+from made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
+from test_readers import READERS
+
+from finpile import open_documents, open_ledger
+from finpile.config import load_config
+from finpile.layout import Layout
+from finpile.snapshots import load_snapshot, numbers
+from finpile.takedowns import Wanted
+
+_LEDGER = ("stage", "id", "reason", "start")
+
+
+def rows_of(out: Path, number: int | None = None) -> dict[str, Counter[tuple[Any, ...]]]:
+    """The ids of documents and rows of the ledger of a snapshot, by the files that its manifest lists."""
+    return {
+        "documents": Counter((name,) for name in documents_of(out, number)["id"].to_pylist()),
+        "removed": Counter(tuple(row[name] for name in _LEDGER) for row in ledger_of(out, number)),
+    }
+
+
+def named(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+    """Columns of rows; what a reader gives for null is None."""
+    return Counter(tuple(None if (value := row[name]) != value else value for name in columns) for row in rows)
+
+
+def steps(folder: Path) -> Iterator[tuple[str, Path]]:
+    """A build and what is done to it, one after the other."""
+    days, out, config = make_days(3, 12), folder / "out", folder / "corpus.yaml"
+    story = {"text": "Oil rose 2 percent on Monday after the ministers met in the port.", "timestamp": "2021-01-04"}
+    days[3].append(("News", story))
+    days[0].append(("News", {**story, "timestamp": "2021-01-01"}))
+    config.write_text(yaml.safe_dump({**CORPUS, "dedup": {**CORPUS["dedup"], "order": "time"}}, sort_keys=False))
+
+    def write(name: str, some: list[Any]) -> None:
+        write_batch(folder, name, [document for day in some for document in day])
+
+    write("1", days[3:6])
+    build(load_config(config), str(out), Engine(), until="split")
+    yield "build", out
+    write("2", days[6:])
+    append(load_config(config), str(out), Engine())
+    yield "append", out
+    write("3", days[:3])
+    append(load_config(config), str(out), Engine())
+    assert load_snapshot(Layout(str(out)))["snapshot"]["rewritten"]
+    yield "late append", out
+    gone = frozenset(documents_of(out)["id"].to_pylist()[::3])
+    remove(str(out), Wanted(ids=gone), "they asked", Engine())
+    yield "remove", out
+    vacuum(str(out), Engine(), keep=2)
+    yield "vacuum", out
+    vacuum(str(out), Engine())
+    yield "second vacuum", out
+
+
+def test_readers_of_the_folders_see_the_current_snapshot(tmp_path: Path) -> None:
+    seen: list[dict[str, Counter[tuple[Any, ...]]]] = []
+    for step, out in steps(tmp_path):
+        expected = rows_of(out)
+        assert max(expected["documents"].values()) == 1
+        for folder, columns in (("documents", ("id",)), ("removed", _LEDGER)):
+            for name, read in READERS.items():
+                assert named(read(out / folder), columns) == expected[folder], (step, folder, name)
+        assert open_documents(str(out)).count_rows() == len(expected["documents"])
+        assert failed(out) == []
+        if "vacuum" not in step:
+            seen.append(expected)
+            for number in numbers(Layout(str(out))):
+                assert rows_of(out, number) == seen[number]
+                documents = open_documents(str(out), number).to_table(columns=["id"])
+                assert named(documents.to_pylist(), ("id",)) == seen[number]["documents"]
+                assert named(open_ledger(str(out), number).to_table().to_pylist(), _LEDGER) == seen[number]["removed"]
+    assert len({repr(sorted(one["documents"])) for one in seen}) == len(seen)
+    assert not (out / "versions").exists()
