@@ -30,7 +30,7 @@ from benchmarks.scale.sentences import read_material
 from finpile import open_documents
 
 _SEED, _NEW_SHARE, _GROUP_ROWS = 1, 0.01, 2048
-_FIRST_SECOND = 946_684_800
+FIRST_SECOND = 946_684_800
 _ABOUT = (
     "Generated text with planted duplicates; exact, near (fast) and substring deduplication in order of time, no "
     "tokenizer. Each run is a process of its own, from start to end. Bytes read are those of shards, index and "
@@ -143,7 +143,7 @@ def _measure(data: Path, folder: Path, megabytes: int, workers: int) -> tuple[_R
     config.write_text(yaml.safe_dump(settings))
     (folder / "in").mkdir()
     (folder / "later").mkdir()
-    _write(files, folder, bounds)
+    write_parts(files, folder, bounds)
     shutil.rmtree(folder / "generated")
     out, whole = folder / "out", folder / "whole"
     runs: dict[str, tuple[TreeCost, int, dict[str, Any]]] = {}
@@ -172,12 +172,12 @@ def _measure(data: Path, folder: Path, megabytes: int, workers: int) -> tuple[_R
     return rows, stage_rows, sizes
 
 
-def _write(files: Sequence[Path], folder: Path, bounds: Sequence[int]) -> None:
+def write_parts(files: Sequence[Path], folder: Path, bounds: Sequence[int]) -> None:
     """The documents in their order, a minute apart: the first part by file, the others in one file each."""
     first, held = 0, [list[pa.Table]() for _ in bounds[1:]]
     for number, file in enumerate(files):
         documents = pq.read_table(file, columns=["text"])
-        moments = _FIRST_SECOND + 60 * np.arange(first, first + documents.num_rows)
+        moments = FIRST_SECOND + 60 * np.arange(first, first + documents.num_rows)
         documents = documents.append_column("timestamp", pa.array(moments, pa.timestamp("s", "UTC")))
         for part, (begin, end) in enumerate(pairwise(bounds)):
             mine = documents.slice(

@@ -1,0 +1,52 @@
+"""A corpus as of a day whose run is killed at any moment is ended by the same command, with the same bytes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from finpile_pipelines.build import build
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.snapshots.append import append
+from forks import Forks
+from made_days import CORPUS, failed, make_days, write_batch
+
+from finpile.config import load_config
+
+TOKENS: dict[str, Any] = {
+    "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
+    "tokens": {"sequence_length": 16},
+}
+
+
+@pytest.mark.parametrize("num_kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_an_as_of_that_is_killed_and_run_again_gives_the_same(
+    tmp_path: Path, start_python: Callable[..., Any], snapshot: Callable[[Path], dict[str, bytes]], num_kills: int
+) -> None:
+    days, whole, config = make_days(8, 10), tmp_path / "whole", tmp_path / "corpus.yaml"
+    config.write_text(yaml.safe_dump({**CORPUS, **TOKENS, "dedup": {**CORPUS["dedup"], "order": "time"}}))
+    for number, some in enumerate((days[3:], days[:3])):
+        write_batch(tmp_path, f"{number}", [document for day in some for document in day])
+        if number:
+            append(load_config(config), str(whole), Engine())
+        else:
+            build(load_config(config), str(whole), Engine())
+    before = snapshot(whole)
+    imports = "from datetime import date\nfrom finpile.as_of import Cut\nfrom finpile_pipelines.as_of import as_of"
+    forks = Forks(start_python, imports, "as_of(words[0], Cut(date(2021, 1, 6)), out, Engine())")
+    num_operations = forks.run(tmp_path / "undisturbed", 0, whole)
+    assert num_operations > 50
+    outcomes = []
+    for number in range(1, num_kills + 1):
+        out = tmp_path / f"out-{number}"
+        outcomes.append(forks.run(out, number * num_operations // num_kills - 3, whole))
+        assert forks.run(out, 0, whole) > 0
+        assert snapshot(out) == snapshot(tmp_path / "undisturbed")
+        assert failed(out) == []
+    forks.close()
+    assert set(outcomes) == {-signal.SIGKILL}
+    assert snapshot(whole) == before
