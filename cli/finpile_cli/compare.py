@@ -9,7 +9,7 @@ import click
 
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
-from finpile_cli.paths import PathOrUrl, text_field_option
+from finpile_cli.paths import Output, PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
     from finpile.report.table import Table
@@ -39,7 +39,7 @@ total_of_option = click.option(
 @text_field_option
 @click.option("--ours", metavar="TOKENIZER", help="The tokenizer that the others are measured against.")
 @click.option("--by", type=click.Choice(["dataset", "source"]), help="What a row is; sources if there is one dataset.")
-@click.option("-o", "--output", type=PathOrUrl(), metavar="FOLDER", help="Write table3.{md,csv,tex,json} here.")
+@click.option("-o", "--output", type=Output(), metavar="FOLDER", help="Write table3.{md,csv,tex,json} here.")
 @click.option(
     "--limit-bytes", type=click.IntRange(min=1), metavar="N", help="Count only the first N bytes of a source."
 )

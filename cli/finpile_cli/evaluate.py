@@ -9,7 +9,7 @@ import click
 from finpile_cli import language_models
 from finpile_cli.console import Console, json_option
 from finpile_cli.language_models import step_option
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
     from finpile.lm.language_model import LanguageModel
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
     metavar="OUT",
     help="A build: scores on the items of tasks that are in its training documents, and on those that are not.",
 )
-@click.option(
-    "-o", "--output", type=PathOrUrl(file_okay=False), metavar="DIR", help="Folder of the result.  [default: MODEL]"
-)
+@click.option("-o", "--output", type=Output(), metavar="DIR", help="Folder of the result.  [default: MODEL]")
 @click.option(
     "--limit",
     "--max-documents",

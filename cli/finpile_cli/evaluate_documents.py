@@ -65,7 +65,10 @@ def evaluate_documents(
         "heldout_after": _heldout_after(chosen.build),
         "models": [],
     }
-    for name, model in zip(model_names(models), models, strict=True):
+    names = model_names(models)
+    for model in models[1:]:  # what is wrong with a later one is said before the first is scored
+        load_scorer(model, chosen.build, step, window)
+    for name, model in zip(names, models, strict=True):
         scorer, saved_step = load_scorer(model, chosen.build, step, window)
         splits = {documents.split: _score(scorer, documents, name, console) for documents in sets}
         about = {"name": name, "model": model, "step": saved_step, "window": scorer.window}

@@ -27,6 +27,8 @@ def evaluate_memorization(
     names = model_names(models)
     groups = sample_by_copies(build, limit or DEFAULT_LIMIT)
     report: dict[str, Any] = {"on": build, "limit": limit or DEFAULT_LIMIT, "models": []}
+    for model in models[1:]:  # what is wrong with a later one is said before the first is measured
+        language_models.load_language_model(model, build, step)
     for name, model in zip(names, models, strict=True):
         loaded = language_models.load_language_model(model, build, step)
         total = sum(len(group.texts) for group in groups)

@@ -136,6 +136,7 @@ def evaluate_tasks(
     Raises: ConfigError if a task is not known, or the folder of the data is not given; InputError if results of another
         model are not of the same tasks.
     """
+    from finpile.lm.contamination import check_build
     from finpile.report.tasks import write_task_report
     from finpile.report.win_rates import model_table, task_scores, win_rates
 
@@ -146,6 +147,8 @@ def evaluate_tasks(
     if about["model"] in against:
         raise ConfigError(f"--against {about['model']}: is MODEL; expected the folder of another model's results")
     others = {folder: _scores_of(folder, chosen.scored, limit) for folder in against}
+    if contamination is not None:
+        check_build(contamination)
     loaded = load()
     report: dict[str, Any] = {**about, "limit": limit, "tasks": {}}
     tables = []

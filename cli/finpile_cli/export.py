@@ -10,7 +10,7 @@ import click
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
 from finpile_cli.language_models import build_of, load_tokenizer, require_torch, step_option
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
     from finpile.lm.retained import Which
@@ -21,7 +21,7 @@ _TAKEN = ("checkpoint.pt", "vocabulary.parquet")
 
 @click.command()
 @click.argument("run", type=PathOrUrl(file_okay=False))
-@click.option("-o", "--output", required=True, type=PathOrUrl(), metavar="DIR", help="Local folder to write to.")
+@click.option("-o", "--output", required=True, type=Output(), metavar="DIR", help="Local folder to write to.")
 @click.option(
     "--on",
     "build",

@@ -11,12 +11,12 @@ from finpile.layout import Layout
 from finpile.tokens.build_shards import open_shards
 from finpile.tokens.export import FORMATS, export_tokens
 from finpile_cli.console import Console, json_option
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import Output, PathOrUrl
 
 
 @click.command()
 @click.argument("build", metavar="OUT", type=PathOrUrl(file_okay=False))
-@click.option("-o", "--output", required=True, type=PathOrUrl(), metavar="DIR", help="A new or empty folder.")
+@click.option("-o", "--output", required=True, type=Output(), metavar="DIR", help="A new or empty folder.")
 @click.option("--to", required=True, type=click.Choice(list(FORMATS)), help="The format.")
 @click.option(
     "--split", type=click.Choice(["train", "heldout"]), default="train", show_default=True, help="The documents."

@@ -12,7 +12,7 @@ import click
 from finpile.errors import ConfigError, InputError
 from finpile_cli.console import Console, json_option
 from finpile_cli.language_models import load_language_model, require_torch, step_option
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
     from finpile.lm.retained import Which
@@ -24,7 +24,7 @@ _JSON_LINES = (".jsonl", ".ndjson")
 @click.argument("model", type=PathOrUrl(file_okay=False))
 @click.argument("prompts", type=PathOrUrl(dir_okay=False))
 @click.option(
-    "-o", "--output", type=PathOrUrl(dir_okay=False), metavar="FILE", help="JSON Lines with `prompt` and `generated`."
+    "-o", "--output", type=Output(is_folder=False), metavar="FILE", help="JSON Lines with `prompt` and `generated`."
 )
 @click.option("--field", default="prompt", metavar="NAME", show_default=True, help="The prompt of a JSON record.")
 @click.option(

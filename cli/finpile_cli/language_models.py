@@ -66,7 +66,14 @@ def seen_batches(run: str, store: TokenStore) -> SeenBatches:
 def steps_that_saw(out: str, run: str, places: Mapping[int, Collection[tuple[int, int]]]) -> list[int]:
     """The steps of a run that saw one of these tokens, which are pairs of a sequence and a position in it, by snapshot.
 
-    The run is over the training shards of the build in `out`, or over those of one of its snapshots.
+    Raises: as `check_run`.
+    """
+    snapshot, seen = check_run(out, run)
+    return list(seen.steps_of(places.get(snapshot, ())))
+
+
+def check_run(out: str, run: str) -> tuple[int, SeenBatches]:
+    """The snapshot of the build in `out` over whose training shards a run is (0: those of the build), and its batches.
 
     Raises: InputError if it is over none of these; ConfigError without PyTorch.
     """
@@ -75,8 +82,7 @@ def steps_that_saw(out: str, run: str, places: Mapping[int, Collection[tuple[int
     from finpile.tokens.provenance import TokenProvenance
 
     snapshot = snapshot_of(run)
-    seen = seen_batches(run, TokenProvenance(out, snapshot=snapshot).store)
-    return list(seen.steps_of(places.get(snapshot, ())))
+    return snapshot, seen_batches(run, TokenProvenance(out, snapshot=snapshot).store)
 
 
 def require_torch() -> None:

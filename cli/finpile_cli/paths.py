@@ -32,6 +32,37 @@ class PathOrUrl(click.Path):
         return super().convert(text, param, ctx)
 
 
+class Output(PathOrUrl):
+    """A folder or file that a command writes at its end: an error about it comes before the work."""
+
+    def __init__(self, *, is_folder: bool = True) -> None:
+        super().__init__(dir_okay=is_folder, file_okay=not is_folder)
+        self._is_folder = is_folder
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises: ConfigError if a folder on the way there is a file, or cannot be written."""
+        path = super().convert(value, param, ctx)
+        check_writable(path, is_folder=self._is_folder)
+        return path
+
+
+def check_writable(path: str, *, is_folder: bool = True) -> None:
+    """Raises: ConfigError for a local folder or file that cannot be written."""
+    if "://" in path:
+        return
+    place = os.path.abspath(path)
+    if not is_folder:
+        if os.path.exists(place) and not os.access(place, os.W_OK):
+            raise ConfigError(f"{path}: cannot be written: name another file")
+        place = os.path.dirname(place)
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        raise ConfigError(f"{path}: {place} is a file, not a folder: name another place to write to")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ConfigError(f"{path}: {place} cannot be written: name another place")
+
+
 def _check_path(path: str) -> None:
     shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
     try:

@@ -13,7 +13,7 @@ from finpile.lm.model_config import ModelConfig
 from finpile.lm.plan import Cluster, Cost, Optimum, budget_flops, chinchilla, model_shape, training_cost
 from finpile.lm.scaling_figure import scaling_figure
 from finpile_cli.console import Console, json_option
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import Output
 
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 _DEFAULT = Cluster()
@@ -32,7 +32,7 @@ _DEFAULT = Cluster()
 @click.option("--watts", type=_POSITIVE, default=_DEFAULT.watts, show_default=True, help="Power of a GPU.")
 @click.option("--pue", type=_POSITIVE, default=_DEFAULT.pue, show_default=True, help="Power usage effectiveness.")
 @click.option("--co2", type=_POSITIVE, default=_DEFAULT.kg_co2_per_kwh, show_default=True, help="kg of CO2 for a kWh.")
-@click.option("--figure", type=PathOrUrl(), metavar="FILE", help="Write the models and the optima as SVG.")
+@click.option("--figure", type=Output(is_folder=False), metavar="FILE", help="Write the models and the optima as SVG.")
 @json_option
 def plan_model_command(
     flops: float | None,

@@ -18,7 +18,7 @@ from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import BeamOptionsLast, heavy_imports, make_engine, placement_options
-from finpile_cli.language_models import steps_that_saw
+from finpile_cli.language_models import check_run, steps_that_saw
 from finpile_cli.paths import PathOrUrl
 
 _NUM_SHOWN = 5
@@ -68,6 +68,8 @@ def remove_command(
     wanted = _wanted(out, ids, ids_from, dataset, source, where)
     if why is None and not dry_run:
         raise ConfigError("--why TEXT is the reason that the ledger keeps: say it, or --dry-run")
+    for run in runs:
+        check_run(out, run)
     logging.getLogger().setLevel(logging.ERROR)
     with heavy_imports(is_lean=runner == "local"):
         from finpile_pipelines.snapshots.remove import preview, remove

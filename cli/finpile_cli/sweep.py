@@ -12,7 +12,7 @@ from finpile.config import TokenizerConfig
 from finpile.errors import ConfigError, InputError
 from finpile.layout import MERGED_MODEL
 from finpile_cli.console import Console, json_option
-from finpile_cli.paths import PathOrUrl, text_field_option
+from finpile_cli.paths import Output, PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ _DEFAULT_SIZES = "25000:550000:25000"
 )
 @text_field_option
 @click.option("--threads", type=click.IntRange(min=1), default=None, help="[default: CPU cores]")
-@click.option("-o", "--output", type=PathOrUrl(), metavar="FOLDER", help="Write sweep.{svg,md,csv,tex,json} here.")
+@click.option("-o", "--output", type=Output(), metavar="FOLDER", help="Write sweep.{svg,md,csv,tex,json} here.")
 @json_option
 def sweep_command(
     tokenizer: str | None,
@@ -83,6 +83,7 @@ def sweep_command(
     num_threads = threads or os.cpu_count() or 1
     if bool(tokenizer) == bool(training):
         raise ConfigError("expected either DIR, a trained tokenizer, or --train DOCS")
+    _check_texts(documents, text_field)
     if tokenizer:
         vocabularies = _cut(tokenizer, wanted)
     else:
@@ -90,8 +91,6 @@ def sweep_command(
     counted = _Counted(text_field)
     with console.progress("encoding", unit="B") as advance:
         points = encoded_sizes(vocabularies, counted.texts(documents, advance), num_threads)
-    if not counted.num_bytes:
-        raise InputError(f"{', '.join(documents)}: holds no text to encode: name documents with text")
     _print_result(console, points, counted.num_bytes, max(wanted), output)
 
 
@@ -116,6 +115,14 @@ def parse_sizes(text: str) -> list[int]:
             f"--sizes {text!r}: expected sizes from {MIN_VOCAB_SIZE} (the bytes and <|endoftext|>) upwards"
         )
     return sizes
+
+
+def _check_texts(documents: tuple[str, ...], text_field: str) -> None:
+    """Raises: InputError without a text to encode, before a training; it reads up to the first text."""
+    from finpile.report.documents import iter_texts
+
+    if not any(any(texts.to_pylist()) for _, _, texts in iter_texts(documents, text_field=text_field)):
+        raise InputError(f"{', '.join(documents)}: holds no text to encode: name documents with text")
 
 
 class _Counted:

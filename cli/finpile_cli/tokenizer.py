@@ -10,7 +10,7 @@ import click
 from finpile.errors import ConfigError, InputError
 from finpile_cli.console import Console, json_option
 from finpile_cli.lazy_group import LazyGroup
-from finpile_cli.paths import PathOrUrl
+from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
     from finpile_tokenizer import UnigramTokenizer
@@ -65,7 +65,7 @@ def encode_command(tokenizer: str, special: Special | None, as_json: bool) -> No
 
 @click.command()
 @click.argument("tokenizer", type=PathOrUrl())
-@click.option("-o", "--output", required=True, type=PathOrUrl(), metavar="FOLDER", help="Folder or fsspec URL.")
+@click.option("-o", "--output", required=True, type=Output(), metavar="FOLDER", help="Folder or fsspec URL.")
 @click.option("--pad-token", metavar="TEXT", help="`<|endoftext|>`, or a new token whose id follows the vocabulary.")
 @click.option("--model-max-length", type=click.IntRange(min=1), metavar="N", help="Tokens of the longest sequence.")
 @_special_option

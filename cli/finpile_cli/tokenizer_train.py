@@ -111,10 +111,10 @@ def train_command(
     console = Console(as_json)
     config = read_settings(preset, settings)
     logging.getLogger().setLevel(logging.ERROR)
-    from finpile_pipelines.unigram.texts import find_files
-    from finpile_pipelines.unigram.train_folder import evaluate_folder, train_folder
+    from finpile_pipelines.unigram.train_folder import check_held_out, evaluate_folder, train_folder
 
-    find_files(held_out, text_field=text_field)  # a wrong name is an error before hours of training
+    if held_out:
+        check_held_out(held_out, text_field)
     display = Display(console, by_pipeline=True)
     engine = make_engine(runner, workers, transport, display)
     console.line(f"training a tokenizer in {out}", style="bold")

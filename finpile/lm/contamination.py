@@ -57,16 +57,13 @@ def find_items(
     distinct = list(dict.fromkeys(items))
     if not distinct:
         return {}
+    check_build(root)
     index = _index(distinct)
     best: dict[tuple[str, str], tuple[float, str]] = {}
-    num_documents = 0
     for table in _training_documents(root):
-        num_documents += table.num_rows
         _keep_best(best, index, table)
         if on_bytes:
             on_bytes(table["text"].nbytes)
-    if not num_documents:
-        raise InputError(f"{root}: has no training document; expected the output folder of `finpile build`")
     short = {(row["set"], row["item"]) for row in index.not_checkable().to_pylist()}
     return {
         item: Finding("too short", None, None) if (item.task, str(at)) in short else _finding(best, item.task, str(at))
@@ -82,6 +79,12 @@ def _index(items: Sequence[TaskItem]) -> EvalIndex:
     return EvalIndex.build(
         pa.Table.from_pylist(rows, schema=ITEM_SCHEMA), ContaminationConfig(sets=sets, min_coverage=_ANY)
     )
+
+
+def check_build(root: str) -> None:
+    """Reads up to the first training document. Raises: InputError if the build has none."""
+    if not any(table.num_rows for table in _training_documents(root)):
+        raise InputError(f"{root}: has no training document; expected the output folder of `finpile build`")
 
 
 def _training_documents(root: str) -> Iterator[pa.Table]:

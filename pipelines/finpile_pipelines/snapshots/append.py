@@ -14,7 +14,7 @@ from finpile.takedowns import read_takedowns
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_settings, find_new
-from finpile_pipelines.snapshots.run import SnapshotRun
+from finpile_pipelines.snapshots.run import SnapshotRun, check_base
 from finpile_pipelines.stage import Sizes
 from finpile_pipelines.stage_runner import Listener, StageEvent
 
@@ -32,13 +32,15 @@ def append(
     Documents and ledger are those of a build of all inputs, without those that were taken down. Without new files
     nothing is changed, and the manifest is the current one.
 
-    Raises: ConfigError for other settings than those of the build, or a `.work` that is incomplete; InputError for
-    files that have changed or are missing, and if `out` holds no finished build; RunError if a stage failed.
+    Raises: before the first stage, ConfigError for other settings than those of the build, or a `.work` that is
+    incomplete, InputError for files that have changed or are missing, and if `out` holds no finished build, and
+    IntegrityError if published files are missing or the tokenizer is altered; RunError if a stage failed.
     """
     layout = Layout(out)
     with hold_base(layout, "append", lambda manifest: check_settings(config, manifest)) as base:
         new = find_new(config, base)
         if any(new):
+            check_base(base)
             listen(StageEvent("", "accepted"))
             takedowns = read_takedowns(layout, base.manifest)
             SnapshotRun(config, base, engine, takedowns, sizes=sizes or Sizes(), listen=listen).make(new)

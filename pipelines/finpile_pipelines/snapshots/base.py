@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from finpile import stage_record, stages, storage
-from finpile.errors import ConfigError
+from finpile.errors import ConfigError, IntegrityError
 from finpile.layout import Layout
+from finpile.manifest import find_damage, remedy
 from finpile.published_files import PublishedFiles
 from finpile.snapshots import number_of
 from finpile.stage_record import StageRecord
@@ -51,6 +52,18 @@ class Base:
                     raise _incomplete(layout)
                 records[name] = record
         return cls(layout=layout, manifest=manifest, refs=refs, files=files, records=records)
+
+    def check_files(self) -> None:
+        """Looks for all files that a next snapshot may read: the published ones, and clean shards.
+
+        Raises: IntegrityError for a published file that is missing or has another size; ConfigError for a clean shard.
+        """
+        if damage := find_damage(self.layout, self.manifest, ("documents", "removed")):
+            raise IntegrityError(f"{self.layout.root}: {damage[0]}: {remedy(self.layout)}")
+        folders = {ref.name.rpartition("/")[0] for ref in self.refs}
+        there = {storage.join(folder, name) for folder in folders for name in _listed(folder)}
+        if any(shard_url("", ref.name) not in there for ref in self.refs):
+            raise _incomplete(self.layout)
 
     @property
     def published(self) -> PublishedFiles:
@@ -95,6 +108,13 @@ def clean_shards(layout: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef,
 def _works(layout: Layout, manifest: Mapping[str, Any]) -> list[Layout]:
     """Where the build and each snapshot up to this one were made."""
     return [layout.snapshot_work(snapshot) for snapshot in range(number_of(manifest) + 1)]
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return storage.list_folder(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _files(works: list[Layout]) -> tuple[tuple[FileIdentity, ...], ...]:

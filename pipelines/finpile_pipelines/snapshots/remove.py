@@ -9,7 +9,7 @@ The result is that of a build of all inputs without these documents, but for the
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,16 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.config import from_dict
-from finpile.errors import InputError
+from finpile.document import DOCUMENT_SCHEMA
+from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
 from finpile.manifest import load_manifest
+from finpile.strict_yaml import nearest
 from finpile.takedowns import Wanted, read_takedowns
 from finpile.trace import tokens_of
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_version
-from finpile_pipelines.snapshots.run import SnapshotRun
+from finpile_pipelines.snapshots.run import SnapshotRun, check_base
 from finpile_pipelines.snapshots.selection import select
 from finpile_pipelines.stage import Sizes
 from finpile_pipelines.stage_runner import Listener, StageEvent
@@ -51,6 +53,8 @@ def remove(
     """
     layout = Layout(out)
     with hold_base(layout, "remove", check_version) as base:
+        check_conditions(wanted, base.manifest)
+        check_base(base)
         listen(StageEvent("", "accepted"))
         known = read_takedowns(layout, base.manifest)
         found = select(base, engine, wanted, why, known)
@@ -74,6 +78,8 @@ def preview(out: str, wanted: Wanted, engine: Engine) -> dict[str, Any]:
     """
     layout = Layout(out)
     with hold_base(layout, "remove", check_version) as base:
+        check_conditions(wanted, base.manifest)
+        check_base(base)
         known = read_takedowns(layout, base.manifest)
         rows = select(base, engine, wanted, "", known).rows
         _check(wanted, rows, known)
@@ -90,6 +96,19 @@ def preview(out: str, wanted: Wanted, engine: Engine) -> dict[str, Any]:
             "sources": [{"dataset": name[0], "source": name[1], "documents": count} for *name, count in found],
             "copies": copies,
         }
+
+
+def check_conditions(wanted: Wanted, manifest: Mapping[str, Any]) -> None:
+    """Raises: ConfigError for a dataset, source or column that the corpus does not have."""
+    config = from_dict(manifest["config"])
+    sources = {*(row for _, row in config.rows), *(source.label for source in config.sources)}
+    for what, value, known in (
+        ("--dataset", wanted.dataset, {dataset for dataset, _ in config.rows}),
+        ("--source", wanted.source, sources),
+        *(("--where", column, {*DOCUMENT_SCHEMA.names}) for column, _ in wanted.where),
+    ):
+        if value is not None and value not in known:
+            raise ConfigError(f"{what}: {value!r} is not known{nearest(value, known)}")
 
 
 def _taken_down(base: Base, ids: Collection[str]) -> dict[str, Any]:

@@ -46,6 +46,16 @@ TOKENS = "tokens"
 _DIGESTS = ("digest", "digest_before_filters")
 
 
+def check_base(base: Base) -> None:
+    """Looks for all that a next snapshot may be made from.
+
+    Raises: IntegrityError or ConfigError if a file is missing, or the tokenizer is altered.
+    """
+    base.check_files()
+    if tokens.why_not(base) is None:
+        tokens.check_tokenizer(base)
+
+
 class SnapshotRun:
     """The stages of one snapshot."""
 

@@ -45,6 +45,11 @@ def why_not(base: Base) -> str | None:
     return None
 
 
+def check_tokenizer(base: Base) -> None:
+    """Raises: IntegrityError if the tokenizer of the build is missing or altered."""
+    PublishedFiles(base.layout, load_snapshot(base.layout, BUILD))[f"tokenizer/{TOKENIZER_FILE}"].check()
+
+
 def stage_of(base: Base) -> Stage:
     """The stage `tokens` as a snapshot after `base` runs it."""
 

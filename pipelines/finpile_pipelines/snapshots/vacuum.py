@@ -88,11 +88,12 @@ def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) ->
         if not numbers(layout):
             return found
         manifest = load_manifest(layout)
+        takedowns = read_takedowns(layout, manifest)
+        shards = _shards_with(layout, manifest, takedowns) if takedowns.num_rows else []
         forget_decisions(layout, number_of(manifest))
         interrupted = _replace_by_blank(layout)
         storage.remove_files(out, [f"snapshots/{number:06d}.json" for number in found.dropped])
-        takedowns = read_takedowns(layout, manifest)
-        rewritten = _blank_shards(layout, manifest, engine, takedowns) if takedowns.num_rows else []
+        rewritten = _run(layout, engine, shards, _blank_shard, "vacuum: clean shards")
         earlier = [number for number in found.kept if number != number_of(manifest)]
         _write_blank(layout, manifest, engine, earlier, takedowns["id"])
         rewritten += interrupted + _replace_by_blank(layout)
@@ -168,8 +169,8 @@ def _listed(url: str) -> list[str]:
         return []
 
 
-def _blank_shards(layout: Layout, manifest: Mapping[str, Any], engine: Engine, takedowns: pa.Table) -> list[str]:
-    """Blanks rows of clean shards; returns the paths of those that had text in them."""
+def _shards_with(layout: Layout, manifest: Mapping[str, Any], takedowns: pa.Table) -> list[tuple[ShardRef, _I32]]:
+    """The clean shards that have the documents, and their rows there. Raises: ConfigError if `.work` is incomplete."""
     if not storage.exists(layout.work("clean")):
         return []  # `.work` was deleted
     refs = {ref.index: ref for ref in Base.of(layout, manifest).refs}
@@ -177,8 +178,7 @@ def _blank_shards(layout: Layout, manifest: Mapping[str, Any], engine: Engine, t
     for shard, row in zip(takedowns["shard"].to_pylist(), takedowns["row"].to_pylist(), strict=True):
         if shard >= 0:
             rows.setdefault(shard, []).append(row)
-    tasks = [(refs[shard], np.array(sorted(mine), np.int32)) for shard, mine in sorted(rows.items())]
-    return _run(layout, engine, tasks, _blank_shard, "vacuum: clean shards")
+    return [(refs[shard], np.array(sorted(mine), np.int32)) for shard, mine in sorted(rows.items())]
 
 
 def _blank_shard(root: str, task: tuple[ShardRef, _I32]) -> dict[str, Any]:

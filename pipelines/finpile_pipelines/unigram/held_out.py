@@ -19,6 +19,8 @@ from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram.texts import Label, TextFile
 
+NO_TEXT = "the held-out files hold no text (of a build, held-out documents are read): name others"
+
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
@@ -50,7 +52,7 @@ def evaluate(engine: Engine, files: Sequence[TextFile], tokenizer_url: str, fold
     storage.remove_tree(url)
     domains = {label: rows for label, rows in sorted(by_label.items()) if sum(row["bytes"] for row in rows)}
     if not domains:
-        raise InputError("the held-out files hold no text (of a build, held-out documents are read): name others")
+        raise InputError(NO_TEXT)
     found = [_sum(*label, rows) for label, rows in domains.items()]
     return [*found, _sum("all", "", [row for rows in domains.values() for row in rows])]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from finpile import stage_record, storage
 from finpile.config import TokenizerConfig, to_dict
-from finpile.errors import ConfigError, IntegrityError
+from finpile.errors import ConfigError, InputError, IntegrityError
 from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.split import HELDOUT
@@ -87,6 +87,16 @@ def train_folder(
                 storage.remove_tree(storage.join(work, name))
     about = storage.read_json(storage.join(out, "training.json"))
     return TrainedFolder(about=about, ran=ran, **record.counts)
+
+
+def check_held_out(docs: Iterable[str], text_field: str = "text") -> None:
+    """Reads up to the first text that `evaluate_folder` will read, before hours of training.
+
+    Raises: InputError if there is none, or a file cannot be read.
+    """
+    files = find_files(docs, HELDOUT, text_field=text_field)
+    if not any(any(texts.to_pylist()) for file in files for _, texts in file.texts()):
+        raise InputError(held_out.NO_TEXT)
 
 
 def evaluate_folder(docs: Iterable[str], out: str, engine: Engine, text_field: str = "text") -> list[held_out.HeldOut]:
