@@ -57,8 +57,26 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
     console.line("First records", style="bold")
     for row, source, files in zip(rows, parsed.sources, inputs, strict=True):
         row["first_records"] = check_records(console, source, files, peek)
+    warnings = _unknown_names(parsed)
+    for warning in warnings:
+        console.line(f"warning: {warning}", style="yellow")
     console.line(f"{config} is valid; build it with: finpile build {config} -o OUT")
-    console.result({"name": parsed.name, "sources": rows, **({"evaluation_sets": sets} if sets else {})})
+    result = {"name": parsed.name, "sources": rows, "warnings": warnings}
+    console.result({**result, **({"evaluation_sets": sets} if sets else {})})
+
+
+def _unknown_names(config: CorpusConfig) -> list[str]:
+    """A warning for each private dataset that no source has, unless none is named."""
+    from finpile.config import ReportsConfig
+    from finpile.strict_yaml import nearest
+
+    known = {source.dataset for source in config.sources}
+    private = () if config.reports == ReportsConfig() else config.reports.private
+    return [
+        f"`reports: private`: no source is of the dataset {name!r}{nearest(name, known)}"
+        for name in private
+        if name not in known
+    ]
 
 
 def _checked_sets(config: CorpusConfig) -> list[dict[str, Any]]:

@@ -161,7 +161,7 @@ def test_json_holds_nothing_else(run: Run, corpus: Path) -> None:
         "warnings": ["1 of 1 documents have no date"],
     }  # fmt: skip
     row = {"dataset": "FinPile", "source": "News", "format": "jsonl", "files": 1, "bytes": size, "first_records": first}
-    assert json.loads(found.out) == {"name": "small", "sources": [row]}
+    assert json.loads(found.out) == {"name": "small", "sources": [row], "warnings": []}
 
 
 # --- the first records
@@ -387,6 +387,15 @@ def test_records_of_no_row_name_the_value(run: Run, corpus: Path) -> None:
     )
     message = run("check", config).refusal()
     assert "news/a.jsonl#0: unknown_row: `meta.sett` is missing or null" in message
+
+
+def test_private_dataset_that_no_source_has_is_a_warning(run: Run, corpus: Path) -> None:
+    config = corpus.parent / "private.yaml"
+    config.write_text(f"{corpus.read_text()}reports: {{private: [FinPiel]}}\n")
+    warning = "`reports: private`: no source is of the dataset 'FinPiel'; did you mean `FinPile`?"
+    assert run("check", config, "--json").json()["warnings"] == [warning]
+    assert f"warning: {warning}" in run("check", config).out
+    assert "warning: `reports" not in run("check", corpus).out
 
 
 # --- what is removed
