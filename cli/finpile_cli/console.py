@@ -14,7 +14,6 @@ import click
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -26,6 +25,10 @@ _PLAIN_WIDTH = 160
 #: Of lines of progress without a terminal.
 LINE_WIDTH = 80
 _BAR_WIDTH = 20
+#: Of the name of the work, if it is longer and the figures need the rest of the line.
+_NAME_WIDTH = 16
+#: Of the rate, the time left and the gaps of a bar.
+_FIGURES_WIDTH = 36
 #: Spaces between the columns of a table.
 _GAP = 2
 
@@ -90,14 +93,15 @@ class Console:
     @contextmanager
     def _bar(self, what: str, total: float | None, unit: str) -> Iterator[Callable[[float], None]]:
         columns = (
-            TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+            TextColumn("{task.description}"),
             BarColumn(_BAR_WIDTH),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
         )
         began = time.monotonic()
         with Progress(*columns, console=self.rich, transient=True) as progress:
-            task = progress.add_task(what, total=total, rate="")
+            room = self.rich.width - _BAR_WIDTH - _FIGURES_WIDTH
+            task = progress.add_task(shortened(what, room), total=total, rate="")
             done = 0.0
 
             def advance(amount: float) -> None:
@@ -124,7 +128,9 @@ class Console:
                     parts[0] = f"{quantity(done, unit if unit == 'B' else '')} of {quantity(total, unit)}"
                 if total and total > done > 0:
                     parts.append(f"{duration((total - done) * (now - began) / done)} left")
-                counts = f": {', '.join(parts)}"
+                room = LINE_WIDTH - 2 - min(len(what), _NAME_WIDTH)
+                while len(counts := f": {', '.join(parts)}") > room and len(parts) > 1:
+                    del parts[1]  # the rate before the time left
                 self.line(f"  {shortened(what, LINE_WIDTH - len(counts) - 2)}{counts}")
 
         yield advance

@@ -73,6 +73,32 @@ def test_long_line_is_not_broken_without_a_terminal(capsys: Capture) -> None:
     assert capsys.readouterr().out == "word " * 200 + "\n"
 
 
+LONG = "evaluating a-model-with-a-very-long-name-of-the-folder-that-it-is-in, log-likelihoods"
+
+
+def test_line_of_progress_fits_80_columns_with_whole_figures(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with Console().progress(LONG, total=10**9, unit="documents") as advance:
+        now[0] = 1e5
+        advance(123_456_789)
+    [line] = capsys.readouterr().out.splitlines()
+    assert len(line) <= 80
+    assert line == "  evaluating a-mo...: 123,456,789 of 1,000,000,000 documents, 197 h 13 min left"
+
+
+def test_bar_fits_80_columns_with_whole_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = terminal(monkeypatch)
+    with Console().progress(LONG, total=100_000_000, unit="documents") as advance:
+        for _ in range(3):
+            advance(12_345)
+            time.sleep(0.15)
+    lines = ESCAPES.sub("", stream.getvalue()).replace("\r", "\n").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in stream.getvalue()
+    assert any(re.search(r" [\d,]+ documents/s +\d+:\d\d:\d\d", line) for line in lines), lines
+
+
 @pytest.mark.parametrize("value", ["1", "no"])
 def test_no_color_leaves_out_every_style(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     stream = terminal(monkeypatch)
