@@ -84,7 +84,7 @@ def test_line_of_progress_fits_80_columns_with_whole_figures(capsys: Capture, mo
         advance(123_456_789)
     [line] = capsys.readouterr().out.splitlines()
     assert len(line) <= 80
-    assert line == "  evaluating a-mo...: 123,456,789 of 1,000,000,000 documents, 197 h 13 min left"
+    assert line == "  evaluating a-mod...: 123,456,789 of 1,000,000,000 documents, 197 h 13 min left"
 
 
 def test_bar_fits_80_columns_with_whole_figures(monkeypatch: pytest.MonkeyPatch) -> None:
