@@ -30,7 +30,6 @@ from benchmarks.rules.documents import documents
 from finpile.clean import html as page_html
 from finpile.clean.filters.language import model, model_path, sample
 from finpile.clean.markup import measure
-from finpile.clean.page_text import compile_kernels, page_text
 from finpile.clean.rules import apply_all
 from finpile.clean.xbrl import read_facts
 from finpile.filter import FILTERS
@@ -83,7 +82,6 @@ def _html_parts() -> dict[str, Callable[[str], object]]:
     return {
         "resiliparse alone": lambda page: extract_plain_text(HTMLTree.parse(page)),
         "finpile": lambda page: page_html.to_text(page, main_content=False),
-        "text without a tree": page_text,
         "resiliparse, without hidden elements": lambda page: extract_plain_text(
             HTMLTree.parse(page), skip_elements=hidden
         ),
@@ -114,7 +112,6 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    compile_kernels()
     report = Report(
         arguments.results, "speed", "HTML of filings and filters on short texts", ["finpile", "resiliparse"]
     )
@@ -126,8 +123,7 @@ def main() -> int:
         found = least_seconds(_html_parts(), pages)
         alone = found["resiliparse alone"]
         rows = [[part, f"{size / 1e6 / seconds:.0f}", f"{seconds / alone:.2f}"] for part, seconds in found.items()]
-        num_read = sum(page_text(page) is not None for page in pages)
-        what = f"{name}: {len(pages)} pages, {size / 1e6:.1f} MB; {num_read} are read without a tree."
+        what = f"{name}: {len(pages)} pages, {size / 1e6:.1f} MB."
         report.add(what, table(["part", "MB/s", "of resiliparse"], rows))
     texts = documents(arguments.data, _NUM_TEXTS)
     size = sum(len(text.encode()) for text in texts)

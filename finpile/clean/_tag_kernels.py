@@ -73,15 +73,6 @@ def hash_name(data: U8) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def hash_bytes(data: U8) -> Any:
-    """As `hash_name`, of any bytes, in the case that they have."""
-    state = FNV_OFFSET
-    for byte in data:
-        state = (state ^ np.uint64(byte)) * FNV_PRIME
-    return state
-
-
-@njit(cache=True, nogil=True)
 def class_of(name: Any, keys: U64, classes: I64) -> Any:
     slots = keys.shape[0] - 1
     slot = np.int64(name >> np.uint64(40)) & slots

@@ -1,7 +1,4 @@
-"""HTML to text: as resiliparse writes it, without a tree where the markup allows it (`finpile.clean.page_text`).
-
-A page that would cost the parser too much is read by a linear scan.
-"""
+"""HTML to text, by resiliparse. A page that would cost its parser too much is read by a linear scan."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from resiliparse.parse.html import HTMLTree
 
 from finpile.clean._tag_kernels import has_preformatted
 from finpile.clean.markup import MarkupCounts, TooComplex, measure, strip_markup
-from finpile.clean.page_text import PageText, is_in_use, page_text
 from finpile.clean.tables import grid_tables
 from finpile.clean.xbrl import Facts, read_facts
 
@@ -74,32 +70,28 @@ def to_text(html: str, *, main_content: bool, tables: Literal["lines", "markdown
     simplified = f"main content not searched for: {reason}" if reason else None
     try:
         shown = html if tables == "lines" else grid_tables(html, _cell_text)
-        read = None if main_content or not is_in_use() else page_text(shown)
-        if read is None:
-            read = _parsed(shown, main_content=main_content, search=main_content and not simplified)
+        text, title = _parsed(shown, main_content=main_content, search=main_content and not simplified)
         facts = read_facts(html)
     except MemoryError:
         raise
     except Exception as error:  # a parser's own errors have no common base, and no page may end the run
         raise HtmlError(str(error)) from error
-    text, title = read.text, " ".join((read.title or "").split())
+    title = " ".join(title.split())
     text = text if has_preformatted(np.frombuffer(html.encode(), np.uint8)) else _EMPTY_CELLS.sub(_one_tab, text)
     return Page(text=text, title=title or None, simplified=simplified, html=html, counts=counts, facts=facts)
 
 
-def _parsed(html: str, *, main_content: bool, search: bool) -> PageText:
+def _parsed(html: str, *, main_content: bool, search: bool) -> tuple[str, str]:
     """The text and the title of the parser's tree; with `search`, of its main content."""
     tree = HTMLTree.parse(html)
     text = extract_plain_text(tree, main_content=search, skip_elements=_NEVER_SHOWN if main_content else _HIDDEN)
     if search and not text.strip():
         text = extract_plain_text(tree, skip_elements=_NEVER_SHOWN)
-    return PageText(text, tree.title)
+    return text, tree.title or ""
 
 
 def _cell_text(content: str) -> str:
-    page = f"<div>{content}</div>"
-    read = page_text(page) if is_in_use() else None
-    return read.text if read else extract_plain_text(page, skip_elements=_HIDDEN)
+    return str(extract_plain_text(f"<div>{content}</div>", skip_elements=_HIDDEN))
 
 
 def _one_tab(cells: re.Match[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from finpile.clean import clean, page_text, words
+from finpile.clean import clean, words
 from finpile.clean.filters import language
 from finpile.clean.markup import strip_markup
 
@@ -16,4 +16,3 @@ def compile_kernels() -> None:
     words.compile_kernels()
     language.compile_kernels()
     strip_markup("<p>x")
-    page_text.compile_kernels()

@@ -192,10 +192,6 @@ def _no_kernels(config: CorpusConfig) -> Sequence[str]:
     return ()
 
 
-def _no_late_kernels(context: Context) -> Sequence[str]:
-    return ()
-
-
 def _no_steps(config: CorpusConfig) -> Sequence[Step]:
     return ()
 
@@ -264,8 +260,6 @@ class Stage:
     kernels: Callable[[CorpusConfig], Sequence[str]] = _no_kernels
     """Groups of kernels that the stage calls under this corpus file: `module:function`, or `module` for its function
     `compile_kernels`. They are compiled while earlier stages run, and loaded before worker processes are forked."""
-    late_kernels: Callable[[Context], Sequence[str]] = _no_late_kernels
-    """Groups that are worth their time for what earlier stages found. They are compiled before the stage begins."""
     check: Callable[[Context], None] = _check_nothing
     """Raises ConfigError or InputError for what earlier stages found, before the stage begins to write."""
     may_run: str = ""

@@ -20,8 +20,6 @@ from finpile.version import __version__
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner import kernels
-from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.runner.fork_server import load
 from finpile_pipelines.runner.local import memory_bytes, preload, workers_cpu_seconds
 from finpile_pipelines.stage import Context, Stage, sized_engine
 
@@ -88,7 +86,6 @@ class StageRunner:
             self._compile_kernels()
             if settings is not None:
                 self._wait_for_kernels(name, stage.kernels(context.config))
-                self._load_late_kernels(name, stage.late_kernels(context), context.engine)
             engine = sized_engine(context, stage.work(context), stage.releases_lock)
             runs_next = self._begin_next(stage, context, mark)
             outcome = stage.run(replace(context, engine=engine, runs_next=runs_next))
@@ -132,17 +129,6 @@ class StageRunner:
         kernels.wait_for(groups, report)
         for group in groups:
             preload(group)
-
-    def _load_late_kernels(self, stage: str, groups: Sequence[str], engine: Engine) -> None:
-        """Compiles groups whose worth the corpus file does not tell, and loads them, here and in local workers."""
-        if not groups or engine.runner != "local":
-            return
-        with kernels.Compilation(groups, engine.num_workers) as compilation:
-            compilation.start()
-            self._wait_for_kernels(stage, groups)
-        for group in groups:
-            load(group)
-            kernels.mark(group)
 
     def _prepare(self, stage: str, mark: str) -> None:
         """Checks the stage's files; if it has to run, the files of all stages before it.

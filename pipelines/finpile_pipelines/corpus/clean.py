@@ -15,20 +15,14 @@ from finpile.document import text_views
 from finpile.errors import InputError
 from finpile.filings.facts import fact_counts
 from finpile.filter import FILTERS
-from finpile.format import FORMATS
 from finpile.ledger import ledger_table
 from finpile.sources.evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
 from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, Passed, PlannedTasks, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.runner import kernels
 from finpile_pipelines.shard_refs import ShardRef, add_counts, count_reasons, shard_refs, shard_url, write_clean
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
-_PAGES = "finpile.clean.page_text"
-#: Bytes of pages at which their kernels are compiled, and at which compiled ones are loaded. The parser reads about as
-#: many in that time.
-_WORTH_COMPILING, _WORTH_LOADING = 512 << 20, 16 << 20
 #: A shard, and the order of day, month and year in its source's dates.
 CleanTask = tuple[ShardRef, Order | None]
 
@@ -195,20 +189,6 @@ def clean_kernels(config: CorpusConfig) -> Sequence[str]:
     return (*common, *sorted(group for group in of_filters if group is not None))
 
 
-def late_kernels(context: Context) -> Sequence[str]:
-    """The group that reads pages in one pass, if there are many, or if it is compiled and they take a while."""
-    whole = {
-        (source.dataset, row)
-        for source in context.config.sources
-        if source.clean.html != "never" and not FORMATS.get(source.format).has_menus
-        for row in source.rows
-    }
-    found = context.counts("ingest")["sources"]
-    num_bytes = sum(row["text_bytes"] for row in found if (row["dataset"], row["source"]) in whole)
-    least = _WORTH_LOADING if kernels.is_compiled(_PAGES) else _WORTH_COMPILING
-    return (_PAGES,) if num_bytes >= least else ()
-
-
 STAGE = Stage(
     name="clean",
     settings=settings,
@@ -216,7 +196,6 @@ STAGE = Stage(
     check=check,
     run=run,
     kernels=clean_kernels,
-    late_kernels=late_kernels,
     work=work,
     ledger_bytes=ledger_bytes,
 )

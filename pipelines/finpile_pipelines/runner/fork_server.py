@@ -84,7 +84,7 @@ class _ForkServer:
             connection.close()
             return
         for name in _modules(environment):
-            load(name)
+            _preload(name)
         pid = os.fork()
         if pid == 0:
             self._selector.close()
@@ -142,7 +142,7 @@ def _modules(environment: Mapping[str, str]) -> list[str]:
 
 
 @cache
-def load(name: str) -> None:
+def _preload(name: str) -> None:
     """Imports a module and calls its function `compile_kernels` if it has one, or that of `module:function`.
 
     A module that cannot be imported is left to the worker that needs it, which reports the error.

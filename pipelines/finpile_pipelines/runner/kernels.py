@@ -103,7 +103,7 @@ class Compilation:
     def _listen(self) -> None:
         for line in (self._server and self._server.stdout) or ():
             group = line.strip()
-            mark(group)
+            _mark(group)
             self._waiting.discard(group)
 
 
@@ -147,12 +147,6 @@ def is_compiling() -> bool:
     return _COMPILING.num > 0
 
 
-def is_compiled(group: str) -> bool:
-    """Whether a build has compiled a group on this machine."""
-    folder = marker_folder()
-    return folder is not None and _marker(folder, group).exists()
-
-
 def _missing(groups: Sequence[str]) -> list[str]:
     """The groups without marker; none if there is no folder for markers."""
     folder = marker_folder() if groups else None
@@ -182,8 +176,7 @@ def _marker(folder: Path, group: str) -> Path:
     return folder / f"{_PREFIX}{group.replace(':', '.')}-{_cache_key()}"
 
 
-def mark(group: str) -> None:
-    """Writes down that a group is compiled."""
+def _mark(group: str) -> None:
     folder = marker_folder()
     if folder is None:
         return

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,37 +122,22 @@ class Steps(np.ndarray):  # type: ignore[type-arg]
 @pytest.mark.parametrize("name", HOSTILE)
 def test_bytes_read_grow_no_faster_than_the_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels run as Python over bytes that count their reads: twice the page, at most twice the reads."""
-    from finpile.clean import (
-        _content_kernels,
-        _cost_kernels,
-        _name_kernels,
-        _page_kernels,
-        _reference_kernels,
-        _stack_kernels,
-        _strip_kernels,
-        _tree_kernels,
-        _writer_kernels,
-        page_text,
-    )
+    from finpile.clean import _cost_kernels, _strip_kernels
 
-    words = page_text.page_words()
-    page_kernels = (_content_kernels, _name_kernels, _reference_kernels, _stack_kernels, _tree_kernels, _writer_kernels)
-    for module in (_tag_kernels, _cost_kernels, _strip_kernels, _page_kernels, *page_kernels):
+    for module in (_tag_kernels, _cost_kernels, _strip_kernels):
         for key, value in list(vars(module).items()):
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, key, value.py_func)
     keys, classes = markup._classes()
 
-    def reads(size: int) -> tuple[int, int, int]:
+    def reads(size: int) -> tuple[int, int]:
         data = np.frombuffer(hostile(name, size).encode(), np.uint8).view(Steps)
         Steps.reads = 0
         with np.errstate(over="ignore"):
             _cost_kernels.measure(data, keys, classes, 1 << 30)
             measured, Steps.reads = Steps.reads, 0
             _strip_kernels.strip_markup(data, keys, classes, np.uint64(1))
-            stripped, Steps.reads = Steps.reads, 0
-            _page_kernels.read_page(data, words, *page_text.room(len(data)))
-        return measured, stripped, Steps.reads
+        return measured, Steps.reads
 
     for small, large in zip(reads(1000), reads(4000), strict=True):
         assert large <= 4.5 * small + 200
@@ -211,3 +198,29 @@ def test_any_page_is_measured_and_stripped(page: str) -> None:
     text, title = strip_markup(page)
     assert (text + title).encode().decode() == text + title
     assert measure(page).num_tags <= page.count("<")
+
+
+CHECKED = """
+from hypothesis import given, settings, strategies as st
+from test_markup import HOSTILE, PIECES, hostile
+from finpile.clean.markup import measure, strip_markup
+
+
+@settings(max_examples=600, database=None, deadline=None)
+@given(st.lists(PIECES, max_size=30).map("".join))
+def check(page):
+    measure(page)
+    strip_markup(page)
+
+
+check()
+for name in HOSTILE:
+    for size in (10, 100_000):
+        measure(hostile(name, size))
+        strip_markup(hostile(name, size))
+print("within bounds")
+"""
+
+
+def test_kernels_stay_within_bounds(run_with_bounds_checks: Callable[..., None]) -> None:
+    run_with_bounds_checks(CHECKED, Path(__file__).parent)

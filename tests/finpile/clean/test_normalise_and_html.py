@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from zstandard import ZstdDecompressor
 
 from finpile.clean import _text_kernels
+from finpile.clean._tag_kernels import has_preformatted, may_have_facts
 from finpile.clean.html import to_text
 from finpile.clean.markup import TooComplex, strip_markup
 from finpile.clean.normalise import MAX_MARKS, _is_mark, normalise
@@ -106,6 +107,40 @@ def test_rows_of_a_table_are_lines_with_tabs() -> None:
 
 def test_indentation_in_pre_stays() -> None:
     assert "\t\treturn 1" in to_text("<pre>def f():\n\t\treturn 1</pre>", main_content=False).text
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<table><tr><td>a<td><td>b</table>", "a\tb"),
+        ("<table><tr><td>a<td><td>b</table><PRE>c</pre>", "a\t\t\t\tb\nc"),
+        ("<table><tr><td>a<td><td>b</table><!-- <pre", "a\t\t\t\tb"),
+        ("<table><tr><td>a<td><td>b</table><!-- <prE", "a\tb"),
+    ],
+)
+def test_empty_cells_stay_in_a_page_with_preformatted_text(page: str, text: str) -> None:
+    assert to_text(page, main_content=False).text == text
+
+
+@given(st.text(alphabet="<pPrReEx:iIXnN ", max_size=40))
+def test_searches_without_branches_find_what_a_pattern_finds(page: str) -> None:
+    data = np.frombuffer(page.encode(), np.uint8)
+    assert has_preformatted(data) == (re.search("<pre|<PRE", page) is not None)
+    assert may_have_facts(data) == (re.search("<ix:n", page, re.IGNORECASE) is not None)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<div hidden>a</div>",
+        "<p style='x;display: NONE'>b</p>",
+        '<i style="display:&#110;one">c</i>',
+        "<ix:header><ix:hidden>d</ix:hidden></ix:header>",
+        "<div style='Display:none'><p>e</div>",
+    ],
+)
+def test_hidden_elements_are_left_out_of_whole_pages(hidden: str) -> None:
+    assert to_text(f"{hidden}<p>shown", main_content=False).text == "shown"
 
 
 def test_a_page_without_main_content_is_taken_whole() -> None:
