@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from finpile import bounds, stages
 from finpile.document_labels import check_rule
@@ -171,12 +171,16 @@ class SourceConfig:
             if rule is not None:
                 check_rule(f"{key} of source {self.label!r}", rule)
         if not self.paths:
-            raise ConfigError(f"source {self.label!r} has no paths: name at least one file or pattern")
+            raise ConfigError(f"paths of source {self.label!r} is empty: name at least one file or pattern")
         if self.clean.items == "documents" and FORMATS.get(self.format).sections is None:
-            raise ConfigError(f"source {self.label!r}: format {self.format} has no items: remove `items: documents`")
+            raise ConfigError(
+                f"clean.items: format {self.format} of source {self.label!r} has no items: remove `items: documents`"
+            )
         fields = FORMATS.get(self.format).fields if self.fields or self.date_format is not None else ()
         if self.fields and not fields:
-            raise ConfigError(f"source {self.label!r}: format {self.format} has no named fields: remove `fields`")
+            raise ConfigError(
+                f"fields: format {self.format} of source {self.label!r} has no named fields: remove `fields`"
+            )
         for key in self.fields:
             bounds.one_of("fields", key, fields)
         if is_template(self.fields.get("text", "")):
@@ -192,7 +196,7 @@ class SourceConfig:
                 "".encode(name)
             except (LookupError, ValueError):
                 raise ConfigError(
-                    f"source {self.label!r}: no encoding is called {name!r}; try utf-8 or latin-1"
+                    f"encoding: no encoding is called {name!r}, in source {self.label!r}; try utf-8 or latin-1"
                 ) from None
 
 
@@ -335,7 +339,7 @@ class DedupConfig:
                 raise ConfigError(f"dedup: {what} are searched among distinct texts: set `exact: true`")
         if self.order == "time" and self.substring is not None and self.substring.keep == "none":
             raise ConfigError(
-                "dedup: `keep: none` of `substring` cuts a passage because of later documents: set `keep: first`, or "
+                "dedup.substring: `keep: none` cuts a passage because of later documents: set `keep: first`, or "
                 "`order: priority`"
             )
 
@@ -444,14 +448,14 @@ class HeldoutConfig:
     def __post_init__(self) -> None:
         if self.after is not None and self.undated is None:
             raise ConfigError(
-                "heldout: `after` needs `undated`, the choice for documents without a date: "
+                "heldout.after needs `undated`, the choice for documents without a date: "
                 "`undated: train` trains on them, although some may be from after that day; `undated: drop` removes "
                 "them; `undated: heldout` holds them out"
             )
         if self.undated is not None and self.after is None:
-            raise ConfigError("heldout: `undated` needs a temporal split: set its day with `after`")
+            raise ConfigError("heldout.undated needs a temporal split: set its day with `after`")
         if self.overlap is not None and self.after is None:
-            raise ConfigError("heldout: `overlap` needs held-out documents: set the day of the split with `after`")
+            raise ConfigError("heldout.overlap needs held-out documents: set the day of the split with `after`")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -507,8 +511,6 @@ class ReportsConfig:
 class CorpusConfig:
     """A corpus file."""
 
-    RENAMED: ClassVar[Mapping[str, str]] = {"decontaminate": "contamination", "report": "reports"}
-
     name: str
     """Name of the corpus, for reports."""
     sources: tuple[SourceConfig, ...]
@@ -530,14 +532,14 @@ class CorpusConfig:
 
     def __post_init__(self) -> None:
         if not self.sources:
-            raise ConfigError("the corpus has no sources: list at least one under `sources:`")
+            raise ConfigError("sources is empty: list at least one under `sources:`")
         bounded = tuple(dataclasses.replace(source, limits=source.limits or self.limits) for source in self.sources)
         object.__setattr__(self, "sources", bounded)  # so that a source has all settings of its reading
         grouped = [source.label for source in self.sources if source.template_group is not None]
         if grouped and self.dedup.templates is None:
             raise ConfigError(
-                f"source {grouped[0]!r} has a `template_group`, and templates are not searched: add `templates: {{}}` "
-                "to `dedup`, or remove it"
+                f"dedup.templates are not searched, and source {grouped[0]!r} has a `template_group`: add "
+                "`templates: {}` to `dedup`, or remove it"
             )
         if self.dedup.templates is not None and not grouped:
             raise ConfigError("dedup: `templates` needs a source with a `template_group`, such as host or meta.cik")

@@ -23,7 +23,7 @@ class FinpileError(Exception):
 
 
 class ConfigError(FinpileError, ValueError):
-    """The corpus file or an option is invalid."""
+    """The corpus file or an option is invalid. A message about a key begins with its path, as in `dedup.near`."""
 
     exit_code = 2
 

@@ -17,8 +17,8 @@ CHECKSUM = "checksum"
 CERTIFICATE = "as_of"
 #: The manifest's key for the facts of a snapshot; a build has none.
 SNAPSHOT = "snapshot"
-#: The version of the manifest's keys. Version 2 renames `config.report` and `config.decontaminate`.
-MANIFEST_VERSION = 2
+#: The version of the manifest's keys.
+MANIFEST_VERSION = 1
 
 
 def checksum_of(manifest: Mapping[str, Any]) -> str:

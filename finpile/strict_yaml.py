@@ -197,10 +197,7 @@ class _Reader:
         further = added_field(kind)
         added = {} if further is None else further.metadata[_ADDED]()
         hints |= {name: of | None for name, of in added.items()}
-        renamed: Mapping[str, str] = getattr(kind, "RENAMED", {})
         for key, child in self._entries(node, what):
-            if key in renamed:
-                self._error(_key_node(node, key), f"key `{key}` of {what} is now called `{renamed[key]}`: rename it")
             if key not in hints:
                 self._error(_key_node(node, key), f"unknown key `{key}` in {what}{nearest(key, hints)}")
             values[key] = self.read(child, hints[key], f"`{key}`")
@@ -317,15 +314,13 @@ def _key_node(node: yaml.MappingNode, name: str) -> yaml.Node:
 
 
 def _blamed(node: yaml.Node, message: str) -> yaml.Node:
-    """The node that an error message is about: the message begins with a key or quotes a key or a value."""
-    if not isinstance(node, yaml.MappingNode):
-        return node
-    words = re.findall(r"[\w.]+", message)
-    quoted = set(re.findall(r"'([^']*)'", message))
-    named = {part for word in words[:1] for part in word.split(".")}
-    named |= set(re.findall(r"`([^`]*)`", message))
-    for key, child in node.value:
-        if key.value in named:
+    """The node that a check's message is about: the key with whose path it begins, or the value below that it quotes.
+
+    A message about no key is about the whole node.
+    """
+    path, quoted = re.split(r"[^\w.]", message, maxsplit=1)[0].split("."), re.findall(r"'([^']*)'", message)
+    for key, child in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.value in path:
             return next((leaf for leaf in _leaves(child) if leaf.value in quoted), key)
     return node
 

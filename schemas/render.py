@@ -83,7 +83,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 
 #: Increased if a column is renamed, retyped or dropped; not for a new nullable column.
-_ARROW_VERSION = 2
+_ARROW_VERSION = 1
 
 #: Constraints of `__post_init__` beyond the annotated type.
 _TIGHTER: Mapping[tuple[str, str], dict[str, Any]] = {

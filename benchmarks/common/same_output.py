@@ -8,7 +8,7 @@ with `--root DATA` also pipelines/configs/open-finance.yaml over the archives in
 both instead of each checkout's own configuration. Builds stay in FOLDER for inspection, else in a temporary folder.
 
 All files of OUT outside `.work` must be equal. Manifests must be equal except for times, memory, versions, the paths of
-the two checkouts, fingerprints of settings, and the keys and values listed in `RENAMED`.
+the two checkouts, and fingerprints of settings.
 
 Exit status: 0 if all are equal, 1 if anything differs, 2 if a build fails. Needs the standard library only.
 """
@@ -48,8 +48,6 @@ NOT_COMPARED = frozenset(
         "stages.wall_seconds",
     }
 )
-#: Keys and values of manifest.json that an intended change renamed: old name, new name.
-RENAMED = {"decontaminate": "contamination", "report": "reports"}
 #: Differences listed for one pair of builds before the rest is only counted.
 _MAX_LISTED = 40
 _BLOCK_BYTES = 1 << 20
@@ -96,9 +94,8 @@ def compare(first: Path, second: Path) -> Comparison:
 
 
 def manifest_differences(first: Any, second: Any, place: str = "") -> Iterator[str]:
-    """Entries that differ between two manifests, `NOT_COMPARED` and `RENAMED` taken into account."""
+    """Entries that differ between two manifests, without those of `NOT_COMPARED`."""
     if isinstance(first, dict) and isinstance(second, dict):
-        first, second = _comparable(first), _comparable(second)
         for key in sorted(first.keys() | second.keys()):
             inner = f"{place}.{key}".lstrip(".")
             if key not in first or key not in second:
@@ -110,7 +107,7 @@ def manifest_differences(first: Any, second: Any, place: str = "") -> Iterator[s
             yield f"{place} has {len(first)} and {len(second)} entries"
         for number, (one, other) in enumerate(zip(first, second, strict=False)):
             yield from manifest_differences(one, other, f"{place}[{number}]")
-    elif _new_name(first) != _new_name(second):
+    elif first != second:
         yield f"{place} is {_shown(first)} and {_shown(second)}"
 
 
@@ -141,18 +138,6 @@ def report(name: str, comparison: Comparison) -> str:
     if len(comparison.differences) > _MAX_LISTED:
         lines.append(f"  and {len(comparison.differences) - _MAX_LISTED:,} more")
     return "\n".join(lines)
-
-
-def _comparable(entry: dict[str, Any]) -> dict[str, Any]:
-    """With the new names of keys, and without the records of files in `.work`, which are internal."""
-    entry = {RENAMED.get(key, key): value for key, value in entry.items()}
-    if isinstance(files := entry.get("files"), list):
-        entry["files"] = [file for file in files if not file["path"].startswith(f"{WORK}/")]
-    return entry
-
-
-def _new_name(value: Any) -> Any:
-    return RENAMED.get(value, value) if isinstance(value, str) else value
 
 
 def _shown(value: Any) -> str:

@@ -142,7 +142,7 @@ def _compare(console: Console, out: str, others: tuple[str, ...], total_of: Tota
 def _print_history(console: Console, history: DocumentHistory, full: bool) -> None:
     console.line(history.id, style="bold")
     if history.document is not None:
-        _print_document(console, history.document, full)
+        _print_document(console, history.document)
         _print_text(console, history, full)
     for removal in history.removals:
         whole = removal["start"] is None
@@ -166,7 +166,7 @@ def _print_history(console: Console, history: DocumentHistory, full: bool) -> No
         )
 
 
-def _print_document(console: Console, document: dict[str, Any], full: bool) -> None:
+def _print_document(console: Console, document: dict[str, Any]) -> None:
     console.line(f"{document['dataset']} / {document['source']}, {document['split']}", style="cyan")
     for name in ("title", "url", "locator", "license", "meta"):
         if document[name]:

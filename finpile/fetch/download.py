@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 PART, STATE = ".part", ".part.json"
-_READ_BYTES = 1 << 20
 #: Bytes at the end of a file in which its ending is looked for: an ending and some white space.
 _END_BYTES = 256
 _CONTENT_RANGE = re.compile(r"bytes\s+(?:(\d+)-(\d+)|\*)/(\d+|\*)\s*", re.IGNORECASE)

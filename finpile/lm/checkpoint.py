@@ -20,18 +20,6 @@ from finpile.lm.model_config import ModelConfig
 
 FILE_NAME = "checkpoint.pt"
 _FORMAT = "finpile-lm-checkpoint-1"
-#: Settings that the first checkpoints do not have, with the values of their runs.
-_LATER_SETTINGS: Mapping[str, Any] = {
-    "model.architecture": "bloomberggpt",
-    "model.head_size": None,
-    "model.alibi": "paper",
-    "optimizer.kind": "adamw",
-    "optimizer.schedule": "cosine",
-    "optimizer.z_loss": 0.0,
-    "interventions": [],
-    "loss_spikes": None,
-    "document_masks": False,
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +62,7 @@ class Checkpoint:
 
     def check_settings(self, settings: Mapping[str, Any], where: str) -> None:
         """Raises: ConfigError with each setting that differs from those of this checkpoint."""
-        before = _with_later_settings(self.settings)
+        before = self.settings
         changed = [name for name in sorted({*settings, *before}) if settings.get(name) != before.get(name)]
         if changed:
             found = "; ".join(f"{name} was {before.get(name)}, is {settings.get(name)}" for name in changed)
@@ -94,7 +82,7 @@ def save_checkpoint(folder: str, checkpoint: Checkpoint, name: str = FILE_NAME) 
 def load_checkpoint(folder: str, name: str = FILE_NAME) -> Checkpoint | None:
     """A checkpoint of the folder, with its tensors on the CPU; None if there is none.
 
-    Raises: InputError if the file is not a checkpoint of this version.
+    Raises: InputError if the file is not a checkpoint.
     """
     url = storage.join(folder, name)
     try:
@@ -115,8 +103,8 @@ def load_checkpoint(folder: str, name: str = FILE_NAME) -> Checkpoint | None:
             f"{url}: is not a checkpoint ({str(error).splitlines()[0]}); expected a file of `finpile train`"
         ) from error
     if not isinstance(state, dict) or state.pop("format", None) != _FORMAT:
-        raise InputError(f"{url}: is not a checkpoint of this version; expected the format {_FORMAT}")
-    rollbacks = tuple(Rollback(**entry) for entry in state.get("rollbacks", ()))
+        raise InputError(f"{url}: is not a checkpoint of the format {_FORMAT}; expected a file of `finpile train`")
+    rollbacks = tuple(Rollback(**entry) for entry in state["rollbacks"])
     return Checkpoint(**{**state, "meta": meta_from_dict(state["meta"]), "rollbacks": rollbacks})
 
 
@@ -143,11 +131,3 @@ def set_random_state(state: Mapping[str, Any]) -> None:
 def meta_from_dict(values: Mapping[str, Any]) -> ModelMeta:
     """The inverse of `to_dict`."""
     return ModelMeta(**{**values, "model": ModelConfig(**values["model"])})
-
-
-def _with_later_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a checkpoint by their present names; `batch.ramp` was a warm-up of one size."""
-    values = {**_LATER_SETTINGS, **settings}
-    size, end = values.pop("batch.warmup_size", None), values.pop("batch.warmup_steps", 0)
-    values.setdefault("batch.ramp", [] if size is None else [[end, size]])
-    return values

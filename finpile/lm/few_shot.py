@@ -159,15 +159,21 @@ def _is_cut(model: LanguageModel, task: Classification, prompt: str) -> bool:
     return max(model.num_tokens(f"{prompt} {choice}") for choice in task.choices) > model.max_length + 1
 
 
+def classification_metrics() -> Any:
+    """The module `sklearn.metrics`. Raises: ConfigError if scikit-learn is not installed."""
+    try:
+        from sklearn import metrics
+    except ImportError as error:
+        raise ConfigError('this task needs scikit-learn: pip install "finpile[eval]"') from error
+    return metrics
+
+
 def weighted_f1(examples: Sequence[Example], predictions: Sequence[str]) -> float:
     """F1 of each answer, weighted by its number; the mean over categories.
 
     Raises: ConfigError if scikit-learn is not installed.
     """
-    try:
-        from sklearn.metrics import f1_score
-    except ImportError as error:
-        raise ConfigError('this task needs scikit-learn: pip install "finpile[eval]"') from error
+    f1_score = classification_metrics().f1_score
     pairs: dict[str, tuple[list[str], list[str]]] = {}
     for example, prediction in zip(examples, predictions, strict=True):
         right, found = pairs.setdefault(example.category, ([], []))

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from finpile.errors import InputError
 from finpile.lm.few_shot import Example, FewShotTask, prompt_of, task_items
 from finpile.lm.financial_tasks import task_files
 from finpile.lm.language_model import LanguageModel
-from finpile.lm.named_entities import EntityScore, read_entities, read_tagged, score_entities, write_entities
+from finpile.lm.named_entities import match_entities, read_entities, read_tagged, score_entities, write_entities
 from finpile.lm.outcomes import Indices, Outcomes, of_flags, of_score
 
 #: An empty cell of a table (appendix B).
@@ -195,15 +196,10 @@ def generation_outcomes(task: Generation, answers: Sequence[str]) -> Outcomes:
     if task.metric == "exact_match":
         right = [answer == other for answer, other in zip(answers, expected, strict=True)]
         return of_flags(task.name, "exact match", items, right)
-    counts = np.array(
-        [
-            score_entities([read_entities(one)], [read_entities(other)])
-            for one, other in zip(expected, answers, strict=True)
-        ]
-    )
+    matches = _matches(expected, answers)
 
     def score_of(chosen: Indices) -> float:
-        return EntityScore(*counts[chosen].sum(axis=0).tolist()).f1
+        return score_entities(np.concatenate([matches[number] for number in chosen]))["score"]
 
     return of_score(task.name, "entity F1", items, score_of)
 
@@ -214,5 +210,12 @@ def grade(task: Generation, answers: Sequence[str]) -> dict[str, Any]:
     if task.metric == "exact_match":
         right = sum(answer == other for answer, other in zip(answers, expected, strict=True))
         return {"score": right / len(expected), "num_right": right}
-    score = score_entities([read_entities(answer) for answer in expected], [read_entities(line) for line in answers])
-    return {"score": score.f1, "precision": score.precision, "recall": score.recall, **score._asdict()}
+    matches = np.concatenate(_matches(expected, answers))
+    num_expected, num_found = matches.sum(axis=0).tolist()
+    counts = {"num_right": int(matches.all(axis=1).sum()), "num_expected": num_expected, "num_found": num_found}
+    return {**score_entities(matches), **counts}
+
+
+def _matches(expected: Sequence[str], answers: Sequence[str]) -> list[npt.NDArray[np.bool_]]:
+    pairs = zip(expected, answers, strict=True)
+    return [match_entities(read_entities(one), read_entities(other)) for one, other in pairs]

@@ -33,15 +33,15 @@ class SpikeGuard:
 
     def __post_init__(self) -> None:
         if self.threshold <= 0:
-            raise ConfigError(f"loss_spikes: threshold is {self.threshold}: expected above 0")
+            raise ConfigError(f"loss_spikes.threshold is {self.threshold}: expected above 0")
         for name in ("window", "max_rollbacks"):
             if getattr(self, name) < 1:
-                raise ConfigError(f"loss_spikes: {name} is {getattr(self, name)}: expected at least 1")
+                raise ConfigError(f"loss_spikes.{name} is {getattr(self, name)}: expected at least 1")
         if self.rollback_steps < 2:
-            raise ConfigError(f"loss_spikes: rollback_steps is {self.rollback_steps}: expected at least 2")
+            raise ConfigError(f"loss_spikes.rollback_steps is {self.rollback_steps}: expected at least 2")
         if self.skip_batches < self.rollback_steps * 3 // 2:
             raise ConfigError(
-                f"loss_spikes: skip_batches is {self.skip_batches}: expected at least {self.rollback_steps * 3 // 2}, "
+                f"loss_spikes.skip_batches is {self.skip_batches}: expected at least {self.rollback_steps * 3 // 2}, "
                 "1.5 times `rollback_steps`, so that the batch of the spike is skipped"
             )
 

@@ -23,12 +23,12 @@ def wilson(num_right: int, num_items: int) -> Interval:
     >>> [round(bound, 3) for bound in wilson(8, 10)]
     [0.49, 0.943]
     """
+    from scipy.stats import binomtest  # takes a second to import
+
     if not num_items:
         return 0.0, 1.0
-    share, size = num_right / num_items, 1 + Z**2 / num_items
-    middle = (share + Z**2 / (2 * num_items)) / size
-    half = Z * math.sqrt(share * (1 - share) / num_items + Z**2 / (4 * num_items**2)) / size
-    return middle - half, middle + half
+    low, high = binomtest(num_right, num_items).proportion_ci(method="wilson")
+    return float(low), float(high)
 
 
 def of_mean(counts: Sequence[tuple[int, int]]) -> Interval:
@@ -48,6 +48,12 @@ def of_mean(counts: Sequence[tuple[int, int]]) -> Interval:
 
 def bootstrap(score_of: Callable[[npt.NDArray[np.int64]], float], size: int, seed: int = 0) -> Interval:
     """The interval of a score of `size` examples: of the scores of as many, drawn with replacement, the middle 95%."""
-    draws = np.random.default_rng(seed).integers(size, size=(NUM_RESAMPLINGS, size))
-    low, high = np.percentile([score_of(drawn) for drawn in draws], [2.5, 97.5])
-    return float(low), float(high)
+    from scipy.stats import bootstrap as resample
+
+    examples = np.arange(size)
+    if size < 2:  # no draw differs
+        return score_of(examples), score_of(examples)
+    found = resample(
+        (examples,), score_of, n_resamples=NUM_RESAMPLINGS, vectorized=False, method="percentile", rng=seed
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)

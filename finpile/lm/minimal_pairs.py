@@ -110,11 +110,6 @@ def judge_pairs(model: LanguageModel, entry: PairSet) -> list[Judgement]:
     ]
 
 
-def score_pairs(model: LanguageModel, entry: PairSet) -> PairScore:
-    """The accuracy of a model on one set."""
-    return pair_score(entry, judge_pairs(model, entry))
-
-
 def pair_score(entry: PairSet, judged: Sequence[Judgement]) -> PairScore:
     """The accuracy on one set with these results."""
     num_right, num_truncated = (sum(flags) for flags in zip(*judged, strict=True)) if judged else (0, 0)

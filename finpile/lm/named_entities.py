@@ -12,7 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from finpile.errors import InputError
+from finpile.lm.few_shot import classification_metrics
 
 #: Kinds of the paper by their tag; it drops MISC (§5.3.1).
 KINDS = {"PER": "person", "LOC": "location", "ORG": "organization"}
@@ -90,31 +94,24 @@ def _mentions(answer: str) -> Iterator[Entity]:
         yield Entity(" ".join(match[1].split()), match[2].strip().lower())
 
 
-class EntityScore(NamedTuple):
-    """Counts of entities over sentences."""
+def match_entities(expected: Sequence[Entity], found: Sequence[Entity]) -> npt.NDArray[np.bool_]:
+    """Of each entity of a sentence, as often as it is in either: whether it is expected, and whether found. [N, 2]
 
-    num_right: int
-    num_expected: int
-    num_found: int
-
-    @property
-    def precision(self) -> float:
-        return self.num_right / self.num_found if self.num_found else 0.0
-
-    @property
-    def recall(self) -> float:
-        return self.num_right / self.num_expected if self.num_expected else 0.0
-
-    @property
-    def f1(self) -> float:
-        both = self.num_expected + self.num_found
-        return 2 * self.num_right / both if both else 0.0
-
-
-def score_entities(expected: Sequence[Sequence[Entity]], found: Sequence[Sequence[Entity]]) -> EntityScore:
-    """Compares the entities of each sentence: right is one of equal text and kind, as often as it is expected.
-
-    A generated answer has no positions. Where no name is twice in a sentence, these are the counts of spans.
+    A generated answer has no positions: equal are text and kind. Where no name is twice in a sentence, these are the
+    spans that CoNLL-2003 compares.
     """
-    right = sum((Counter(one) & Counter(other)).total() for one, other in zip(expected, found, strict=True))
-    return EntityScore(right, sum(map(len, expected)), sum(map(len, found)))
+    one, other = Counter(expected), Counter(found)
+    rows = [(copy < one[name], copy < other[name]) for name, most in (one | other).items() for copy in range(most)]
+    return np.array(rows, np.bool_).reshape(-1, 2)
+
+
+def score_entities(matches: npt.NDArray[np.bool_]) -> dict[str, float]:
+    """F1 as `score`, precision and recall of the matches of any sentences; 0 where nothing is expected or found.
+
+    Raises: ConfigError if scikit-learn is not installed.
+    """
+    if not len(matches):
+        return {"score": 0.0, "precision": 0.0, "recall": 0.0}
+    metrics = classification_metrics()
+    precision, recall, f1, _ = metrics.precision_recall_fscore_support(*matches.T, average="binary", zero_division=0.0)
+    return {"score": float(f1), "precision": float(precision), "recall": float(recall)}

@@ -162,16 +162,13 @@ PRESETS = {
     "palm-540b": PALM_540B,
     "palm-tiny": PALM_TINY,
 }
-_RENAMED = {"tiny": "bloomberggpt-tiny"}
 
 
 def preset(name: str) -> Preset:
     """The preset with this name.
 
-    Raises: ConfigError with the known names, or with the new one of a name that has changed.
+    Raises: ConfigError with the known names.
     """
-    if name in _RENAMED:
-        raise ConfigError(f"preset: {name!r} is now called {_RENAMED[name]!r}: rename it")
     if name not in PRESETS:
         raise ConfigError(f"preset: {name!r} is not known; known: {', '.join(sorted(PRESETS))}")
     return PRESETS[name]

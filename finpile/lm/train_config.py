@@ -33,11 +33,11 @@ class Intervention:
 
     def __post_init__(self) -> None:
         if self.step < 0:
-            raise ConfigError(f"interventions: step is {self.step}: expected at least 0")
+            raise ConfigError(f"interventions.step is {self.step}: expected at least 0")
         if self.rate_factor <= 0:
-            raise ConfigError(f"interventions: rate_factor is {self.rate_factor}: expected above 0")
+            raise ConfigError(f"interventions.rate_factor is {self.rate_factor}: expected above 0")
         if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ConfigError(f"interventions: dropout is {self.dropout}: expected 0 <= value < 1, or null")
+            raise ConfigError(f"interventions.dropout is {self.dropout}: expected 0 <= value < 1, or null")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

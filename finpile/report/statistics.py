@@ -213,7 +213,7 @@ class CorpusStatistics:
                 sources=tuple(SourceStatistics(**row) for row in raw["sources"]),
                 years=tuple(YearStatistics(**_with_days(row)) for row in raw["years"]),
                 heldout=tuple(HeldoutStatistics(**_with_days(row)) for row in raw.get("heldout", ())),
-                dates=tuple(DateStatistics(**row) for row in raw.get("dates", ())),
+                dates=tuple(DateStatistics(**row) for row in raw["dates"]),
                 sub_sources=tuple(SubSourceStatistics(**row) for row in raw.get("sub_sources", ())),
                 licenses=tuple(LicenseStatistics(**row) for row in raw.get("licenses", ())),
                 facts=tuple(FactStatistics(**row) for row in raw.get("facts", ())),

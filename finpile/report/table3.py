@@ -125,7 +125,7 @@ class Comparison:
             ),
             private=tuple(raw["private"]),
             limit_bytes=raw["limit_bytes"],
-            total_of=raw.get("total_of", "all"),
+            total_of=raw["total_of"],
         )
 
 

@@ -47,8 +47,6 @@ class Response:
     """Lower-case names; of a repeated header the first."""
     payload: bytes
     """Decoded."""
-    payload_start: int
-    """Where the payload as stored begins in the block."""
 
     @property
     def media_type(self) -> str:
@@ -72,7 +70,7 @@ def parse_response(block: bytes, limit: int) -> Response:
     end = _HEADERS_END.search(block)
     head, start = (block, len(block)) if end is None else (block[: end.start()], end.end())
     headers = parse_headers(_LINE_END.split(head)[1:])
-    return Response(int(status[1]), headers, _decoded(block[start:], headers, limit), start)
+    return Response(int(status[1]), headers, _decoded(block[start:], headers, limit))
 
 
 def parse_headers(lines: list[bytes]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from finpile.layout import Layout, read_published
 from finpile.ledger import Spans
 from finpile.manifest import published
 from finpile.snapshots import read_copies, with_copies
-from finpile.split import HELDOUT, TRAIN, assign_split
+from finpile.split import HELDOUT, assign_split
 from finpile.takedowns import TAKEDOWN
 from finpile.verify.check import Advance, Check
 from finpile.verify.parts import parts_more
@@ -74,7 +74,7 @@ class _Audit:
         self._num_copies = 0
         after = manifest["config"]["heldout"]["after"]
         self._heldout_after = date.fromisoformat(after) if after else None
-        self._undated = manifest["config"]["heldout"].get("undated", TRAIN)  # what builds did before there was a choice
+        self._undated = manifest["config"]["heldout"]["undated"]
         self._num_heldout = 0
         self._wrong_split: list[str] = []
 

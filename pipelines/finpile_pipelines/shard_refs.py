@@ -85,7 +85,7 @@ def _bits(shards: Sequence[int]) -> bytes:
 
 def shard_refs(outcomes: Iterable[Mapping[str, Any]], first: int = 0) -> list[ShardRef]:
     """The shards that the ingest tasks wrote, in the order of their names, numbered from `first`."""
-    found = sorted((shard, outcome["entry"], outcome.get("row")) for outcome in outcomes for shard in outcome["shards"])
+    found = sorted((shard, outcome["entry"], outcome["row"]) for outcome in outcomes for shard in outcome["shards"])
     return [ShardRef(index, entry, name, row) for index, (name, entry, row) in enumerate(found, first)]
 
 
@@ -100,9 +100,8 @@ def write_clean(folder: str, name: str, batches: Iterable[pa.RecordBatch]) -> No
 
 
 def read_clean(folder: str, name: str) -> Iterator[pa.RecordBatch]:
-    """The documents of a clean shard, as `CLEAN_SCHEMA`; digests are computed for a shard without the column."""
-    for batch in storage.read_ipc(shard_url(folder, name)):
-        yield batch if "digest" in batch.schema.names else _with_digests(batch)
+    """The documents of a clean shard, as `CLEAN_SCHEMA`."""
+    return storage.read_ipc(shard_url(folder, name))
 
 
 def read_clean_rows(
@@ -122,14 +121,10 @@ def read_clean_rows(
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The documents with their digests, in batches of about `_BATCH_BYTES`: a snapshot reads some of them."""
-    whole = _with_digests(batch)
+    whole = pa.RecordBatch.from_arrays([*batch.columns, document_digests(batch)], schema=CLEAN_SCHEMA)
     num_rows = max(1, whole.num_rows * _BATCH_BYTES // max(1, whole.nbytes))
     for first in range(0, max(1, whole.num_rows), num_rows):
         yield whole.slice(first, num_rows)
-
-
-def _with_digests(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([*batch.columns, document_digests(batch)], schema=CLEAN_SCHEMA)
 
 
 def count_reasons(removals: Iterable[Removal]) -> dict[str, int]:

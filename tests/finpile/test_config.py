@@ -209,12 +209,6 @@ def test_unknown_key_that_is_near_to_nothing_lists_all(refusal: Refusal) -> None
     assert refusal(SMALL + "zzz: 1\n") == f"corpus.yaml:8: unknown key `zzz` in the corpus; known: {known}"
 
 
-@pytest.mark.parametrize(("old", "new"), [("decontaminate", "contamination"), ("report", "reports")])
-def test_renamed_key_names_its_new_name(old: str, new: str, refusal: Refusal) -> None:
-    expected = f"corpus.yaml:8: key `{old}` of the corpus is now called `{new}`: rename it"
-    assert refusal(f"{SMALL}{old}: {{}}\n") == expected
-
-
 WRONG_TYPES = {
     "number for text": (SMALL.replace("name: small", "name: 5"), 1, "'5'", "text"),
     "list for text": (SMALL.replace("name: small", "name: [a]"), 1, "list", "text"),
@@ -301,77 +295,72 @@ def test_bad_choice_names_the_valid_choices(added: str, value: str, choices: tup
     assert all(choice in message for choice in choices), message
 
 
-#: Text, line of the value, line of the mapping that holds it (either may be named), remedy.
+#: Text, line of the key or value that is wrong, remedy.
 BAD_VALUES = [
-    (SMALL.replace("jsonl\n", "jsonll\n", 1), 5, 3, "did you mean `jsonl`?"),
-    (SMALL.replace("[news/*.jsonl]", "[]"), 6, 3, "at least one file or pattern"),
-    (SMALL.replace("format: jsonl", "format: text"), 7, 3, "format text has no named fields"),
-    (SMALL + "    encoding: [utf-8, utf-9]\n", 8, 3, "no encoding is called 'utf-9'; try utf-8 or latin-1"),
-    (SMALL + "    clean: {filters: [c5]}\n", 8, 8, "did you mean `c4`?"),
-    ("name: x\nsources: []\n", 2, 1, "list at least one under `sources:`"),
-    (SMALL + "dedup: {exact: false}\n", 8, 8, "set `exact: true`"),
-    (SMALL + "dedup: {near: {ngram: 0}}\n", 8, 8, "near.ngram is 0: expected at least 1"),
-    (SMALL + "dedup: {near: {bands: -1}}\n", 8, 8, "near.bands is -1: expected at least 1"),
-    (SMALL + "dedup: {near: {rows: 0}}\n", 8, 8, "near.rows is 0: expected at least 1"),
-    (SMALL + "dedup: {near: {edit_similarity: 0}}\n", 8, 8, "0.0: expected 0 < value <= 1"),
-    (SMALL + "dedup: {near: {edit_similarity: 1.01}}\n", 8, 8, "1.01: expected 0 < value <= 1"),
-    (SMALL + "dedup: {near: {edit_similarity: .nan}}\n", 8, 8, "nan: expected 0 < value <= 1"),
-    (SMALL + "    date_format: dayfirst\n", 8, 3, "expected day-first, month-first, year-first, or a strptime pattern"),
-    (SMALL + '    date_format: "%d-%m"\n', 8, 3, "needs a year"),
+    (SMALL.replace("jsonl\n", "jsonll\n", 1), 5, "did you mean `jsonl`?"),
+    (SMALL.replace("[news/*.jsonl]", "[]"), 6, "at least one file or pattern"),
+    (SMALL.replace("format: jsonl", "format: text"), 7, "format text of source 'News' has no named fields"),
+    (SMALL + "    encoding: [utf-8, utf-9]\n", 8, "no encoding is called 'utf-9'"),
+    (SMALL + "    clean: {filters: [c5]}\n", 8, "did you mean `c4`?"),
+    ("name: x\nsources: []\n", 2, "list at least one under `sources:`"),
+    (SMALL + "dedup: {exact: false}\n", 8, "set `exact: true`"),
+    (SMALL + "dedup: {near: {ngram: 0}}\n", 8, "near.ngram is 0: expected at least 1"),
+    (SMALL + "dedup: {near: {bands: -1}}\n", 8, "near.bands is -1: expected at least 1"),
+    (SMALL + "dedup: {near: {rows: 0}}\n", 8, "near.rows is 0: expected at least 1"),
+    (SMALL + "dedup: {near: {edit_similarity: 0}}\n", 8, "0.0: expected 0 < value <= 1"),
+    (SMALL + "dedup: {near: {edit_similarity: 1.01}}\n", 8, "1.01: expected 0 < value <= 1"),
+    (SMALL + "dedup: {near: {edit_similarity: .nan}}\n", 8, "nan: expected 0 < value <= 1"),
+    (SMALL + "    date_format: dayfirst\n", 8, "expected day-first, month-first, year-first, or a strptime pattern"),
+    (SMALL + '    date_format: "%d-%m"\n', 8, "needs a year"),
     (
         SMALL.replace("jsonl\n", "sgml\n", 1).replace("    fields: {text: body}\n", "    date_format: day-first\n"),
         7,
-        3,
         "date_format: format sgml has no date field",
     ),
-    (SMALL + "heldout: {undated: drop}\n", 8, 8, "set its day with `after`"),
-    (SMALL + "tokenizer: {vocab_size: 257}\n", 8, 8, "tokenizer.vocab_size is 257: expected at least 258"),
-    (SMALL + "tokenizer: {chunk_vocab_size: 0}\n", 8, 8, "tokenizer.chunk_vocab_size is 0: expected at least 258"),
-    (SMALL + "tokenizer: {chunks: 0}\n", 8, 8, "tokenizer.chunks is 0: expected at least 1"),
-    (SMALL + "tokenizer: {max_piece_bytes: 1}\n", 8, 8, "1: expected 2 to 254"),
-    (SMALL + "tokenizer: {max_piece_bytes: 255}\n", 8, 8, "255: expected 2 to 254"),
-    (SMALL + "tokens: {sequence_length: 1}\n", 8, 8, "tokens.sequence_length is 1: expected at least 2"),
-    (SMALL + "tokenizer: {train_on: [Finpile]}\n", 8, 1, "did you mean `FinPile`?"),
-    (SMALL + "dedup: {near: {bands: 1e9}}\n", 8, 8, "'1e9': expected a whole number"),
-    (SMALL + "dedup: {near: {bands: 1000000000}}\n", 8, 8, "bands is 1,000,000,000: expected at most 65,536, because"),
-    (SMALL + "dedup: {near: {rows: 65537}}\n", 8, 8, "near.rows is 65,537: expected at most 65,536, because"),
-    (SMALL + "dedup: {near: {bands: 512, rows: 129}}\n", 8, 8, "near.bands x near.rows is 66,048: expected at most"),
-    (SMALL + "dedup: {near: {ngram: 2000}}\n", 8, 8, "near.ngram is 2,000: expected at most 1,024, because"),
-    (SMALL + "dedup: {substring: {min_length: 9999999}}\n", 8, 8, "substring.min_length is 9,999,999: expected at"),
-    (SMALL + "dedup: {substring: {min_chars: -1}}\n", 8, 8, "substring.min_chars is -1: expected at least 0"),
-    (SMALL + "dedup: {substring: {min_chars: 9999999}}\n", 8, 8, "substring.min_chars is 9,999,999: expected at"),
-    (SMALL + "dedup: {substring: {rounds: 9999}}\n", 8, 8, "substring.rounds is 9,999: expected at most 1,000"),
-    (SMALL + "tokenizer: {vocab_size: 99999999}\n", 8, 8, "tokenizer.vocab_size is 99,999,999: expected at most"),
-    (SMALL + "tokenizer: {chunks: 99999999}\n", 8, 8, "tokenizer.chunks is 99,999,999: expected at most 65,536"),
-    (SMALL + "tokens: {sequence_length: 99999999}\n", 8, 8, "tokens.sequence_length is 99,999,999: expected at most"),
+    (SMALL + "heldout: {undated: drop}\n", 8, "set its day with `after`"),
+    (SMALL + "tokenizer: {vocab_size: 257}\n", 8, "tokenizer.vocab_size is 257: expected at least 258"),
+    (SMALL + "tokenizer: {chunk_vocab_size: 0}\n", 8, "tokenizer.chunk_vocab_size is 0: expected at least 258"),
+    (SMALL + "tokenizer: {chunks: 0}\n", 8, "tokenizer.chunks is 0: expected at least 1"),
+    (SMALL + "tokenizer: {max_piece_bytes: 1}\n", 8, "1: expected 2 to 254"),
+    (SMALL + "tokenizer: {max_piece_bytes: 255}\n", 8, "255: expected 2 to 254"),
+    (SMALL + "tokens: {sequence_length: 1}\n", 8, "tokens.sequence_length is 1: expected at least 2"),
+    (SMALL + "tokenizer: {train_on: [Finpile]}\n", 8, "did you mean `FinPile`?"),
+    (SMALL + "dedup: {near: {bands: 1e9}}\n", 8, "'1e9': expected a whole number"),
+    (SMALL + "dedup: {near: {bands: 1000000000}}\n", 8, "bands is 1,000,000,000: expected at most 65,536, because"),
+    (SMALL + "dedup: {near: {rows: 65537}}\n", 8, "near.rows is 65,537: expected at most 65,536, because"),
+    (SMALL + "dedup: {near: {bands: 512, rows: 129}}\n", 8, "near.bands x near.rows is 66,048: expected at most"),
+    (SMALL + "dedup: {near: {ngram: 2000}}\n", 8, "near.ngram is 2,000: expected at most 1,024, because"),
+    (SMALL + "dedup: {substring: {min_length: 9999999}}\n", 8, "substring.min_length is 9,999,999: expected at"),
+    (SMALL + "dedup: {substring: {min_chars: -1}}\n", 8, "substring.min_chars is -1: expected at least 0"),
+    (SMALL + "dedup: {substring: {min_chars: 9999999}}\n", 8, "substring.min_chars is 9,999,999: expected at"),
+    (SMALL + "dedup: {substring: {rounds: 9999}}\n", 8, "substring.rounds is 9,999: expected at most 1,000"),
+    (SMALL + "tokenizer: {vocab_size: 99999999}\n", 8, "tokenizer.vocab_size is 99,999,999: expected at most"),
+    (SMALL + "tokenizer: {chunks: 99999999}\n", 8, "tokenizer.chunks is 99,999,999: expected at most 65,536"),
+    (SMALL + "tokens: {sequence_length: 99999999}\n", 8, "tokens.sequence_length is 99,999,999: expected at most"),
     (
         SMALL + "heldout: {after: 2022-07-31, undated: train, overlap: {min_length: 9999999}}\n",
-        8,
         8,
         "overlap.min_length is 9,999,999: expected at most 1,048,576",
     ),
     (
         SMALL + "heldout: {after: 2022-07-31, undated: train, overlap: {max_documents: 9999999999}}\n",
         8,
-        8,
         "overlap.max_documents is 9,999,999,999: expected at most 2,147,483,647",
     ),
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "holder", "remedy"), BAD_VALUES, ids=[case[3] for case in BAD_VALUES])
-def test_value_out_of_bounds_names_bound_or_remedy(
-    text: str, line: int, holder: int, remedy: str, refusal: Refusal
-) -> None:
+@pytest.mark.parametrize(("text", "line", "remedy"), BAD_VALUES, ids=[case[2] for case in BAD_VALUES])
+def test_value_out_of_bounds_names_bound_or_remedy(text: str, line: int, remedy: str, refusal: Refusal) -> None:
     message = refusal(text)
     assert remedy in message
-    assert int(message.split(":")[1]) in (line, holder)
+    assert message.startswith(f"corpus.yaml:{line}: ")
 
 
 def test_split_without_a_choice_for_undated_documents_names_the_choices(refusal: Refusal) -> None:
     """There is no default: a misspelt date field would train on everything, in silence."""
     message = refusal(SMALL + "heldout:\n  after: 2022-07-31\n")
-    assert int(message.split(":")[1]) in (8, 9)
+    assert message.startswith("corpus.yaml:9: ")
     for choice in ("train", "drop", "heldout"):
         assert f"`undated: {choice}`" in message
 

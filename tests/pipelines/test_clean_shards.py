@@ -6,9 +6,8 @@ import hashlib
 from pathlib import Path
 
 import pyarrow as pa
-from finpile_pipelines.shard_refs import read_clean, shard_url, write_clean
+from finpile_pipelines.shard_refs import read_clean, write_clean
 
-from finpile import storage
 from finpile.document import CLEAN_SCHEMA, DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
 
 TEXTS = ["Oil rose.", "", "Öl stieg.\n", "x" * 100_000]
@@ -28,13 +27,6 @@ def test_digest_of_a_clean_shard_is_that_of_the_text(tmp_path: Path) -> None:
     assert stored.schema == CLEAN_SCHEMA
     assert stored["digest"].to_pylist() == [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in TEXTS]
     assert stored.drop_columns(["digest"]) == pa.Table.from_batches([documents])
-
-
-def test_shard_without_digests_reads_like_one_with_them(tmp_path: Path) -> None:
-    documents, folder = _documents(), str(tmp_path)
-    storage.write_ipc(shard_url(folder, "old"), DOCUMENT_SCHEMA, [documents])
-    write_clean(folder, "new", [documents])
-    assert list(read_clean(folder, "old")) == list(read_clean(folder, "new"))
 
 
 def test_empty_shard_has_the_column(tmp_path: Path) -> None:

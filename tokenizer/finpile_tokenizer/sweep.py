@@ -20,10 +20,6 @@ from finpile_tokenizer.merging import MIN_VOCAB_SIZE, prune_to
 from finpile_tokenizer.model import UnigramModel, Vocabulary
 from finpile_tokenizer.tokenizer import UnigramTokenizer
 
-#: The paper's range, and the step we read it with.
-PAPER_SIZES = range(25_000, 550_001, 25_000)
-
-
 #: The smallest or the largest of several sizes, or the only one.
 Edge: TypeAlias = Literal["smallest", "largest", "only"]
 

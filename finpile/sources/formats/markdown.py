@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _FRONT = re.compile(r"---[ \t]*\n((?:[^\n]*\n){0,200}?)(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _PAIR = re.compile(r"([\w\-]{1,64})[ \t]*:[ \t]*(.*)")
 _TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[a-zA-Z][^<>]*>", re.DOTALL)
-_BLOCK_ENDS = ("paragraph_close", "heading_close", "table_close", "bullet_list_close", "ordered_list_close", "hr")
 _GAPS = re.compile(r"\n{3,}")
 
 

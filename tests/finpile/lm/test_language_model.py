@@ -11,7 +11,7 @@ import torch
 
 from finpile.errors import InputError
 from finpile.lm.language_model import LanguageModel
-from finpile.lm.minimal_pairs import read_pairs, sample_pairs, score_pairs
+from finpile.lm.minimal_pairs import judge_pairs, read_pairs, sample_pairs
 from finpile.lm.model import Decoder, KeyValueCache
 from finpile.lm.model_config import ModelConfig
 
@@ -192,5 +192,5 @@ def test_blimp_equals_that_of_lm_eval(
         expected = peer_likelihoods(small_model, sentences)
         found = [one.nats for one in model.log_likelihoods(sentences)]
         assert found == pytest.approx(expected, abs=1e-6)
-        right = sum(good > bad for good, bad in zip(expected[::2], expected[1::2], strict=True))
-        assert score_pairs(model, entry).num_right == right
+        right = [good > bad for good, bad in zip(expected[::2], expected[1::2], strict=True)]
+        assert [pair.is_right for pair in judge_pairs(model, entry)] == right

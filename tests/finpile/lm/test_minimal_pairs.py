@@ -14,7 +14,16 @@ import torch
 from finpile.errors import InputError
 from finpile.lm.intervals import of_mean, wilson
 from finpile.lm.language_model import LanguageModel
-from finpile.lm.minimal_pairs import Pair, PairScore, PairSet, read_pairs, sample_pairs, score_pairs, summary
+from finpile.lm.minimal_pairs import (
+    Pair,
+    PairScore,
+    PairSet,
+    judge_pairs,
+    pair_score,
+    read_pairs,
+    sample_pairs,
+    summary,
+)
 
 
 def counting_model() -> LanguageModel:
@@ -29,6 +38,10 @@ def counting_model() -> LanguageModel:
         max_length=64,
         name="bytes",
     )
+
+
+def score_pairs(model: LanguageModel, entry: PairSet) -> PairScore:
+    return pair_score(entry, judge_pairs(model, entry))
 
 
 def test_the_more_likely_sentence_is_right_and_equal_ones_are_wrong() -> None:

@@ -186,5 +186,3 @@ def test_errors_for_impossible_shapes_name_possible_ones() -> None:
         ModelConfig(num_layers=1, num_heads=1, hidden_size=8, dropout=1.0)
     with pytest.raises(ConfigError, match="known: bloomberggpt-50b, bloomberggpt-tiny, gpt-neox-20b"):
         preset("bloomberg")
-    with pytest.raises(ConfigError, match="'tiny' is now called 'bloomberggpt-tiny'"):
-        preset("tiny")

@@ -415,7 +415,7 @@ def test_what_is_a_spike() -> None:
     "changes", [{"threshold": 0.0}, {"window": 0}, {"rollback_steps": 1}, {"skip_batches": 149}, {"max_rollbacks": 0}]
 )
 def test_settings_of_the_guard_are_checked(changes: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=f"loss_spikes: {next(iter(changes))} is .*expected"):
+    with pytest.raises(ConfigError, match=rf"loss_spikes\.{next(iter(changes))} is .*expected"):
         SpikeGuard(**changes)
 
 
