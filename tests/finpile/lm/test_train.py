@@ -273,7 +273,7 @@ def test_a_file_that_is_no_checkpoint_is_named(settings: TrainConfig) -> None:
     with pytest.raises(InputError, match="is not a checkpoint"):
         train(settings)
     torch.save({"format": "another"}, Path(settings.out) / FILE_NAME)
-    with pytest.raises(InputError, match="is no checkpoint of the format finpile-lm-checkpoint-1"):
+    with pytest.raises(InputError, match="is not a checkpoint of the format finpile-lm-checkpoint-1"):
         train(settings)
 
 
