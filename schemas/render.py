@@ -285,7 +285,10 @@ def _snapshot() -> dict[str, Any]:
         "number": {"type": "integer", "minimum": 1},
         "parent": {**_HEX, "description": "The checksum of the manifest to which files were added."},
         "added": {**paths, "description": "New files."},
-        "rewritten": {**rewritten, "description": "Files of the parent, each with those that have its rows instead."},
+        "rewritten": {
+            **rewritten,
+            "description": "Files of the parent, each with those that have its rows instead; now below `versions/`.",
+        },
         "copies": {
             "anyOf": [{"$ref": "#/$defs/FileRecord"}, {"type": "null"}],
             "description": "The current `num_copies` of documents whose file has an older one; null if there is none.",
