@@ -41,14 +41,18 @@ def count_ledger(root: str, path: str, stage: str, rows: pa.Table) -> dict[str, 
 
 def file_of(counts: dict[str, Any]) -> FileRecord:
     """The record of a counted file."""
-    return FileRecord(
-        path=counts["path"], size_bytes=counts["size_bytes"], checksum=counts["checksum"], num_rows=counts["rows"]
-    )
+    return FileRecord.of_counts(counts)
 
 
 def _file(root: str, path: str, num_rows: int) -> dict[str, Any]:
     record = stage_record.file_record(root, path, num_rows)
-    return {"path": record.path, "size_bytes": record.size_bytes, "checksum": record.checksum, "rows": num_rows}
+    return {
+        "path": record.path,
+        "size_bytes": record.size_bytes,
+        "checksum": record.checksum,
+        "footer": record.footer,
+        "rows": num_rows,
+    }
 
 
 def _digest(batch: pa.RecordBatch) -> int:

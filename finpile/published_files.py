@@ -3,8 +3,8 @@
 A file is read once: its size and its BLAKE2b are compared with those of the manifest, and it is decoded from the bytes
 that were compared. So no command makes new files from a file that is not as it was written.
 
-`PublishedFile.pages` reads some columns of a file without the others. There the size, the number of rows and the
-checksums of the pages that are read are compared.
+`PublishedFile.pages` reads some columns of a file without the others. There the size, the number of rows, the checksum
+of the footer and those of the pages that are read are compared.
 
 A file of the current snapshot is at its path in OUT, and one that only earlier snapshots have at the same path below
 `OUT/versions`.
@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,8 +46,7 @@ class PublishedFile:
     @classmethod
     def of_counts(cls, root: str, counts: Mapping[str, Any]) -> PublishedFile:
         """That of a row of the counts of `split` (`finpile.published_counts`)."""
-        names = {"path": "path", "size_bytes": "size_bytes", "checksum": "checksum", "num_rows": "rows"}
-        return cls(root, FileRecord(**{name: counts[key] for name, key in names.items()}))
+        return cls(root, FileRecord.of_counts(counts))
 
     @property
     def path(self) -> str:
@@ -106,7 +105,10 @@ class PublishedFile:
             with self._opened() as file:
                 if missing := sorted(set(stored or ()) - set(file.schema_arrow.names)):
                     raise self.damage(f"is damaged: it has no column {missing[0]}")
-                return [file.read(columns=stored, use_threads=False)]
+                table = file.read(columns=stored, use_threads=False)
+                if table.num_rows != file.metadata.num_rows:
+                    raise self.damage(f"is damaged: {table.num_rows:,} of {file.metadata.num_rows:,} rows can be read")
+                return [table]
 
         (table,) = with_path_columns(self.path, columns, read)
         return table
@@ -140,6 +142,7 @@ class PublishedFile:
     def _opened(self) -> Iterator[pq.ParquetFile]:
         try:
             with self._found(self._open) as stream:
+                self._check_footer(stream)
                 file = storage.checked_parquet(stream)
                 if self.record.num_rows not in (None, file.metadata.num_rows):
                     raise self.damage(f"has {file.metadata.num_rows:,} rows, expected {self.record.num_rows:,}")
@@ -148,6 +151,16 @@ class PublishedFile:
             if isinstance(error, OSError) and error.errno:  # of the system: the file may be whole
                 raise
             raise self.damage(f"is damaged: {' '.join(str(error).split())}") from error
+
+    def _check_footer(self, stream: IO[bytes]) -> None:
+        if self.record.footer is None:
+            return
+        end = self.record.size_bytes
+        stream.seek(max(0, end - storage.FOOTER_END_BYTES))
+        stream.seek(max(0, end - storage.footer_bytes(stream.read(storage.FOOTER_END_BYTES))))
+        if storage.footer_digest(stream.read()) != self.record.footer:
+            raise self.damage("is damaged: its footer does not have the checksum that it was written with")
+        stream.seek(0)
 
     def _open(self, url: str) -> Any:
         fs, path = file_system_of(url)

@@ -24,12 +24,27 @@ _RECORD, _STARTED = "stage.json", "started.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileRecord:
-    """A finished file: path relative to the root of OUT, size, BLAKE2b-128 of its bytes, rows where it has rows."""
+    """A finished file: path relative to the root of OUT, size, BLAKE2b-128 of its bytes, rows where it has rows.
+
+    `footer` is the BLAKE2b-64 of the footer of a Parquet file, for readers of some of its pages.
+    """
 
     path: str
     size_bytes: int
     checksum: str
     num_rows: int | None = None
+    footer: str | None = None
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[str, Any]) -> FileRecord:
+        """That of a row of the counts of `split` (`finpile.published_counts`)."""
+        return cls(
+            path=counts["path"],
+            size_bytes=counts["size_bytes"],
+            checksum=counts["checksum"],
+            num_rows=counts["rows"],
+            footer=counts["footer"],
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,8 +87,9 @@ def _plain(value: Any) -> str:
 
 def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord:
     """Measures the finished file `root/path`."""
-    checksum, size = storage.digest_of(storage.join(root, path))
-    return FileRecord(path=path, size_bytes=size, checksum=checksum, num_rows=num_rows)
+    checksum, size, tail = storage.digest_with_tail(storage.join(root, path))
+    footer = storage.footer_digest(tail) if path.endswith(".parquet") else None
+    return FileRecord(path=path, size_bytes=size, checksum=checksum, num_rows=num_rows, footer=footer)
 
 
 def load_stage(folder: str) -> StageRecord | None:

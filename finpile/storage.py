@@ -17,6 +17,7 @@ import json
 import os
 import tempfile
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
@@ -40,6 +41,8 @@ _PARQUET: dict[str, Any] = {
     "write_page_checksum": True,
 }
 _BLOCK_BYTES = 1 << 20
+#: Bytes of the end of a Parquet file: the length of the footer before it, and `PAR1`.
+FOOTER_END_BYTES = 8
 _TEMPORARY = ".tmp"
 
 #: The path or URL of a file, or its bytes.
@@ -120,12 +123,32 @@ def list_folder(url: str) -> list[str]:
 
 def digest_of(url: str) -> tuple[str, int]:
     """BLAKE2b-128 of a file's bytes, as 32 hex digits, and their number."""
-    digest, size = hashlib.blake2b(digest_size=16), 0
+    return digest_with_tail(url)[:2]
+
+
+def digest_with_tail(url: str) -> tuple[str, int, bytes]:
+    """The same, and the last bytes of the file: 1 MiB or more, or all."""
+    digest, size, blocks = hashlib.blake2b(digest_size=16), 0, deque[bytes](maxlen=2)
     with open_file(url) as stream:
         while block := stream.read(_BLOCK_BYTES):
             digest.update(block)
             size += len(block)
-    return digest.hexdigest(), size
+            blocks.append(block)
+    return digest.hexdigest(), size, b"".join(blocks)
+
+
+def footer_digest(tail: bytes) -> str | None:
+    """BLAKE2b-64 of the footer of a Parquet file, as 16 hex digits, from the last bytes of the file.
+
+    None if these do not have all of it.
+    """
+    size = footer_bytes(tail)
+    return hashlib.blake2b(tail[-size:], digest_size=8).hexdigest() if size <= len(tail) else None
+
+
+def footer_bytes(tail: bytes) -> int:
+    """The bytes of that footer, its length and the mark at the end included, from the last 8 bytes of the file."""
+    return FOOTER_END_BYTES + int.from_bytes(tail[-FOOTER_END_BYTES:][:4], "little")
 
 
 def remove_tree(url: str) -> None:

@@ -10,6 +10,9 @@ from finpile.manifest import is_unaltered
 from finpile.stage_record import fingerprint
 from finpile.verify.check import Advance, Check
 
+#: Keys of the record of a file, and of its counts, that have the same value.
+_ALIKE = (("size_bytes", "size_bytes"), ("checksum", "checksum"), ("footer", "footer"), ("num_rows", "rows"))
+
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
     """Reads the manifest alone."""
@@ -34,7 +37,7 @@ def _files(stage: Mapping[str, Any], layout: Layout) -> list[str]:
         counted = {entry["path"]: entry for name in ("documents", "ledger") for entry in stage["counts"][name]}
         for file in stage["files"]:
             entry = counted.pop(file["path"], {})
-            for name, other in (("size_bytes", "size_bytes"), ("checksum", "checksum"), ("num_rows", "rows")):
+            for name, other in _ALIKE:
                 if file[name] != entry.get(other):
                     wrong.append(f"{file['path']}: two values of {name}")
         wrong += [f"{path} is counted and not listed" for path in counted]
