@@ -356,7 +356,9 @@ def test_worker_image_fits_the_package() -> None:
 
 def test_documents_of_the_guides_are_in_the_sample(sample_build: Path) -> None:
     named = {
-        word for page in PAGES for word in re.findall(r"finpile show out/sample ([0-9a-f]+)", (ROOT / page).read_text())
+        word
+        for page in PAGES
+        for word in re.findall(r"finpile show out/sample ([0-9a-f]{4,})\s", (ROOT / page).read_text())
     }
     ids = [
         identifier
