@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 #: How often a removal can be redirected: after `exact`, the stages near, substring and overlap remove duplicates.
 MOST_REDIRECTS = 3
+
+
+_KEPT_COPY = re.compile(r"; its kept copy ([0-9a-f]+) was removed by the stage ")
 
 
 def redirect(removal: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,3 +21,13 @@ def redirect(removal: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, 
     detail = f"{removal['detail']}; its kept copy {removal['duplicate_of']} was removed by the stage {later['stage']}"
     moved = {name: later[name] for name in ("duplicate_of", "kept_shard", "kept_row")}
     return {**removal, **moved, "duplicate_offset": None, "detail": detail}
+
+
+def redirected_from(detail: str) -> list[str]:
+    """The ids of earlier kept copies in the `detail` of a removal.
+
+    >>> later = {"stage": "near", "duplicate_of": "c1", "kept_shard": 0, "kept_row": 1}
+    >>> redirected_from(redirect({"detail": "equal", "duplicate_of": "b7"}, later)["detail"])
+    ['b7']
+    """
+    return _KEPT_COPY.findall(detail)

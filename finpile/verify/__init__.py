@@ -30,6 +30,7 @@ from finpile.verify import (
     texts,
     tokenizer,
     tokens,
+    undated,
 )
 from finpile.verify.check import Advance, Check
 
@@ -41,6 +42,7 @@ __all__ = ["GROUPS", "Check", "verify"]
 GROUPS: tuple[_Group, ...] = (
     record.checks,
     as_of.checks,
+    undated.checks,
     inputs.checks,
     texts.checks,
     distinct.checks,

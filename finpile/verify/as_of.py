@@ -9,10 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.as_of.cut import Cut
+from finpile.as_of.cut import Cut, ends_of
+from finpile.dedup.order import UNDATED
+from finpile.dedup.redirects import redirected_from
 from finpile.layout import Layout, read_published
 from finpile.manifest import CERTIFICATE
 from finpile.split import TRAIN
+from finpile.takedowns import TAKEDOWN
 from finpile.verify.check import Advance, Check
 
 
@@ -27,7 +30,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         found.add_documents(name, read_published(storage.join(layout.documents, name), columns))
         advance(found.last_bytes)
     for name in storage.list_files(layout.removed):
-        columns = ["id", "timestamp", "duplicate_of"]
+        columns = ["id", "timestamp", "detail", "duplicate_of"]
         found.add_ledger(name, read_published(storage.join(layout.removed, name), columns))
         advance(found.last_bytes)
     trained = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}.get("tokenizer")
@@ -40,8 +43,9 @@ class _Found:
     def __init__(self, cut: Cut, train_on: Collection[str]) -> None:
         self._cut = cut
         self._train_on = train_on
-        self._ids: set[str] = set()
-        self._named: set[str] = set()
+        self._ends: dict[str, int] = {}
+        self._named: dict[str, int] = {}
+        """Documents that rows of the ledger name, each with the smallest `end` of the documents of these rows."""
         self._wrong: list[str] = []
         self._num_rows = {"documents": 0, "removed": 0}
         self._train_bytes = 0
@@ -56,18 +60,32 @@ class _Found:
 
     def add_ledger(self, name: str, table: pa.Table) -> None:
         self._add("removed", name, table)
-        self._named.update(pc.unique(table["duplicate_of"].drop_null()).to_pylist())
+        if name.startswith(f"stage={TAKEDOWN}/"):
+            return
+        ends = pa.array(ends_of(table["timestamp"]))
+        table = table.select(["detail", "duplicate_of"]).append_column("end", ends)
+        for row in table.filter(pc.is_valid(table["duplicate_of"])).to_pylist():
+            for other in (row["duplicate_of"], *redirected_from(row["detail"])):
+                self._named[other] = min(self._named.get(other, UNDATED), row["end"])
 
     def _add(self, folder: str, name: str, table: pa.Table) -> None:
         self.last_bytes = table.nbytes
         self._num_rows[folder] += table.num_rows
-        self._ids.update(table["id"].to_pylist())
+        self._ends.update(zip(table["id"].to_pylist(), ends_of(table["timestamp"]).tolist(), strict=True))
         late = table.filter(pa.array(~self._cut.has(table["timestamp"]))).select(["id", "timestamp"])
         self._wrong += [f"{folder}/{name}: {row['id']} is of {row['timestamp']}" for row in late.to_pylist()]
 
     def check(self) -> Check:
-        """Of the dates of documents, and of those that decisions name."""
-        wrong = [*self._wrong, *(f"{name} is named, and is not there" for name in sorted(self._named - self._ids))]
+        """Of the dates of documents, and of those that decisions name: these are not after the document of the row."""
+        wrong = [
+            *self._wrong,
+            *(f"{name} is named, and is not there" for name in sorted(self._named - self._ends.keys())),
+        ]
+        wrong += [
+            f"{name} is named by a document before it"
+            for name, end in sorted(self._named.items())
+            if self._ends.get(name, end) > end
+        ]
         counted = f"{self._num_rows['documents']:,} documents and {self._num_rows['removed']:,} rows of the ledger"
         return Check.of(f"nothing is later than {self._cut.day}, and no decision names what is", wrong, counted)
 

@@ -88,6 +88,17 @@ def build_shaped(folder: Path, stage: str, **changes: Any) -> CorpusConfig:
     return config
 
 
+_NEAR = " ".join(map(sentence, range(20, 40)))
+#: As above; the undated document is removed with and without the later ones, for another reason each.
+REMOVED: dict[str, tuple[Rows, dict[str, Any]]] = {
+    "equal to 1 earlier text": (
+        [(sentence(1), None), (sentence(1), "2020-05-05"), (sentence(1), "2022-05-05")],
+        {"near": None},
+    ),
+    "similarity": ([(f"{_NEAR} Gold.", None), (f"{_NEAR} Gold.", "2022-05-05"), (_NEAR, "2020-01-01")], {}),
+}
+
+
 @pytest.mark.parametrize("stage", SHAPED)
 def test_an_undated_document_is_as_before_the_later_ones_that_shape_it(tmp_path: Path, stage: str) -> None:
     build_shaped(tmp_path, stage)
@@ -97,6 +108,34 @@ def test_an_undated_document_is_as_before_the_later_ones_that_shape_it(tmp_path:
     (undated,) = (row for row in documents_of(tmp_path / "past").to_pylist() if row["timestamp"] is None)
     assert undated["text"] == SHAPED[stage][0][0][0]
     assert failed(tmp_path / "past") == []
+
+
+@pytest.mark.parametrize("detail", REMOVED)
+def test_an_undated_document_is_removed_without_regard_to_later_ones(tmp_path: Path, detail: str) -> None:
+    rows, dedup = REMOVED[detail]
+    config = write_corpus(tmp_path, rows, dedup={"order": "time", **dedup})
+    build(config, str(tmp_path / "out"), Engine(), until="split")
+    as_of(str(tmp_path / "out"), DAY, str(tmp_path / "past"), Engine(), until="split")
+    (row,) = ledger_of(tmp_path / "past")
+    assert detail in row["detail"] and row["timestamp"] is None
+    assert failed(tmp_path / "past") == []
+
+
+@pytest.mark.parametrize("name", [*SHAPED, *REMOVED])
+def test_verify_finds_undated_documents_that_later_ones_shaped(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filter alone makes such corpora."""
+    rows, dedup = {**SHAPED, **REMOVED}[name]
+    config = write_corpus(tmp_path, rows, dedup={"order": "time", **dedup})
+    build(config, str(tmp_path / "out"), Engine(), until="split")
+    monkeypatch.setattr("finpile_pipelines.as_of.must_decide", lambda *_: False)
+    monkeypatch.setattr("finpile.as_of.counts.Ledger.missing", lambda *_: None)
+    as_of(str(tmp_path / "out"), DAY, str(tmp_path / "past"), Engine(), until="split")
+    named = "nothing is later than 2021-12-31, and no decision names what is"
+    explained = "documents up to 2021-12-31 explain the copies and templates of undated ones"
+    (check, *_) = failed(tmp_path / "past")
+    assert check.name == (explained if name in ("templates", "equal to 1 earlier text") else named)
 
 
 def test_a_filter_is_enough_without_undated_or_later_documents_of_the_dataset(tmp_path: Path) -> None:
