@@ -54,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report = Report(options.results, "past", "Corpora with undated documents as of days", ("apache-beam", "pyarrow"))
     report.add(
         f"{options.corpora} corpora of `benchmarks.common.random_past`, each as of two days. `differences` are "
-        "documents, rows of the ledger, tokenizers, token shards and counts that are not those of a build of what was there. "
-        "`decided again` are corpora whose undated documents were decided again; `other by a filter` are those of them "
+        "documents, rows of the ledger, tokenizers, token shards and counts that are not those of a build of what was "
+        "there. `decided again` are corpora whose undated documents were decided again; `other by a filter` are those "
         "of which a filter of the build has other documents or rows, and `found by verify` those of these that fail a "
         "check."
     )
