@@ -14,8 +14,9 @@ OUT/snapshots/000001.json                                 the manifest of a snap
 OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
 OUT/index/STAGE/STEP/000001/                              keys of the documents that a snapshot brought to a stage
 OUT/index/batches/000012.json                             places of the batches of a clean shard
-OUT/.work/STAGE/                                          files that a stage passes to later ones, and its record
-OUT/.work/tokenizer/domains/                              the model of each domain, for corpora as of days
+OUT/.work/STAGE/                                          the record of a stage
+OUT/.work/STAGE/RUN/                                      files that it passes to later ones; RUN is its fingerprint
+OUT/.work/tokenizer/RUN/domains/                          the model of each domain, for corpora as of days
 OUT/.work/snapshots/000001/                               the same for a snapshot, laid out like OUT
 OUT/.work/build.json                                      whether the manifest describes the folder
 """

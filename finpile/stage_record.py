@@ -2,10 +2,14 @@
 
 A stage's files count only once its `StageRecord` exists; the record is written last. A run that finds a record with the
 fingerprint that it expects skips the stage.
+
+The files are in a folder of the fingerprint (`run_folder`), below that of the records: a job of another run that still
+writes, because its launcher was killed, writes into another folder.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +24,7 @@ from finpile.seals import Seal, find_damage, is_sealed, seals_of
 
 _DOMAIN = "finpile-stage-1"
 _RECORD, _STARTED = "stage.json", "started.json"
+_RUN_CHARS = 12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +97,19 @@ def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord
     return FileRecord(path=path, size_bytes=size, checksum=checksum, num_rows=num_rows, footer=footer)
 
 
+def run_folder(folder: str, mark: str) -> str:
+    """The folder of the files of a run with this fingerprint, below that of the stage's records."""
+    return storage.join(folder, fingerprint(mark)[:_RUN_CHARS])
+
+
+def files_of(folder: str) -> str:
+    """The folder of the files of a finished stage. Raises: FileNotFoundError if it never finished."""
+    record = load_stage(folder)
+    if record is None:
+        raise FileNotFoundError(errno.ENOENT, "no record of a finished stage", folder)
+    return run_folder(folder, record.fingerprint)
+
+
 def load_stage(folder: str) -> StageRecord | None:
     """The record of a finished stage, or None if it never finished, or its record is damaged."""
     url = storage.join(folder, _RECORD)
@@ -111,7 +129,8 @@ def seal_again(folder: str) -> None:
     """Makes the record of a finished stage list the files that are in its folder now; does nothing without a record."""
     record = load_stage(folder)
     if record is not None:
-        seals = seals_of(folder, _own_files(folder))
+        files = run_folder(folder, record.fingerprint)
+        seals = seals_of(files, _own_files(files))
         if seals != record.seals:
             save_stage(folder, replace(record, seals=seals))
 
@@ -127,9 +146,10 @@ def find_stage_damage(root: str, folder: str, record: StageRecord) -> str | None
 
     All of them are read.
     """
-    wrong = find_damage(folder, _own_files(folder), record.seals)
+    files = run_folder(folder, record.fingerprint)
+    wrong = find_damage(files, _own_files(files), record.seals)
     if wrong is not None:
-        return storage.join(folder, wrong)
+        return storage.join(files, wrong)
     for expected in record.files:
         try:
             found = file_record(root, expected.path)
@@ -151,20 +171,16 @@ def find_missing(root: str, record: StageRecord) -> str | None:
     return None
 
 
-def _own_files(folder: str) -> list[str]:
-    """The files of a stage, except for the records of its start and end."""
-    return [
-        name
-        for name in storage.list_files(folder)
-        if name not in (_RECORD, _STARTED) and is_sealed(storage.join(folder, name))
-    ]
+def _own_files(files: str) -> list[str]:
+    """The files of a run that have seals."""
+    return [name for name in storage.list_files(files) if is_sealed(storage.join(files, name))]
 
 
 def _began(folder: str, mark: str) -> bool:
     """Whether a run with this fingerprint was interrupted here, and nothing of what it left is damaged."""
-    url = storage.join(folder, _STARTED)
+    url, files = storage.join(folder, _STARTED), run_folder(folder, mark)
     try:
-        return bool(storage.read_json(url) == mark) and find_damage(folder, _own_files(folder)) is None
+        return bool(storage.read_json(url) == mark) and find_damage(files, _own_files(files)) is None
     except (FileNotFoundError, NotADirectoryError, IntegrityError, ValueError):
         return False
 
@@ -187,12 +203,33 @@ def begin(folder: str, mark: str, published: Sequence[str] = ()) -> None:
 def run_once(
     folder: str, mark: str, run: Callable[[], StageRecord], published: Sequence[str] = ()
 ) -> tuple[StageRecord, bool]:
-    """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran."""
+    """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
+
+    Raises: IntegrityError if a published folder has files that the stage did not write.
+    """
     done = load_stage(folder)
     if done is not None and done.fingerprint == mark:
         return done, False
     begin(folder, mark, published)
     record = run()
-    record = replace(record, seals=seals_of(folder, _own_files(folder)))
+    if foreign := _find_foreign(record, published):
+        storage.remove_tree(storage.join(folder, _STARTED))  # the next run begins anew
+        raise IntegrityError(
+            f"{foreign} is not what stage {record.stage} wrote: another run, or a job of one that was killed, writes "
+            "into this folder: end it, and run the same command again"
+        )
+    files = run_folder(folder, mark)
+    record = replace(record, seals=seals_of(files, _own_files(files)))
     save_stage(folder, record)
     return record, True
+
+
+def _find_foreign(record: StageRecord, published: Sequence[str]) -> str | None:
+    """A file in the published folders that the record does not list, or with another size; None if there is none."""
+    sizes = {file.path: file.size_bytes for file in record.files}
+    for folder in published:
+        name = folder.rsplit("/", 1)[-1]
+        for path, size in storage.sizes_below(folder).items():
+            if sizes.get(f"{name}/{path}") != size:
+                return storage.join(folder, path)
+    return None

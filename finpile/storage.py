@@ -104,8 +104,13 @@ def sizes_of(root: str, paths: Iterable[str]) -> dict[str, int]:
 
 def list_files(url: str) -> list[str]:
     """All files under a folder, as sorted paths relative to it, without temporary files."""
+    return list(sizes_below(url))
+
+
+def sizes_below(url: str) -> dict[str, int]:
+    """The bytes of all files under a folder, by path relative to it, without temporary files."""
     fs, root = file_system_of(url)
-    return sorted(path for path in list_below(fs, root) if not path.endswith(_TEMPORARY))
+    return {path: size for path, size in sorted(list_below(fs, root).items()) if not path.endswith(_TEMPORARY)}
 
 
 def list_folder(url: str) -> list[str]:

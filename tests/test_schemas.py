@@ -22,6 +22,7 @@ from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.format import FORMATS
+from finpile.stage_record import files_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS_FILES = sorted(
@@ -116,7 +117,7 @@ def test_parquet_files_have_the_promised_columns(
 
 @pytest.mark.parametrize(("stage", "form"), [("ingest", "raw"), ("clean", "document")])
 def test_batches_between_stages_have_the_promised_columns(sample_build: Path, stage: str, form: str) -> None:
-    files = sorted((sample_build / ".work" / stage / "documents").glob("*.arrow"))
+    files = sorted(Path(files_of(str(sample_build / ".work" / stage)), "documents").glob("*.arrow"))
     assert files
     promised = [
         (column["name"], column["type"], column["nullable"]) for column in contract("documents")[form]["columns"]

@@ -27,6 +27,7 @@ from finpile.dedup.substring.spans import cut_rows
 from finpile.dedup.templates import blocks
 from finpile.document_labels import document_labels
 from finpile.layout import Layout
+from finpile.stage_record import files_of
 from finpile.verify import verify
 
 _SAMPLE_CHARS = 160
@@ -142,9 +143,10 @@ def _print_prefixes(out: str, source: SourceConfig) -> None:
 
 def _documents(out: str, source: SourceConfig) -> pa.Table:
     layout = Layout(out)
-    refs = shard_refs(storage.read_json(storage.join(layout.work("ingest"), "tasks.json")))
+    refs = shard_refs(storage.read_json(storage.join(files_of(layout.work("ingest")), "tasks.json")))
     mine = [ref for ref in refs if _SOURCES[ref.entry] == source]
-    return pa.Table.from_batches(batch for ref in mine for batch in read_clean(layout.work("clean"), ref.name))
+    clean = files_of(layout.work("clean"))
+    return pa.Table.from_batches(batch for ref in mine for batch in read_clean(clean, ref.name))
 
 
 def _cut(documents: pa.Table, source: SourceConfig) -> list[str]:

@@ -35,6 +35,7 @@ import yaml
 from benchmarks.common.mix import read_mix, sample, write_jsonl
 from benchmarks.common.report import ROOT, cpu_model, say
 from finpile.config import NearConfig
+from finpile.stage_record import files_of
 from finpile.version import __version__
 
 TABLE = ROOT / "pipelines/finpile_pipelines/plan/rates.json"
@@ -123,7 +124,7 @@ def measure(config: Path, out: Path, workers: int, until: str, fresh: bool) -> M
     for record in manifest["stages"]:
         del record["files"]
         measured.records.append(record)
-    records = out / ".work/ingest/tasks.json"
+    records = Path(files_of(str(out / ".work/ingest")), "tasks.json")
     measured.record_bytes = records.stat().st_size
     measured.num_shards = sum(len(record["shards"]) for record in storage.read_json(str(records)))
     folders = [*(out / ".work").iterdir(), *out.iterdir()]

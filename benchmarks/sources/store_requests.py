@@ -42,12 +42,13 @@ import sys
 from dataclasses import replace
 from finpile import storage
 from finpile.config import load_config
+from finpile.stage_record import files_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Sizes
 config, root, out, shard_bytes = sys.argv[1:]
 build(replace(load_config(config), root=root), out, Engine(), sizes=Sizes(shard_bytes=int(shard_bytes)))
-print(sum(name.endswith(".arrow") for name in storage.list_files(out + "/.work/clean/documents")))
+print(sum(name.endswith(".arrow") for name in storage.list_files(files_of(out + "/.work/clean") + "/documents")))
 """
 
 

@@ -14,7 +14,7 @@ from finpile import storage
 from finpile.config import CorpusConfig
 from finpile.layout import Layout
 from finpile.sizes import PART_BYTES, SHARD_BYTES
-from finpile.stage_record import FileRecord, StageRecord
+from finpile.stage_record import FileRecord, StageRecord, run_folder
 from finpile.stages import StageInfo, find
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import (
@@ -112,23 +112,32 @@ class Context:
     """The folders of the steps of this stage that ran before."""
     whole: Layout | None = None
     """Of a corpus as of a day: the build that it is a part of."""
-    runs_next: bool = False
-    """Whether the pipeline of this stage has to do the work of the stage that it `may_run`."""
+    mark: str = ""
+    """The fingerprint of this run of the stage; `settings` and `check` are called without."""
+    next_mark: str = ""
+    """That of the stage that it `may_run`, if the pipeline of this stage has to do its work."""
 
     @property
     def folder(self) -> str:
-        """The stage's own folder below `.work`. `scratch` in it is removed when the stage ends."""
-        return storage.join(self.layout.work(self.info.name), *filter(None, [self.part]))
+        """The folder of this run of the stage below `.work`. `scratch` in it is removed when the stage ends."""
+        return storage.join(self.folder_of(self.info.name), *filter(None, [self.part]))
 
     @property
     def input_folder(self) -> str:
         """The shards that `ingest` wrote."""
-        return self.layout.work("ingest")
+        return self.folder_of("ingest")
 
     @property
     def clean_folder(self) -> str:
-        """The shards that `clean` wrote."""
-        return self.layout.work("clean")
+        """The shards that `clean` wrote, or writes."""
+        return self.folder_of("clean")
+
+    def folder_of(self, stage: str) -> str:
+        """The files that this stage, one before it, or the one that it runs ahead left in `.work`."""
+        mark = self.mark if stage == self.info.name else self.next_mark
+        if stage in self.records:
+            mark = self.records[stage].fingerprint
+        return run_folder(self.layout.work(stage), mark)
 
     @property
     def refs(self) -> list[ShardRef]:
@@ -148,7 +157,7 @@ class Context:
         return {name: self._removal_folders(record) for name, record in self.records.items() if find(name).is_dedup}
 
     def _removal_folders(self, record: StageRecord) -> tuple[RemovalFolder, ...]:
-        work = self.layout.work(record.stage)
+        work = self.folder_of(record.stage)
         names = [seal.path for seal in record.seals]
 
         def finished(folder: str) -> FinishedFolder:
@@ -264,7 +273,7 @@ class Stage:
     """Raises ConfigError or InputError for what earlier stages found, before the stage begins to write."""
     may_run: str = ""
     """The next stage, if the pipeline of this one can do its work: then both are one job of an engine on which jobs
-    take minutes to start. `Context.runs_next` demands it. The next stage finds its files as an interrupted run of its
+    take minutes to start. `Context.next_mark` demands it. The next stage finds its files as an interrupted run of its
     own would leave them."""
     prepare: Callable[[CorpusConfig], Any] = _prepare_nothing
     """Reads and checks further inputs before anything is written; its result is in `Context.prepared`."""

@@ -87,9 +87,9 @@ class StageRunner:
             if settings is not None:
                 self._wait_for_kernels(name, stage.kernels(context.config))
             engine = sized_engine(context, stage.work(context), stage.releases_lock)
-            runs_next = self._begin_next(stage, context, mark)
-            outcome = stage.run(replace(context, engine=engine, runs_next=runs_next))
-            storage.remove_tree(storage.join(context.folder, "scratch"))
+            own = replace(context, engine=engine, mark=mark, next_mark=self._begin_next(stage, context, mark))
+            outcome = stage.run(own)
+            storage.remove_tree(storage.join(own.folder, "scratch"))
             return StageRecord(
                 stage=name,
                 fingerprint=mark,
@@ -101,24 +101,24 @@ class StageRunner:
             )
 
         self._prepare(name, mark)
-        record, ran = stage_record.run_once(context.folder, mark, run, self._layout.published(name))
+        record, ran = stage_record.run_once(self._layout.work(name), mark, run, self._layout.published(name))
         self.records[name] = record
         self._num_run += ran
         if ran or name not in self._reported:
             self._listen(StageEvent(name, "done" if ran else "found", record))
         self._reported.add(name)
 
-    def _begin_next(self, stage: Stage, context: Context, mark: str) -> bool:
-        """Whether the pipeline of this stage has to do the work of the next one, whose folder is prepared then."""
+    def _begin_next(self, stage: Stage, context: Context, mark: str) -> str:
+        """The fingerprint of the next stage, if the pipeline of this one has to do its work; its folder is prepared."""
         following = context.stages.get(stage.may_run)
         if following is None or not context.engine.runs_jobs:
-            return False
+            return ""
         folder = self._layout.work(following.name)
         following_mark = _mark(following.name, following.settings(context), [mark])
         if stage_record.is_done(folder, following_mark):
-            return False
+            return ""
         stage_record.begin(folder, following_mark, self._layout.published(following.name))
-        return True
+        return following_mark
 
     def _wait_for_kernels(self, stage: str, groups: Sequence[str]) -> None:
         """Waits for groups that are being compiled in the background; worker processes will load them once."""

@@ -172,7 +172,7 @@ def test_seal_survives_json() -> None:
 
 def test_record_keeps_the_seals_of_the_stage_output(folder: str) -> None:
     def work() -> stage_record.StageRecord:
-        write_one_of_each(folder)
+        write_one_of_each(stage_record.run_folder(folder, "f"))
         return stage_record.StageRecord(stage="near", fingerprint="f", files=())
 
     record, _ = stage_record.run_once(folder, "f", work)
@@ -184,9 +184,10 @@ def test_record_keeps_the_seals_of_the_stage_output(folder: str) -> None:
 @pytest.mark.parametrize("name", ["d.json", "started.json"])
 def test_leftovers_of_an_interrupted_stage_are_removed_if_one_is_damaged(folder: str, name: str) -> None:
     def fail() -> stage_record.StageRecord:
-        write_one_of_each(folder)
+        write_one_of_each(files)
         raise RuntimeError("the power went")
 
+    files = stage_record.run_folder(folder, "f")
     with pytest.raises(RuntimeError):
         stage_record.run_once(folder, "f", fail)
     seen: list[list[str]] = []
@@ -195,7 +196,7 @@ def test_leftovers_of_an_interrupted_stage_are_removed_if_one_is_damaged(folder:
         seen.append(storage.list_files(folder))
         return stage_record.StageRecord(stage="near", fingerprint="f", files=())
 
-    url = storage.join(folder, name)
+    url = storage.join(folder if name == "started.json" else files, name)
     data = bytearray(content(url))
     data[3] ^= 4
     overwrite(url, bytes(data))

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import stage_record, storage
-from finpile.stage_record import FileRecord, StageRecord, fingerprint, run_once
+from finpile.errors import IntegrityError
+from finpile.stage_record import FileRecord, StageRecord, fingerprint, run_folder, run_once
 
 StartCode = Callable[..., subprocess.Popen[str]]
 JSON = st.recursive(
@@ -92,7 +93,7 @@ class Stage:
     def __call__(self) -> StageRecord:
         self.num_runs += 1
         self.seen = storage.list_files(self._root)
-        storage.write_bytes(storage.join(self.folder, f"one-{self.mark}"), b"1")
+        storage.write_bytes(storage.join(run_folder(self.folder, self.mark), f"one-{self.mark}"), b"1")
         if self.fails:
             raise RuntimeError("the power went")
         storage.write_bytes(storage.join(self.published, f"two-{self.mark}"), b"22")
@@ -132,12 +133,12 @@ def test_stage_that_failed_has_no_record_and_continues_with_its_files(root: str)
     with pytest.raises(RuntimeError):
         stage.run()
     assert stage_record.load_stage(stage.folder) is None
-    torn = storage.join(stage.folder, "one-m1.0a1b2c3d.tmp")
+    torn = storage.join(run_folder(stage.folder, "m1"), "one-m1.0a1b2c3d.tmp")
     fs, path = url_to_fs(torn)
     fs.pipe_file(path, b"torn")
     stage.fails = False
     assert stage.run()[1]
-    assert ".work/clean/one-m1" in stage.seen, "kept: the same names and bytes come again"
+    assert f"{run_folder('.work/clean', 'm1')}/one-m1" in stage.seen, "kept: the same names and bytes come again"
     assert not storage.exists(torn)
 
 
@@ -189,3 +190,40 @@ def test_record_of_a_stage_is_replaced_whole(root: str) -> None:
     assert found is not None
     assert found.counts == {"n": 2}
     assert storage.list_files(root) == ["stage.json"]
+
+
+def test_a_job_of_another_run_writes_into_another_folder(root: str) -> None:
+    """It writes after the new run has begun, before it ends, and after its end."""
+    old, new = Stage(root, "m1"), Stage(root, "m2")
+    late = storage.join(run_folder(old.folder, "m1"), "late")
+
+    def run() -> StageRecord:
+        storage.write_bytes(late, b"of the old run")
+        return new()
+
+    record, _ = run_once(new.folder, "m2", run, (new.published,))
+    assert [seal.path for seal in record.seals] == ["one-m2"]
+    storage.write_bytes(storage.join(run_folder(old.folder, "m1"), "one-m2"), b"of the old run")
+    assert new.run() == (record, False)
+    assert stage_record.find_stage_damage(root, new.folder, record) is None
+    assert stage_record.files_of(new.folder) == run_folder(new.folder, "m2")
+    third = Stage(root, "m3")
+    third.run()
+    assert not storage.exists(late)
+
+
+@pytest.mark.parametrize("name", ["documents/two-m1", "documents/two-m2"], ids=["other name", "same name"])
+def test_files_that_the_run_did_not_publish_are_refused(root: str, name: str) -> None:
+    """The next run begins anew."""
+    stage = Stage(root, "m2")
+
+    def run() -> StageRecord:
+        record = stage()
+        storage.write_bytes(storage.join(root, name), b"of the old run")
+        return record
+
+    with pytest.raises(IntegrityError, match=rf"{name} is not what stage clean wrote: .* end it, and run"):
+        run_once(stage.folder, "m2", run, (stage.published,))
+    assert stage_record.load_stage(stage.folder) is None
+    assert stage.run()[1]
+    assert storage.list_files(stage.published) == ["two-m2"]

@@ -13,6 +13,7 @@ import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent
+from work_folders import files_of_stage
 
 from finpile.config import ContaminationConfig, CorpusConfig, DedupConfig, EvalSetConfig, SourceConfig, load_config
 from finpile.errors import InputError
@@ -150,7 +151,7 @@ def test_output_does_not_depend_on_the_execution(
     config = write()
     one, other = tmp_path / "one", tmp_path / "other"
     assert run(config, one) == run(config, other, engine, sizes=SMALL_SHARDS)
-    assert len(list((other / ".work" / "contamination" / "decisions").iterdir())) == len(GONE)
+    assert len(list((files_of_stage(other, "contamination") / "decisions").iterdir())) == len(GONE)
     assert snapshot(one) == snapshot(other)
 
 
@@ -160,7 +161,7 @@ def test_boilerplate_is_counted_over_all_shards(write: WriteCorpus, tmp_path: Pa
     counts = run(write(*map(record, notices)), tmp_path / "out", sizes=SMALL_SHARDS)
     assert texts(tmp_path / "out") == (GONE | set(notices) if num_documents == 10 else GONE)
     assert counts["grams_dropped"] == (0 if num_documents == 10 else 28)
-    shards = [path.stem for path in (tmp_path / "out" / ".work" / "clean" / "documents").iterdir()]
+    shards = [path.stem for path in (files_of_stage(tmp_path / "out", "clean") / "documents").iterdir()]
     assert len(shards) > 2  # and so no shard has more than 10
 
 

@@ -14,6 +14,7 @@ from finpile_pipelines.build import build
 from finpile_pipelines.exchange.partition import PartitionedTables, _receive_files, _SendFiles
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent
+from work_folders import files_of_stage
 
 from finpile.config import load_config
 from finpile.errors import IntegrityError, RunError
@@ -92,7 +93,7 @@ def test_flipped_bit_runs_its_stage_again_and_changes_nothing(
 def test_missing_decisions_are_noticed(corpus: Path, out: Path, snapshot: Snapshot) -> None:
     """Without its decisions a stage would have removed nothing from a shard."""
     before = snapshot(out)
-    for path in (out / ".work" / "exact" / "decisions").iterdir():
+    for path in (files_of_stage(out, "exact") / "decisions").iterdir():
         path.unlink()
     (out / ".work" / "split" / "stage.json").unlink()
     assert run(corpus, out) == [("exact", "damaged"), ("exact", "done"), ("split", "done")]
@@ -112,15 +113,17 @@ def test_bit_that_flips_while_a_build_runs_ends_it_with_the_file_and_the_remedy(
     num_workers: int, corpus: Path, built: Path, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    shard = out / ".work" / "clean" / "documents"
+
+    def shards() -> Path:
+        return files_of_stage(out, "clean") / "documents"
 
     def damage(event: StageEvent) -> None:
         if (event.stage, event.state) == ("clean", "done"):
-            flip(min(shard.iterdir()), random.Random(1))
+            flip(min(shards().iterdir()), random.Random(1))
 
     with pytest.raises(RunError, match="is damaged") as caught:
         build(load_config(corpus), str(out), Engine(num_workers=num_workers), listen=damage)
-    assert f"{min(shard.iterdir())} is damaged" in str(caught.value)
+    assert f"{min(shards().iterdir())} is damaged" in str(caught.value)
     assert "run the same command again" in str(caught.value)
     assert run(corpus, out)[:2] == [("clean", "damaged"), ("clean", "done")]
     assert snapshot(out) == snapshot(built)

@@ -15,6 +15,7 @@ from finpile_pipelines.as_of import as_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram import split_merge, tokenizer
+from work_folders import files_of_stage
 
 from finpile import storage
 from finpile.as_of import Cut
@@ -115,7 +116,7 @@ def test_models_that_cannot_be_read_are_trained(
 ) -> None:
     out = tmp_path / "whole"
     shutil.copytree(whole, out)
-    spoil(out / ".work" / "tokenizer" / "domains")
+    spoil(files_of_stage(out, "tokenizer") / "domains")
     assert cut(out, tmp_path / "found") == expected
     assert sorted(trained) == list(range(CHUNKS * len(SOURCES)))
 
@@ -133,7 +134,7 @@ def test_an_interrupted_cut_goes_on_with_what_it_took(
         patch.setattr(tokenizer, "train_chunks", stop)
         with pytest.raises(KeyboardInterrupt):
             cut(out, tmp_path / "found")
-    shutil.rmtree(out / ".work" / "tokenizer" / "domains")
+    shutil.rmtree(files_of_stage(out, "tokenizer") / "domains")
     assert cut(out, tmp_path / "found") == expected
 
 
@@ -144,7 +145,7 @@ def test_modes_that_read_all_text_take_no_models(mode: str, trained: list[int], 
     trained.clear()
     assert cut(out, tmp_path / "found") == files_of(early)
     assert sorted(trained) == (list(range(CHUNKS * len(SOURCES))) if mode == "refit" else [])
-    assert not (out / ".work" / "tokenizer" / "domains").exists()
+    assert not (files_of_stage(out, "tokenizer") / "domains").exists()
 
 
 def test_a_cut_can_end_with_its_documents(whole: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from finpile_pipelines.build import build
 from finpile_pipelines.corpus import clean
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Sizes
+from work_folders import files_of_stage
 
 from finpile.config import load_config
 from finpile.errors import InputError, RunError
@@ -79,7 +80,7 @@ def test_a_job_that_fails_while_it_cleans_is_repeated(
         broken.setattr(clean, "clean_task", fail)
         with pytest.raises(RunError, match="the disk is full"):
             build(config, str(tmp_path / "out"), Engine())
-    assert not (tmp_path / "out" / ".work" / "clean" / "tasks.json").exists()
+    assert not list((tmp_path / "out" / ".work" / "clean").glob("*/tasks.json"))
     labels.clear()
     build(config, str(tmp_path / "out"), Engine())
     assert labels[:2] == ["ingest", "exact"]
@@ -133,8 +134,8 @@ def test_tables_of_many_shards_are_exchanged_in_the_same_pipelines(
     engine = Engine(num_workers=2, threads=True, transport="shuffle")
     build(config, str(tmp_path / "many"), engine, sizes=Sizes(shards_in_memory=0), until="split")
     assert labels == _STAGES
-    assert (tmp_path / "many" / ".work" / "near" / "members.json").exists()
-    assert (tmp_path / "many" / ".work" / "split" / "decisions.json").exists()
+    assert (files_of_stage(tmp_path / "many", "near") / "members.json").exists()
+    assert (files_of_stage(tmp_path / "many", "split") / "decisions.json").exists()
     assert snapshot(tmp_path / "many") == snapshot(tmp_path / "few")
 
 

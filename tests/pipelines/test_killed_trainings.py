@@ -121,7 +121,7 @@ def test_killed_in_a_chunk_and_between_passes_equals_an_undisturbed_training(
 ) -> None:
     out = tmp_path / "out"
     assert fork("refit", out, "models/", 2) == -signal.SIGKILL
-    (first,) = (out / ".work" / "training" / "scratch" / "models").glob("*.parquet")
+    (first,) = (out / ".work" / "training").glob("*/models/*.parquet")
     written = first.stat().st_mtime_ns
     assert fork("refit", out, "training_state.parquet", 3) == -signal.SIGKILL
     assert first.stat().st_mtime_ns == written  # the other chunk was trained, not this one
@@ -189,7 +189,7 @@ def test_killed_launcher_of_two_workers_leaves_a_training_that_resumes(
     settings = [word for key, value in SETTINGS.items() for word in (f"--{key.replace('_', '-')}", value)]
     command = ["-m", "finpile_cli", "tokenizer", "train", docs, "-o", out, "--mode", mode, "--workers", 2, *settings]
     process = start_python(*command)
-    assert eventually(lambda: list((out / ".work" / "training" / "scratch").glob(name)) or process.poll() is not None)
+    assert eventually(lambda: list((out / ".work" / "training").glob(f"*/{name}")) or process.poll() is not None)
     assert process.poll() is None, process.communicate()
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=PATIENCE_SECONDS)

@@ -15,6 +15,7 @@ from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import read_clean
 from made_days import CORPUS, Record, failed, sentence
+from work_folders import files_of_stage
 
 from finpile import stages
 from finpile.config import load_config
@@ -97,8 +98,9 @@ def last_texts(out: Path) -> dict[str, bytes]:
 
 def clean_texts(out: Path) -> dict[str, bytes]:
     """The texts before the first dedup stage, from the files of the stage `clean`."""
-    names = [path.stem for path in sorted((out / ".work/clean/documents").glob("*.arrow"))]
-    tables = [batch for name in names for batch in read_clean(str(out / ".work/clean"), name)]
+    folder = files_of_stage(out, "clean")
+    names = [path.stem for path in sorted((folder / "documents").glob("*.arrow"))]
+    tables = [batch for name in names for batch in read_clean(str(folder), name)]
     return {row["id"]: row["text"].encode() for table in tables for row in table.to_pylist()}
 
 

@@ -326,6 +326,7 @@ def test_workers_cpu_seconds_grow_by_the_use_of_tasks(tmp_path: Path) -> None:
 LIMITED = """
 import resource, sys
 from finpile_cli.main import main
+from work_folders import files_of_stage
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 main()
 """
@@ -344,7 +345,7 @@ def test_failed_stage_is_one_message_of_the_command(
     (message,) = (line for line in err.splitlines() if line.startswith("finpile: "))
     assert message.startswith("finpile: stage ingest failed: ")
     assert "File too large" in message
-    assert str(tmp_path / "out" / ".work" / "ingest" / "documents") in message
+    assert str(tmp_path / "out" / ".work" / "ingest") in message
     assert "Traceback" not in err
 
 

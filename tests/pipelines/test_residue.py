@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
+from work_folders import files_of_stage
 
 from finpile import storage
 from finpile.config import load_config
@@ -181,7 +182,7 @@ def test_output_does_not_depend_on_shards_workers_or_transports(
     shard_bytes: int, engine: Engine, built: Path, write_corpus: WriteCorpus, snapshot: Snapshot, tmp_path: Path
 ) -> None:
     out = build_texts(tmp_path, write_corpus, engine=engine, sizes=Sizes(shard_bytes=shard_bytes))
-    assert len(list((out / ".work" / "ingest" / "documents").iterdir())) > 3
+    assert len(list((files_of_stage(out, "ingest") / "documents").iterdir())) > 3
     assert snapshot(out) == snapshot(built)
 
 

@@ -16,6 +16,7 @@ import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.corpus.split import plan_parts
 from finpile_pipelines.runner.engine import Engine
+from work_folders import files_of_stage
 
 from finpile.config import CorpusConfig, load_config
 
@@ -67,8 +68,8 @@ def test_output_does_not_depend_on_shards_threads_transport_or_file_order(
     """All at once; if this fails, the slow tests below name the one that shows."""
     engine, sizes = Engine(num_workers=3, threads=True, transport="shuffle"), Sizes(shard_bytes=20_000)
     build(listed_backwards(config), str(tmp_path / "out"), engine, sizes=sizes)
-    shards = list((tmp_path / "out" / ".work" / "ingest" / "documents").iterdir())
-    assert len(shards) > 2 * len(list((sample_build / ".work" / "ingest" / "documents").iterdir()))
+    shards = list((files_of_stage(tmp_path / "out", "ingest") / "documents").iterdir())
+    assert len(shards) > 2 * len(list((files_of_stage(sample_build, "ingest") / "documents").iterdir()))
     assert_same(snapshot(tmp_path / "out"), snapshot(sample_build))
 
 

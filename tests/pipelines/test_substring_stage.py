@@ -17,6 +17,7 @@ import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.dedup.request_reply import partition_by_hash
 from finpile_pipelines.runner.engine import Engine
+from work_folders import files_of_stage
 
 from finpile import storage
 from finpile.config import SubstringConfig, load_config
@@ -311,7 +312,7 @@ def test_partitions_of_minimizers_are_about_as_large_as_each_other(scope: str) -
 
 
 def num_shards(out: Path) -> int:
-    return len(list((out / ".work" / "ingest" / "documents").iterdir()))
+    return len(list((files_of_stage(out, "ingest") / "documents").iterdir()))
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.stage import Sizes
 from made_days import documents_of, failed, ledger_of
+from work_folders import files_of_stage
 
 from benchmarks.common.random_past import RandomPast, differences
 from finpile.as_of import Cut
@@ -164,7 +165,7 @@ def test_what_cannot_be_decided_again_is_refused_with_the_remedy(tmp_path: Path)
     out, past = str(tmp_path / "out"), tmp_path / "past"
     as_of(out, Cut(DAY.day), str(tmp_path / "dated"), Engine())
     clean = tmp_path / "out" / ".work" / "clean"
-    for lost in (clean / "documents", clean, clean.parent):
+    for lost in (files_of_stage(tmp_path / "out", "clean") / "documents", clean, clean.parent):
         shutil.rmtree(lost)
         with pytest.raises(ConfigError, match=r"lacks the clean shards .*leave --undated out, or build .*--fresh"):
             as_of(out, DAY, str(past), Engine())

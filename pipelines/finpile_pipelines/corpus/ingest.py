@@ -227,7 +227,7 @@ def read(context: Context) -> Outcome:
     """As `run`, and accepts sources without a document."""
     tasks, folder, shard_bytes = _tasks(context), context.folder, context.sizes.shard_bytes
     results = storage.join(folder, "tasks.json")
-    config, clean_folder, runs_clean = context.config, context.clean_folder, context.runs_next
+    config, clean_folder, runs_clean = context.config, context.clean_folder, bool(context.next_mark)
     share, summary = (_READING, partial(orders_of, config)) if runs_clean else (1.0, len)
 
     def construct(pipeline: beam.Pipeline) -> None:

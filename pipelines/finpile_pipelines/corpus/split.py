@@ -172,18 +172,19 @@ def publish(
     results = storage.join(folder, "tasks.json")
     document_parts, ledger_parts = parts.by_partition()
     ledger_files = [
-        storage.join(layout.work(stage), "removed", name)
+        (stage, storage.join(context.folder_of(stage), "removed", name))
         for stage in ("ingest", "clean", TAKEDOWN)
-        for name in storage.list_files(storage.join(layout.work(stage), "removed"))
+        if stage in context.records
+        for name in storage.list_files(storage.join(context.folder_of(stage), "removed"))
     ]
 
     def apply(ref: ShardRef) -> tuple[PartitionedTables, PartitionedTables]:
         kept, gone = apply_removals(ref, config, clean_folder, folder, removal_folders, rows_of.get(ref.index))
         return _partitioned_documents(ref, config, kept, parts), _partitioned_ledger(f"s{ref.index:06d}", gone, parts)
 
-    def forward(url: str) -> PartitionedTables:
-        origin = url.rsplit("/", 3)
-        return _partitioned_ledger(f"{origin[1]}-{origin[3]}", storage.read_parquet(url), parts)
+    def forward(file: tuple[str, str]) -> PartitionedTables:
+        stage, url = file
+        return _partitioned_ledger(f"{stage}-{url.rsplit('/', 1)[-1]}", storage.read_parquet(url), parts)
 
     def write_documents(group: tuple[int, pa.Table]) -> dict[str, Any]:
         return _write_documents(layout.root, document_parts[group[0]], group[1])

@@ -96,7 +96,8 @@ def clean_shards(layout: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef,
     """
     refs: list[ShardRef] = []
     for work in _works(layout, manifest):
-        clean, tasks = work.work("clean"), storage.join(work.work("ingest"), "tasks.json")
+        clean, read = (stage_record.files_of(work.work(stage)) for stage in ("clean", "ingest"))
+        tasks = storage.join(read, "tasks.json")
         found = shard_refs(storage.read_json(tasks), len(refs))
         refs += [
             replace(ref, name=shard_url(clean, ref.name).removesuffix(".arrow"), places=layout.batch_places(ref.index))
@@ -120,7 +121,7 @@ def _listed(folder: str) -> list[str]:
 def _files(works: list[Layout]) -> tuple[tuple[FileIdentity, ...], ...]:
     entries: list[list[FileIdentity]] = []
     for work in works:
-        read = storage.read_json(storage.join(work.work("ingest"), FILES))
+        read = storage.read_json(storage.join(stage_record.files_of(work.work("ingest")), FILES))
         found = [[(file[0], file[1], file[2]) for file in entry] for entry in read]
         entries = [[*before, *more] for before, more in zip(entries or [[]] * len(found), found, strict=True)]
     return tuple(map(tuple, entries))

@@ -17,7 +17,7 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import seals, stages, storage
+from finpile import seals, stage_record, stages, storage
 from finpile.layout import Layout, added_part, rewritten_part, values_in_path
 from finpile.published_counts import count_documents, count_ledger, file_of
 from finpile.published_files import PublishedFile
@@ -86,7 +86,7 @@ def _settle(context: Context) -> None:
 
 def _before(base: Base, context: Context) -> Decisions:
     return Decisions(
-        final=base.work.work("split"),
+        final=stage_record.files_of(base.work.work("split")),
         spans=base.context(context).removal_folders,
         seals={name: record.seals for name, record in base.records.items()},
     )

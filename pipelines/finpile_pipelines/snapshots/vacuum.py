@@ -147,7 +147,7 @@ def _unread(layout: Layout, current: int) -> list[str]:
             found += [f"{prefix}{path}" for path in storage.list_files(work.root)]
             continue
         for name in stages.names():
-            read = _read_later(name, number == current)
+            read = _read_later(work.work(name), name, number == current)
             paths = storage.list_files(work.work(name))
             found += [f"{prefix}.work/{name}/{path}" for path in paths if not path.startswith(read)]
         if number:
@@ -155,11 +155,14 @@ def _unread(layout: Layout, current: int) -> list[str]:
     return found
 
 
-def _read_later(stage: str, is_current: bool) -> tuple[str, ...]:
+def _read_later(folder: str, stage: str, is_current: bool) -> tuple[str, ...]:
     """The beginnings of the names of files that a later snapshot reads in the folder of a stage."""
-    if stage in _READ_LATER:
-        return (*_READ_LATER[stage], *_RECORDS)
-    return ("",) if is_current and stage in (*stages.dedup_stages(), stages.DEDUPLICATED) else ()
+    is_decided = is_current and stage in (*stages.dedup_stages(), stages.DEDUPLICATED)
+    record = stage_record.load_stage(folder) if is_decided or stage in _READ_LATER else None
+    if record is None:
+        return ()
+    run = stage_record.run_folder("", record.fingerprint).removeprefix("/")
+    return (*(f"{run}/{name}" for name in _READ_LATER.get(stage, ("",))), *_RECORDS)
 
 
 def _listed(url: str) -> list[str]:

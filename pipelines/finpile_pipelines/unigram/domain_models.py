@@ -17,7 +17,7 @@ from finpile.config import CorpusConfig, to_dict
 from finpile.digest import add, from_hex, to_hex
 from finpile.errors import IntegrityError
 from finpile.layout import Layout
-from finpile.stage_record import fingerprint, load_stage
+from finpile.stage_record import files_of, fingerprint
 from finpile.version import __version__
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.split_merge import ChunkModel, domain_url, read_model, write_model
@@ -38,9 +38,9 @@ class DomainModels:
 
     @classmethod
     def of(
-        cls, layout: Layout, config: CorpusConfig, documents: Sequence[Mapping[str, Any]], whole: Layout | None
+        cls, folder: str, config: CorpusConfig, documents: Sequence[Mapping[str, Any]], whole: Layout | None
     ) -> DomainModels:
-        """Those of a build with these published files of documents; `whole` is the other build."""
+        """Those of a build with these published files of documents, kept in `folder`; `whole` is the other build."""
         digests: dict[Label, int] = {}
         heldout: Counter[Label] = Counter()
         for file in documents:
@@ -52,8 +52,11 @@ class DomainModels:
             label: fingerprint(_FOLDER, settings, label, to_hex(digest), heldout[label])
             for label, digest in digests.items()
         }
-        is_there = whole is not None and load_stage(whole.work(_STAGE)) is not None
-        return cls(_folder(layout), keys, _folder(whole) if whole is not None and is_there else None)
+        try:
+            earlier = None if whole is None else storage.join(files_of(whole.work(_STAGE)), _FOLDER)
+        except FileNotFoundError:
+            earlier = None
+        return cls(storage.join(folder, _FOLDER), keys, earlier)
 
     def take(self, run: TrainingRun, texts: TrainingTexts) -> list[ChunkModel]:
         """Copies the models of domains that the other build has into the run's folder; returns those of their chunks.
@@ -83,7 +86,3 @@ class DomainModels:
             rows = [model.to_json() for model in chunks]
             write_model(f"{url}.parquet", read_model(domain_url(run, texts, label)))
             storage.write_json(f"{url}.json", [{**row, "chunk": row["chunk"] - first[label]} for row in rows])
-
-
-def _folder(layout: Layout) -> str:
-    return storage.join(layout.work(_STAGE), _FOLDER)

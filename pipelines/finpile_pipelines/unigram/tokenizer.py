@@ -69,7 +69,7 @@ def run(context: Context) -> Outcome:
     config, layout = context.config.tokenizer, context.layout
     texts = published_texts(context.documents, config, layout)
     scratch = storage.join(context.folder, "scratch")
-    kept = DomainModels.of(layout, context.config, context.documents, context.whole)
+    kept = DomainModels.of(context.folder, context.config, context.documents, context.whole)
     training = train(TrainingRun(engine=context.engine, config=config, folder=scratch), texts, kept)
     write_training(training, layout.tokenizer)
     about = training.about

@@ -83,8 +83,8 @@ def train_folder(
         trainer = _FolderTraining(files, out, config, engine, work, mark, listen)
         record, ran = stage_record.run_once(work, mark, trainer.run)
         if is_writable:
-            for name in ("scratch", "out"):
-                storage.remove_tree(storage.join(work, name))
+            for folder in (stage_record.run_folder(work, mark), storage.join(work, "out")):
+                storage.remove_tree(folder)
     about = storage.read_json(storage.join(out, "training.json"))
     return TrainedFolder(about=about, ran=ran, **record.counts)
 
@@ -123,7 +123,7 @@ class _FolderTraining:
         self._out = out
         self._work = work
         self._mark = mark
-        self._run = TrainingRun(engine=engine, config=config, folder=storage.join(work, "scratch"), listen=listen)
+        self._run = TrainingRun(engine=engine, config=config, folder=stage_record.run_folder(work, mark), listen=listen)
 
     def run(self) -> StageRecord:
         began = time.monotonic()
