@@ -16,9 +16,10 @@ import hashlib
 import json
 import os
 import tempfile
+import threading
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from pathlib import PurePosixPath
@@ -47,6 +48,28 @@ _TEMPORARY = ".tmp"
 
 #: The path or URL of a file, or its bytes.
 Source: TypeAlias = str | pa.Buffer
+
+
+class _Guard(threading.local):
+    check: Callable[[], None] | None = None
+
+
+_GUARD = _Guard()
+
+
+@contextmanager
+def guarded(check: Callable[[], None]) -> Iterator[None]:
+    """This thread calls `check` before a file appears, moves or is removed; an error of it leaves all as it was."""
+    before, _GUARD.check = _GUARD.check, check
+    try:
+        yield
+    finally:
+        _GUARD.check = before
+
+
+def _check() -> None:
+    if _GUARD.check is not None:
+        _GUARD.check()
 
 
 def join(base: str, *names: str) -> str:
@@ -158,6 +181,7 @@ def footer_bytes(tail: bytes) -> int:
 
 def remove_tree(url: str) -> None:
     """Removes a folder and its content; no error if it does not exist."""
+    _check()
     fs, path = file_system_of(url)
     if is_object_store(fs):
         _remove(fs, [f"{path.rstrip('/')}/{name}" for name in list_below(fs, path)])
@@ -167,6 +191,7 @@ def remove_tree(url: str) -> None:
 
 def remove_files(root: str, names: Sequence[str]) -> None:
     """Removes the files `root/NAME`, those that exist, and then those of their folders in which nothing is left."""
+    _check()
     fs, base = file_system_of(root)
     base = base.rstrip("/")
     if is_object_store(fs):
@@ -196,6 +221,7 @@ def _remove(fs: Any, paths: list[str]) -> None:
 
 def move(source: str, target: str) -> None:
     """Moves a file within its file system; on an object store it is copied and then removed."""
+    _check()
     (fs, path), (_, target_path) = file_system_of(source), file_system_of(target)
     if not is_object_store(fs):
         fs.makedirs(fs._parent(target_path), exist_ok=True)
@@ -222,6 +248,7 @@ def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
             stream.flush()
             if durable:
                 _sync(stream)
+        _check()
         fs.mv(beside, path)
     except BaseException as error:
         with suppress(OSError):
@@ -249,6 +276,7 @@ def _uploaded(fs: Any, path: str) -> Iterator[IO[bytes]]:
     with tempfile.NamedTemporaryFile(suffix=_TEMPORARY) as local:
         yield cast(IO[bytes], local)
         local.flush()
+        _check()
         upload(fs, local.name, path)
 
 

@@ -87,6 +87,8 @@ def stage_lines(display: Display, title: str) -> Callable[[StageEvent], None]:
     def listen(event: StageEvent) -> None:
         if event.state == "accepted":
             display.line(title, style="bold")
+        elif event.state == "found job":
+            display.line(event.detail)
         elif event.state == "running":
             display.begin(event.stage)
         elif event.state == "damaged":

@@ -34,8 +34,9 @@ from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stag
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
+from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.stage import Context, Sizes, Stage
-from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner
+from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner, teller
 
 
 def as_of(
@@ -68,23 +69,24 @@ def as_of(
     with hold(layout, "build") as is_writable:
         folder = OutFolder(layout, day.config, day.last, replace=replace, is_writable=is_writable)
         folder.check_name()
-        if fresh:
-            folder.claim("--fresh runs every stage again")
-            forget_stages(layout)
-        elif not replace:
-            check_later_stages(layout, day.last)
-        groups = [group for stage in day.table.values() for group in stage.kernels(day.config)]
-        with kernels.Compilation(groups, engine.num_workers) as compilation:
-            runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
-            engine = with_changes(engine, watch=runner.watch)
-            context = day.context(layout, engine, sizes or Sizes())
-            listen(StageEvent("", "accepted"))
-            while True:
-                try:
-                    day.run(runner, folder, context, listen)
-                    return runner.finish(day.config, **{CERTIFICATE: day.certificate(layout)})
-                except StageDamagedError as damage:
-                    runner.forget(damage)
+        with owned(layout, engine, teller(listen), is_writable=is_writable) as engine:
+            if fresh:
+                folder.claim("--fresh runs every stage again")
+                forget_stages(layout)
+            elif not replace:
+                check_later_stages(layout, day.last)
+            groups = [group for stage in day.table.values() for group in stage.kernels(day.config)]
+            with kernels.Compilation(groups, engine.num_workers) as compilation:
+                runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
+                engine = with_changes(engine, watch=runner.watch)
+                context = day.context(layout, engine, sizes or Sizes())
+                listen(StageEvent("", "accepted"))
+                while True:
+                    try:
+                        day.run(runner, folder, context, listen)
+                        return runner.finish(day.config, **{CERTIFICATE: day.certificate(layout)})
+                    except StageDamagedError as damage:
+                        runner.forget(damage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -28,8 +28,9 @@ from finpile_pipelines.out_folder import (
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
+from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.stage import Context, Sizes, Stage
-from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner
+from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageEvent, StageRunner, teller
 
 __all__ = ["DEDUPLICATED", "Sizes", "StageEvent", "build", "load"]
 
@@ -68,22 +69,23 @@ def build(
     with hold(layout, "build") as is_writable:
         folder = OutFolder(layout, config, until, replace=replace, is_writable=is_writable)
         folder.check_name()
-        if fresh:
-            folder.claim("--fresh runs every stage again")
-            check_takedowns(layout, takedowns_to)
-            forget_stages(layout)
-        local_stages = table.values() if engine.runner == "local" else ()
-        groups = [group for stage in local_stages for group in stage.kernels(config)]
-        with kernels.Compilation(groups, engine.num_workers) as compilation:
-            runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
-            listen(StageEvent("", "accepted"))
-            engine = with_changes(engine, watch=runner.watch)
-            while True:
-                try:
-                    _run_stages(table, runner, config, layout, engine, sizes or Sizes(), prepared)
-                    return runner.finish(config)
-                except StageDamagedError as damage:
-                    runner.forget(damage)
+        with owned(layout, engine, teller(listen), is_writable=is_writable) as engine:
+            if fresh:
+                folder.claim("--fresh runs every stage again")
+                check_takedowns(layout, takedowns_to)
+                forget_stages(layout)
+            local_stages = table.values() if engine.runner == "local" else ()
+            groups = [group for stage in local_stages for group in stage.kernels(config)]
+            with kernels.Compilation(groups, engine.num_workers) as compilation:
+                runner = StageRunner(layout, folder, listen, engine.watch, compilation.start)
+                listen(StageEvent("", "accepted"))
+                engine = with_changes(engine, watch=runner.watch)
+                while True:
+                    try:
+                        _run_stages(table, runner, config, layout, engine, sizes or Sizes(), prepared)
+                        return runner.finish(config)
+                    except StageDamagedError as damage:
+                        runner.forget(damage)
 
 
 def _run_stages(

@@ -36,7 +36,8 @@ from finpile.tokens.copies import (
     settle,
 )
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
-from finpile_pipelines.exchange.tasks import Gather, Passed
+from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.tasks import Gather
 
 _COUNTS = ("documents", "tokens", "effective_documents", "effective_tokens")
 

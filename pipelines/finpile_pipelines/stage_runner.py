@@ -21,6 +21,7 @@ from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.local import memory_bytes, preload, workers_cpu_seconds
+from finpile_pipelines.runner.usage import USED
 from finpile_pipelines.stage import Context, Stage, sized_engine
 
 _PACKAGES = ("apache-beam", "pyarrow", "numba", "numpy", "resiliparse", "zstandard", "rapidfuzz")
@@ -32,14 +33,20 @@ class StageEvent:
 
     stage: str
     state: str
-    """`running`, `done` (now), `found` (finished by an earlier run) or `damaged` (found, and to run again); `accepted`,
-    with an empty `stage`, after the corpus file, the inputs and the output folder were checked."""
+    """`running`, `done` (now), `found` (finished by an earlier run) or `damaged` (found, and to run again). With an
+    empty `stage`: `accepted` after the corpus file, the inputs and the output folder were checked; `found job` for a
+    job of an earlier run."""
     record: StageRecord | None = None
     detail: str = ""
-    """Which file is damaged."""
+    """Which file is damaged, or what became of the job."""
 
 
 Listener = Callable[[StageEvent], None]
+
+
+def teller(listen: Listener) -> Callable[[str], None]:
+    """Passes what is found out about jobs of earlier runs on to the listener."""
+    return lambda text: listen(StageEvent("", "found job", detail=text))
 
 
 class StageDamagedError(Exception):
@@ -81,7 +88,7 @@ class StageRunner:
 
         def run() -> StageRecord:
             self._listen(StageEvent(name, "running"))
-            self._peak = memory_bytes()
+            self._peak, USED.peak_bytes = memory_bytes(), 0
             wall, cpu = time.monotonic(), _cpu_seconds()
             self._compile_kernels()
             if settings is not None:
@@ -97,7 +104,7 @@ class StageRunner:
                 counts=outcome.counts,
                 wall_seconds=round(time.monotonic() - wall, 3),
                 cpu_seconds=round(_cpu_seconds() - cpu, 3),
-                peak_memory_bytes=self._peak,
+                peak_memory_bytes=max(self._peak, USED.peak_bytes),
             )
 
         self._prepare(name, mark)
@@ -192,9 +199,9 @@ def _mark(stage: str, settings: Sequence[Any] | None, before: Sequence[str]) -> 
 
 
 def _cpu_seconds() -> float:
-    """Of this process and the workers that have ended."""
+    """Of this process, of the local workers that have ended, and of the workers of jobs."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime + workers_cpu_seconds()
+    return usage.ru_utime + usage.ru_stime + workers_cpu_seconds() + USED.cpu_seconds
 
 
 def _read_manifest(layout: Layout) -> dict[str, Any] | None:

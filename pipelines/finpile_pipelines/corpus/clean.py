@@ -18,7 +18,8 @@ from finpile.filter import FILTERS
 from finpile.ledger import ledger_table
 from finpile.sources.evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
-from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, Passed, PlannedTasks, Tasks
+from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import ShardRef, add_counts, count_reasons, shard_refs, shard_url, write_clean
 from finpile_pipelines.stage import Context, Outcome, Stage, Work

@@ -17,7 +17,8 @@ from finpile.dedup.near import clusters
 from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
 from finpile_pipelines.dedup.connected_components import by_number, read_partition, write_partition
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, Transport, split_by_partition
-from finpile_pipelines.exchange.tasks import After, Gather, Passed, Tasks
+from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks
 
 #: A document's number and its place.
 PLACE_SCHEMA = pa.schema([("number", pa.int64()), ("shard", pa.int32()), ("row", pa.int32())])

@@ -21,7 +21,8 @@ from finpile import storage
 from finpile.dedup.redirects import redirect
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, WriteRemovals, read_removals, write_removals
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
-from finpile_pipelines.exchange.tasks import Gather, Passed, Tasks
+from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import RemovalFolder, ShardRef
 

@@ -43,7 +43,8 @@ from finpile_pipelines.exchange.partition import (
     by_range,
     split_by_partition,
 )
-from finpile_pipelines.exchange.tasks import After, Gather, Passed, Tasks, sum_of
+from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef

@@ -16,7 +16,8 @@ from finpile_pipelines.dedup.remaining import RemainingDocuments
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, read_removals, read_spans, removals_url, spans_url
 from finpile_pipelines.dedup.request_reply import RequestReply, exchanged_bytes, num_tallied, read_reply
 from finpile_pipelines.exchange.partition import Transport
-from finpile_pipelines.exchange.tasks import After, Gather, Passed, Tasks, sum_of
+from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef

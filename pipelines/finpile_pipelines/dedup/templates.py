@@ -36,7 +36,8 @@ from finpile_pipelines.dedup.removals import (
 )
 from finpile_pipelines.dedup.request_reply import RequestReply, exchanged_bytes, read_reply
 from finpile_pipelines.dedup.residue import RemoveEqualRemains, equal_remains
-from finpile_pipelines.exchange.tasks import After, Gather, Passed, Tasks, sum_of
+from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
 from finpile_pipelines.stage import Context, Outcome, Stage, Step, StepInput

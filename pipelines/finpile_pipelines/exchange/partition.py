@@ -30,6 +30,7 @@ from finpile.errors import IntegrityError
 from finpile.file_systems import file_system_of, is_object_store, read_all
 from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.held_tables import HeldTable, hold
+from finpile_pipelines.exchange.jobs import Job, current_job, working
 from finpile_pipelines.process_folder import process_folder
 from finpile_pipelines.progress import counted
 
@@ -115,7 +116,7 @@ class ExchangeByPartition(beam.PTransform):
         senders = partitioned if isinstance(partitioned, tuple) else (partitioned,)
         sent = tuple(sender | f"Send{index}" >> beam.ParDo(send) for index, sender in enumerate(senders))
         joined = sent[0] if len(sent) == 1 else sent | beam.Flatten()
-        received = beam.FlatMap(_counted, receive, self._share).with_output_types(tuple[int, pa.Table])
+        received = beam.FlatMap(_counted, receive, self._share, current_job()).with_output_types(tuple[int, pa.Table])
         return joined | "Group" >> beam.GroupByKey() | "Receive" >> received
 
 
@@ -127,8 +128,10 @@ def _local_scratch(scratch: str) -> str:
 Receive = Callable[[tuple[int, Iterable[Any]]], tuple[int, pa.Table]]
 
 
-def _counted(group: tuple[int, Iterable[Any]], receive: Receive, share: float) -> Iterator[tuple[int, pa.Table]]:
-    yield from counted(share, map(receive, [group]))
+def _counted(
+    group: tuple[int, Iterable[Any]], receive: Receive, share: float, job: Job | None
+) -> Iterator[tuple[int, pa.Table]]:
+    yield from working(job, counted(share, map(receive, [group])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,44 +12,19 @@ Decision: docs/decisions/0033-few-jobs.md.
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.coders import Coder
 
 from finpile import storage
+from finpile_pipelines.exchange.jobs import Job, compared_versions, current_job, working
+from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.progress import counted, report_note, shares_of
 
 Outcomes = list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """The end of a pass, for later passes. A skipped pass has one too: Spark and Flink refuse a null side input."""
-
-    ran: bool
-    """False if the pass was skipped."""
-    summary: Any = None
-    """Of the outcomes, if the pass ran."""
-
-
-class PassedCoder(Coder):
-    """Bytes that no engine looks into, whatever the type of the summary."""
-
-    def encode(self, value: Passed) -> bytes:
-        return pickle.dumps((value.ran, value.summary))
-
-    def decode(self, encoded: bytes) -> Passed:
-        return Passed(*pickle.loads(encoded))
-
-    def is_deterministic(self) -> bool:
-        return False
-
-
-beam.coders.registry.register_coder(Passed, PassedCoder)
 
 
 def _always(summary: Any) -> bool:
@@ -94,10 +69,12 @@ class Tasks(beam.PTransform):
         self._note = note
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Any]:
-        tasks = self._tasks
-        if self._after is None:
+        tasks, after = self._tasks, self._after
+        if after is None and (compared := compared_versions()) is not None:
+            after = After(compared)
+        if after is None:
             return pipeline | beam.Impulse() | beam.FlatMap(lambda _: tasks) | _Distributed(self._note)
-        return pipeline | _Released(lambda _: tasks, self._after) | _Distributed(self._note)
+        return pipeline | _Released(lambda _: tasks, after) | _Distributed(self._note)
 
 
 class PlannedTasks(beam.PTransform):
@@ -155,7 +132,7 @@ class _Distributed(beam.PTransform):
         self._note = note
 
     def expand(self, numbered: beam.PCollection[_Numbered]) -> beam.PCollection[Any]:
-        return numbered | beam.GroupByKey() | "Task" >> beam.FlatMap(_counted, self._note)
+        return numbered | beam.GroupByKey() | "Task" >> beam.FlatMap(_counted, self._note, current_job())
 
 
 class Gather(beam.PTransform):
@@ -172,13 +149,14 @@ class Gather(beam.PTransform):
         self._after = after
 
     def expand(self, outcomes: beam.PCollection[Mapping[str, Any]]) -> beam.PCollection[Passed]:
-        url, summary, after = self._url, self._summary, self._after
+        url, summary, after, job = self._url, self._summary, self._after, current_job()
 
         def write(group: tuple[int, Iterable[str]]) -> Passed:
             lines = sorted(line for line in group[1] if line)
             gathered = [json.loads(line) for line in lines]
-            storage.write_json(url, gathered)
-            return Passed(True, summary(gathered))
+            with job.working() if job else nullcontext():
+                storage.write_json(url, gathered)
+                return Passed(True, summary(gathered))
 
         keyed = tuple[int, str]
         nothing = outcomes.pipeline | beam.Impulse() | "Nothing" >> beam.Map(_nothing).with_output_types(keyed)
@@ -202,10 +180,11 @@ class RemoveFolder(beam.PTransform):
         self._url = url
 
     def expand(self, gathered: beam.PCollection[Passed]) -> beam.PCollection[int]:
-        url = self._url
+        url, job = self._url, current_job()
 
         def remove(_: Passed) -> Iterator[int]:
-            storage.remove_tree(url)
+            with job.working() if job else nullcontext():
+                storage.remove_tree(url)
             yield from ()
 
         return gathered | beam.FlatMap(remove)
@@ -220,11 +199,11 @@ def sum_of(name: str) -> Callable[[Outcomes], int]:
     return summary
 
 
-def _counted(group: tuple[int, Iterable[tuple[float, Any]]], note: str) -> Iterator[Any]:
+def _counted(group: tuple[int, Iterable[tuple[float, Any]]], note: str, job: Job | None) -> Iterator[Any]:
     if note:
         report_note(note)
     for share, task in group[1]:
-        yield from counted(share, [task])
+        yield from working(job, counted(share, [task]))
 
 
 def _nothing(_: bytes) -> tuple[int, str]:

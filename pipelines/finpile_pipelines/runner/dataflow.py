@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DebugOptions, GoogleCloudOptions, PipelineOptions, TestOptions
+from apache_beam.runners.runner import PipelineResult
 
 from finpile.errors import ConfigError, FinpileError
 from finpile_pipelines.process_folder import temporary_files_inside
@@ -19,6 +22,9 @@ from finpile_pipelines.runner.failures import explain
 PROCESS_BYTES, BYTES_PER_TEXT_BYTE = 300 << 20, 20
 #: Memory of one core of Google's machine types, smallest first.
 _MACHINES = (("n2-highcpu", 1 << 30), ("n2-standard", 4 << 30), ("n2-highmem", 8 << 30))
+#: A cancelled job ends within this time. States in which it has ended: done, failed, cancelled, updated, drained.
+_END_SECONDS, _POLL_SECONDS = 300.0, 5.0
+_ENDED = frozenset({3, 4, 5, 6, 8})
 #: The image, unpacked, the operating system, and logs.
 _SYSTEM_BYTES = 20 << 30
 
@@ -69,8 +75,33 @@ def job_options(beam_args: Sequence[str], **others: str | None) -> PipelineOptio
     return options
 
 
-def run(label: str, construct: Callable[[beam.Pipeline], None], beam_args: Sequence[str], job_name: str) -> None:
-    """Runs one pipeline as a Dataflow job and waits for its end.
+def end_jobs(beam_args: Sequence[str], run: str) -> tuple[list[str], list[str]]:
+    """Cancels the jobs of a run; returns the names of those that ended, and of those that do not.
+
+    Raises: errors of Google's clients.
+    """
+    from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
+
+    api = import_module("google.cloud.dataflow_v1beta3")
+    options = PipelineOptions(list(beam_args))
+    client, place = DataflowApplicationClient(options), options.view_as(GoogleCloudOptions)
+    request = api.ListJobsRequest(
+        project_id=place.project, location=place.region, filter=api.ListJobsRequest.Filter.ACTIVE
+    )
+    found = {job.id: job.name for job in client._jobs_client.list_jobs(request) if run in job.name}
+    for job in found:
+        client.modify_job_state(job, "JOB_STATE_CANCELLED")
+    end, running = time.monotonic() + _END_SECONDS, dict(found)
+    while running and time.monotonic() < end:
+        running = {job: name for job, name in running.items() if client.get_job(job).current_state not in _ENDED}
+        time.sleep(_POLL_SECONDS if running else 0.0)
+    return [name for job, name in found.items() if job not in running], list(running.values())
+
+
+def run(
+    label: str, construct: Callable[[beam.Pipeline], None], beam_args: Sequence[str], job_name: str
+) -> PipelineResult:
+    """Runs one pipeline as a Dataflow job and waits for its end; returns its result.
 
     Raises: RunError if the job cannot be created, or ends in another state than done.
     """
@@ -80,6 +111,7 @@ def run(label: str, construct: Callable[[beam.Pipeline], None], beam_args: Seque
     try:
         with temporary_files_inside(), beam.Pipeline(options=options) as pipeline:
             construct(pipeline)
+        return pipeline.result
     except FinpileError:
         raise
     except Exception as error:  # of Beam, and of several clients of Google Cloud

@@ -10,9 +10,11 @@ from typing import Literal
 import apache_beam as beam
 
 from finpile.errors import ConfigError
+from finpile_pipelines.exchange.jobs import Lease, job_of
 from finpile_pipelines.exchange.partition import Transport, remove_local_scratch
 from finpile_pipelines.progress import Progress, Watch
 from finpile_pipelines.runner import dataflow, local
+from finpile_pipelines.runner.usage import add_usage
 
 RunnerName = Literal["local", "spark", "flink", "dataflow"]
 
@@ -34,6 +36,8 @@ class Engine:
     """Called at intervals with the stage's label and its progress (local runner only)."""
     span: tuple[float, float] = field(default=(0.0, 1.0), compare=False)
     """The part of the stage's work, 0 to 1, that the next pipeline does: its begin and its end."""
+    lease: Lease | None = field(default=None, compare=False)
+    """The right of jobs to write into OUT (`runner.owner`)."""
 
     def __post_init__(self) -> None:
         if self.num_workers < 1:
@@ -81,13 +85,20 @@ class Engine:
             finally:
                 remove_local_scratch()
             return
-        name = _job_name(label)
+        name, versions = _job_name(label, self.lease.run if self.lease else ""), (self.runner, self.beam_args)
+
+        def construct_job(pipeline: beam.Pipeline) -> None:
+            with job_of(self.lease, pipeline, compares=versions not in _COMPARED):
+                construct(pipeline)
+
         if self.runner == "dataflow":
-            dataflow.run(label, construct, self.beam_args, name)
+            result = dataflow.run(label, construct_job, self.beam_args, name)
         else:
             from finpile_pipelines.runner import portable
 
-            portable.run(label, construct, self.runner, self.num_workers, self.beam_args, name)
+            result = portable.run(label, construct_job, self.runner, self.num_workers, self.beam_args, name)
+        add_usage(result)
+        _COMPARED.add(versions)
 
     def run_one(self, label: str, transform: beam.PTransform) -> None:
         """Runs a pipeline of one transform that begins with its own elements; raises as `run`."""
@@ -103,6 +114,10 @@ class Engine:
             self.watch(label, replace(progress, share=begin + progress.pass_share * (end - begin)))
 
 
-def _job_name(label: str) -> str:
-    """A name that every runner accepts: lower-case letters, digits and hyphens."""
-    return "finpile-" + re.sub(r"[^a-z0-9]+", "-", label.lower())
+#: Runners and options of jobs whose workers have the versions of this process.
+_COMPARED: set[tuple[str, tuple[str, ...]]] = set()
+
+
+def _job_name(label: str, run: str) -> str:
+    """A name that every runner accepts: lower-case letters, digits and hyphens. It ends with the name of the run."""
+    return "-".join(["finpile", re.sub(r"[^a-z0-9]+", "-", label.lower()), *filter(None, [run])])

@@ -12,9 +12,11 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import grpc
@@ -25,10 +27,13 @@ from apache_beam.options.pipeline_options import (
     PortableOptions,
     SparkRunnerOptions,
 )
+from apache_beam.portability.api import beam_job_api_pb2 as api
+from apache_beam.portability.api import beam_job_api_pb2_grpc
 from apache_beam.runners.portability.flink_runner import FlinkJarJobServer, FlinkRunner
 from apache_beam.runners.portability.job_server import JavaJarJobServer, JobServer
-from apache_beam.runners.portability.portable_runner import PortableRunner
+from apache_beam.runners.portability.portable_runner import TERMINAL_STATES, PortableRunner
 from apache_beam.runners.portability.spark_runner import SparkJarJobServer, SparkRunner
+from apache_beam.runners.runner import PipelineResult
 
 from finpile.errors import ConfigError, FinpileError, RunError
 from finpile_pipelines.process_folder import at_end, process_folder, temporary_files_inside
@@ -41,13 +46,43 @@ FLINK_VERSION = "1.19"
 #: Python workers wait so long for the next step of a pipeline. By default, every step starts new workers.
 KEEP_WORKERS_MS = 10_000
 _JAVA_SERVER = Path(__file__).with_name("java_server.py")
+#: A job server answers within this time, and a cancelled job ends.
+_ANSWER_SECONDS, _END_SECONDS, _POLL_SECONDS = 10.0, 60.0, 0.2
 #: The beginning of Beam's message, before the URL.
 _NOT_FETCHED = "Unable to fetch remote job server jar at "
 
 
 def is_job_server_given(beam_args: Sequence[str]) -> bool:
     """Whether Beam's options name a running job server."""
-    return bool(PipelineOptions(list(beam_args)).view_as(PortableOptions).job_endpoint)
+    return bool(endpoint_of(beam_args))
+
+
+def endpoint_of(beam_args: Sequence[str]) -> str:
+    """The address of the running job server that Beam's options name; empty if they name none."""
+    return str(PipelineOptions(list(beam_args)).view_as(PortableOptions).job_endpoint or "")
+
+
+def end_jobs(endpoint: str, run: str) -> tuple[list[str], list[str]]:
+    """Cancels the jobs of a run on the job server at `endpoint`; returns the ids of those that ended, and of others.
+
+    Raises: grpc.RpcError or grpc.FutureTimeoutError if the job server does not answer.
+    """
+    with grpc.insecure_channel(endpoint) as channel:
+        grpc.channel_ready_future(channel).result(timeout=_ANSWER_SECONDS)
+        service = beam_job_api_pb2_grpc.JobServiceStub(channel)
+        jobs = service.GetJobs(api.GetJobsRequest(), timeout=_ANSWER_SECONDS).job_info
+        found = [job.job_id for job in jobs if run in str(job) and job.state not in TERMINAL_STATES]
+        for job in found:
+            with suppress(grpc.RpcError):  # it has ended
+                service.Cancel(api.CancelJobRequest(job_id=job), timeout=_ANSWER_SECONDS)
+        end = time.monotonic() + _END_SECONDS
+        running = found
+        while running and time.monotonic() < end:
+            requests = {job: api.GetJobStateRequest(job_id=job) for job in running}
+            states = {job: service.GetState(one, timeout=_ANSWER_SECONDS).state for job, one in requests.items()}
+            running = [job for job, state in states.items() if state not in TERMINAL_STATES]
+            time.sleep(_POLL_SECONDS if running else 0.0)
+        return [job for job in found if job not in running], running
 
 
 def default_args(runner: str, num_workers: int) -> list[str]:
@@ -84,8 +119,8 @@ def run(
     num_workers: int,
     beam_args: Sequence[str],
     job_name: str,
-) -> None:
-    """Runs one pipeline to its end on Spark or Flink.
+) -> PipelineResult:
+    """Runs one pipeline to its end on Spark or Flink; returns its result.
 
     Raises: RunError if a task fails, or if the job server cannot be fetched, started or reached.
     """
@@ -93,15 +128,15 @@ def run(
     defaults = [] if is_given else default_args(runner, num_workers)
     options = PipelineOptions([*defaults, *beam_args], job_name=job_name)
     beam_runner = PortableRunner() if is_given else _runner(runner)
-    endpoint = options.view_as(PortableOptions).job_endpoint
     try:
         with _silent_beam(), temporary_files_inside(), beam.Pipeline(runner=beam_runner, options=options) as pipeline:
             construct(pipeline)
+        return pipeline.result
     except FinpileError:
         raise
     except grpc.FutureTimeoutError as error:
         raise RunError(
-            f"stage {label}: no job server answers at {endpoint}: start it, or correct --job_endpoint"
+            f"stage {label}: no job server answers at {endpoint_of(beam_args)}: start it, or correct --job_endpoint"
         ) from error
     except grpc.RpcError as error:
         raise RunError(
@@ -120,6 +155,14 @@ def run(
 
 class _Embedded(JavaJarJobServer):
     """A job server whose process ends with this one, and keeps its temporary files in the folder of this process."""
+
+    _service: Any = None
+
+    def start(self) -> Any:
+        """Starts it once; Beam would start it again for each pipeline."""
+        if self._service is None:
+            self._service = super().start()
+        return self._service
 
     def subprocess_cmd_and_endpoint(self) -> tuple[list[str], str]:
         folder = process_folder() / "java"

@@ -12,11 +12,12 @@ from finpile.layout import Layout
 from finpile.manifest import load_manifest
 from finpile.takedowns import read_takedowns
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_settings, find_new
 from finpile_pipelines.snapshots.run import SnapshotRun, check_base
 from finpile_pipelines.stage import Sizes
-from finpile_pipelines.stage_runner import Listener, StageEvent
+from finpile_pipelines.stage_runner import Listener, StageEvent, teller
 
 
 def append(
@@ -41,7 +42,8 @@ def append(
         new = find_new(config, base)
         if any(new):
             check_base(base)
-            listen(StageEvent("", "accepted"))
             takedowns = read_takedowns(layout, base.manifest)
-            SnapshotRun(config, base, engine, takedowns, sizes=sizes or Sizes(), listen=listen).make(new)
+            with owned(layout, engine, teller(listen)) as engine:
+                listen(StageEvent("", "accepted"))
+                SnapshotRun(config, base, engine, takedowns, sizes=sizes or Sizes(), listen=listen).make(new)
         return load_manifest(layout)

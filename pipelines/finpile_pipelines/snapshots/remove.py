@@ -10,6 +10,7 @@ The result is that of a build of all inputs without these documents, but for the
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -25,13 +26,14 @@ from finpile.strict_yaml import nearest
 from finpile.takedowns import Wanted, read_takedowns
 from finpile.trace import tokens_of
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import hold_base
 from finpile_pipelines.snapshots.new_inputs import check_version
 from finpile_pipelines.snapshots.run import SnapshotRun, check_base
 from finpile_pipelines.snapshots.selection import select
 from finpile_pipelines.stage import Sizes
-from finpile_pipelines.stage_runner import Listener, StageEvent
+from finpile_pipelines.stage_runner import Listener, StageEvent, teller
 
 
 def remove(
@@ -52,9 +54,10 @@ def remove(
     `.work` that is incomplete, or another version of FinPile; RunError if a stage failed.
     """
     layout = Layout(out)
-    with hold_base(layout, "remove", check_version) as base:
+    with hold_base(layout, "remove", check_version) as base, ExitStack() as stack:
         check_conditions(wanted, base.manifest)
         check_base(base)
+        engine = stack.enter_context(owned(layout, engine, teller(listen)))
         listen(StageEvent("", "accepted"))
         known = read_takedowns(layout, base.manifest)
         found = select(base, engine, wanted, why, known)

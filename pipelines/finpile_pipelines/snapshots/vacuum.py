@@ -37,6 +37,7 @@ from finpile_pipelines.corpus.ingest import FILES
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_url
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import finish, forget_decisions, read_plan, write_plan
@@ -80,7 +81,7 @@ def vacuum(out: str, engine: Engine, *, keep: int = 1, dry_run: bool = False) ->
     load_manifest(layout)
     if dry_run:
         return _plan(layout, keep)
-    with hold(layout, "vacuum") as is_writable:
+    with hold(layout, "vacuum") as is_writable, owned(layout, engine, is_writable=is_writable) as engine:
         if not is_writable:
             raise ConfigError(f"{out} cannot be written")
         finish(layout, number_of(load_manifest(layout)) + 1)

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from finpile import stage_record, storage
@@ -25,6 +26,7 @@ from finpile.version import __version__
 from finpile_pipelines.out_folder import names_in_out
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
+from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.unigram import held_out
 from finpile_pipelines.unigram.run import Listener, Outcomes, StepEvent, TrainingRun
 from finpile_pipelines.unigram.texts import Label, TextFile, find_files, measure_texts, versions
@@ -78,13 +80,15 @@ def train_folder(
         is_done = is_whole and not fresh and stage_record.is_done(work, mark)
         if not is_done:
             _check_change(out, work, mark, is_whole, replace, is_writable)
-            storage.remove_tree(work if fresh else storage.join(work, "stage.json"))
-        _tell_of_change(work, mark, listen)
-        trainer = _FolderTraining(files, out, config, engine, work, mark, listen)
-        record, ran = stage_record.run_once(work, mark, trainer.run)
-        if is_writable:
-            for folder in (stage_record.run_folder(work, mark), storage.join(work, "out")):
-                storage.remove_tree(folder)
+        with owned(layout, engine, partial(_tell_of_job, listen), is_writable=is_writable) as engine:
+            if not is_done:
+                storage.remove_tree(work if fresh else storage.join(work, "stage.json"))
+            _tell_of_change(work, mark, listen)
+            trainer = _FolderTraining(files, out, config, engine, work, mark, listen)
+            record, ran = stage_record.run_once(work, mark, trainer.run)
+            if is_writable:
+                for folder in (stage_record.run_folder(work, mark), storage.join(work, "out")):
+                    storage.remove_tree(folder)
     about = storage.read_json(storage.join(out, "training.json"))
     return TrainedFolder(about=about, ran=ran, **record.counts)
 
@@ -190,6 +194,10 @@ def _tell_of_change(work: str, mark: str, listen: Listener) -> None:
         what for what, old, new in zip(("texts", "settings"), before.split(), mark.split(), strict=True) if old != new
     ]
     listen(StepEvent("changed", "changed", detail=f"other {' and '.join(changed)} than before: training anew"))
+
+
+def _tell_of_job(listen: Listener, text: str) -> None:
+    listen(StepEvent("", "changed", detail=text))
 
 
 def _check_folder(out: str) -> None:
