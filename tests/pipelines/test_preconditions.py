@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from finpile_cli.main import finpile
+from work_folders import files_of_stage
 
 from finpile import storage
 from finpile.errors import FinpileError
@@ -58,7 +59,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "tokenizer altered": (alter_tokenizer, "tokenizer.json is damaged"),
     "documents missing": (lambda out: remove_file(out, "documents/**/*.parquet"), ".parquet is missing"),
     "ledger missing": (lambda out: remove_file(out, "removed/**/*.parquet"), ".parquet is missing"),
-    "clean shard missing": (lambda out: remove_file(out, ".work/clean/documents/*.arrow"), "build --fresh"),
+    "clean shard missing": (lambda out: remove_file(out, ".work/clean/*/documents/*.arrow"), "build --fresh"),
     "decisions missing": (lambda out: shutil.rmtree(out / ".work" / "near"), "build --fresh"),
 }
 
@@ -105,7 +106,7 @@ def test_vacuum_looks_for_clean_shards_before_it_drops_snapshots(corpus: Path) -
     out = corpus.parent / "out"
     for command in (["append", corpus, "-o", out], ["remove", out, "--source", "Web", "--why", "x"]):
         assert CliRunner().invoke(finpile, [str(word) for word in command]).exit_code == 0
-    (out / ".work" / "ingest" / "tasks.json").unlink()
+    (files_of_stage(out, "ingest") / "tasks.json").unlink()
     assert "build --fresh" in refusal(corpus.parent, "vacuum", out)
     assert len(list((out / "snapshots").glob("*.json"))) == 3
 
