@@ -62,7 +62,10 @@ class StageRecord:
     counts: Mapping[str, Any] = field(default_factory=dict)
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
+    """Of the launcher and all workers."""
     peak_memory_bytes: int = 0
+    """On the local runner that of the launcher and its workers together, else that of the launcher or of the worker
+    that had the most."""
     seals: tuple[Seal, ...] = ()
     """Of the files that the stage left in its folder of `.work`; they are not part of the manifest."""
 

@@ -1,24 +1,38 @@
-"""Clusters of Spark and Flink, several processes each, build from and to an S3 server what a local build publishes.
+"""Clusters of Spark and Flink, several processes each, build what a local build publishes, on disk and an S3 server.
 
 `make engines` installs what these tests need; without it they skip with the reason.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import date
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FINPILE = str(Path(sys.executable).with_name("finpile"))
 ENGINES = ["spark", "flink"]
+#: The last pipelines of a stage run as they do for many shards.
+MANY_SHARDS = {"FINPILE_SHARDS_IN_MEMORY": "0"}
+#: No document has a template or a repeated passage so long; pairs of near duplicates are connected by star rounds.
+SKIPS_PASSES = {"near": "fast", "substring": {"min_length": 5000}, "templates": {"min_documents": 1000}}
+MANY_PAIRS = {"FINPILE_PAIRS_IN_MEMORY": "0"}
+PATIENCE_SECONDS = 300
+_GUIDE = ROOT / "docs" / "guide-runners.md"
+_CLUSTER_BLOCK = re.compile(r"<!-- not run: starts a cluster -->\n```console\n(.*?)```", re.DOTALL)
 
 
 @pytest.fixture
@@ -39,8 +53,30 @@ def skip_without(modules: Callable[[str], ModuleType], engine: str, *, needs_sto
         pytest.skip(str(missing))
 
 
-def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+def run(
+    command: list[str], environment: dict[str, str], folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A cluster whose workers have the disk of this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        skip_without(lambda name: import_module(f"benchmarks.{name}"), request.param, needs_store=False)
+        with import_module("benchmarks.engines.clusters").running(request.param) as running:
+            yield running
+
+
+def command_of(cluster: Any, config: Path, out: str) -> list[str]:
+    return [FINPILE, "build", str(config), "-o", out, "--runner", cluster.engine, "--", *cluster.options]
+
+
+def assert_same(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
+    assert sorted(found) == sorted(expected) != []
+    assert [path for path in sorted(found) if found[path] != expected[path]] == []
 
 
 @pytest.mark.slow
@@ -52,7 +88,7 @@ def test_a_cluster_builds_on_an_object_store_what_a_local_build_publishes(
     snapshot: Callable[[Path], dict[str, bytes]],
     tmp_path: Path,
 ) -> None:
-    """Every stage is on, filters that read files and a mixture too."""
+    """Every stage is on, filters that read files and a mixture too, and no pass is skipped."""
     skip_without(modules, engine)
     local, copy_store = full_build, modules("stores.copies").copy_store
     with modules("stores.servers").serve("s3") as store:
@@ -61,15 +97,120 @@ def test_a_cluster_builds_on_an_object_store_what_a_local_build_publishes(
         with modules("engines.clusters").running(engine, environment=environment) as cluster:
             places = ["--root", f"{store.root}/in", "-o", f"{store.root}/out"]
             command = [FINPILE, "build", str(local / "sample.yaml"), *places, "--runner", engine]
-            done = run([*command, "--", *cluster.options], environment)
+            done = run([*command, "--", *cluster.options], {**environment, **MANY_SHARDS})
             assert done.returncode == 0, done.stderr
             folder = cluster.servers.folder
         assert not folder.exists()
         copy_store("get", f"{store.root}/out", tmp_path / "out", environment)
-    found, expected = snapshot(tmp_path / "out"), snapshot(local / "out")
-    assert sorted(found) == sorted(expected)
-    assert len(expected) > 40
-    assert [path for path in sorted(found) if found[path] != expected[path]] == []
+    assert_same(snapshot(tmp_path / "out"), snapshot(local / "out"))
+    assert len(snapshot(local / "out")) > 40
+
+
+@pytest.mark.slow
+def test_a_cluster_skips_passes(
+    cluster: Any, write_corpus: Callable[..., Path], snapshot: Callable[[Path], dict[str, bytes]], tmp_path: Path
+) -> None:
+    """Every pass that can be skipped is. The output folder is relative to that of the launcher."""
+    sources = [
+        {
+            "name": name,
+            "dataset": "FinPile",
+            "format": "jsonl",
+            "paths": f"{name}.jsonl",
+            "fields": {"timestamp": "date"},
+            "clean": {"filters": []},
+            "template_group": "row",
+        }
+        for name in ("News", "Web")
+    ]
+    config = write_corpus(tmp_path, dedup=SKIPS_PASSES, sources=sources)
+    local = run([FINPILE, "build", config.name, "-o", "local", "--workers", "1"], {}, tmp_path)
+    assert local.returncode == 0, local.stderr
+    done = run(command_of(cluster, config, "out"), MANY_PAIRS, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_same(snapshot(tmp_path / "out"), snapshot(tmp_path / "local"))
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    stages = {stage["stage"]: stage for stage in manifest["stages"]}
+    assert stages["near"]["counts"]["candidate_pairs"] > 0
+    assert stages["substring"]["counts"]["rounds"] == stages["templates"]["counts"]["cut_bytes"] == 0
+    assert stages["tokenizer"]["peak_memory_bytes"] > 100 << 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["clean", "split"])
+def test_a_killed_launcher_leaves_no_job_that_writes(
+    stage: str,
+    cluster: Any,
+    write_corpus: Callable[..., Path],
+    snapshot: Callable[[Path], dict[str, bytes]],
+    eventually: Callable[[Callable[[], Any]], Any],
+    tmp_path: Path,
+) -> None:
+    """It is killed while its job runs; a setting changes, and the same command runs at once."""
+    config = write_corpus(tmp_path, dedup={"near": "fast"}, heldout={"after": date(2022, 7, 31), "undated": "train"})
+    command, record = command_of(cluster, config, "out"), tmp_path / "out" / ".work" / stage / "started.json"
+    killed = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert eventually(lambda: (record.exists() and jobs_of(cluster)) or killed.poll() is not None)
+    assert killed.poll() is None, killed.communicate()
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    owner = json.loads((tmp_path / "out" / ".work" / "run.json").read_text())
+    assert owner["endpoint"] in " ".join(cluster.options)
+    write_corpus(tmp_path, {}, dedup={"near": "paper"}, heldout={"after": date(2020, 7, 31), "undated": "drop"})
+    done = run(command, {}, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"-{owner['run']}" in done.stdout and "of an earlier run, whose launcher was killed" in done.stdout
+    assert jobs_of(cluster) == []
+    local = run([FINPILE, "build", config.name, "-o", "local", "--workers", "1"], {}, tmp_path)
+    assert local.returncode == 0, local.stderr
+    assert_same(snapshot(tmp_path / "out"), snapshot(tmp_path / "local"))
+    assert not (tmp_path / "out" / ".work" / "run.json").exists()
+    checked = run([FINPILE, "verify", "out"], {}, tmp_path)
+    assert checked.returncode == 0, checked.stdout
+
+
+def jobs_of(cluster: Any) -> list[str]:
+    """The jobs that the job server of a cluster runs."""
+    import grpc
+    from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
+    from apache_beam.runners.portability.portable_runner import TERMINAL_STATES
+
+    with grpc.insecure_channel(f"127.0.0.1:{cluster.ports['job']}") as channel:
+        service = beam_job_api_pb2_grpc.JobServiceStub(channel)
+        jobs = service.GetJobs(beam_job_api_pb2.GetJobsRequest()).job_info
+    return [job.job_id for job in jobs if job.state not in TERMINAL_STATES]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_commands_of_the_guide_build_the_sample(
+    engine: str,
+    modules: Callable[[str], ModuleType],
+    sample_build: Path,
+    snapshot: Callable[[Path], dict[str, bytes]],
+    tmp_path: Path,
+) -> None:
+    skip_without(modules, engine, needs_store=False)
+    for folder in ("data_samples", "pipelines/configs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    scripts = tmp_path / "pipelines" / "runners" / engine
+    scripts.mkdir(parents=True)
+    for name in ("up", "down"):
+        (scripts / name).write_text(f'#!/bin/sh\nexec {ROOT}/pipelines/runners/{engine}/{name} "$@"\n')
+        (scripts / name).chmod(0o755)
+    blocks = [block for block in _CLUSTER_BLOCK.findall(_GUIDE.read_text()) if f"--runner {engine}" in block]
+    commands = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    assert [command.split()[0] for command in commands] == ["finpile", f"pipelines/runners/{engine}/down"]
+    environment = {"PATH": f"{Path(FINPILE).parent}{os.pathsep}{os.environ['PATH']}"}
+    try:
+        for command in commands:
+            done = run(["bash", "-c", command], environment, tmp_path)
+            assert done.returncode == 0, done.stderr
+    finally:
+        run([str(scripts / "down")], environment, tmp_path)
+    assert_same(snapshot(tmp_path / "out" / f"sample-{engine}"), snapshot(sample_build))
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 A part is in use if its source is the one that is tested. If it is missing or changed, Beam's own way is used, which
 gives the same results: `PARTS` says what it costs.
 
-Source: apache_beam 2.77.0.
+Source: apache_beam 2.77.0. Decision: docs/decisions/0076-private-parts-of-beam.md.
 """
 
 from __future__ import annotations

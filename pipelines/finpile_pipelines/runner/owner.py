@@ -4,7 +4,7 @@ A launcher that is killed leaves the jobs of its engine running. The next comman
 name into the file, after which workers of the old job write no more (`exchange.jobs.Lease`), and cancels the old job.
 The file is removed when a run has ended, and no job of it can be running.
 
-Decision: docs/decisions/0071-runs-of-engines.md.
+Decision: docs/decisions/0075-runs-own-their-output.md.
 """
 
 from __future__ import annotations
