@@ -49,6 +49,8 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 @pytest.mark.parametrize("part", _ALL, ids=lambda part: part.place)
 def test_the_installed_part_is_the_tested_one(part: Part) -> None:
     """If it is not, read what has changed, run the tests that it names, and write the new digest."""
+    if "dataflow" in part.place:
+        pytest.importorskip("google.cloud.dataflow_v1beta3", reason="needs apache-beam[gcp] (0.6 GB)")
     install_caches()
     assert part.digest == part.source
 

@@ -133,6 +133,13 @@ JAVA_COMMAND = Part(
     without=_OWN_SERVER,
 )
 
+DATAFLOW_JOBS = Part(
+    place="apache_beam.runners.dataflow.internal.apiclient:DataflowApplicationClient.job_id_for_name",
+    source="4971752ff53c2975",
+    use="its client of Google Cloud lists jobs",
+    without="a command is refused while a job of a killed launcher may be running",
+)
+
 #: What worker processes need, and a pipeline in this process.
 PROCESSES = (SERVERS, WORKER_LOGS, CHANNELS, WORKER_THREADS)
 IN_PROCESS = (SIDE_INPUT, SINGLETON, ARGUMENTS, PARAMETERS)
@@ -141,7 +148,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "local": (VIEWS, SIGNATURES, SAMPLING, *PROCESSES, *IN_PROCESS),
     "spark": (SPARK_SERVER, JAVA_COMMAND),
     "flink": (FLINK_SERVER, JAVA_COMMAND),
-    "dataflow": (),
+    "dataflow": (DATAFLOW_JOBS,),
 }
 
 

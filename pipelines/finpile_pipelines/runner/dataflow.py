@@ -13,8 +13,9 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import DebugOptions, GoogleCloudOptions, PipelineOptions, TestOptions
 from apache_beam.runners.runner import PipelineResult
 
-from finpile.errors import ConfigError, FinpileError
+from finpile.errors import ConfigError, FinpileError, RunError
 from finpile_pipelines.process_folder import temporary_files_inside
+from finpile_pipelines.runner.beam_parts import DATAFLOW_JOBS, is_tested
 from finpile_pipelines.runner.failures import explain
 
 #: Memory of a worker process without text, and for each byte of the text that it holds. A process took 595 MiB with
@@ -78,8 +79,10 @@ def job_options(beam_args: Sequence[str], **others: str | None) -> PipelineOptio
 def end_jobs(beam_args: Sequence[str], run: str) -> tuple[list[str], list[str]]:
     """Cancels the jobs of a run; returns the names of those that ended, and of those that do not.
 
-    Raises: errors of Google's clients.
+    Raises: errors of Google's clients; RunError if Beam's client of Dataflow is not the tested one.
     """
+    if not is_tested(DATAFLOW_JOBS):
+        raise RunError(f"apache-beam {beam.__version__} is not the tested version")
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
 
     api = import_module("google.cloud.dataflow_v1beta3")

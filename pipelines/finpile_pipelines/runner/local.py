@@ -127,7 +127,8 @@ def _pipeline(runner: FnApiRunner, flags: list[str]) -> beam.Pipeline:
     """A pipeline without the temporary folder that Beam makes for transforms of other languages."""
     with temporary_files_inside():
         pipeline = beam.Pipeline(runner, PipelineOptions(flags))
-    shutil.rmtree(pipeline.local_tempdir)
+    if folder := getattr(pipeline, "local_tempdir", None):  # else it is removed with the folder of this process
+        shutil.rmtree(folder)
     return pipeline
 
 

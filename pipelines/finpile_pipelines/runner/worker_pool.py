@@ -75,9 +75,12 @@ def _fork_workers(requests: socket.socket) -> NoReturn:
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes ended workers
+    from finpile_pipelines.exchange.versions import versions_here
+
     for name in _PRELOAD:
         with contextlib.suppress(ImportError):  # a worker that needs it reports it
             importlib.import_module(name)
+    versions_here()  # of the modules that are imported: the files may change later
     with requests.makefile("r") as lines:
         for line in lines:
             if os.fork() == 0:
