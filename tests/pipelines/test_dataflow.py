@@ -30,9 +30,12 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner import dataflow
 from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.runner.owner import owned
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, RunError
+from finpile.layout import Layout
+from finpile.storage import write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "dataflow_requests.json"
@@ -81,8 +84,21 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer(self.server.accept(json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
 
+    def do_PUT(self) -> None:
+        from google.cloud.dataflow_v1beta3 import JobState
+
+        job_id = self.path.partition("?")[0].rpartition("/")[2]
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["requestedState"]
+        assert asked == JobState.JOB_STATE_CANCELLED
+        self.server.states[job_id] = "JOB_STATE_CANCELLED"
+        self._answer(self.server.state(job_id))
+
     def do_GET(self) -> None:
         parts = self.path.partition("?")[0].split("/")
+        if parts[-1] == "jobs":
+            return self._answer(
+                {"jobs": [self.server.state(job["id"]) | {"name": job["name"]} for job in self.server.jobs]}
+            )
         job_id = parts[parts.index("jobs") + 1]
         if parts[-1] != "messages":
             return self._answer(self.server.state(job_id))
@@ -146,10 +162,24 @@ def test_jobs_are_the_stored_requests_and_publish_the_output_of_a_local_build(
     found, expected = snapshot(tmp_path / "out"), snapshot(small_build / "out")
     assert sorted(found) == sorted(expected) != []
     assert [path for path in sorted(found) if found[path] != expected[path]] == []
+    assert len({job["name"].rpartition("-")[2] for job in service.jobs}) == 1  # the run
     requests = [normalised(job, tmp_path) for job in service.jobs]
     if "FINPILE_WRITE_GOLDEN" in os.environ:
         GOLDEN.write_text(json.dumps(requests, indent=1) + "\n")
     assert requests == json.loads(GOLDEN.read_text())
+
+
+def test_the_job_of_a_killed_launcher_is_cancelled(engine: Engine, service: Service, tmp_path: Path) -> None:
+    """Those of other runs are not."""
+    for name, state in (("near-0123456789ab", "RUNNING"), ("near-ba9876543210", "RUNNING"), ("a-0123456789ab", "DONE")):
+        service.jobs.append({"id": f"job-{len(service.jobs)}", "name": f"finpile-{name}"})
+        service.states[service.jobs[-1]["id"]] = f"JOB_STATE_{state}"
+    record = {"run": "0123456789ab", "runner": "dataflow", "endpoint": ""}
+    write_json(str(tmp_path / "out" / ".work" / "run.json"), record)
+    told: list[str] = []
+    with owned(Layout(str(tmp_path / "out")), engine, told.append):
+        assert list(service.states.values()) == ["JOB_STATE_CANCELLED", "JOB_STATE_RUNNING", "JOB_STATE_DONE"]
+    assert told == ["ended job finpile-near-0123456789ab of an earlier run, whose launcher was killed"]
 
 
 def test_a_failed_job_is_one_line_with_the_error_of_its_task(engine: Engine) -> None:
@@ -238,7 +268,7 @@ def normalised(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     used = {"machineType", "diskSizeGb", "numThreadsPerWorker", "workerHarnessContainerImage", "autoscalingSettings"}
     assert str(folder) not in json.dumps({key: pool[key] for key in used & pool.keys()})
     return {
-        "name": job["name"],
+        "name": re.sub(r"-[0-9a-f]{12}$", "", job["name"]),  # of the run
         "type": job["type"],
         "experiments": sorted(environment["experiments"]),
         "workers": {key: pool[key] for key in sorted(used & pool.keys())},

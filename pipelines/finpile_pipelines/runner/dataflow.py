@@ -91,7 +91,8 @@ def end_jobs(beam_args: Sequence[str], run: str) -> tuple[list[str], list[str]]:
     request = api.ListJobsRequest(
         project_id=place.project, location=place.region, filter=api.ListJobsRequest.Filter.ACTIVE
     )
-    found = {job.id: job.name for job in client._jobs_client.list_jobs(request) if run in job.name}
+    jobs = client._jobs_client.list_jobs(request)
+    found = {job.id: job.name for job in jobs if run in job.name and job.current_state not in _ENDED}
     for job in found:
         client.modify_job_state(job, "JOB_STATE_CANCELLED")
     end, running = time.monotonic() + _END_SECONDS, dict(found)

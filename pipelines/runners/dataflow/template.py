@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import apache_beam as beam
 from finpile_pipelines.build import Sizes
+from finpile_pipelines.process_folder import temporary_files_inside
 from finpile_pipelines.runner.dataflow import job_options, worker_args
 
 
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     own, beam_args = parser.parse_known_args(arguments)
     launcher = (*beam_args, "--machine_type=n2-standard-2", "--num_workers=1", "--max_num_workers=1")
     options = job_options(launcher, job_name=own.job_name, template_location=own.template_location)
-    with beam.Pipeline(options=options) as pipeline:
+    with temporary_files_inside(), beam.Pipeline(options=options) as pipeline:
         _ = pipeline | beam.Create([build_command(own.config, own.out, own.root, beam_args)]) | beam.Map(launch)
 
 
