@@ -16,10 +16,9 @@ import hashlib
 import json
 import os
 import tempfile
-import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from pathlib import PurePosixPath
@@ -30,6 +29,7 @@ import pyarrow.parquet as pq
 
 from finpile.file_systems import file_system_of, is_object_store, list_below, open_file, read_all, repeated, upload
 from finpile.seals import SealingStream, is_sealed, read_sealed
+from finpile.write_guard import check_write
 
 #: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
 ROW_GROUP_ROWS = 8192
@@ -48,28 +48,6 @@ _TEMPORARY = ".tmp"
 
 #: The path or URL of a file, or its bytes.
 Source: TypeAlias = str | pa.Buffer
-
-
-class _Guard(threading.local):
-    check: Callable[[], None] | None = None
-
-
-_GUARD = _Guard()
-
-
-@contextmanager
-def guarded(check: Callable[[], None]) -> Iterator[None]:
-    """This thread calls `check` before a file appears, moves or is removed; an error of it leaves all as it was."""
-    before, _GUARD.check = _GUARD.check, check
-    try:
-        yield
-    finally:
-        _GUARD.check = before
-
-
-def _check() -> None:
-    if _GUARD.check is not None:
-        _GUARD.check()
 
 
 def join(base: str, *names: str) -> str:
@@ -181,7 +159,7 @@ def footer_bytes(tail: bytes) -> int:
 
 def remove_tree(url: str) -> None:
     """Removes a folder and its content; no error if it does not exist."""
-    _check()
+    check_write()
     fs, path = file_system_of(url)
     if is_object_store(fs):
         _remove(fs, [f"{path.rstrip('/')}/{name}" for name in list_below(fs, path)])
@@ -191,7 +169,7 @@ def remove_tree(url: str) -> None:
 
 def remove_files(root: str, names: Sequence[str]) -> None:
     """Removes the files `root/NAME`, those that exist, and then those of their folders in which nothing is left."""
-    _check()
+    check_write()
     fs, base = file_system_of(root)
     base = base.rstrip("/")
     if is_object_store(fs):
@@ -221,7 +199,7 @@ def _remove(fs: Any, paths: list[str]) -> None:
 
 def move(source: str, target: str) -> None:
     """Moves a file within its file system; on an object store it is copied and then removed."""
-    _check()
+    check_write()
     (fs, path), (_, target_path) = file_system_of(source), file_system_of(target)
     if not is_object_store(fs):
         fs.makedirs(fs._parent(target_path), exist_ok=True)
@@ -248,7 +226,7 @@ def write_atomically(url: str, *, durable: bool = True) -> Iterator[IO[bytes]]:
             stream.flush()
             if durable:
                 _sync(stream)
-        _check()
+        check_write()
         fs.mv(beside, path)
     except BaseException as error:
         with suppress(OSError):
@@ -276,7 +254,7 @@ def _uploaded(fs: Any, path: str) -> Iterator[IO[bytes]]:
     with tempfile.NamedTemporaryFile(suffix=_TEMPORARY) as local:
         yield cast(IO[bytes], local)
         local.flush()
-        _check()
+        check_write()
         upload(fs, local.name, path)
 
 

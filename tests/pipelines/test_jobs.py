@@ -27,6 +27,7 @@ from finpile_pipelines.runner.owner import owned
 from finpile import storage
 from finpile.errors import ConfigError, RunError
 from finpile.layout import Layout
+from finpile.write_guard import guarded
 
 _ENDPOINT = "--job_endpoint=localhost:1"
 _CLUSTER = Engine(runner="spark", beam_args=(_ENDPOINT, "--environment_type=LOOPBACK"))
@@ -34,9 +35,10 @@ _CLUSTER = Engine(runner="spark", beam_args=(_ENDPOINT, "--environment_type=LOOP
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a worker knows of the owner of OUT is never old."""
+    """What a worker knows of the owner of OUT is never old, and job servers answer at once."""
     monkeypatch.setattr(jobs, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(owner, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("finpile_pipelines.runner.portable._ANSWER_SECONDS", 0.2)
     with temporary_files_inside():
         yield
 
@@ -114,16 +116,19 @@ def test_a_job_that_does_not_end_is_named_with_the_remedy(layout: Layout, monkey
         pass
 
 
-def test_jobs_on_a_job_server_that_is_gone_write_no_more(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_on_a_job_server_that_is_gone_write_no_more(layout: Layout) -> None:
     """Then nothing can be cancelled."""
     lease, told = killed_run(layout), list[str]()
-    monkeypatch.setattr("finpile_pipelines.runner.portable._ANSWER_SECONDS", 0.2)
     with owned(layout, Engine(), told.append), pytest.raises(RunError, match="writes no more"):
         lease.check()
     assert told == [f"a job of an earlier run, {lease.run}, may be running on spark at localhost:1: it writes no more"]
 
 
-def test_dataflow_that_does_not_answer_is_refused(layout: Layout) -> None:
+def test_dataflow_that_does_not_answer_is_refused(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end_jobs(beam_args: Any, run: str) -> None:
+        raise OSError("no credentials")
+
+    monkeypatch.setattr(owner.dataflow, "end_jobs", end_jobs)
     storage.write_json(f"{layout.root}/.work/run.json", {"run": "ab12", "runner": "dataflow", "endpoint": ""})
     expected = r"name ends with ab12, may be running.*gcloud dataflow jobs cancel"
     with pytest.raises(ConfigError, match=expected), owned(layout, Engine()):
@@ -148,7 +153,7 @@ def test_names_of_jobs_end_with_the_run() -> None:
 def test_what_a_run_changes_after_it_was_taken_over_stays(change: str, layout: Layout, tmp_path: Path) -> None:
     lease, url = killed_run(layout), str(tmp_path / "file")
     storage.write_bytes(url, b"of the new run")
-    with owned(layout, Engine()), storage.guarded(lease.check), pytest.raises(RunError, match="taken over"):
+    with owned(layout, Engine()), guarded(lease.check), pytest.raises(RunError, match="taken over"):
         match change:
             case "write":
                 storage.write_bytes(url, b"of the old run")

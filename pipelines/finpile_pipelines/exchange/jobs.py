@@ -24,6 +24,7 @@ from apache_beam.metrics import Metrics
 
 from finpile import storage
 from finpile.errors import RunError
+from finpile.write_guard import guarded
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.versions import CompareVersions, versions_here
 
@@ -77,7 +78,7 @@ class Job:
                 yield
             else:
                 self.lease.check()
-                with storage.guarded(self.lease.check):
+                with guarded(self.lease.check):
                     yield
         finally:
             if self.launcher != this_process():

@@ -19,6 +19,7 @@ from typing import Any
 from finpile import storage
 from finpile.errors import ConfigError
 from finpile.layout import Layout
+from finpile.write_guard import guarded
 from finpile_pipelines.exchange.jobs import FRESH_SECONDS, Lease
 from finpile_pipelines.runner import dataflow
 from finpile_pipelines.runner.engine import Engine
@@ -49,7 +50,7 @@ def owned(
         _end_earlier(layout, before, engine, tell)
     lease = Lease(url, run)
     try:
-        with storage.guarded(lease.check):
+        with guarded(lease.check):
             yield replace(engine, lease=lease)
     except BaseException:
         with suppress(Exception):  # the job may have ended, and its engine too; the error is what counts
