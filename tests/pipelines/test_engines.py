@@ -12,7 +12,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import date
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,7 +140,7 @@ def test_a_cluster_skips_passes(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["clean", "split"])
+@pytest.mark.parametrize("stage", ["ingest", "split"])
 def test_a_killed_launcher_leaves_no_job_that_writes(
     stage: str,
     cluster: Any,
@@ -146,33 +149,71 @@ def test_a_killed_launcher_leaves_no_job_that_writes(
     eventually: Callable[[Callable[[], Any]], Any],
     tmp_path: Path,
 ) -> None:
-    """It is killed while its job runs; a setting changes, and the same command runs at once."""
+    """Its workers stand still in a task until the same command, with other settings, has taken the folder over."""
     config = write_corpus(tmp_path, dedup={"near": "fast"}, heldout={"after": date(2022, 7, 31), "undated": "train"})
-    command, record = command_of(cluster, config, "out"), tmp_path / "out" / ".work" / stage / "started.json"
-    killed = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    )
-    assert eventually(lambda: (record.exists() and jobs_of(cluster)) or killed.poll() is not None)
-    assert killed.poll() is None, killed.communicate()
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.communicate()
-    owner = json.loads((tmp_path / "out" / ".work" / "run.json").read_text())
-    assert owner["endpoint"] in " ".join(cluster.options)
+    command, owner = command_of(cluster, config, "out"), tmp_path / "out" / ".work" / "run.json"
+    workers = kill_in(stage, cluster, command, tmp_path, eventually)
+    killed = json.loads(owner.read_text())["run"]
     write_corpus(tmp_path, {}, dedup={"near": "paper"}, heldout={"after": date(2020, 7, 31), "undated": "drop"})
-    done = run(command, {}, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert f"-{owner['run']}" in done.stdout and "of an earlier run, whose launcher was killed" in done.stdout
+    again = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert eventually(lambda: killed not in owner.read_text() or again.poll() is not None)
+    resume(workers)
+    printed, errors = again.communicate(timeout=PATIENCE_SECONDS)
+    assert again.returncode == 0, errors
+    assert re.search(rf"ended job finpile-{stage}-{killed}\S+ of an earlier run, whose launcher was killed", printed)
     assert jobs_of(cluster) == []
+    assert not owner.exists()
     local = run([FINPILE, "build", config.name, "-o", "local", "--workers", "1"], {}, tmp_path)
     assert local.returncode == 0, local.stderr
     assert_same(snapshot(tmp_path / "out"), snapshot(tmp_path / "local"))
-    assert not (tmp_path / "out" / ".work" / "run.json").exists()
     checked = run([FINPILE, "verify", "out"], {}, tmp_path)
     assert checked.returncode == 0, checked.stdout
 
 
-def jobs_of(cluster: Any) -> list[str]:
-    """The jobs that the job server of a cluster runs."""
+def kill_in(
+    stage: str,
+    cluster: Any,
+    command: list[str],
+    folder: Path,
+    eventually: Callable[[Callable[[], Any]], Any],
+) -> list[psutil.Process]:
+    """Starts a build, stops its workers in the job of a stage, and kills it; returns the workers."""
+    name = f"finpile-{stage}-"
+    for _ in range(10):
+        with tempfile.TemporaryDirectory() as left:  # by the killed process
+            launcher = subprocess.Popen(
+                command,
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "TMPDIR": left},
+                start_new_session=True,
+            )
+            begun = eventually(lambda: jobs_of(cluster, name) or launcher.poll() is not None)
+            assert begun and launcher.poll() is None, launcher.communicate()
+            assert eventually(cluster.python_workers)
+            workers: list[psutil.Process] = cluster.python_workers()
+            for worker in workers:
+                with suppress(psutil.Error):
+                    worker.suspend()
+            is_running = jobs_of(cluster, name)
+            os.kill(launcher.pid, signal.SIGKILL)
+            launcher.communicate()
+        if is_running:
+            return workers
+        resume(workers)
+        shutil.rmtree(folder / "out")
+    raise AssertionError(f"the job of {stage} ends too fast")
+
+
+def resume(workers: list[psutil.Process]) -> None:
+    for worker in workers:
+        with suppress(psutil.Error):
+            worker.resume()
+
+
+def jobs_of(cluster: Any, name: str = "") -> list[str]:
+    """The jobs that the job server of a cluster runs, by the beginning of their names."""
     import grpc
     from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
     from apache_beam.runners.portability.portable_runner import TERMINAL_STATES
@@ -180,7 +221,7 @@ def jobs_of(cluster: Any) -> list[str]:
     with grpc.insecure_channel(f"127.0.0.1:{cluster.ports['job']}") as channel:
         service = beam_job_api_pb2_grpc.JobServiceStub(channel)
         jobs = service.GetJobs(beam_job_api_pb2.GetJobsRequest()).job_info
-    return [job.job_id for job in jobs if job.state not in TERMINAL_STATES]
+    return [job.job_id for job in jobs if job.state not in TERMINAL_STATES and job.job_id.startswith(name)]
 
 
 @pytest.mark.slow
