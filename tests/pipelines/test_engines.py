@@ -189,7 +189,7 @@ def kill_in(
                 env={**os.environ, "TMPDIR": left},
                 start_new_session=True,
             )
-            begun = eventually(lambda: jobs_of(cluster, name) or launcher.poll() is not None)
+            begun = eventually(lambda started=launcher: jobs_of(cluster, name) or started.poll() is not None)
             assert begun and launcher.poll() is None, launcher.communicate()
             assert eventually(cluster.python_workers)
             workers: list[psutil.Process] = cluster.python_workers()
