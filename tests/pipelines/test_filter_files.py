@@ -69,7 +69,8 @@ def test_lists_and_models_filter_documents_and_changed_lists_run_again(corpus: P
 
 
 @pytest.mark.parametrize(
-    ("missing", "message"), [("lists/adult/domains", "neither a file nor a folder with `domains`"), ("lid.ftz", "no file")]
+    ("missing", "message"),
+    [("lists/adult/domains", "neither a file nor a folder with `domains`"), ("lid.ftz", "not a file")],
 )
 def test_missing_file_is_an_error_before_anything_is_written(corpus: Path, missing: str, message: str) -> None:
     (corpus / missing).unlink()
