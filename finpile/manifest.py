@@ -113,12 +113,18 @@ def file_of_list(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def recorded_files(manifest: Mapping[str, Any]) -> dict[str, FileRecord]:
-    """The files that a manifest lists, by path; those of the snapshot that it describes are among them."""
-    facts = manifest.get(SNAPSHOT, {})
-    files = [file for stage in manifest["stages"] for file in stage["files"]]
-    files += [file for file in (facts.get("copies"), file_of_list(manifest)) if file]
-    files += (facts.get("tokens") or {"files": []})["files"]
-    return {file["path"]: FileRecord(**file) for file in files}
+    """The files that a manifest lists, by path; those of the snapshot that it describes are among them.
+
+    Raises: IntegrityError for an altered manifest whose lists cannot be read.
+    """
+    try:
+        facts = manifest.get(SNAPSHOT, {})
+        files = [file for stage in manifest["stages"] for file in stage["files"]]
+        files += [file for file in (facts.get("copies"), file_of_list(manifest)) if file]
+        files += (facts.get("tokens") or {"files": []})["files"]
+        return {file["path"]: FileRecord(**file) for file in files}
+    except (LookupError, TypeError, AttributeError) as error:
+        raise damaged_manifest("manifest.json", f"is altered ({type(error).__name__}: {error})") from error
 
 
 def published(manifest: Mapping[str, Any], folder: str) -> list[str]:

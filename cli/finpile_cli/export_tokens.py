@@ -27,9 +27,10 @@ def export_tokens_command(build: str, output: str, to: str, split: str, as_json:
 
     Ids, their order and their documents stay the same.
     """
-    store = open_shards(storage.join(Layout(build).tokens, f"split={split}"))
-    result = export_tokens(store, output, to)
     console = Console(as_json)
+    with console.progress("reading token shards", unit="B") as advance:
+        store = open_shards(storage.join(Layout(build).tokens, f"split={split}"), advance)
+        result = export_tokens(store, output, to)
     for name in result.files:
         console.line(storage.join(output, name))
     counts = f"{result.num_tokens:,} tokens"

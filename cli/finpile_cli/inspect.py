@@ -132,8 +132,10 @@ def _compare(console: Console, out: str, others: tuple[str, ...], total_of: Tota
 
     layout = Layout(out)
     check_tokenizer(layout)
-    for file in published_files(layout).below("documents"):
-        file.check()
+    with console.progress("checking documents", unit="B") as advance:
+        for file in published_files(layout).below("documents"):
+            file.check()
+            advance(file.record.size_bytes)
     opened = [open_named(argument) for argument in (*others, f"ours={layout.tokenizer}")]
     with console.progress("counting", unit="B") as advance:
         return compare(opened, iter_texts([out]), total_of=total_of, advance=advance)

@@ -22,13 +22,21 @@ from finpile.tokens.store import SHARD_SUFFIX, TokenStore
 _checked: set[PublishedFile] = set()
 
 
-def open_shards(folder: str) -> TokenStore:
+def open_shards(folder: str, advance: Callable[[float], None] = lambda size_bytes: None) -> TokenStore:
     """The store of a folder. Of a build, each shard is compared with the manifest when it is first used.
+
+    `advance` receives the bytes of the shards that are read.
 
     Raises: as `recorded_shards` and `TokenStore.open`.
     """
     shards = recorded_shards(folder)
-    store = TokenStore.open(folder, lambda url: read_checked(shards[url])) if shards else TokenStore.open(folder)
+
+    def read(url: str) -> pa.Buffer:
+        data = read_checked(shards[url]) if shards else read_buffer(url)
+        advance(data.size)
+        return data
+
+    store = TokenStore.open(folder, read)
     for url, count in zip(store.urls, store.counts, strict=True):
         if shards and shards[url].record.num_rows != count:
             raise shards[url].damage(f"has {count:,} sequences, expected {shards[url].record.num_rows:,}")

@@ -67,7 +67,7 @@ def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iter
     """
     layout = Layout(out)
     manifest = read_manifest(layout)
-    found = files.checks(layout, manifest, advance)
+    found = _checked(files.checks, layout, manifest, advance)
     if not all(check.ok for check in found):
         return found  # the other groups would read files that are known to be damaged
     return found + [check for group in groups for check in _checked(group, layout, manifest, advance)]

@@ -34,7 +34,7 @@ from finpile.tokens.export import export_tokens
 from finpile.tokens.tokenizer_files import load_build_tokenizer
 from finpile.trace import documents_of as trace_documents
 from finpile.trace import find_document, tokens_of
-from finpile.verify import verify
+from finpile.verify import record, verify
 
 TOKENS: dict[str, Any] = {
     "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},
@@ -150,7 +150,7 @@ def exported(split: str, snapshot: int = 0) -> Callable[[Path, Path], Any]:
 
 
 def verified(out: Path, scratch: Path) -> Any:
-    checks = verify(str(out), groups=())
+    checks = verify(str(out), groups=(record.checks,))
     if wrong := [check.detail for check in checks if not check.ok]:
         raise IntegrityError("; ".join(wrong))
     return checks
@@ -177,7 +177,7 @@ READS: dict[str, list[Callable[[Path, Path], Any]]] = {
     "token shard of a snapshot": [exported("train", 1)],
     "tokenizer": [tokenizer_of],
     "vocabulary": [tokenizer_of],
-    "manifest": [loaded, as_of],
+    "manifest": [loaded, as_of, show, verified],
     "manifest of the build": [loaded],
     "manifest of the current snapshot": [loaded],
     "copies": [loaded, show],
