@@ -19,6 +19,7 @@ CERTIFICATE = "as_of"
 SNAPSHOT = "snapshot"
 #: The version of the manifest's keys.
 MANIFEST_VERSION = 1
+_ALTERED = "is altered: its checksum is another"
 
 
 def checksum_of(manifest: Mapping[str, Any]) -> str:
@@ -46,7 +47,7 @@ def load_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
     """
     manifest = read_manifest(layout, through=through)
     if not is_unaltered(manifest):
-        raise damaged_manifest(layout.manifest, "is altered: its checksum is another")
+        raise damaged_manifest(layout.manifest, _ALTERED)
     return manifest
 
 
@@ -77,18 +78,25 @@ def read_manifest(layout: Layout, *, through: str = "split") -> dict[str, Any]:
             f"{layout.manifest} has version {manifest.get('version')}, and this FinPile reads version "
             f"{MANIFEST_VERSION}: run `finpile build CONFIG.yaml -o {layout.root}` again, which reuses finished stages"
         )
+    if problem := _why_not(layout, manifest, ran, through):
+        raise problem if is_unaltered(manifest) else damaged_manifest(layout.manifest, _ALTERED)
+    return manifest
+
+
+def _why_not(layout: Layout, manifest: Mapping[str, Any], ran: list[str], through: str) -> Exception | None:
+    """Why a manifest cannot be used, whose build ran these stages."""
     if unknown := [name for name in ran if name not in stages.names()]:
-        raise InputError(f"{layout.root} was built with the stage {unknown[0]}: install the package that defines it")
+        return InputError(f"{layout.root} was built with the stage {unknown[0]}: install the package that defines it")
     if not stages.is_complete(ran):
-        raise damaged_manifest(layout.manifest)
-    if through not in ran and "snapshot" in manifest:
-        raise InputError(
+        return damaged_manifest(layout.manifest)
+    if through not in ran and SNAPSHOT in manifest:
+        return InputError(
             f"{layout.root} holds a snapshot of `finpile append`, which has no {through}: `finpile build --fresh` with "
             "all inputs makes them"
         )
     if through not in ran:
-        raise InputError(f"{layout.root} was built without the stage {through}: run `finpile build` for it")
-    return manifest
+        return InputError(f"{layout.root} was built without the stage {through}: run `finpile build` for it")
+    return None
 
 
 def find_damage(layout: Layout, manifest: Mapping[str, Any], folders: Iterable[str]) -> list[str]:

@@ -310,7 +310,9 @@ def _read_header(url: str) -> tuple[TokenMeta, int, int]:
             if count is not None:
                 return meta, int(count), padding
             return meta, sum(reader.get_batch(index).num_rows for index in range(reader.num_record_batches)), padding
-    except (pa.ArrowInvalid, OSError) as error:
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{url}: cannot be read as an Arrow file ({error}); build the token shards again") from error
 
 

@@ -203,7 +203,7 @@ def test_a_flipped_bit_is_an_error_that_names_the_file_or_changes_nothing(
         for number in range(num_flips):
             with flipped(path, draw):
                 found, message = result_of(read, out, tmp_path / f"{number}")
-            assert path.name in message if message else found == expected
+            assert path.name in message if message else found == expected, message
             num_errors += message is not None
             shutil.rmtree(tmp_path / f"{number}", ignore_errors=True)
         assert expected and (num_errors or read in PARTLY)
