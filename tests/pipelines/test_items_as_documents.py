@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
 import yaml
+from finpile_pipelines.as_of import as_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 
+from finpile.as_of import Cut
 from finpile.config import load_config
 from finpile.errors import ConfigError
 from finpile.filings import find_items
@@ -99,6 +102,24 @@ def test_parts_that_later_stages_remove_are_counted(tmp_path: Path) -> None:
     [row] = source_rows(manifest)
     assert row["exact"] == 1
     assert row["read"] == row["exact"] + len(parts)
+
+
+@pytest.mark.parametrize("undated", [False, True], ids=["dated", "undated"])
+def test_parts_of_a_day_are_counted(tmp_path: Path, undated: bool) -> None:
+    """Of a filing of 2024 and one of 2023 that is made from it, as of 2023; undated news is decided again."""
+    (tmp_path / "1.txt").write_text(filing(1))
+    (tmp_path / "2.txt").write_text(filing(2).replace("20240302", "20230302"))
+    (tmp_path / "news.jsonl").write_text('{"text": "Oil rose on Monday after the ministers met."}\n')
+    filings = {"name": "Filings", "dataset": "FinPile", "format": "edgar", "paths": "*.txt"}
+    news = {"name": "News", "dataset": "FinPile", "format": "jsonl", "paths": "*.jsonl"}
+    config = {"name": "items", "sources": [{**filings, "clean": {"items": "documents"}}, news]}
+    (tmp_path / "corpus.yaml").write_text(yaml.safe_dump({**config, "dedup": {"order": "time", "near": None}}))
+    build(load_config(tmp_path / "corpus.yaml"), str(tmp_path / "out"), Engine(), until="split")
+    cut = Cut(date(2023, 12, 31), undated)
+    manifest = as_of(str(tmp_path / "out"), cut, str(tmp_path / "past"), Engine(), until="split")
+    assert [check for check in verify(str(tmp_path / "past")) if not check.ok] == []
+    row = source_rows(manifest)[0]
+    assert row["read"] == row["train"] == 9
 
 
 def test_filters_read_parts_and_remove_them_alone(tmp_path: Path) -> None:

@@ -23,12 +23,21 @@ TOKENS: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("undated", [False, True], ids=["dated", "undated"])
 @pytest.mark.parametrize("num_kills", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_an_as_of_that_is_killed_and_run_again_gives_the_same(
-    tmp_path: Path, start_python: Callable[..., Any], snapshot: Callable[[Path], dict[str, bytes]], num_kills: int
+    tmp_path: Path,
+    start_python: Callable[..., Any],
+    snapshot: Callable[[Path], dict[str, bytes]],
+    num_kills: int,
+    undated: bool,
 ) -> None:
+    """Undated documents are decided again."""
     days, whole, config = make_days(8, 10), tmp_path / "whole", tmp_path / "corpus.yaml"
-    config.write_text(yaml.safe_dump({**CORPUS, **TOKENS, "dedup": {**CORPUS["dedup"], "order": "time"}}))
+    days[3].append(("News", {**days[2][0][1], "timestamp": None}))
+    heldout = {**CORPUS["heldout"], "undated": "heldout"}
+    dedup = {**CORPUS["dedup"], "order": "time"}
+    config.write_text(yaml.safe_dump({**CORPUS, **TOKENS, "heldout": heldout, "dedup": dedup}))
     for number, some in enumerate((days[3:], days[:3])):
         write_batch(tmp_path, f"{number}", [document for day in some for document in day])
         if number:
@@ -37,7 +46,7 @@ def test_an_as_of_that_is_killed_and_run_again_gives_the_same(
             build(load_config(config), str(whole), Engine())
     before = snapshot(whole)
     imports = "from datetime import date\nfrom finpile.as_of import Cut\nfrom finpile_pipelines.as_of import as_of"
-    forks = Forks(start_python, imports, "as_of(words[0], Cut(date(2021, 1, 6)), out, Engine())")
+    forks = Forks(start_python, imports, f"as_of(words[0], Cut(date(2021, 1, 6), {undated}), out, Engine())")
     num_operations = forks.run(tmp_path / "undisturbed", 0, whole)
     assert num_operations > 50
     outcomes = []

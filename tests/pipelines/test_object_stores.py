@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -235,6 +236,35 @@ def written(folder: Path) -> dict[str, bytes]:
         "evaluation.html",
     )
     return {name: path.read_bytes() for name, path in found.items() if not any(part in name for part in skipped)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("undated", [False, True], ids=["dated", "undated"])
+def test_a_corpus_as_of_a_day_on_a_store_equals_one_on_a_disk(
+    store_here: Client, tmp_path: Path, undated: bool
+) -> None:
+    """Of a build from which documents were taken down."""
+    from finpile_pipelines.as_of import as_of
+    from finpile_pipelines.build import build
+    from finpile_pipelines.runner.engine import Engine
+    from finpile_pipelines.snapshots.remove import remove
+
+    from benchmarks.common.random_past import RandomPast
+    from finpile.as_of import Cut
+    from finpile.config import load_config
+    from finpile.takedowns import Wanted
+    from finpile.verify import verify
+
+    corpus, cut = RandomPast.of(3, heldout={}), Cut(date(2020, 3, 31), undated)
+    config = load_config(corpus.write(tmp_path / "files"))
+    for root in (str(tmp_path), store_here.root):
+        build(config, f"{root}/whole", Engine(), until="split")
+        remove(f"{root}/whole", Wanted(where=(("locator", "*/00*"),)), "they asked", Engine())
+        manifest = as_of(f"{root}/whole", cut, f"{root}/past", Engine())
+        assert manifest["as_of"]["takedowns"]["num_rows"] > 0
+        assert [check for check in verify(f"{root}/past") if not check.ok] == []
+    store_here.copy("get", "past", tmp_path / "got")
+    assert written(tmp_path / "got") == written(tmp_path / "past")
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ def test_figures_are_summed_by_source_and_only_of_sources_that_have_them() -> No
     assert [cell.text for cell in facts_table([row]).rows[0].cells] == [
         "FinPile: Filings", "10", "9", "90.00%", "8", "6", "75.00%",
     ]  # fmt: skip
+    assert fact_statistics([FILINGS, NEWS], published) == ()  # as of a day, `clean` does not count them
     statistics = CorpusStatistics(sources=(), facts=(row,))
     assert CorpusStatistics.from_json(statistics.to_json()) == statistics
     assert "facts" not in CorpusStatistics(sources=()).to_json()
