@@ -15,6 +15,19 @@ rows of the ledger (`finpile.ledger`), and the run continues.
 
 from __future__ import annotations
 
+import errno
+
+#: Remedies for errors of the operating system about the machine, by number.
+MACHINE_REMEDIES = {
+    errno.ENOSPC: "free space there and run the same command again: it resumes",
+    errno.EDQUOT: "free space there and run the same command again: it resumes",
+    errno.EIO: "check the disk and run the same command again: it resumes",
+    errno.ESTALE: "check the mount and run the same command again: it resumes",
+    errno.EMFILE: "raise the limit of open files (ulimit -n) or use fewer --workers",
+    errno.ENOMEM: "use fewer --workers",
+}
+MEMORY_REMEDY = "use fewer --workers, or a machine with more memory, and run the same command again"
+
 
 class FinpileError(Exception):
     """Base class; `exit_code` is the exit code of the command line."""

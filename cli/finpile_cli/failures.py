@@ -7,11 +7,13 @@ import os
 import traceback
 from pathlib import Path
 
+from finpile.errors import MACHINE_REMEDIES, MEMORY_REMEDY
+
 #: If this variable is set to a non-empty string, the traceback of an internal error is printed too.
 TRACEBACK_VARIABLE = "FINPILE_TRACEBACK"
 _MISUSED = 2
 _FAILED = 1
-#: Remedies for errors about a path of the command line ...
+#: Remedies for errors about a path of the command line.
 _PATH_REMEDIES = {
     errno.ENAMETOOLONG: "name a shorter path",
     errno.ENOENT: "check the path",
@@ -22,27 +24,18 @@ _PATH_REMEDIES = {
     errno.EPERM: "change the permissions or name another path",
     errno.EROFS: "name a path that can be written",
 }
-#: ... and for errors about the machine.
-_REMEDIES = {
-    errno.ENOSPC: "free space there and run the same command again: it resumes",
-    errno.EDQUOT: "free space there and run the same command again: it resumes",
-    errno.EIO: "check the disk and run the same command again: it resumes",
-    errno.ESTALE: "check the mount and run the same command again: it resumes",
-    errno.EMFILE: "raise the limit of open files (ulimit -n) or use fewer --workers",
-    errno.ENOMEM: "use fewer --workers",
-}
 
 
 def explain(error: Exception) -> tuple[str, int]:
     """One line for an error that is not FinPile's own, and the exit code: 2 for an invalid path, else 1."""
     number = (error.errno or 0) if isinstance(error, OSError) else 0
-    if isinstance(error, OSError) and error.strerror and (error.filename or number in _REMEDIES):
+    if isinstance(error, OSError) and error.strerror and (error.filename or number in MACHINE_REMEDIES):
         place = f"{_text(error.filename)}: " if error.filename else ""
-        remedy = _PATH_REMEDIES.get(number) or _REMEDIES.get(number)
+        remedy = _PATH_REMEDIES.get(number) or MACHINE_REMEDIES.get(number)
         line = f"{place}{error.strerror}{f': {remedy}' if remedy else ''}"
         return line, _MISUSED if number in _PATH_REMEDIES else _FAILED
     if isinstance(error, MemoryError):
-        return "out of memory: use fewer --workers, or a machine with more memory, and run the same command again", 1
+        return f"out of memory: {MEMORY_REMEDY}", _FAILED
     message = " ".join(str(error).split()) or "no message"
     hint = "" if _traceback_wanted() else f"; set {TRACEBACK_VARIABLE}=1 to see the traceback"
     return f"internal error: {type(error).__name__}: {message} ({_place(error)}){hint}", _FAILED

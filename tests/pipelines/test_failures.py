@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+
+import pytest
 from finpile_pipelines.runner.failures import explain
 
 _FRAMES = (
@@ -26,3 +29,29 @@ def test_an_error_of_a_task_is_found_between_the_stack_traces_of_an_engine() -> 
     """Java names the Python traceback in the middle of a line, and its own frames follow."""
     message = f"Pipeline near failed: java.lang.RuntimeException: Error received from SDK harness: {_PYTHON}{_FRAMES}"
     assert str(explain("near", RuntimeError(message))) == "stage near failed: StoreError: the store does not answer"
+
+
+@pytest.mark.parametrize("is_traced", [False, True], ids=["in process", "of a worker"])
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/out/x"),
+            ": free space there and run the same command again",
+        ),
+        (OSError(errno.EMFILE, "Too many open files"), ": raise the limit of open files (ulimit -n) or use fewer"),
+        (MemoryError(), ": use fewer --workers, or a machine with more memory"),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "/x"), None),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_an_error_of_the_machine_in_a_task_has_its_remedy(
+    error: BaseException, remedy: str | None, is_traced: bool
+) -> None:
+    kind = type(error).__name__
+    last = f"{kind}: {error}" if str(error) else kind
+    raised = RuntimeError(_PYTHON.replace("finpile.errors.StoreError: the store does not answer", last))
+    message = str(explain("near", raised if is_traced else error))
+    assert message.startswith(f"stage near failed: {kind}") and str(error) in message
+    assert remedy in message if remedy else message.endswith(f"{error}")
+    assert ": :" not in message
