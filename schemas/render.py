@@ -351,7 +351,7 @@ def _plan() -> dict[str, Any]:
         "text_bytes": {**number, "description": "Of all documents after cleaning."},
         "documents": number,
         "shards": {"type": "integer"},
-        "tokens": {**number, "description": "Of all copies that the mixture makes."},
+        "tokens": {**number, "description": "Of all clean text, in as many copies as the mixture makes."},
         "token_shards": {"type": "integer"},
         "stages": {"type": "array", "items": _json_type(StagePlan, defs)},
         "total": {**_object(dict.fromkeys(totals, number)), "description": "Memory is that of one worker."},

@@ -2,12 +2,15 @@
 
     python -m benchmarks.scale.rates DATA [--only PART ...] [--output FILE]
 
-`formats`: each input format alone, from inputs to published documents. `stages`: a mix of news and minutes with all
-stages on, and the sample corpus, whose time is the fixed cost of each stage. `near`: the mix with 256 and with 9,000
-hash values. `start`: a build of one small document. `templates`: the stage of this name, of which all rows of the mix
-and of the sample are groups. `mixture`: tokens of the mix once, three times, and one and a half times, for which they
-are counted. Times are of two worker processes, memory and sizes of one. The parts that are not measured keep their
-values. The machine has to be idle: fixed costs are wall time too. The table has the load before each part.
+`formats`: each input format alone, from inputs to published documents. `documents`: text by document of each format,
+and tokens of bytes by class, of vocabularies of several sizes that are trained on the text that they encode.
+`stages`: a mix of news and minutes with all stages on, and the sample corpus, whose time is the fixed cost of each
+stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with 256 and 9,000 hash values.
+`start`: a build of one small document. `templates`: the stage of this name, of which all rows of the mix and of the
+sample are groups. `mixture`: tokens of the mix once, three times, and one and a half times, for which they are counted.
+Times are of two worker processes, memory and sizes of one. The parts that are not measured keep their values. The
+machine has to be idle: fixed costs are wall time too, except for `documents`, which measures no time. The table has the
+load before each part.
 """
 
 from __future__ import annotations
@@ -15,27 +18,30 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import multiprocessing
 import os
 import platform
 import resource
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import yaml
+from finpile_pipelines.plan.byte_classes import byte_shares, class_counts
+from finpile_tokenizer import UnigramTokenizer, UnigramTrainer, count_pretokens, merge, prune_to
 
-from benchmarks.common.mix import read_mix, sample, write_jsonl
-from benchmarks.common.report import ROOT, cpu_model, say
-from finpile.config import NearConfig
-from finpile.stage_record import files_of
+from benchmarks.common.mix import Mix, read_mix, sample, write_jsonl
+from benchmarks.common.report import ROOT, cpu_model
+from benchmarks.scale.measured_builds import WORKERS, Measured, measured_build
+from finpile.config import NearConfig, load_config
+from finpile.document import RawDocument
+from finpile.sources.finding import list_inputs
+from finpile.sources.reading import read_file
 from finpile.version import __version__
 
 TABLE = ROOT / "pipelines/finpile_pipelines/plan/rates.json"
@@ -57,103 +63,18 @@ _ALL_STAGES = {
     "contamination": {"sets": [_EVALUATION]},
     "tokenizer": {"vocab_size": 65536},
 }
-#: Processes of a build whose times are measured: they include what it takes to send records between processes.
-_WORKERS = 2
+#: The sources and settings of the builds of which the rates of stages are.
+MIX = {"sources": [_NEWS, _MINUTES], **_ALL_STAGES}
+#: Stages with rates by document, which parts of their own measure.
+_BY_DOCUMENT = ("exact", "near")
 #: Builds of which the one with the least CPU time counts, where two times are subtracted.
 _ROUNDS = 4
-#: Text of the corpora that are made for a format.
+#: Text of the corpora that are made for a format, of the text that is cut, and of that of a tokenizer.
 _MADE_MB = 20.0
-
-
-@dataclass(slots=True)
-class Measured:
-    """What one build took, by stage."""
-
-    records: list[dict[str, Any]] = field(default_factory=list)
-    """The stages of the manifest, without their files."""
-    jobs: Counter[str] = field(default_factory=Counter)
-    exchanged_bytes: Counter[str] = field(default_factory=Counter)
-    folder_bytes: dict[str, int] = field(default_factory=dict)
-    """Sizes of the folders of OUT and of `.work`."""
-    record_bytes: int = 0
-    """Size of the records of all shards that `ingest` leaves for the launcher."""
-    num_shards: int = 0
-
-    def stage(self, name: str) -> dict[str, Any]:
-        return next(record for record in self.records if record["stage"] == name)
-
-    @property
-    def text_bytes(self) -> int:
-        """Of the clean documents."""
-        return sum(row["text_bytes"] for row in self.stage("clean")["counts"]["sources"])
-
-
-def measure(config: Path, out: Path, workers: int, until: str, fresh: bool) -> Measured:
-    """Builds in this process, which must be new: its memory is measured. Unless `fresh`, earlier stages are kept."""
-    from finpile_pipelines.build import build
-    from finpile_pipelines.exchange import held_tables, partition
-    from finpile_pipelines.runner.engine import Engine
-    from finpile_pipelines.stage import Sizes
-    from finpile_pipelines.stage_runner import StageEvent
-
-    from finpile import storage
-    from finpile.config import load_config
-
-    measured, current = Measured(), [""]
-    run, encode = Engine.run, vars(partition)["table_to_bytes"]
-
-    def counted_run(engine: Engine, label: str, construct: Any) -> None:
-        measured.jobs[current[0]] += 1
-        run(engine, label, construct)
-
-    def counted_encode(table: Any, *arguments: Any) -> bytes:
-        data: bytes = encode(table, *arguments)
-        measured.exchanged_bytes[current[0]] += len(data)
-        return data
-
-    def listen(event: StageEvent) -> None:
-        if event.state == "running":
-            current[0] = event.stage
-
-    setattr(held_tables, "HELD_BYTES", 0)  # noqa: B010 - all tables of exchanges have bytes to be counted
-    setattr(Engine, "run", counted_run)  # noqa: B010
-    setattr(partition, "table_to_bytes", counted_encode)  # noqa: B010
-    engine = Engine(num_workers=workers, watch=lambda label, progress: None)
-    sizes = Sizes(small_bytes=0)
-    manifest = build(load_config(config), str(out), engine, fresh=fresh, sizes=sizes, listen=listen, until=until)
-    for record in manifest["stages"]:
-        del record["files"]
-        measured.records.append(record)
-    records = Path(files_of(str(out / ".work/ingest")), "tasks.json")
-    measured.record_bytes = records.stat().st_size
-    measured.num_shards = sum(len(record["shards"]) for record in storage.read_json(str(records)))
-    folders = [*(out / ".work").iterdir(), *out.iterdir()]
-    measured.folder_bytes = {folder.name: _size(folder) for folder in folders if folder.is_dir()}
-    return measured
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def _measured(
-    folder: Path,
-    name: str,
-    config: Mapping[str, Any] | Path,
-    workers: int = _WORKERS,
-    until: str = "tokens",
-    *,
-    fresh: bool = True,
-) -> Measured:
-    """Runs `measure` in a process of its own."""
-    say(f"{name}, {workers} workers")
-    path = folder / f"{name}.yaml"
-    if isinstance(config, Path):
-        path = config
-    else:
-        path.write_text(yaml.safe_dump({"name": name, **config}))
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(measure, path, folder / f"out-{name}-{workers}", workers, until, fresh).result()
+#: Characters of documents, of the same text.
+_SHORT, _LONG = 80, 80_000
+#: Entries of vocabularies.
+_VOCAB_SIZES = (512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536)
 
 
 def measure_formats(data: Path, folder: Path) -> dict[str, Any]:
@@ -161,7 +82,7 @@ def measure_formats(data: Path, folder: Path) -> dict[str, Any]:
     found = {}
     for kind, sources in [*_FORMATS.items(), *_made(data, folder).items()]:
         config = {"root": str(data), "sources": sources, "dedup": _NO_DEDUP}
-        measured = _measured(folder, kind, config, until="split")
+        measured = measured_build(folder, kind, config, until="split")
         [ingest] = _sums(measured.stage("ingest")["counts"]["sources"])
         decoded, text = ingest["decompressed_bytes"] - ingest["member_bytes"], ingest["text_bytes"]
         found[kind] = {
@@ -176,7 +97,6 @@ def measure_formats(data: Path, folder: Path) -> dict[str, Any]:
 
 def _made(data: Path, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The mix of news, speeches, TeX and chat as JSON Lines and as Parquet."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     mix = sample(read_mix(data), _MADE_MB)
@@ -196,22 +116,18 @@ def _sums(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, int]]:
 
 def measure_stages(data: Path, folder: Path) -> dict[str, Any]:
     """Fixed CPU seconds and CPU seconds per MB of clean text, exchanged bytes, disk and memory, by stage."""
-    mix = {"root": str(data), "sources": [_NEWS, _MINUTES]}
-    timed = _measured(folder, "mix", {**mix, **_ALL_STAGES})
-    timed_small = _measured(folder, "small", _SAMPLE)
-    whole = _measured(folder, "mix", {**mix, **_ALL_STAGES}, workers=1)
-    small = _measured(folder, "small", _SAMPLE, workers=1)
+    mix = {"root": str(data), **MIX}
+    timed = measured_build(folder, "mix", mix)
+    timed_small = measured_build(folder, "small", _SAMPLE)
+    whole = measured_build(folder, "mix", mix, workers=1)
+    small = measured_build(folder, "small", _SAMPLE, workers=1)
     names = [record["stage"] for record in whole.records]
     stages = {name: _stage_rate(name, timed, timed_small, whole, small) for name in names}
     folders = ("documents", "removed", "tokens")
     published = {name: round(whole.folder_bytes[name] / whole.text_bytes, 4) for name in folders}
-    [ingest] = _sums(whole.stage("ingest")["counts"]["sources"])
-    tokens = whole.stage("tokens")["counts"]["stream_tokens"]
     return {
         "stages": stages,
         "published_per_text": published,
-        "text_bytes_per_document": round(ingest["text_bytes"] / ingest["documents"]),
-        "text_bytes_per_token": round(whole.text_bytes / tokens, 3),
         "record_bytes_per_shard": round(whole.record_bytes / whole.num_shards),
         "largest_source_bytes": max(row["text_bytes"] for row in whole.stage("clean")["counts"]["sources"]),
     }
@@ -222,12 +138,12 @@ def _stage_rate(
 ) -> dict[str, float]:
     """The rate of one stage from four builds: the mix and the sample, with two workers (timed) and with one."""
     fixed = {of: min(timed_small.stage(name)[of], timed.stage(name)[of]) for of in ("cpu_seconds", "wall_seconds")}
-    more = timed.stage(name)["cpu_seconds"] - fixed["cpu_seconds"]
+    more, exchanged = timed.stage(name)["cpu_seconds"] - fixed["cpu_seconds"], whole.exchanged_bytes[name]
     return {
         "fixed_seconds": fixed["wall_seconds"],
         "fixed_cpu_seconds": fixed["cpu_seconds"],
-        "cpu_seconds_per_mb": round(more / (whole.text_bytes / 1e6), 5),
-        "exchanged_per_text": round(whole.exchanged_bytes[name] / whole.text_bytes, 4),
+        "cpu_seconds_per_mb": 0.0 if name == "exact" else round(more / (whole.text_bytes / 1e6), 5),
+        "exchanged_per_text": 0.0 if name in _BY_DOCUMENT else round(exchanged / whole.text_bytes, 4),
         "disk_per_text": round(whole.folder_bytes.get(name, 0) / whole.text_bytes, 4),
         "fixed_memory_mb": round(small.stage(name)["peak_memory_bytes"] / 1e6),
         "memory_mb": round(whole.stage(name)["peak_memory_bytes"] / 1e6),
@@ -241,8 +157,8 @@ def measure_templates(data: Path, folder: Path) -> dict[str, Any]:
     mix = {"root": str(data), "sources": _grouped([_NEWS, _MINUTES]), **searched}
     small = {"root": str(_SAMPLE.parent / given["root"]), "sources": _grouped(given["sources"]), **searched}
     found = [
-        _measured(folder, name, config, workers, until="split")
-        for workers in (_WORKERS, 1)
+        measured_build(folder, name, config, workers, until="split")
+        for workers in (WORKERS, 1)
         for name, config in (("mix", mix), ("small", small))
     ]
     return {"stages": {"templates": _stage_rate("templates", *found)}}
@@ -257,9 +173,9 @@ def measure_mixture(data: Path, folder: Path) -> dict[str, Any]:
     mix = {"root": str(data), "sources": [_NEWS, _MINUTES], "dedup": {"near": None}}
     weights = {"once": {}, "thrice": {"mixture": {"A": 3}}, "halves": {"mixture": {"A": 1.5}}}
     seconds, exchanged = dict.fromkeys(weights, math.inf), {}
-    for workers in (1, *[_WORKERS] * _ROUNDS):
+    for workers in (1, *[WORKERS] * _ROUNDS):
         for name, weight in weights.items():
-            built = _measured(folder, "mixture", {**mix, **weight}, workers, fresh=False)  # only `tokens` runs again
+            built = measured_build(folder, "mixture", {**mix, **weight}, workers, fresh=False)  # only `tokens` runs
             if workers == 1:
                 exchanged[name] = built.exchanged_bytes["tokens"] / built.text_bytes
             else:
@@ -278,18 +194,92 @@ def measure_near(data: Path, folder: Path) -> dict[str, Any]:
     found, timed = {}, {}
     for name in ("fast", "paper"):
         config = {"root": str(data), "sources": [_NEWS, _MINUTES], "dedup": {"near": name}}
-        timed[name] = _measured(folder, name, config, until="split")
-        found[name] = _measured(folder, name, config, workers=1, until="split")
-    fast, paper = found["fast"], found["paper"]
+        timed[name] = measured_build(folder, name, config, until="split")
+        found[name] = measured_build(folder, name, config, workers=1, until="split")
+    fast = found["fast"]
     more = timed["paper"].stage("near")["cpu_seconds"] - timed["fast"].stage("near")["cpu_seconds"]
-    exchanged = (paper.exchanged_bytes["near"] - fast.exchanged_bytes["near"]) / fast.text_bytes
+    exchanged = {name: built.exchanged_bytes["near"] / built.num_documents for name, built in found.items()}
     settings = {name: NearConfig.named(name) for name in found}
     hashes = {name: near.bands * near.rows for name, near in settings.items()}
     return {
         "near_cpu_seconds_per_mb_and_hash": round(
             more / (fast.text_bytes / 1e6) / (hashes["paper"] - hashes["fast"]), 9
         ),
-        "near_exchanged_per_text_and_band": round(exchanged / (settings["paper"].bands - settings["fast"].bands), 6),
+        "near_exchanged_per_document": round(exchanged["fast"], 2),
+        "near_exchanged_per_document_and_band": round(
+            (exchanged["paper"] - exchanged["fast"]) / (settings["paper"].bands - settings["fast"].bands), 3
+        ),
+    }
+
+
+def measure_exact(data: Path, folder: Path) -> dict[str, Any]:
+    """CPU time of `exact` by document and by MB: of two unknowns, from two cuts of one text."""
+    text = "\n".join(sample(read_mix(data), _MADE_MB).texts)
+    timed, builds = dict[str, float](), dict[str, Measured]()
+    for name, size, fold in (("short", _SHORT, "none"), ("long", _LONG, "none"), ("folded", _LONG, "whitespace")):
+        path = folder / f"{size}.jsonl.zst"
+        texts = [text[start : start + size] for start in range(0, len(text), size)]
+        write_jsonl(Mix(ids=[f"{number}" for number in range(len(texts))], texts=texts), [path])
+        source = {"name": "Mix", "dataset": "A", "format": "jsonl", "paths": [str(path)]}
+        config = {"sources": [source], "dedup": {"exact": True, "exact_fold": fold, "near": None}}
+        built = [measured_build(folder, name, config, until="split") for _ in range(_ROUNDS // 2)]
+        builds[name], timed[name] = built[0], min(one.stage("exact")["cpu_seconds"] for one in built)
+    small = measured_build(folder, "small", _SAMPLE, until="split").stage("exact")["cpu_seconds"]
+    short, long = builds["short"], builds["long"]
+    per_document = (timed["short"] - timed["long"]) / (short.num_documents - long.num_documents)
+    megabytes = long.text_bytes / 1e6
+    whole = measured_build(folder, "short", folder / "short.yaml", workers=1, until="split")
+    return {
+        "exact_cpu_seconds_per_document": round(max(0.0, per_document), 9),
+        "exact_cpu_seconds_per_mb": round(
+            max(0.0, timed["long"] - small - long.num_documents * per_document) / megabytes, 5
+        ),
+        "exact_cpu_seconds_per_mb_folded": round(max(0.0, timed["folded"] - timed["long"]) / megabytes, 5),
+        "exact_exchanged_per_document": round(whole.exchanged_bytes["exact"] / whole.num_documents, 2),
+    }
+
+
+def measure_documents(data: Path, folder: Path) -> dict[str, Any]:
+    """Text by document of each format, and tokens of bytes by class for each size of a vocabulary."""
+    per_document = {}
+    for kind, sources in [*_FORMATS.items(), *_made(data, folder).items()]:
+        config = {"name": kind, "root": str(data), "sources": sources, "dedup": _NO_DEDUP}
+        (folder / "one.yaml").write_text(yaml.safe_dump(config))
+        texts = [len(text.encode()) for text in _texts(folder / "one.yaml")]
+        per_document[kind] = round(sum(texts) / len(texts))
+    return {"text_bytes_per_document": per_document, **_token_rates(data)}
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """All documents that `ingest` would read."""
+    config = load_config(path)
+    for source in config.sources:
+        for file in list_inputs(source, config.root):
+            for item in read_file(file, source):
+                if isinstance(item, RawDocument):
+                    yield item.text
+
+
+def _token_rates(data: Path) -> dict[str, Any]:
+    """By size of the vocabulary, the tokens of a letter, a digit and another byte that fit those of all documents.
+
+    Weighted least squares: the variance of a document's tokens is taken to be in proportion to their number.
+    """
+    texts = [text.encode() for text in sample(read_mix(data), _MADE_MB).texts]
+    array, threads = pa.array(texts, pa.large_binary()).cast(pa.large_string()), os.cpu_count() or 1
+    counts = np.array([class_counts(text) for text in texts], np.float64)
+    sizes = sorted(_VOCAB_SIZES, reverse=True)
+    trained = UnigramTrainer(num_threads=threads).train_sizes(count_pretokens(array), [size - 1 for size in sizes])
+    rates = {}
+    for size, model in zip(sizes, trained, strict=True):
+        tokens = UnigramTokenizer(prune_to(merge([model]), size)).count_tokens(array, threads).astype(np.float64)
+        weight = 1 / np.sqrt(np.maximum(1.0, tokens))
+        found, *_ = np.linalg.lstsq(counts * weight[:, None], tokens * weight, rcond=None)
+        rates[str(size)] = dict(zip(("letter", "digit", "other"), found.round(4).tolist(), strict=True))
+    shares = byte_shares(texts)
+    return {
+        "tokens_per_byte": dict(reversed(rates.items())),
+        "byte_shares": {"letter": round(shares.letter, 4), "digit": round(shares.digit, 4)},
     }
 
 
@@ -319,7 +309,9 @@ def _children_cpu_seconds() -> float:
 
 _PARTS = {
     "formats": measure_formats,
+    "documents": measure_documents,
     "stages": measure_stages,
+    "exact": measure_exact,
     "near": measure_near,
     "start": measure_start,
     "templates": measure_templates,

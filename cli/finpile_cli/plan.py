@@ -14,10 +14,12 @@ from finpile_cli.console import Console, duration, json_option, quantity
 from finpile_cli.paths import PathOrUrl, root_option
 
 if TYPE_CHECKING:
+    from finpile_pipelines.plan.inputs import SourceInput
     from finpile_pipelines.plan.limits import Limit
     from finpile_pipelines.plan.model import Plan, StagePlan
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_INPUT_COLUMNS = ("dataset", "source", "format", "documents", "stored", "clean text")
 _COLUMNS = ("stage", "jobs", "tasks", "CPU", "time", "memory/worker", "shuffled", "disk")
 
 
@@ -53,13 +55,14 @@ def plan_command(
 ) -> None:
     """Predict time, memory, shuffled bytes, disk and jobs of a build.
 
-    Lists the inputs of the corpus file CONFIG, reads none of them, and starts nothing. Rates are those of a table that
-    a benchmark measured on one machine; a worker is one core of it. The last table lists what breaks first as the
+    Lists the inputs of the corpus file CONFIG, reads some MB of each source for the size of its documents and of their
+    text, and starts nothing. Rates are those of a table that a benchmark measured on one machine; a worker is one core
+    of it. Duplicates, which only a build finds, are counted as text. The last table lists what breaks first as the
     corpus grows.
     """
     console = Console(as_json)
     parsed = load(config, root)
-    from finpile_pipelines.plan.inputs import measure_inputs, scaled
+    from finpile_pipelines.plan.inputs import measure_inputs, sample_inputs, scaled
     from finpile_pipelines.plan.limits import limits
     from finpile_pipelines.plan.model import plan_build
     from finpile_pipelines.plan.rates import load_rates
@@ -68,7 +71,7 @@ def plan_command(
 
     rates = load_rates()
     files = [list_inputs(source, parsed.root) for source in parsed.sources]
-    inputs = measure_inputs(parsed, files, rates)
+    inputs = measure_inputs(parsed, files, rates, sample_inputs(parsed, files))
     if scale is not None:
         inputs = scaled(inputs, scale)
     plan = plan_build(parsed, inputs, workers or os.cpu_count() or 1, rates, job_seconds)
@@ -84,14 +87,23 @@ def _show(console: Console, name: str, plan: Plan, bounds: list[Limit]) -> None:
     text = f"{quantity(stored, 'B')} of inputs, about {quantity(plan.text_bytes, 'B')} of text"
     workers = f"{plan.workers:,} {'worker' if plan.workers == 1 else 'workers'}"
     console.line(f"{text} in {plan.documents:,.0f} documents and {plan.shards:,} shards; {workers}")
+    console.table("Inputs", list(_INPUT_COLUMNS), [_input_cells(source) for source in plan.inputs])
+    if not all(source.is_sampled for source in plan.inputs):
+        console.line("* no document was read: sizes are those of other inputs of the format")
     console.table(name, list(_COLUMNS), [_cells(stage) for stage in plan.stages])
     largest = max(plan.stages, key=lambda stage: stage.memory_bytes)
     memory = f"{quantity(largest.memory_bytes, 'B')} a worker ({largest.stage})"
     console.line(f"time {duration(plan.seconds)}, memory {memory}, disk {quantity(plan.disk_bytes, 'B')}")
     shards = f"{plan.token_shards:,} training {'shard' if plan.token_shards == 1 else 'shards'}"
-    console.line(f"{plan.tokens:,.0f} tokens in {shards}")
+    console.line(f"{plan.tokens:,.0f} tokens in {shards}, before duplicates are removed and documents held out")
     columns = ["quantity", "here", "bound", "reached at text of"]
     console.table("What breaks first", columns, [_bound_cells(bound) for bound in bounds])
+
+
+def _input_cells(source: SourceInput) -> list[str]:
+    sizes = [quantity(size, "B") for size in (source.stored_bytes, source.clean_bytes)]
+    mark = "" if source.is_sampled else "*"
+    return [source.dataset, source.source, source.format, f"{source.documents:,.0f}{mark}", sizes[0], sizes[1] + mark]
 
 
 def _cells(stage: StagePlan) -> list[str]:

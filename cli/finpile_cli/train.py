@@ -48,10 +48,9 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
         if os.environ.get("RANK", "0") == "0":
             console.line(f"note: `finpile export` cannot write this model for transformers: {obstacle}")
     checking = console.progress("checking token shards", unit="B")
-    with _HeldoutLines(console) as on_heldout:
-        result = train(
-            settings, stop_at=steps, on_step=_StepLines(console, last), on_heldout=on_heldout, on_check=checking
-        )
+    on_step = _StepLines(console, last)
+    with _HeldoutLines(console, on_step) as on_heldout:
+        result = train(settings, stop_at=steps, on_step=on_step, on_heldout=on_heldout, on_check=checking)
     if not result.is_first:
         return
     records = result.records
@@ -105,6 +104,10 @@ class _StepLines:
         self._printed = self._began
         self._before: int | None = None
 
+    def leave_out(self, seconds: float) -> None:
+        """Does not count these seconds as time of steps."""
+        self._began += seconds
+
     def __call__(self, record: LossRecord) -> None:
         now = time.monotonic()
         if self._before is None:  # the first step includes the warm-up, so speed is measured from its end
@@ -122,11 +125,12 @@ class _StepLines:
 class _HeldoutLines:
     """Shows the progress of a measurement of the held-out loss, and prints its result."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, steps: _StepLines) -> None:
+        self._console, self._steps = console, steps
         self._shown = contextlib.ExitStack()
         self._advance: Callable[[float], None] | None = None
         self._done = 0
+        self._began = 0.0
 
     def __call__(self, found: HeldoutProgress | HeldoutRecord) -> None:
         from finpile.lm.heldout import HeldoutRecord
@@ -134,6 +138,7 @@ class _HeldoutLines:
         if isinstance(found, HeldoutRecord):
             self._shown.close()
             self._advance = None
+            self._steps.leave_out(time.monotonic() - self._began)
             self._console.line(
                 f"  step {found.step:,}: held-out loss {found.loss:.4f} over {found.num_tokens:,} tokens"
             )
@@ -141,7 +146,7 @@ class _HeldoutLines:
         if self._advance is None:
             name = f"held-out loss of step {found.step:,}"
             self._advance = self._shown.enter_context(self._console.progress(name, found.num_tokens, "tokens"))
-            self._done = 0
+            self._done, self._began = 0, time.monotonic()
         self._advance(found.num_done - self._done)
         self._done = found.num_done
 

@@ -23,6 +23,7 @@ from finpile.sources import whole
 from finpile.sources.compression import split_codecs
 from finpile.sources.finding import find_documents, suffix_of
 from finpile.split import TRAIN
+from finpile.strict_yaml import nearest
 
 #: Text of one yielded array; what all tokenizers see between two reads.
 BATCH_BYTES = 4 << 20
@@ -160,9 +161,9 @@ def _read_jsonl(file: str, fields: _Fields) -> Iterator[tuple[Label, str]]:
         for number, record in whole.json_lines(stream, file):
             text = fields.text_of(record) if isinstance(record, dict) else None
             if not isinstance(text, str):
-                raise InputError(
-                    f"{file}:{number}: has no string under the key `{fields.text}` (--text-field names it)"
-                )
+                near = nearest(fields.text, record) if isinstance(record, dict) else ""
+                named = f"`{fields.text}` (--text-field names it){near}"
+                raise InputError(f"{file}:{number}: has no string under the key {named}")
             yield fields.label_of(record, f"{file}:{number}"), text
 
 

@@ -43,13 +43,14 @@ def read_file(
     source: SourceConfig,
     keep: Callable[[Account], None] = lambda account: None,
     reached: Callable[[int], None] = lambda position: None,
+    report_every: int = _REPORT_EVERY,
 ) -> Iterator[Item]:
     """The documents of one file, and a ledger row for each input that became none.
 
     Locators: `path` for a file that is one document, `path#offset` or `path#ordinal` for a record of it,
     `path!member` for a file in an archive. `keep` is given the account of the file, and of each file in an archive.
-    Every 32 items `reached` is given the position in the file, in bytes as it is stored (compressed). Of a file that is
-    cut into ranges, documents, account and positions are those of its span.
+    Every `report_every` items `reached` is given the position in the file, in bytes as it is stored (compressed). Of a
+    file that is cut into ranges, documents, account and positions are those of its span.
 
     Files are decompressed and archives walked by their suffixes.
 
@@ -74,7 +75,7 @@ def read_file(
             for number, item in enumerate(entry.read(span)):
                 _raise_failure(stream)
                 yield item
-                if number % _REPORT_EVERY == 0 and not stream.closed:
+                if number % report_every == 0 and not stream.closed:
                     reached(stream.tell() - start)
             _raise_failure(stream)
         if file.index_defect:

@@ -53,12 +53,34 @@ def test_missing_inputs_are_the_error_of_a_build(tmp_path: Path) -> None:
         assert "matches no file" in done.stderr
 
 
-def test_it_starts_without_beam(sample_config: Path) -> None:
-    program = (
-        "import sys; from click.testing import CliRunner; from finpile_cli.main import finpile; "
-        f"done = CliRunner().invoke(finpile, ['plan', {str(sample_config)!r}]); "
-        "assert done.exit_code == 0, done.output; "
-        "assert not {'apache_beam', 'numba'} & set(sys.modules), sorted(sys.modules)"
+def test_it_starts_without_beam_and_without_numba_for_plain_text(sample_config: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "corpus.yaml"
+    (tmp_path / "a.txt").write_text("Oil rose.")
+    plain.write_text("name: x\nsources: [{name: A, dataset: B, format: text, paths: a.txt}]\n")
+    for config, packages in ((sample_config, {"apache_beam"}), (plain, {"apache_beam", "numba"})):
+        program = (
+            "import sys; from click.testing import CliRunner; from finpile_cli.main import finpile; "
+            f"done = CliRunner().invoke(finpile, ['plan', {str(config)!r}]); "
+            "assert done.exit_code == 0, done.output; "
+            f"assert not {packages!r} & set(sys.modules), sorted(sys.modules)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_sources_that_cannot_be_read_are_marked(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Oil rose.")
+    (tmp_path / "b.jsonl").write_text("no object\n")
+    sources = (
+        "[{name: A, dataset: B, format: text, paths: a.txt}, {name: C, dataset: B, format: jsonl, paths: b.jsonl}]"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    (tmp_path / "corpus.yaml").write_text(f"name: x\nsources: {sources}\n")
+    shown = _run(tmp_path / "corpus.yaml")
+    lines = {line.split()[1]: line.split() for line in shown.splitlines() if line.startswith("B ")}
+    assert lines["A"] == ["B", "A", "text", "1", "9", "B", "9", "B"]
+    assert [word.endswith("*") for word in lines["C"][3:]] == [True, False, False, False, True]
+    assert "* no document was read" in shown
+    assert [source["is_sampled"] for source in json.loads(_run(tmp_path / "corpus.yaml", "--json"))["inputs"]] == [
+        True,
+        False,
+    ]

@@ -15,7 +15,7 @@ import pytest
 from finpile_pipelines.build import build
 from finpile_pipelines.corpus.ingest import find_inputs
 from finpile_pipelines.corpus.ingest import plan as plan_tasks
-from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, scaled
+from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, sample_inputs, scaled
 from finpile_pipelines.plan.jobs import num_jobs
 from finpile_pipelines.plan.limits import limits
 from finpile_pipelines.plan.model import Plan, StagePlan, plan_build
@@ -81,6 +81,7 @@ def test_more_text_takes_more_of_everything(sample: CorpusConfig) -> None:
         assert larger.shards >= smaller.shards
         for one, other in zip(smaller.stages, larger.stages, strict=True):
             assert all(getattr(other, name) >= getattr(one, name) for name in names)
+            assert (other.cpu_seconds > one.cpu_seconds) == (one.cpu_seconds > 0), one.stage
 
 
 def test_a_stage_ends_no_earlier_than_its_longest_task(sample: CorpusConfig) -> None:
@@ -125,13 +126,19 @@ def test_the_stages_are_those_of_a_build_and_disabled_ones_take_nothing(
             assert stage.cpu_seconds > 0
 
 
-def test_bytes_of_the_sample_are_predicted_within_a_factor_of_three(sample: CorpusConfig, sample_build: Path) -> None:
+def test_documents_text_and_tokens_of_the_sample_are_those_of_its_build(
+    sample: CorpusConfig, sample_build: Path
+) -> None:
+    """All of it is read as a sample. Its made text has half as many tokens as real text of its length."""
     built = {row["stage"]: row for row in json.loads((sample_build / "manifest.json").read_text())["stages"]}
-    plan = plan_build(sample, _inputs(sample), 1, RATES)
+    files = [list_inputs(source, sample.root) for source in sample.sources]
+    plan = plan_build(sample, measure_inputs(sample, files, RATES, sample_inputs(sample, files)), 1, RATES)
+    documents = sum(row["documents"] for row in built["ingest"]["counts"]["sources"])
+    assert plan.documents == pytest.approx(documents, rel=0.02)
     text = sum(row["text_bytes"] for row in built["clean"]["counts"]["sources"])
-    assert text / 3 < plan.text_bytes < 3 * text
+    assert plan.text_bytes == pytest.approx(text, rel=0.05)
     tokens = built["tokens"]["counts"]["stream_tokens"]
-    assert tokens / 3 < plan.tokens < 3 * tokens
+    assert tokens < plan.tokens < 3 * tokens
     assert plan.shards == len(sample.sources), "each is smaller than a shard"
 
 
@@ -226,7 +233,40 @@ def test_rows_from_records_are_domains_of_their_own(sample: CorpusConfig) -> Non
     config = replace(sample, sources=(replace(sample.sources[1], name=rows),), mixture={"A": 4.0})
     plan = plan_build(config, scaled(_inputs(config), 3e6), 1, RATES)
     assert [stage.tasks for stage in plan.stages if stage.stage == "tokenizer"] == [3 * int(config.tokenizer.chunks)]
-    assert plan.tokens == pytest.approx(2 * 3e6 / RATES.text_bytes_per_token), "a third of the text four times"
+    once = 3e6 * RATES.tokens_of_byte(RATES.byte_shares, config.tokenizer.vocab_size) + plan.documents
+    assert plan.tokens == pytest.approx(2 * once), "a third of the text four times"
+
+
+def test_tokens_are_those_of_the_vocabulary_and_an_end_for_each_document(sample: CorpusConfig) -> None:
+    def tokens(vocab_size: int, documents: float = 0.0) -> float:
+        config = replace(sample, tokenizer=replace(sample.tokenizer, vocab_size=vocab_size))
+        inputs = [replace(source, documents=documents) for source in scaled(_inputs(config), 1e9)]
+        return plan_build(config, inputs, 1, RATES).tokens
+
+    sizes = (300, 512, 700, 4_096, 65_536, 131_072, 250_000)
+    found = [tokens(size) for size in sizes]
+    assert found == sorted(found, reverse=True)
+    shares, smallest = RATES.byte_shares, RATES.tokens_per_byte["512"]
+    per_byte = sum(getattr(shares, name) * smallest[name] for name in ("letter", "digit", "other"))
+    assert found[0] == found[1] == pytest.approx(1e9 * per_byte)
+    assert found[4] == found[5] == found[6], "beyond the sizes that are measured"
+    assert found[1] > found[2] > found[3]
+    assert tokens(4_096, 1e6) - found[3] == pytest.approx(1e6 * len(sample.sources))
+
+
+def test_rows_of_documents_cost_by_document_and_texts_by_byte(sample: CorpusConfig) -> None:
+    """Ten times as many documents of the same text cost more in `exact` and `near`, and in no other stage."""
+    few = scaled(_inputs(sample), 1e9)
+    many = [replace(source, documents=10 * source.documents) for source in few]
+    plans = [plan_build(sample, inputs, 2, RATES) for inputs in (few, many)]
+    for one, other in zip(plans[0].stages, plans[1].stages, strict=True):
+        is_more = (other.shuffled_bytes > one.shuffled_bytes, other.cpu_seconds > one.cpu_seconds)
+        assert is_more == {"exact": (True, True), "near": (True, False)}.get(one.stage, (False, False)), one.stage
+    [exact] = [stage for stage in plans[1].stages if stage.stage == "exact"]
+    assert exact.shuffled_bytes == pytest.approx(plans[1].documents * RATES.exact_exchanged_per_document)
+    folded = replace(sample, dedup=replace(sample.dedup, exact_fold="whitespace"))
+    [read] = [stage for stage in plan_build(folded, many, 2, RATES).stages if stage.stage == "exact"]
+    assert read.cpu_seconds > exact.cpu_seconds or sample.dedup.exact_fold == "whitespace"
 
 
 def test_limits_are_exceeded_from_the_size_at_which_they_are_reached(sample: CorpusConfig) -> None:

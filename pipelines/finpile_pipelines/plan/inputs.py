@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import truediv
 
-from finpile.config import CorpusConfig
+from finpile.config import CorpusConfig, SourceConfig
 from finpile.sources.archives import archive_kind
 from finpile.sources.compression import split_codecs
 from finpile.sources.finding import InputFile
 from finpile.sources.multistream import expected_ranges
+from finpile_pipelines.plan.byte_classes import ByteShares
 from finpile_pipelines.plan.rates import Rates
+from finpile_pipelines.plan.samples import Sample, read_sample
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +30,12 @@ class SourceInput:
     text_bytes: float
     """As `ingest` reads it."""
     clean_bytes: float
+    documents: float
+    """As `ingest` reads them."""
+    byte_shares: ByteShares
+    """Of its clean text."""
+    is_sampled: bool
+    """Whether text and documents are those of its first records, and not those of its format."""
     largest_share: float
     """The part of the source that is in its largest file or range, which one task reads."""
     rows: tuple[str, ...]
@@ -36,23 +44,33 @@ class SourceInput:
     """Whether templates are counted among its documents."""
 
 
+def sample_inputs(config: CorpusConfig, inputs: Sequence[Sequence[InputFile]]) -> list[Sample | None]:
+    """The first records of each source. Raises: StoreError if an object store does not answer."""
+    drop = config.heldout.undated == "drop"
+    return [read_sample(source, files, drop_undated=drop) for source, files in zip(config.sources, inputs, strict=True)]
+
+
 def measure_inputs(
-    config: CorpusConfig, inputs: Sequence[Sequence[InputFile]], rates: Rates
+    config: CorpusConfig, inputs: Sequence[Sequence[InputFile]], rates: Rates, samples: Sequence[Sample | None] = ()
 ) -> tuple[SourceInput, ...]:
-    """One entry for each source, from the sizes of its files and the rates of its format.
+    """One entry for each source, from the sizes of its files and its sample, or the rates of its format.
 
     A compressed file and an archive have the mean expansion of their format; other files are as large as they are.
     """
-    return tuple(_measured(config, entry, files, rates) for entry, files in enumerate(inputs))
+    chosen = samples or [None] * len(inputs)
+    return tuple(
+        _measured(source, files, sample, rates)
+        for source, files, sample in zip(config.sources, inputs, chosen, strict=True)
+    )
 
 
-def _measured(config: CorpusConfig, entry: int, files: Sequence[InputFile], rates: Rates) -> SourceInput:
-    source = config.sources[entry]
+def _measured(source: SourceConfig, files: Sequence[InputFile], sample: Sample | None, rates: Rates) -> SourceInput:
     rate = rates.format(source.format)
     sizes = [file.size_bytes * (rate.decoded_per_stored if _is_packed(file) else 1.0) for file in files]
     ranges = [expected_ranges(file, source) for file in files]
     decoded = sum(sizes)
-    text = decoded * rate.text_per_decoded
+    text = sample.text_bytes if sample else decoded * rate.text_per_decoded
+    clean_per_text = rate.clean_per_text if sample is None or sample.clean_per_text is None else sample.clean_per_text
     return SourceInput(
         source=source.label,
         dataset=source.dataset,
@@ -61,7 +79,10 @@ def _measured(config: CorpusConfig, entry: int, files: Sequence[InputFile], rate
         stored_bytes=sum(file.size_bytes for file in files),
         decoded_bytes=decoded,
         text_bytes=text,
-        clean_bytes=text * rate.clean_per_text,
+        clean_bytes=text * clean_per_text,
+        documents=sample.documents if sample else text / rates.document_bytes(source.format),
+        byte_shares=sample.byte_shares if sample else rates.byte_shares,
+        is_sampled=sample is not None,
         largest_share=max(map(truediv, sizes, ranges), default=0.0) / decoded if decoded else 0.0,
         rows=source.rows,
         has_templates=source.template_group is not None,
@@ -85,6 +106,7 @@ def scaled(inputs: Sequence[SourceInput], text_bytes: float) -> tuple[SourceInpu
             decoded_bytes=source.decoded_bytes * factor,
             text_bytes=source.text_bytes * factor,
             clean_bytes=source.clean_bytes * factor,
+            documents=source.documents * factor,
             largest_share=min(1.0, source.largest_share / factor),
         )
         for source in inputs

@@ -56,7 +56,7 @@ class Plan:
     documents: float
     shards: int
     tokens: float
-    """Of all copies that the mixture makes."""
+    """Of all clean text, in as many copies as the mixture makes: duplicates and held-out documents included."""
 
     @property
     def token_shards(self) -> int:
@@ -90,9 +90,9 @@ def plan_build(
         inputs=tuple(inputs),
         stages=tuple(model.stage(name) for name in names),
         start_seconds=rates.start_seconds,
-        documents=model.text / rates.text_bytes_per_document,
+        documents=model.documents,
         shards=model.num_shards,
-        tokens=model.copies.per_text * model.text / rates.text_bytes_per_token,
+        tokens=model.tokens,
     )
 
 
@@ -107,6 +107,19 @@ class _Model:
     @property
     def text(self) -> float:
         return sum(source.clean_bytes for source in self.inputs)
+
+    @property
+    def documents(self) -> float:
+        return sum(source.documents for source in self.inputs)
+
+    @property
+    def tokens(self) -> float:
+        """Of all copies, each document with its `<|endoftext|>`."""
+        vocab_size = self.config.tokenizer.vocab_size
+        once = sum(
+            source.clean_bytes * self.rates.tokens_of_byte(source.byte_shares, vocab_size) for source in self.inputs
+        )
+        return self.copies.per_text * (once + self.documents)
 
     @cached_property
     def copies(self) -> Copies:
@@ -150,6 +163,11 @@ class _Model:
         if name in ("ingest", "clean"):
             return sum(self._reading_cpu_seconds(name, source) for source in self.inputs)
         per_mb = rates.stage(name).cpu_seconds_per_mb
+        if rates.is_like_exact(name):
+            per_mb = rates.exact_cpu_seconds_per_mb
+            if name == "exact" and self.config.dedup.exact_fold != "none":
+                per_mb += rates.exact_cpu_seconds_per_mb_folded
+            return self.text / _MB * per_mb + self.documents * rates.exact_cpu_seconds_per_document
         if name == "near" and near is not None:
             per_mb += (near.bands * near.rows - _MEASURED_HASHES) * rates.near_cpu_seconds_per_mb_and_hash
         if name == "tokens":
@@ -228,9 +246,12 @@ class _Model:
 
     def _shuffled_bytes(self, name: str) -> float:
         """Bytes of the tables of exchanges, compressed."""
-        per_text, near = self.rates.stage(name).exchanged_per_text, self.config.dedup.near
+        per_text, near, rates = self.rates.stage(name).exchanged_per_text, self.config.dedup.near, self.rates
+        if rates.is_like_exact(name):
+            return self.documents * rates.exact_exchanged_per_document
         if name == "near" and near is not None:
-            per_text += (near.bands - _MEASURED_BANDS) * self.rates.near_exchanged_per_text_and_band
+            more = (near.bands - _MEASURED_BANDS) * rates.near_exchanged_per_document_and_band
+            return self.documents * max(0.0, rates.near_exchanged_per_document + more)
         if name == "tokens":
             per_text *= self.copies.per_text
             per_text += self.copies.are_counted * self.rates.tokens_exchanged_per_text_counted

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
+
+import numpy as np
+
+from finpile_pipelines.plan.byte_classes import ByteShares
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +31,10 @@ class FormatRate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StageRate:
-    """One stage, on a mix of real text. All rates are per byte or MB of clean text that the stage reads."""
+    """One stage, on a mix of real text. All rates are per byte or MB of clean text that the stage reads.
+
+    Those of stages whose rows are documents, in `Rates`, are per document.
+    """
 
     fixed_seconds: float
     """Wall time of the sample corpus."""
@@ -51,16 +59,29 @@ class Rates:
     stages: Mapping[str, StageRate]
     published_per_text: Mapping[str, float]
     """Bytes of `documents`, `removed` and `tokens`."""
+    exact_cpu_seconds_per_document: float
+    exact_cpu_seconds_per_mb: float
+    """Of reading the text."""
+    exact_cpu_seconds_per_mb_folded: float
+    """What `exact_fold` takes besides."""
+    exact_exchanged_per_document: float
+    """Bytes that tables of exchanges have, compressed."""
     near_cpu_seconds_per_mb_and_hash: float
-    near_exchanged_per_text_and_band: float
+    near_exchanged_per_document: float
+    """With the measured setting."""
+    near_exchanged_per_document_and_band: float
     tokens_cpu_seconds_per_mb_and_copy: float
     """What each further copy of text takes that the mixture makes."""
     tokens_cpu_seconds_per_mb_counted: float
     """Of the pass that counts tokens for shares and fractions."""
     tokens_exchanged_per_text_counted: float
     """Of the same pass."""
-    text_bytes_per_document: float
-    text_bytes_per_token: float
+    text_bytes_per_document: Mapping[str, float]
+    """By format, for sources of which no record is read."""
+    tokens_per_byte: Mapping[str, Mapping[str, float]]
+    """By entries of the vocabulary, and by the class of a byte: `letter`, `digit`, `other`."""
+    byte_shares: ByteShares
+    """Of a mix of news, speeches, TeX and chat, for sources of which no record is read."""
     record_bytes_per_shard: float
     """Of the driver's records of an `ingest` stage."""
     start_seconds: float
@@ -78,6 +99,20 @@ class Rates:
         """The rate of a stage; that of `exact` for a stage of another package."""
         return self.stages.get(name, self.stages["exact"])
 
+    def is_like_exact(self, name: str) -> bool:
+        """Whether a stage has the rates of `exact`, by document."""
+        return name == "exact" or name not in self.stages
+
+    def document_bytes(self, format_name: str) -> float:
+        """Text of a document of a format; that of `jsonl` for a format of another package."""
+        return self.text_bytes_per_document.get(format_name, self.text_bytes_per_document["jsonl"])
+
+    def tokens_of_byte(self, shares: ByteShares, vocab_size: int) -> float:
+        """Tokens by byte of text: interpolated over the logarithm of measured sizes, beyond them the nearest."""
+        points = sorted((int(size), rates) for size, rates in self.tokens_per_byte.items())
+        values = [sum(getattr(shares, name) * rate for name, rate in rates.items()) for _, rates in points]
+        return float(np.interp(math.log(vocab_size), [math.log(size) for size, _ in points], values))
+
 
 @cache
 def load_rates() -> Rates:
@@ -87,10 +122,12 @@ def load_rates() -> Rates:
 
 def parse_rates(table: Mapping[str, Any]) -> Rates:
     """Raises: KeyError or TypeError for a table that `benchmarks/scale/rates.py` has not written in full."""
-    names = [name for name in Rates.__dataclass_fields__ if name not in ("formats", "stages", "measured")]
+    made = ("formats", "stages", "byte_shares", "measured")
+    names = [name for name in Rates.__dataclass_fields__ if name not in made]
     return Rates(
         formats={name: FormatRate(**rate) for name, rate in table["formats"].items()},
         stages={name: StageRate(**rate) for name, rate in table["stages"].items()},
+        byte_shares=ByteShares(**table["byte_shares"]),
         measured=table["measured_stages"],
         **{name: table[name] for name in names},
     )

@@ -1,0 +1,37 @@
+"""The lines of `finpile train` while it runs."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from finpile_cli.console import Console
+from finpile_cli.train import _HeldoutLines, _StepLines
+
+from finpile.lm.heldout import HeldoutProgress, HeldoutRecord
+from finpile.lm.losses import LossRecord
+
+
+def test_speed_of_steps_leaves_measurements_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two steps of 100 tokens a second, and between them a measurement of a minute."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    steps = _StepLines(Console(), last=3)
+    with _HeldoutLines(Console(), steps) as measured:
+        for number in (1, 2, 3):
+            now[0] += 1
+            steps(LossRecord(number, 100 * number, 2.0, 1e-3, 1.0))
+            if number == 2:
+                for done in (0, 30, 60, 90):
+                    measured(HeldoutProgress(2, done, 90))
+                    now[0] += 15
+                measured(HeldoutRecord(2, 200, 1.5, 85, {}))
+    assert capsys.readouterr().out.splitlines() == [
+        "  held-out loss of step 2: 30 of 90 tokens, 2 tokens/s, 30 s left",
+        "  held-out loss of step 2: 60 of 90 tokens, 2 tokens/s, 15 s left",
+        "  held-out loss of step 2: 90 of 90 tokens, 2 tokens/s",
+        "  step 2: held-out loss 1.5000 over 85 tokens",
+        "  step 3 of 3: loss 2.000, rate 1.00e-03, 100 tokens/s",
+    ]
