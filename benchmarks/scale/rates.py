@@ -34,6 +34,7 @@ import pyarrow as pa
 import yaml
 from finpile_pipelines.plan.byte_classes import byte_shares, class_counts
 from finpile_tokenizer import UnigramTokenizer, UnigramTrainer, count_pretokens, merge, prune_to
+from scipy.optimize import lsq_linear
 
 from benchmarks.common.mix import Mix, read_mix, sample, write_jsonl
 from benchmarks.common.report import ROOT, cpu_model
@@ -263,7 +264,8 @@ def _texts(path: Path) -> Iterator[str]:
 def _token_rates(data: Path) -> dict[str, Any]:
     """By size of the vocabulary, the tokens of a letter, a digit and another byte that fit those of all documents.
 
-    Weighted least squares: the variance of a document's tokens is taken to be in proportion to their number.
+    Weighted least squares, with at most one token a byte: the variance of a document's tokens is taken to be in
+    proportion to their number.
     """
     texts = [text.encode() for text in sample(read_mix(data), _MADE_MB).texts]
     array, threads = pa.array(texts, pa.large_binary()).cast(pa.large_string()), os.cpu_count() or 1
@@ -274,7 +276,7 @@ def _token_rates(data: Path) -> dict[str, Any]:
     for size, model in zip(sizes, trained, strict=True):
         tokens = UnigramTokenizer(prune_to(merge([model]), size)).count_tokens(array, threads).astype(np.float64)
         weight = 1 / np.sqrt(np.maximum(1.0, tokens))
-        found, *_ = np.linalg.lstsq(counts * weight[:, None], tokens * weight, rcond=None)
+        found = lsq_linear(counts * weight[:, None], tokens * weight, bounds=(0, 1)).x
         rates[str(size)] = dict(zip(("letter", "digit", "other"), found.round(4).tolist(), strict=True))
     shares = byte_shares(texts)
     return {

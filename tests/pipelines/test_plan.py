@@ -15,6 +15,7 @@ import pytest
 from finpile_pipelines.build import build
 from finpile_pipelines.corpus.ingest import find_inputs
 from finpile_pipelines.corpus.ingest import plan as plan_tasks
+from finpile_pipelines.plan.byte_classes import ByteShares
 from finpile_pipelines.plan.inputs import SourceInput, measure_inputs, sample_inputs, scaled
 from finpile_pipelines.plan.jobs import num_jobs
 from finpile_pipelines.plan.limits import limits
@@ -250,6 +251,7 @@ def test_tokens_are_those_of_the_vocabulary_and_an_end_for_each_document(sample:
     per_byte = sum(getattr(shares, name) * smallest[name] for name in ("letter", "digit", "other"))
     assert found[0] == found[1] == pytest.approx(1e9 * per_byte)
     assert found[4] == found[5] == found[6], "beyond the sizes that are measured"
+    assert RATES.tokens_of_byte(ByteShares(letter=0.0, digit=1.0), 300) <= 1, "no token is shorter than a byte"
     assert found[1] > found[2] > found[3]
     assert tokens(4_096, 1e6) - found[3] == pytest.approx(1e6 * len(sample.sources))
 
