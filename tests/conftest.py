@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from finpile.config import load_config
-from tests.real_data import find
+from tests.support.real_data import find
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE_CONFIG = ROOT / "pipelines" / "configs" / "sample.yaml"

@@ -17,9 +17,7 @@ import click
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
-from archive_server import ArchiveServer
 from finpile_cli.main import finpile
-from sample_archives import sample_files
 
 from finpile import __version__
 from finpile.config import CorpusConfig, FilterConfig, load_config
@@ -29,6 +27,8 @@ from finpile.report.summary import source_rows, total_row
 from finpile.stages import ledger_stages
 from finpile.storage import read_json
 from finpile.strict_yaml import settings
+from tests.support.archive_server import ArchiveServer
+from tests.support.sample_archives import sample_files
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()

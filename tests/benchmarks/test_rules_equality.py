@@ -12,7 +12,7 @@ import pytest
 from benchmarks.rules import datatrove_peer_path
 from benchmarks.rules.documents import documents
 from benchmarks.rules.equality import NAMES, REASONS, decide, given
-from tests.real_data import DATA, needs
+from tests.support.real_data import DATA, needs
 
 PYTHON = os.environ.get("FINPILE_DATATROVE_PYTHON", "")
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from archive_server import ArchiveServer, Fault, File
-from sample_archives import CRAWL, DAY, WIKI, sample_files
+
+from tests.support.archive_server import ArchiveServer, Fault, File
+from tests.support.sample_archives import CRAWL, DAY, WIKI, sample_files
 
 ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., Any]

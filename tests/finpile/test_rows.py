@@ -17,7 +17,7 @@ from finpile.errors import ConfigError
 from finpile.ledger import Removal
 from finpile.rows import RowsConfig, find_value
 from finpile.sources import list_inputs, read_file
-from tests.real_data import DATA, needs
+from tests.support.real_data import DATA, needs
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = RowsConfig(field="meta.set", allow=("Github", "ArXiv"), rename={"Github": "GitHub"})

@@ -135,6 +135,18 @@ def full_build(share: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
+def snapshots_build(share: Callable[..., Path]) -> Path:
+    """The folder of `tests.support.snapshots_build`. Read only."""
+
+    def make(folder: Path) -> None:
+        from tests.support.snapshots_build import make_snapshots_build
+
+        make_snapshots_build(folder)
+
+    return share("snapshots", make)
+
+
+@pytest.fixture(scope="session")
 def copy_small(small_build: Path) -> Callable[[Path], Path]:
     """Copies the small corpus and its build into a new folder, and returns the path of the corpus file.
 

@@ -14,14 +14,14 @@ import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
-from forks import Forks
-from made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
 from finpile.manifest import published
 from finpile.snapshots import load_snapshot
+from tests.support.forks import Forks
+from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from finpile_pipelines.as_of import as_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
-from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
 
 from finpile.as_of import Cut
 from finpile.config import load_config
+from tests.support.made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days
 
 _CONFIG = {
     **CORPUS,

@@ -23,7 +23,7 @@ from finpile_tokenizer import MAX_PRETOKEN_BYTES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.real_data import DATA, needs
+from tests.support.real_data import DATA, needs
 
 BOOK = "multilingual/botchan.txt"
 LARGEST_SEGMENT = 2 * SEGMENT_BYTES + MAX_PRETOKEN_BYTES

@@ -13,13 +13,13 @@ import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent
-from work_folders import files_of_stage
 
 from finpile.config import ContaminationConfig, CorpusConfig, DedupConfig, EvalSetConfig, SourceConfig, load_config
 from finpile.errors import InputError
 from finpile.layout import read_published
 from finpile.stages import required
 from finpile.verify import verify
+from tests.support.work_folders import files_of_stage
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 WriteCorpus = Callable[..., Path]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from finpile_cli.main import finpile
-from test_flipped_bits import corpus  # noqa: F401 (a fixture)
 
 from finpile import open_documents
 from finpile.errors import IntegrityError
@@ -43,14 +42,14 @@ def _renumbered(manifest: dict[str, object]) -> bytes:
 
 
 @pytest.fixture
-def out(corpus: Path, tmp_path: Path) -> Path:  # noqa: F811 (the fixture)
+def out(snapshots_build: Path, tmp_path: Path) -> Path:
     """A build with snapshots 0, 1 and 2."""
-    return Path(shutil.copytree(corpus / "out", tmp_path / "out"))
+    return Path(shutil.copytree(snapshots_build / "out", tmp_path / "out"))
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
 def test_damaged_manifest_of_a_snapshot_is_named(
-    corpus: Path,  # noqa: F811 (the fixture)
+    snapshots_build: Path,
     out: Path,
     damage: Callable[[bytes], bytes],
 ) -> None:
@@ -58,7 +57,7 @@ def test_damaged_manifest_of_a_snapshot_is_named(
     data = path.read_bytes()
     path.write_bytes(damage(data))
     assert path.read_bytes() != data
-    identifier = (corpus / "traced").read_text()
+    identifier = (snapshots_build / "traced").read_text()
     for name, line in COMMANDS.items():
         result = CliRunner().invoke(finpile, line.format(out=out, id=identifier).split())
         said = f"{result.output} {result.exception}"

@@ -14,12 +14,12 @@ from finpile_pipelines.build import build
 from finpile_pipelines.exchange.partition import PartitionedTables, _receive_files, _SendFiles
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent
-from work_folders import files_of_stage
 
 from finpile.config import load_config
 from finpile.errors import IntegrityError, RunError
 from finpile.stages import required
 from finpile.verify import verify
+from tests.support.work_folders import files_of_stage
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 WriteCorpus = Callable[..., Path]

@@ -15,12 +15,12 @@ from finpile_pipelines.as_of import as_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.unigram import split_merge, tokenizer
-from work_folders import files_of_stage
 
 from finpile import storage
 from finpile.as_of import Cut
 from finpile.config import load_config
 from finpile.errors import ConfigError
+from tests.support.work_folders import files_of_stage
 
 WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel".split()  # noqa: SIM905
 DAY = date(2020, 6, 30)

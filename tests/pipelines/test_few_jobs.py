@@ -12,10 +12,10 @@ from finpile_pipelines.build import build
 from finpile_pipelines.corpus import clean
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Sizes
-from work_folders import files_of_stage
 
 from finpile.config import load_config
 from finpile.errors import InputError, RunError
+from tests.support.work_folders import files_of_stage
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 _DEDUP = {"near": "fast", "substring": {"min_length": 60}}

@@ -20,8 +20,6 @@ from finpile_cli.failures import explain
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
-from made_days import CORPUS, documents_of, failed, make_days, write_batch
-from test_remove import published_of
 
 from finpile import file_systems, storage
 from finpile.config import load_config
@@ -30,6 +28,8 @@ from finpile.file_systems import file_system_of
 from finpile.layout import Layout
 from finpile.snapshots import load_snapshot
 from finpile.verify import verify
+from tests.support.made_days import CORPUS, documents_of, failed, make_days, write_batch
+from tests.support.takedowns import published_of
 
 ROOT = Path(__file__).resolve().parents[2]
 _PAGE = 4096

@@ -12,10 +12,10 @@ import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
-from forks import Forks
-from made_days import CORPUS, failed, make_days, write_batch
 
 from finpile.config import load_config
+from tests.support.forks import Forks
+from tests.support.made_days import CORPUS, failed, make_days, write_batch
 
 TOKENS: dict[str, Any] = {
     "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},

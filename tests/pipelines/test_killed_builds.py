@@ -17,13 +17,13 @@ from typing import Any
 
 import psutil
 import pytest
-from forks import Forks
 
 from finpile.build_state import BuildState, read_state
 from finpile.errors import InputError
 from finpile.layout import Layout
 from finpile.stages import required
 from finpile.verify import verify
+from tests.support.forks import Forks
 
 BuildUntil = Callable[[Path, int], int]
 Snapshot = Callable[[Path], dict[str, bytes]]

@@ -14,14 +14,14 @@ import yaml
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import read_clean
-from made_days import CORPUS, Record, failed, sentence
-from work_folders import files_of_stage
 
 from finpile import stages
 from finpile.config import load_config
 from finpile.history import segments
 from finpile.layout import read_published
 from finpile.ledger import Spans
+from tests.support.made_days import CORPUS, Record, failed, sentence
+from tests.support.work_folders import files_of_stage
 
 _TERMS = "Read the terms of use of this newsletter before you subscribe to it."
 _NOTE = "Prices are delayed by twenty minutes and are not for trading purposes."

@@ -326,7 +326,7 @@ def test_workers_cpu_seconds_grow_by_the_use_of_tasks(tmp_path: Path) -> None:
 LIMITED = """
 import resource, sys
 from finpile_cli.main import main
-from work_folders import files_of_stage
+from tests.support.work_folders import files_of_stage
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 main()
 """

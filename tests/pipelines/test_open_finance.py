@@ -29,7 +29,7 @@ from tokenizers import Tokenizer
 from finpile.config import load_config
 from finpile.tokens import TokenStore
 from finpile.verify import verify
-from tests.real_data import DATA, needs
+from tests.support.real_data import DATA, needs
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "pipelines" / "configs" / "open-finance.yaml"

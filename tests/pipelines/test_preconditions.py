@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from finpile_cli.main import finpile
-from work_folders import files_of_stage
 
 from finpile import storage
 from finpile.errors import FinpileError
 from finpile.layout import Layout
+from tests.support.work_folders import files_of_stage
 
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:

@@ -13,14 +13,14 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.snapshots.vacuum import vacuum
-from made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
-from test_readers import READERS
 
 from finpile import open_documents, open_ledger
 from finpile.config import load_config
 from finpile.layout import Layout
 from finpile.snapshots import load_snapshot, numbers
 from finpile.takedowns import Wanted
+from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
+from tests.support.readers import READERS
 
 _LEDGER = ("stage", "id", "reason", "start")
 

@@ -6,7 +6,7 @@ import json
 import random
 import shutil
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,42 +21,16 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.stage import Sizes
-from forks import Forks
-from made_days import CORPUS, Record, documents_of, failed, ledger_of, make_days, write_batch
 
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError, InputError
 from finpile.layout import Layout
 from finpile.snapshots import load_snapshot
-from finpile.takedowns import REASON, TAKEDOWN, Wanted
+from finpile.takedowns import TAKEDOWN, Wanted
 from finpile.verify import takedowns
-
-Items = list[tuple[int, tuple[str, Record]]]
-
-
-def write_files(folder: Path, items: Items, **changes: Any) -> CorpusConfig:
-    """One file for each document, so that its id does not depend on the others."""
-    folder.mkdir(exist_ok=True)
-    for number, (source, record) in items:
-        (folder / f"{source}-{number:03d}.jsonl").write_text(json.dumps(record) + "\n")
-    path = folder / "corpus.yaml"
-    path.write_text(yaml.safe_dump({**CORPUS, **changes}, sort_keys=False))
-    return load_config(path)
-
-
-def ids_of(out: Path, numbers: Iterable[int]) -> frozenset[str]:
-    """The ids of the documents of these files, those that a stage removed included."""
-    rows = [*documents_of(out).to_pylist(), *ledger_of(out)]
-    return frozenset(row["id"] for row in rows for number in numbers if f"-{number:03d}.jsonl" in row["locator"])
-
-
-def assert_same_but_for_tombstones(found: Path, expected: Path, ids: frozenset[str]) -> None:
-    rows = ledger_of(found)
-    stones = [row for row in rows if row["stage"] == TAKEDOWN]
-    assert documents_of(found).equals(documents_of(expected))
-    assert [row for row in rows if row["stage"] != TAKEDOWN] == ledger_of(expected)
-    assert sorted(row["id"] for row in stones) == sorted(ids)
-    assert all(row["reason"] == REASON and row["removed_text"] == b"" for row in stones)
+from tests.support.forks import Forks
+from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
+from tests.support.takedowns import Items, assert_same_but_for_tombstones, ids_of, published_of, write_files
 
 
 @pytest.mark.parametrize(
@@ -216,16 +190,6 @@ def test_a_removal_that_is_killed_and_run_again_gives_the_same(
         shutil.rmtree(out)
     forks.close()
     assert set(outcomes) == {-signal.SIGKILL}
-
-
-def published_of(out: Path) -> dict[str, bytes]:
-    """All published files but manifests, which have times."""
-    paths = [path.relative_to(out) for path in sorted(out.rglob("*")) if path.is_file()]
-    return {
-        path.as_posix(): (out / path).read_bytes()
-        for path in paths
-        if path.parts[0] not in (".work", "index") and path.suffix != ".json"
-    }
 
 
 def test_a_fresh_build_brings_nothing_back_silently(copies: tuple[Path, CorpusConfig], tmp_path: Path) -> None:

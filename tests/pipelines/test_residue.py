@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
-from work_folders import files_of_stage
 
 from finpile import storage
 from finpile.config import load_config
@@ -24,6 +23,7 @@ from finpile.layout import read_published
 from finpile.ledger import restore
 from finpile.report.summary import source_rows
 from finpile.verify import verify
+from tests.support.work_folders import files_of_stage
 
 Record = dict[str, Any]
 Span = tuple[int, int, bytes]

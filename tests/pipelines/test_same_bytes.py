@@ -16,9 +16,9 @@ import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.corpus.split import plan_parts
 from finpile_pipelines.runner.engine import Engine
-from work_folders import files_of_stage
 
 from finpile.config import CorpusConfig, load_config
+from tests.support.work_folders import files_of_stage
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 PATIENCE_SECONDS = 300

@@ -19,7 +19,6 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_tokenizer import UnigramTokenizer
-from made_days import CORPUS, failed, make_days, write_batch
 
 from finpile.config import CorpusConfig, load_config
 from finpile.layout import Layout, read_published
@@ -30,6 +29,7 @@ from finpile.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
 from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import snapshot_tokens
+from tests.support.made_days import CORPUS, failed, make_days, write_batch
 
 _TOKENS = {
     "tokenizer": {"vocab_size": 300, "chunks": 1, "chunk_vocab_size": 290},

@@ -17,7 +17,6 @@ import pytest
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.dedup.request_reply import partition_by_hash
 from finpile_pipelines.runner.engine import Engine
-from work_folders import files_of_stage
 
 from finpile import storage
 from finpile.config import SubstringConfig, load_config
@@ -28,6 +27,7 @@ from finpile.layout import read_published
 from finpile.ledger import restore
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify
+from tests.support.work_folders import files_of_stage
 
 Record = dict[str, Any]
 Snapshot = Callable[[Path], dict[str, bytes]]

@@ -13,7 +13,6 @@ import pytest
 import yaml
 from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
-from made_days import WORDS
 
 from finpile import storage
 from finpile.config import load_config
@@ -22,6 +21,7 @@ from finpile.history import document_history
 from finpile.layout import read_published
 from finpile.report.summary import source_rows, total_row
 from finpile.verify import verify
+from tests.support.made_days import WORDS
 
 Snapshot = Callable[[Path], dict[str, bytes]]
 _SITES = ("www.north.example", "south.example", None)

@@ -14,7 +14,6 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
-from made_days import CORPUS, documents_of, make_days, write_batch
 
 from finpile.config import load_config
 from finpile.errors import InputError
@@ -22,6 +21,7 @@ from finpile.layout import Layout
 from finpile.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
 from finpile.trace import find_document
+from tests.support.made_days import CORPUS, documents_of, make_days, write_batch
 
 _CONFIG = {
     **CORPUS,

@@ -18,14 +18,14 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.stage import Sizes
-from made_days import documents_of, failed, ledger_of
-from work_folders import files_of_stage
 
 from benchmarks.common.random_past import RandomPast, differences
 from finpile.as_of import Cut
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError
 from finpile.takedowns import TAKEDOWN, Wanted
+from tests.support.made_days import documents_of, failed, ledger_of
+from tests.support.work_folders import files_of_stage
 
 DAY = Cut(date(2021, 12, 31), undated=True)
 LINE = "This newsletter is for subscribers of the northern desk only."

@@ -19,9 +19,6 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.snapshots.vacuum import vacuum
-from forks import Forks
-from made_days import CORPUS, documents_of, failed, ledger_of, make_days
-from test_remove import assert_same_but_for_tombstones, ids_of, write_files
 
 from finpile.config import CorpusConfig
 from finpile.errors import InputError
@@ -31,6 +28,9 @@ from finpile.snapshots import load_snapshot, numbers
 from finpile.takedowns import TAKEDOWN, Wanted
 from finpile.trace import documents_of as trace_documents
 from finpile.trace import tokens_of
+from tests.support.forks import Forks
+from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days
+from tests.support.takedowns import assert_same_but_for_tombstones, ids_of, write_files
 
 TOKENS: dict[str, Any] = {
     "tokenizer": {"vocab_size": 300, "chunk_vocab_size": 300},

@@ -10,7 +10,6 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pytest
-import reference
 from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary
 from finpile_tokenizer.arrays.buffers import byte_buffers
 from finpile_tokenizer.encoding import _encoder_kernels
@@ -20,6 +19,8 @@ from finpile_tokenizer.trie import _double_array_kernels
 from finpile_tokenizer.trie.double_array import build_trie
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.support.references import unigram as reference
 
 BYTES = [bytes([value]) for value in range(256)]
 SMALL_PIECES = st.dictionaries(st.text("ab", min_size=2, max_size=5).map(str.encode), st.integers(1, 12), max_size=12)

@@ -7,11 +7,12 @@ import random
 
 import pyarrow as pa
 import pytest
-import reference
 from finpile_tokenizer import MAX_PRETOKEN_BYTES, InputTypeError, PretokenCounts, count_pretokens, pretokenize
 from finpile_tokenizer.pretokens.pretokenizer import pretoken_starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.support.references import unigram as reference
 
 # Few characters of each class produce long runs and repeated pretokens.
 TEXTS = st.one_of(st.binary(max_size=60), st.text("aZ 09.\n\xe9", max_size=60).map(str.encode))

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import reference
 from finpile_tokenizer import (
     END_OF_TEXT,
     FormatError,
@@ -36,7 +35,8 @@ from finpile_tokenizer.trie import _double_array_kernels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.real_data import find
+from tests.support.real_data import find
+from tests.support.references import unigram as reference
 
 CORPORA = {
     "reuters": "fin_news/reuters21578.tar.gz",
@@ -255,7 +255,7 @@ def test_unknown_ids_are_refused(ids: list[int]) -> None:
 
 
 def test_texts_that_cannot_be_encoded_are_refused() -> None:
-    with pytest.raises(TokenizerError, match="no Unicode text"):
+    with pytest.raises(TokenizerError, match="not Unicode text"):
         TOKENIZER.encode("\ud800")
     with pytest.raises(InputTypeError):
         TOKENIZER.encode_array(pa.array([None, "a"]))

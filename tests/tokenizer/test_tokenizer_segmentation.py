@@ -10,11 +10,9 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-import brute_force
 import numpy as np
 import pyarrow as pa
 import pytest
-import reference
 from finpile_tokenizer import TokenizerError, UnigramTokenizer, Vocabulary, compile_kernels
 from finpile_tokenizer.arrays import document_ranges
 from finpile_tokenizer.encoding import _offset_kernels
@@ -24,6 +22,9 @@ from finpile_tokenizer.trie import _hashed_kernels
 from finpile_tokenizer.trie.hashed import build_piece_index
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+from tests.support.references import segmentations as brute_force
+from tests.support.references import unigram as reference
 
 LAST_RESORT = -9.0
 LETTERS = st.text("ab", max_size=9).map(str.encode)
@@ -383,7 +384,7 @@ def test_weights_from_the_threshold_estimate_without_bias() -> None:
         (lambda: TOKENIZER.sample("a", seed=0, alpha=math.nan), "alpha is nan"),
         (lambda: TOKENIZER.sample("a", seed=0, alpha=math.inf), "use encode"),
         (lambda: TOKENIZER.sample("a", seed=0, num_samples=-1), "num_samples is -1"),
-        (lambda: TOKENIZER.sample("\ud800", seed=0), "no Unicode text"),
+        (lambda: TOKENIZER.sample("\ud800", seed=0), "not Unicode text"),
         (lambda: TOKENIZER.sample_array(pa.array(["a"]), seed=0, first_document=-1), "first_document is -1"),
         (lambda: TOKENIZER.sample_array(pa.array(["a"]), seed=0, num_threads=0), "num_threads is 0"),
         (lambda: TOKENIZER.sample_without_replacement("a", 0, seed=0), "k is 0"),

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-import reference
 from finpile_tokenizer import (
     MIN_VOCAB_SIZE,
     EmptyCorpusError,
@@ -24,6 +23,8 @@ from finpile_tokenizer import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.support.references import unigram as reference
 
 WORDS = "net interest income rose fell in the quarter as Oil prices and bond yields Federal Reserve raised rates"
 RANDOM = random.Random(7)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-import reference
 from finpile_tokenizer import PretokenCounts, UnigramTrainer, count_pretokens
 from finpile_tokenizer.arrays.buffers import Float64s, Int64s, lengths_of
 from finpile_tokenizer.model import log_normalized
@@ -20,6 +19,8 @@ from finpile_tokenizer.training.lattice import find_lattices
 from finpile_tokenizer.training.seed import find_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.support.references import unigram as reference
 
 PRETOKENS = st.one_of(st.text("ab", min_size=1, max_size=9).map(str.encode), st.binary(min_size=1, max_size=4))
 COUNTS = st.dictionaries(PRETOKENS, st.integers(1, 1000), min_size=1, max_size=6)

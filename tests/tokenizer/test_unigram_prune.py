@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-import reference
 from finpile_tokenizer import PretokenCounts, count_pretokens
 from finpile_tokenizer.arrays.buffers import Int64s
 from finpile_tokenizer.model import log_normalized
@@ -18,6 +17,8 @@ from finpile_tokenizer.training.prune import best_path_counts, kept_by_loss, rem
 from finpile_tokenizer.training.seed import find_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.support.references import unigram as reference
 
 LETTERS = st.sampled_from(["ab", "a\x00", "ab \xff"])
 LOSSES = st.one_of(st.just(math.inf), st.just(-math.inf), st.integers(-3, 3).map(float))

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-import reference
 from finpile_tokenizer import PretokenCounts, TokenizerError, UnigramTrainer, count_pretokens
 from finpile_tokenizer.training import lattice, seed
 from finpile_tokenizer.training.lattice import Lattices, find_lattices
 from finpile_tokenizer.training.seed import LONGEST_PIECE_BYTES, Seeds, find_seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.support.references import unigram as reference
 
 LETTERS = st.one_of(st.just(b"ab"), st.just(b"a\x00"), st.just(b"ab\x00 1\xff"))
 #: Short strings of few letters, which share substrings, and repetitions of a short string.

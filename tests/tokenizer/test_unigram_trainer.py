@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import reference
 from finpile_tokenizer import PretokenCounts, TokenizerError, UnigramModel, UnigramTrainer, count_pretokens
 from finpile_tokenizer.arrays.buffers import Float64s
 from finpile_tokenizer.model import log_normalized
@@ -24,6 +23,8 @@ from finpile_tokenizer.training.em import expectation, scale_for
 from finpile_tokenizer.training.lattice import find_lattices
 from finpile_tokenizer.training.seed import find_seeds
 from finpile_tokenizer.training.state import TrainingState
+
+from tests.support.references import unigram as reference
 
 _DRAW = random.Random(3)
 WORDS = [bytes(_DRAW.choices(b"abcde \x00", k=_DRAW.randrange(2, 8))) for _ in range(60)]

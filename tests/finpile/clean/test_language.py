@@ -17,7 +17,7 @@ from finpile.clean.language_model import LanguageModel
 from finpile.clean.rules import apply_all
 from finpile.errors import ConfigError
 from finpile.filter import Filter, Rejection, Span
-from tests.real_data import DATA, needs
+from tests.support.real_data import DATA, needs
 
 ENGLISH = "The bank reported higher profits on Monday, and its shares rose by two percent."
 GERMAN = "Die Bank meldete am Montag höhere Gewinne, und ihre Aktien stiegen um zwei Prozent."

@@ -19,7 +19,7 @@ from finpile.clean._tag_kernels import has_preformatted, may_have_facts
 from finpile.clean.html import to_text
 from finpile.clean.markup import TooComplex, strip_markup
 from finpile.clean.normalise import MAX_MARKS, _is_mark, normalise
-from tests.real_data import find
+from tests.support.real_data import find
 
 TEXT = st.text(alphabet=st.sampled_from("ab \t\n\r\v\f\0\x1b\x7f\u00a0\u2003e\u0301\u00e9\u212b.")) | st.text()
 

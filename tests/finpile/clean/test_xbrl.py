@@ -12,7 +12,7 @@ from resiliparse.parse.html import HTMLTree
 from finpile.clean.html import to_text
 from finpile.clean.xbrl import read_facts
 from finpile.filings.facts import FACTS, fact_counts, figures, num_found
-from tests.real_data import find
+from tests.support.real_data import find
 
 PAGE = """<html><body><div style="display:none"><ix:header><ix:hidden>
 <ix:nonFraction name="dei:X" contextRef="a" unitRef="n">77</ix:nonFraction></ix:hidden><ix:resources>

@@ -12,7 +12,7 @@ from rapidfuzz.distance import Levenshtein
 
 from finpile.config import NearConfig
 from finpile.dedup import FAST, PAPER, exact, find_duplicates, find_near_duplicates
-from tests.real_data import find
+from tests.support.real_data import find
 
 #: Stories whose text, white space folded, stood in the archive before. Counted with a Python set.
 NUM_EXACT = 281

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from order_reference import Document, decide
 
 from finpile.config import (
     CorpusConfig,
@@ -27,6 +26,7 @@ from finpile.dedup import deduplicate, document_digests
 from finpile.dedup.near.buckets import KEY_SCHEMA, ORDERED_KEY_SCHEMA, earlier_pairs, key_rows, pairs
 from finpile.dedup.order import ends, order_keys
 from finpile.errors import ConfigError, InputError
+from tests.support.references.order import Document, decide
 
 #: Two bands of one hash: many chance candidates, and buckets of more than 32 documents.
 NEAR = NearConfig(ngram=1, bands=2, rows=1, edit_similarity=0.6)

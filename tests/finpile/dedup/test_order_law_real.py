@@ -13,7 +13,7 @@ import pytest
 from finpile.config import NearConfig, SubstringConfig
 from finpile.dedup import Deduplicated, deduplicate
 from finpile.dedup.order import ends
-from tests.real_data import find
+from tests.support.real_data import find
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Ends of days: five within the months of News, the others between speeches and logs.

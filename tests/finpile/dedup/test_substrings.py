@@ -17,12 +17,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from suffix_array import first_occurrences
 
 from finpile.config import SubstringConfig
 from finpile.dedup.substring import repeats as module
 from finpile.dedup.substring import texts as parts
 from finpile.tokens.tokenizer_files import load_tokenizer
+from tests.support.references.suffix_array import first_occurrences
 
 ROOT = Path(__file__).resolve().parents[3]
 I64 = npt.NDArray[np.int64]

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import suffix_array as module
-import suffix_kernels
 from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.errors import InputError
+from tests.support.references import suffix_array as module
+from tests.support.references import suffix_kernels
 
 ROOT = Path(__file__).resolve().parents[3]
 Symbols = npt.NDArray[Any]
@@ -280,8 +280,8 @@ PROGRAM = """
 import numpy as np
 from numba import config
 from numba.core.dispatcher import Dispatcher
-import suffix_array as module
-import suffix_kernels
+from tests.support.references import suffix_array as module
+from tests.support.references import suffix_kernels
 
 def compiled():
     kernels = {name: value for name, value in vars(suffix_kernels).items() if isinstance(value, Dispatcher)}
@@ -312,4 +312,4 @@ print("within bounds")
 
 @pytest.mark.slow  # these kernels are the reference of other tests and are not shipped
 def test_kernels_stay_within_bounds_and_are_compiled_at_once(run_with_bounds_checks: Callable[..., None]) -> None:
-    run_with_bounds_checks(PROGRAM, Path(__file__).parent)
+    run_with_bounds_checks(PROGRAM)

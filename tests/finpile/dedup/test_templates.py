@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from template_reference import Doc, cut_by_hand
 
 from finpile.config import TemplatesConfig
 from finpile.dedup.substring.spans import cut_rows
 from finpile.dedup.templates import blocks
 from finpile.document import text_digest
 from finpile.errors import ConfigError
+from tests.support.references.templates import Doc, cut_by_hand
 
 BANNER = "Subscribe to our newsletter today"
 _LINES = (
@@ -215,7 +215,7 @@ def test_a_span_names_the_group_and_its_lines() -> None:
 def test_large_documents_are_hashed_within_bounds(run_with_bounds_checks: Callable[..., None]) -> None:
     run_with_bounds_checks(
         "import random\n"
-        "from template_reference import Doc, cut_by_hand\n"
+        "from tests.support.references.templates import Doc, cut_by_hand\n"
         "from test_templates import _LINES, cut\n"
         "from finpile.config import TemplatesConfig\n"
         "draw = random.Random(1)\n"

@@ -9,13 +9,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from archive_server import ArchiveServer, Fault, File
 
 from finpile.errors import ConfigError, FetchError
 from finpile.fetch.client import Client, Patience, Rate, check_contact, retry_after_seconds
 from finpile.fetch.download import download
 from finpile.fetch.failures import Stopped
 from finpile.fetch.targets import Target
+from tests.support.archive_server import ArchiveServer, Fault, File
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from archive_server import ArchiveServer, Fault, File
 
 from finpile.errors import FetchError
 from finpile.fetch.client import Client, Patience
 from finpile.fetch.download import Fetched, download
 from finpile.fetch.failures import Blocked, Missing
 from finpile.fetch.targets import Target
+from tests.support.archive_server import ArchiveServer, Fault, File
 
 DATA = bytes(value * 7 % 251 for value in range(300_000))
 PATH = "/a/file.bin"

@@ -9,7 +9,14 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from archive_server import (
+
+from finpile.errors import ConfigError, FetchError, InputError
+from finpile.fetch import common_crawl, edgar, wikipedia
+from finpile.fetch.client import Client, Patience
+from finpile.fetch.manifest import MANIFEST, open_manifest
+from finpile.fetch.targets import Target
+from finpile.fetch.transfer import Outcome, transfer
+from tests.support.archive_server import (
     INDEX_HEAD,
     ArchiveServer,
     Fault,
@@ -19,13 +26,6 @@ from archive_server import (
     edgar_files,
     submission,
 )
-
-from finpile.errors import ConfigError, FetchError, InputError
-from finpile.fetch import common_crawl, edgar, wikipedia
-from finpile.fetch.client import Client, Patience
-from finpile.fetch.manifest import MANIFEST, open_manifest
-from finpile.fetch.targets import Target
-from finpile.fetch.transfer import Outcome, transfer
 
 MARCH = edgar.Selection(first=date(2021, 3, 1), last=date(2021, 3, 31))
 

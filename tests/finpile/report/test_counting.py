@@ -19,7 +19,7 @@ from finpile.errors import InputError
 from finpile.report.documents import iter_texts
 from finpile.report.table3 import Comparison, compare, efficiency, table3
 from finpile.report.tokenizers import CountingTokenizer, Measured, open_tokenizer
-from tests.real_data import DATA, needs
+from tests.support.real_data import DATA, needs
 
 TOKENIZERS = DATA / "tokenizers"
 needs_data = needs("tokenizers")

@@ -20,7 +20,7 @@ from finpile.config import SourceConfig, load_config
 from finpile.document import RawDocument
 from finpile.ledger import Removal
 from finpile.sources import list_inputs, read_file
-from tests.real_data import DATA, needs
+from tests.support.real_data import DATA, needs
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = load_config(str(ROOT / "pipelines/configs/dialects.yaml")).sources

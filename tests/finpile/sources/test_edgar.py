@@ -17,7 +17,7 @@ from finpile.limits import LimitsConfig
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats import edgar
 from finpile.sources.streams import BrokenStream, ByteStream
-from tests.real_data import find
+from tests.support.real_data import find
 
 SOURCE = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=("*",))
 

@@ -12,7 +12,7 @@ import zstandard
 from fastwarc.warc import ArchiveIterator, WarcRecord
 
 from finpile.sources.http import HttpError, PayloadTooLarge, parse_response
-from tests.real_data import find
+from tests.support.real_data import find
 
 LIMIT = 1 << 26
 TEXT = b"<p>" + b"Oil rose. " * 1000

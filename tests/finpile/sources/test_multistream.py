@@ -18,7 +18,7 @@ from finpile.document import RawDocument
 from finpile.ledger import Removal
 from finpile.sources import Account, InputFile, list_inputs, read_file
 from finpile.sources.multistream import in_ranges, index_of
-from tests.real_data import find
+from tests.support.real_data import find
 
 SOURCE = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=("*multistream.xml.bz2",))
 NAME = "x-pages-articles-multistream.xml.bz2"

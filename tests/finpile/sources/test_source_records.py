@@ -24,7 +24,7 @@ from finpile.document import DocumentBuilder, RawDocument, document_id
 from finpile.ledger import Removal
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats import jsonl as jsonl_reader
-from tests.real_data import DATA, find
+from tests.support.real_data import DATA, find
 
 DAY = datetime(2022, 3, 4, tzinfo=UTC)
 

@@ -18,7 +18,7 @@ from finpile.ledger import Removal
 from finpile.limits import LimitsConfig
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats import sgml as sgml_reader
-from tests.real_data import DATA, find
+from tests.support.real_data import DATA, find
 
 REUTERS = "fin_news/reuters21578.tar.gz"
 

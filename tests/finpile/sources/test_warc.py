@@ -18,7 +18,7 @@ from finpile.ledger import Removal
 from finpile.limits import LimitsConfig
 from finpile.sources import list_inputs, read_file
 from finpile.sources.accounting import Account
-from tests.real_data import find
+from tests.support.real_data import find
 
 SOURCE = SourceConfig(name="Web", dataset="FinPile", format="warc", paths=("*",))
 URL = "http://example.com/a"

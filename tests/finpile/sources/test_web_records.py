@@ -13,7 +13,7 @@ from fastwarc.warc import ArchiveIterator
 
 from finpile.sources.streams import ByteStream
 from finpile.sources.web_records import Damaged, Found, WebRecord, read_records
-from tests.real_data import find
+from tests.support.real_data import find
 
 LIMIT = 1 << 28
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.finpile.verify.damage import (
+from tests.support.damage import (
     ACCOUNTS,
     BEFORE_CLEAN,
     BEFORE_EXACT,

@@ -13,7 +13,7 @@ from finpile.errors import InputError, IntegrityError
 from finpile.layout import Layout, read_published
 from finpile.manifest import load_manifest
 from finpile.verify import verify
-from tests.finpile.verify.damage import (
+from tests.support.damage import (
     BEFORE_CLEAN,
     BEFORE_EXACT,
     COPIES,

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import suffix_kernels as kernels
-from suffix_kernels import Index, Text
 
 from finpile.dedup._hash_kernels import I64, U8, U32
 from finpile.errors import InputError
+from tests.support.references import suffix_kernels as kernels
+from tests.support.references.suffix_kernels import Index, Text
 
 #: More symbols than this are numbered in 64 bits.
 _MAX_INT32 = 2**31 - 1

@@ -7,9 +7,9 @@ import gzip
 import re
 from pathlib import Path
 
-from archive_server import File, crawl_files, dump_files, edgar_files
+from tests.support.archive_server import File, crawl_files, dump_files, edgar_files
 
-SAMPLES = Path(__file__).resolve().parents[3] / "data_samples"
+SAMPLES = Path(__file__).resolve().parents[2] / "data_samples"
 CRAWL, WIKI, DAY = "CC-MAIN-2022-05", "simplewiki", "20240501"
 _FIELD = r"{}:\s+(.+)"
 _PAGE = "The bank raised its rate by a quarter of a point on Tuesday, and the currency rose against the dollar."

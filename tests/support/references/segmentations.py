@@ -1,7 +1,7 @@
 """Likelihood, n-best and sampling by enumeration of all segmentations: a reference implementation for short texts.
 
 `pieces` maps each piece to its log probability; a segmentation is a tuple of pieces. The pretokens and the
-segmentations of one are those of `reference`.
+segmentations of one are those of `unigram`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
-import reference
+from tests.support.references import unigram as reference
 
 Segmentation: TypeAlias = tuple[bytes, ...]
 

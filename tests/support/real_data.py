@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 VARIABLE = "FINPILE_DATA"
-DATA = Path(os.environ.get(VARIABLE) or Path(__file__).resolve().parents[1] / "data").resolve()
+DATA = Path(os.environ.get(VARIABLE) or Path(__file__).resolve().parents[2] / "data").resolve()
 
 
 def find(name: str) -> Path:
