@@ -12,6 +12,7 @@ OUT/versions/documents/dataset=D/source=S/part-*.parquet  files that only earlie
 OUT/versions/removed/stage=S/part-*.parquet
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
 OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
+OUT/explorer/                                             pages of `finpile explore`
 OUT/index/STAGE/STEP/000001/                              keys of the documents that a snapshot brought to a stage
 OUT/index/batches/000012.json                             places of the batches of a clean shard
 OUT/.work/STAGE/                                          the record of a stage
@@ -86,6 +87,11 @@ class Layout:
     @property
     def reports(self) -> str:
         return storage.join(self.root, "reports")
+
+    @property
+    def explorer(self) -> str:
+        """Pages that `finpile explore` makes of the build; they may be deleted."""
+        return storage.join(self.root, "explorer")
 
     @property
     def snapshots(self) -> str:

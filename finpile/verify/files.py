@@ -17,8 +17,8 @@ from finpile.verify.check import Advance, Check
 
 #: What `finpile report` writes of snapshots.
 _GROWTH = tuple(f"snapshots/growth.{suffix}" for suffix in ("md", "csv", "tex", "json"))
-#: Further names in OUT; `.work` and `index` may be deleted.
-_OTHER = ("manifest.json", ".work", "index")
+#: Further names in OUT; all but the manifest may be deleted.
+_OTHER = ("manifest.json", ".work", "index", "explorer")
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:

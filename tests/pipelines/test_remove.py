@@ -24,6 +24,7 @@ from finpile_pipelines.stage import Sizes
 
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError, InputError
+from finpile.explorer import write_explorer
 from finpile.layout import Layout
 from finpile.snapshots import load_snapshot
 from finpile.takedowns import TAKEDOWN, Wanted
@@ -83,7 +84,13 @@ def copies(tmp_path: Path) -> tuple[Path, CorpusConfig]:
 def test_a_copy_comes_back_and_no_text_is_left(copies: tuple[Path, CorpusConfig]) -> None:
     out, _ = copies
     assert documents_of(out)["source"].to_pylist().count("News") == 0
+    write_explorer(str(out), samples=1)
     manifest = remove(str(out), Wanted(source="Web"), "they asked", Engine())
+    assert not (out / "explorer").exists()
+    write_explorer(str(out), samples=9)
+    pages = b"".join(path.read_bytes() for path in (out / "explorer" / "data").iterdir())
+    assert b"they asked" in pages and b"Web-0" in pages  # the tombstone
+    assert pages.count(b"ministers met") == 1  # the copy that came back
     assert sorted(documents_of(out)["source"].to_pylist()) == ["Mail", "News"]
     (stone,) = [row for row in ledger_of(out) if row["stage"] == TAKEDOWN]
     assert (stone["source"], stone["detail"], stone["removed_text"]) == ("Web", "they asked", b"")

@@ -1,0 +1,59 @@
+"""`finpile explore`: pages in which a person looks at a build."""
+
+from __future__ import annotations
+
+import click
+
+from finpile.errors import ConfigError
+from finpile_cli.console import Console, json_option, quantity
+from finpile_cli.paths import PathOrUrl
+
+_LISTED = 500
+
+
+@click.command()
+@click.argument("out", type=PathOrUrl())
+@click.option(
+    "--samples",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Put the texts of N documents of each source, and of N removals of each reason and source, into the pages.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    default=_LISTED,
+    show_default=True,
+    metavar="N",
+    help="Rows that lists have of each reason and source. Counts are always of all rows.",
+)
+@json_option
+def explore_command(out: str, samples: int, rows: int, as_json: bool) -> None:
+    """Write pages in which a person looks at a build: where documents went, what was removed, what is left.
+
+    The pages are static files in OUT/explorer: open OUT/explorer/index.html, or put the folder on any file server. They
+    have ids, locators, dates and sizes of documents, and no text: texts may be confidential, so --samples adds them.
+    Samples and rows are chosen by digest. A text that `finpile remove` took down is never in the pages; the command
+    deletes pages that were made before.
+    """
+    from finpile.explorer import write_explorer
+
+    if samples > rows:
+        raise ConfigError(f"--samples is {samples} and --rows {rows}: raise --rows, texts are those of listed rows")
+    console = Console(as_json)
+    with console.progress("reading", unit="B") as advance:
+        written = write_explorer(out, samples=samples, rows=rows, advance=advance)
+    texts = f"texts of {written.num_texts:,} documents" if written.num_texts else "no texts"
+    console.line(f"{written.num_files:,} files, {quantity(written.num_bytes, 'B')}, {texts}")
+    console.line(f"open {written.folder}/index.html")
+    console.result(
+        {
+            "out": out,
+            "page": f"{written.folder}/index.html",
+            "num_files": written.num_files,
+            "num_bytes": written.num_bytes,
+            "num_texts": written.num_texts,
+        }
+    )

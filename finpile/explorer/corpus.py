@@ -1,0 +1,89 @@
+"""What a build has for the pages: its files, the pass over them, and the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from finpile import stages
+from finpile.explorer.counts import DocumentCounts, RemovalCounts
+from finpile.explorer.inputs import input_bytes
+from finpile.explorer.meanings import meaning
+from finpile.explorer.papers import papers
+from finpile.explorer.scan import Advance, Names, scan_documents, scan_removals
+from finpile.layout import Layout
+from finpile.manifest import load_manifest
+from finpile.published_files import PublishedFiles
+from finpile.snapshots import number_of, read_copies
+
+#: Receives the rows of one source or stage, and returns which of them the pages list.
+Sink = Callable[[pa.Table], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A finished build, or the current snapshot of one."""
+
+    layout: Layout
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, out: str) -> Corpus:
+        """Raises: InputError if OUT holds no finished build; IntegrityError if its manifest is damaged."""
+        layout = Layout(out)
+        return cls(layout, load_manifest(layout))
+
+    @property
+    def checksum(self) -> str:
+        """Identifies the state of the build of which pages are made."""
+        return str(self.manifest["checksum"])
+
+    @property
+    def files(self) -> PublishedFiles:
+        return PublishedFiles(self.layout, self.manifest)
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the files that `summarise` reads."""
+        return sum(file.record.size_bytes for file in self.files.below("documents", "removed"))
+
+
+def summarise(
+    corpus: Corpus, documents: Sink, removals: Sink, advance: Advance = lambda amount: None
+) -> dict[str, Any]:
+    """Passes all rows to `documents` and `removals`, and returns the summary of the build.
+
+    Raises: IntegrityError if a file is missing or damaged.
+    """
+    files, manifest = corpus.files, corpus.manifest
+    places = {**files.places("documents"), **files.places("removed")}
+    names, kept, removed = Names(), DocumentCounts(), RemovalCounts()
+    for rows in scan_documents(files, places, names, read_copies(corpus.layout, manifest), advance):
+        kept.add(rows, documents(rows))
+    for rows, with_passages in scan_removals(files, places, names, advance):
+        removed.add(with_passages, removals(rows))
+    inputs = input_bytes(files, names)
+    config = manifest["config"]
+    private = set(config.get("reports", {}).get("private", ()))
+    return {
+        "name": manifest["name"],
+        "finpile": manifest["finpile"],
+        "checksum": corpus.checksum,
+        "snapshot": number_of(manifest),
+        "heldout_after": config.get("heldout", {}).get("after"),
+        "sources": [
+            {"dataset": dataset, "source": source, "private": dataset in private} for dataset, source in names.sources
+        ],
+        "stages": list(stages.ledger_stages()),
+        "reasons": [
+            {"stage": stage, "reason": reason, "meaning": meaning(stage, reason)} for stage, reason in names.reasons
+        ],
+        "files": names.files,
+        "documents": kept.summary(),
+        "removals": removed.summary(),
+        "inputs": inputs,
+        "papers": papers(corpus.layout, manifest),
+    }

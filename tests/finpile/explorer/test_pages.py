@@ -1,0 +1,215 @@
+"""The static pages in headless Chromium, opened from disk."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from finpile import open_documents, open_ledger
+from finpile.explorer.site import data_script
+from finpile.history import document_history, segments
+from tests.finpile.explorer.browser import Browser
+from tests.finpile.explorer.conftest import read_data
+
+VIEWS = ("flow", "removals", "documents")
+SCRIPTS = Path(__file__).parent
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_open_from_disk(browser: Browser, page: str, view: str) -> None:
+    browser.open(f"{page}#/{view}")
+    assert browser.run("document.querySelector('nav a[aria-current]').hash") == f"#/{view}"
+    assert browser.texts("main h2")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_views_have_no_violation_of_axe(browser: Browser, page: str, view: str, width: int) -> None:
+    near = open_ledger_id(page)
+    for dark, more in ((False, ""), (True, f"?id={near}")):
+        browser.dark(dark)
+        browser.size(width, 900)
+        browser.open_blank()
+        browser.open(f"{page}#/{view}{more}")
+        if more and view != "flow":
+            browser.wait("document.querySelector('.text') !== null")
+        browser.wait("!document.querySelector('.list-row .soft')?.textContent.startsWith('…')")
+        browser.run((SCRIPTS / "axe.min.js").read_text() + "; 0")
+        found = browser.run(
+            "axe.run({preload: false}).then((found) => found.violations.map((each) => "
+            "[each.id, each.nodes.map((node) => node.html.slice(0, 200) + node.failureSummary)]))"
+        )
+        assert found == []
+        assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+def open_ledger_id(page: str) -> str:
+    folder = page.removeprefix("file://").removesuffix("/explorer/index.html")
+    ledger = open_ledger(folder).to_table().to_pylist()
+    return str(next(row["id"] for row in ledger if row["stage"] == "near"))
+
+
+def test_flow_has_the_numbers_of_the_report(browser: Browser, page: str, explored: Path) -> None:
+    browser.open(f"{page}#/flow")
+    tiles = browser.run("[...document.querySelectorAll('.tiles dd')].map((each) => each.firstChild.textContent)")
+    assert tiles == ["356", "267", "31", "58"]
+    bands = browser.run("[...document.querySelectorAll('.band')].map((each) => each.getAttribute('aria-label'))")
+    in_bands = sum(int(re.search(r": ([\d,]+) document", band)[1].replace(",", "")) for band in bands)
+    assert in_bands == 356
+    total = browser.texts("tr.total")[0].split("\t")
+    assert total == ["All", "356", "267", "31", "22", "4", "20", "12"]
+
+
+def test_charts_have_the_numbers_of_the_cells(browser: Browser, page: str, explored: Path) -> None:
+    cells = read_data(explored, "summary")["documents"]["cells"]
+    dated = sum(rows for rows, month in zip(cells["rows"], cells["month"], strict=True) if month is not None)
+    browser.open(f"{page}#/documents")
+    titles = browser.run(
+        "[...document.querySelectorAll('.columns')].map((chart) => "
+        "[...chart.querySelectorAll('title')].map((each) => each.textContent))"
+    )
+    timeline, lengths = ([int(re.search(r": ([\d,]+) document", title)[1]) for title in chart] for chart in titles)
+    assert (sum(timeline), sum(lengths)) == (dated, 298)
+    heights = browser.run("[...document.querySelectorAll('.columns')][1].querySelectorAll('.bar').length")
+    assert heights == len(lengths)
+
+
+def test_filters_are_in_the_address_and_narrow_every_view(browser: Browser, page: str) -> None:
+    browser.open(f"{page}#/flow")
+    browser.run(
+        "document.querySelector('#f-source').value = 'FinPile/News';"
+        "document.querySelector('#f-source').dispatchEvent(new Event('change'))"
+    )
+    browser.wait("location.hash === '#/flow?source=FinPile%2FNews'")
+    assert browser.texts(".tiles dd")[0] == "93"
+    browser.run("document.querySelector('nav a:nth-of-type(2)').click()")
+    browser.wait("location.hash === '#/removals?source=FinPile%2FNews'")
+    browser.wait("document.querySelectorAll('.row-sub.side').length > 0")
+    assert {text.split(",")[0] for text in browser.texts(".row-sub.side")} == {"News"}
+    browser.run(
+        "[...document.querySelectorAll('.ranking a')].find((each) => each.innerText.includes('near_dup')).click()"
+    )
+    browser.wait("location.hash.includes('reason=near_duplicate')")
+    browser.wait("document.querySelectorAll('.list-row b').length === 3")
+    browser.run(
+        "[...document.querySelectorAll('.columns a')][0].dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    )
+    browser.wait("/from=\\d{4}-\\d{2}&to=/.test(location.hash)")
+    browser.wait("document.querySelectorAll('.list-row b').length < 3")
+    browser.run("history.back()")
+    browser.wait("document.querySelectorAll('.list-row b').length === 3")
+
+
+def test_keyboard_walks_the_list(browser: Browser, page: str) -> None:
+    browser.open(f"{page}#/documents")
+    browser.wait("document.querySelectorAll('.row-main').length > 3")
+    press = "document.querySelector('.list').dispatchEvent(new KeyboardEvent('keydown', {key: '%s'}))"
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
+        browser.run(press % key)
+    browser.wait("document.querySelector('.doc-head') !== null")
+    second = browser.run("document.querySelectorAll('.list-row')[1].querySelector('.row-sub').innerText")
+    assert second in browser.text(".facts")
+    browser.run(press % "End")
+    browser.wait("document.querySelector('[aria-selected=true]')?.getAttribute('aria-posinset') === '298'")
+
+
+def test_differences_are_those_of_both_texts(browser: Browser, page: str, explored: Path) -> None:
+    known = set(read_data(explored, "samples")["ids"])
+    ledger = [row for row in open_ledger(str(explored)).to_table().to_pylist() if row["id"] in known]
+    rows = [row for row in ledger if row["stage"] in ("near", "exact")]
+    assert len(rows) > 20
+    for row in rows:
+        browser.open(f"{page}#/removals?id={row['id']}")
+        browser.wait(f"document.querySelector('[data-shown=\"{row['id']} \"]') !== null")
+        left, right = browser.run("[...document.querySelectorAll('.text')].map((each) => each.textContent)")
+        assert left == row["removed_text"].decode()
+        kept = document_history(str(explored), row["duplicate_of"])
+        assert kept.document is not None
+        whole = b"".join(segment.text for segment in segments(kept.document["text"].encode(), kept.removals))
+        assert right == whole.decode()
+        same = browser.run(
+            "[...document.querySelectorAll('.text')].map((each) => [...each.childNodes]"
+            ".filter((node) => node.nodeType === 3).map((node) => node.textContent).join(''))"
+        )
+        assert same[0] == same[1]
+        assert bool(browser.texts(".differs")) == (left != right)
+
+
+def test_cuts_are_marked_where_the_ledger_says(browser: Browser, page: str, explored: Path) -> None:
+    ledger = open_ledger(str(explored)).to_table().to_pylist()
+    spans = [row for row in ledger if row["start"] is not None and row["end"] > row["start"]]
+    known = set(read_data(explored, "samples")["ids"])
+    checked = 0
+    for row in sorted(spans, key=lambda row: (row["id"], row["start"])):
+        if row["id"] not in known:
+            continue
+        browser.open(f"{page}#/removals?id={row['id']}&at={row['start']}&of={row['stage']}")
+        browser.wait(f"document.querySelector('[data-shown=\"{row['id']} {row['start']}\"]') !== null")
+        history = document_history(str(explored), row["id"])
+        left = history.document["text"].encode() if history.document else history.removals[-1]["removed_text"]
+        expected = [(part.text.decode(), part.removal is not None) for part in segments(left, history.removals)]
+        shown = browser.run(
+            "[...document.querySelector('.text').childNodes].map((node) => [node.textContent, node.nodeName === 'DEL'])"
+        )
+        assert [tuple(part) for part in shown] == expected
+        assert browser.run("document.querySelector('del.focus').textContent") == row["removed_text"].decode()
+        if row["duplicate_offset"] is not None and row["duplicate_of"] in known:
+            assert browser.run("document.querySelector('mark.focus').textContent") == row["removed_text"].decode()
+        checked += 1
+    assert checked > 20
+
+
+def test_search_finds_ids_locators_and_words(browser: Browser, page: str) -> None:
+    identifier = open_ledger_id(page)
+    browser.open(f"{page}#/documents?find={identifier[:8]}")
+    browser.wait(f"document.querySelector('.answer a')?.hash.includes('{identifier}')")
+    browser.open(f"{page}#/documents?find=fw-20070507")
+    browser.wait("document.querySelector('.list-status').innerText.startsWith('1 document listed')")
+    browser.open(f"{page}#/documents?find=old%20customs%20house")
+    browser.wait("document.querySelector('.answer')?.innerText.includes('these words: ')")
+
+
+ATTACK = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
+#: Keys of data that pages compute with; all other texts may be an attack.
+_STRUCTURE = {"id", "stage", "reason", "duplicate_of", "mode", "ids", "checksum", "heldout_after", "key", "split"}
+
+
+def attacked(value: Any, key: str = "") -> Any:
+    """The value with markup in every text that is not of its structure, and a script in addresses."""
+    if isinstance(value, dict):
+        return {name: attacked(entry, name) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [attacked(entry, key) for entry in value]
+    if key == "url":
+        return "javascript:window.hit=1"
+    return f"{ATTACK}{value}" if isinstance(value, str) and key not in _STRUCTURE else value
+
+
+def test_markup_in_texts_names_and_addresses_is_inert(browser: Browser, explored: Path, tmp_path: Path) -> None:
+    shutil.copytree(explored / "explorer", tmp_path / "explorer")
+    for file in (tmp_path / "explorer" / "data").iterdir():
+        value = attacked(read_data(explored, file.stem))
+        file.write_bytes(data_script(file.stem, value))
+    page = (tmp_path / "explorer" / "index.html").as_uri()
+    (near,) = [row["id"] for row in open_ledger(str(explored)).to_table().to_pylist() if row["stage"] == "near"][:1]
+    (kept,) = [row["id"] for row in open_documents(str(explored)).to_table().to_pylist() if row["url"]][:1]
+    fragments = [f"#/{view}" for view in VIEWS]
+    fragments += [
+        f"#/removals?id={near}",
+        f"#/documents?id={kept}",
+        f"#/removals?source={quote(ATTACK)}&stage={quote(ATTACK)}",
+    ]
+    fragments += [f"#/documents?find={quote(ATTACK)}&id={quote(ATTACK)}", f"#/{quote(ATTACK)}"]
+    for fragment in fragments:
+        browser.open_blank()
+        browser.open(page + fragment)
+        browser.run("new Promise((done) => setTimeout(done, 100))")
+        assert browser.run("document.body.textContent").count("onerror") > 0
+        assert browser.run("window.hit") is None
+        assert browser.run("document.querySelectorAll('img, body script').length") == 0
+        assert browser.run("document.querySelectorAll('a[href^=\"javascript\" i]').length") == 0
