@@ -12,7 +12,7 @@ from resiliparse.parse.html import HTMLTree
 
 from finpile.clean._tag_kernels import has_preformatted
 from finpile.clean.markup import MarkupCounts, TooComplex, measure, strip_markup
-from finpile.clean.tables import grid_tables
+from finpile.clean.tables import Tables
 from finpile.clean.xbrl import Facts, read_facts
 
 #: XBRL's own data inside a filing's HTML; no browser shows it. Source: Inline XBRL 1.1, §12.
@@ -47,8 +47,9 @@ def to_text(html: str, *, main_content: bool, tables: Literal["lines", "markdown
     """The text that a reader of the page sees, and the page's title.
 
     Paragraphs are lines with an empty line between them, rows of tables lines with a tab between their cells; empty
-    cells vanish (not in a page with <pre>, whose tabs may be indentation).
-    `tables: markdown` makes grids of tables with data (`finpile.clean.tables`).
+    cells vanish (not in a page with <pre>, whose tabs may be indentation). Where the whole page is read, blocks in
+    cells of tables with data are parts of the row's line. `tables: markdown` makes grids of such tables
+    (`finpile.clean.tables`).
     Elements that the page hides (`hidden`, `display: none`) vanish, except where `main_content` is searched for.
     `main_content` leaves out menus, headers and footers, by resiliparse's heuristics; if they would leave nothing,
     the whole page is taken. Broken HTML is read as browsers read it.
@@ -69,8 +70,7 @@ def to_text(html: str, *, main_content: bool, tables: Literal["lines", "markdown
     reason = counts.beyond_main_content() if main_content else None
     simplified = f"main content not searched for: {reason}" if reason else None
     try:
-        shown = html if tables == "lines" else grid_tables(html, _cell_text)
-        text, title = _parsed(shown, main_content=main_content, search=main_content and not simplified)
+        text, title = _with_tables(html, tables, main_content=main_content, search=main_content and not simplified)
         facts = read_facts(html)
     except MemoryError:
         raise
@@ -90,8 +90,14 @@ def _parsed(html: str, *, main_content: bool, search: bool) -> tuple[str, str]:
     return text, tree.title or ""
 
 
-def _cell_text(content: str) -> str:
-    return str(extract_plain_text(f"<div>{content}</div>", skip_elements=_HIDDEN))
+def _with_tables(html: str, tables: str, *, main_content: bool, search: bool) -> tuple[str, str]:
+    """As `_parsed`, with the tables of data as lines or grids; a page of the Web has only the latter."""
+    if main_content and tables == "lines":
+        return _parsed(html, main_content=main_content, search=search)
+    found = Tables(html)
+    marked = found.marked() if tables == "markdown" else None
+    text, title = _parsed(found.as_lines() if marked is None else marked, main_content=main_content, search=search)
+    return text if marked is None else found.grids(text), title
 
 
 def _one_tab(cells: re.Match[str]) -> str:

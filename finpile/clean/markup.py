@@ -142,7 +142,7 @@ class MarkupCounts:
 def measure(page: str) -> MarkupCounts:
     """Counts the page's markup in one pass, in time linear in its bytes."""
     data = np.frombuffer(page.encode(), np.uint8)
-    counts = _cost_kernels.measure(data, *_classes(), MAX_DEPTH).tolist()
+    counts = _cost_kernels.measure(data, *name_classes(), MAX_DEPTH).tolist()
     return MarkupCounts(num_bytes=len(data), **dict(zip(_COUNTS, counts, strict=True)))
 
 
@@ -153,7 +153,7 @@ def strip_markup(page: str) -> tuple[str, str]:
     them. Scripts, styles and other content that browsers do not show are left out.
     """
     data = np.frombuffer(page.encode(), np.uint8)
-    text, start, end = _strip_kernels.strip_markup(data, *_classes(), _hash("title"))
+    text, start, end = _strip_kernels.strip_markup(data, *name_classes(), _hash("title"))
     title = data[start:end].tobytes().decode("utf-8", "replace")
     return _unescaped(text.tobytes().decode()), _unescaped(title)
 
@@ -172,7 +172,7 @@ def _hash(name: str) -> np.uint64:
 
 
 @functools.cache
-def _classes() -> tuple[tags.U64, tags.I64]:
+def name_classes() -> tuple[tags.U64, tags.I64]:
     """The classes of names as a hash table with open addressing."""
     found: dict[str, int] = {}
     for flag, names in _NAMES.items():

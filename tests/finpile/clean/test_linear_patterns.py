@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import timestamps
-from finpile.clean import dating, html, html_dates, markup, normalise
+from finpile.clean import dating, html, html_dates, markup, normalise, tables
 from finpile.clean.filters import c4
 
 Next = Callable[[int], int | None]
@@ -109,7 +109,7 @@ def compiled(item: tuple[Any, Any], flags: int) -> re.Pattern[str]:
 
 PATTERNS = {
     f"{module.__name__.rsplit('.', 1)[-1]}.{name}": pattern
-    for module in (c4, dating, html, html_dates, markup, normalise, timestamps)
+    for module in (c4, dating, html, html_dates, markup, normalise, tables, timestamps)
     for name, value in vars(module).items()
     for pattern in (value if isinstance(value, tuple) else [value])
     if isinstance(pattern, re.Pattern)
@@ -120,6 +120,7 @@ UNITS = (
     ".", "?!", '."', "[", "[1", "1", "\n", "\t", " ", "\t ", "a", "a ", "a=", 'a="', "a='", "#1", "#", ".1", "&", "&a",
     "&#1", "&#x", "<meta", "<meta ", "<time ", "<script", "</script", "itemprop", "itemprop =", "itemprop=",
     '"datePublished"', '"datePublished" ', '"datePublished":"', "/2020", "-2020", "/2020/1", "2020", "x\n", "a:", "T",
+    "&#0", "$", "1,", "-", "(a)", "\ufdd0", "\ufdd01", "\ufdd01\ufdd1", "%", ")",
 )  # fmt: skip
 ENDS = ("x", "\n")
 

@@ -98,13 +98,28 @@ HOSTILE = {
     "itemprop": "<a itemprop=datePublished",
     "quotes": '<p a="',
     "empty cells": "<td></td>",
+    "rows": "<tr><td>a<td>1",
+    "tall cells": "<tr><td rowspan=9999><td>a<td>1",
+    "wide cells": "<td colspan=9999>1",
+    "tables": "<table><tr><td>a<td>1</table>",
+    "tables in tables": "<table><tr><td>a<td>1<td>",
+    "styles": "<td style='non",
     "ends of scripts": "<script></x",
 }
 
 
 def hostile(name: str, size: int) -> str:
     unit = HOSTILE[name]
-    prefix = {"attributes": "<div", "options": "<select>", "svg": "<svg>", "empty cells": "<table><tr>"}.get(name, "")
+    prefix = {
+        "attributes": "<div",
+        "options": "<select>",
+        "svg": "<svg>",
+        "empty cells": "<table><tr>",
+        "rows": "<table>",
+        "tall cells": "<table>",
+        "wide cells": "<table><tr>",
+        "styles": "<table><tr>",
+    }.get(name, "")
     repeats = size // len(unit)
     return prefix + "".join(unit.replace("%d", str(number)) for number in range(repeats))
 
@@ -122,25 +137,29 @@ class Steps(np.ndarray):  # type: ignore[type-arg]
 @pytest.mark.parametrize("name", HOSTILE)
 def test_bytes_read_grow_no_faster_than_the_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels run as Python over bytes that count their reads: twice the page, at most twice the reads."""
-    from finpile.clean import _cost_kernels, _strip_kernels
+    from finpile.clean import _cost_kernels, _strip_kernels, _table_kernels
 
-    for module in (_tag_kernels, _cost_kernels, _strip_kernels):
+    for module in (_tag_kernels, _cost_kernels, _strip_kernels, _table_kernels):
         for key, value in list(vars(module).items()):
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, key, value.py_func)
-    keys, classes = markup._classes()
+    keys, classes = markup.name_classes()
 
-    def reads(size: int) -> tuple[int, int]:
+    def reads(size: int) -> tuple[int, ...]:
         data = np.frombuffer(hostile(name, size).encode(), np.uint8).view(Steps)
         Steps.reads = 0
         with np.errstate(over="ignore"):
             _cost_kernels.measure(data, keys, classes, 1 << 30)
             measured, Steps.reads = Steps.reads, 0
             _strip_kernels.strip_markup(data, keys, classes, np.uint64(1))
-        return measured, Steps.reads
+            stripped, Steps.reads = Steps.reads, 0
+            cells = _table_kernels.find_cells(data, keys, classes)
+            _table_kernels.rewritten(data, cells, keys, classes, True)
+        return measured, stripped, Steps.reads
 
+    growth = len(hostile(name, 4000)) / len(hostile(name, 1000))
     for small, large in zip(reads(1000), reads(4000), strict=True):
-        assert large <= 4.5 * small + 200
+        assert large <= 1.125 * growth * small + 200
         assert large <= 30 * 4000
 
 
