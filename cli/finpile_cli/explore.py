@@ -29,17 +29,27 @@ _LISTED = 500
     metavar="N",
     help="Rows that lists have of each reason and source. Counts are always of all rows.",
 )
+@click.option("--serve", is_flag=True, help="Show the pages of all rows and texts on this machine, until Ctrl-C.")
+@click.option("--port", type=click.IntRange(0, 65535), help="With --serve: the port.  [default: one that is free]")
 @json_option
-def explore_command(out: str, samples: int, rows: int, as_json: bool) -> None:
+def explore_command(out: str, samples: int, rows: int, serve: bool, port: int | None, as_json: bool) -> None:
     """Write pages in which a person looks at a build: where documents went, what was removed, what is left.
 
     The pages are static files in OUT/explorer: open OUT/explorer/index.html, or put the folder on any file server. They
     have ids, locators, dates and sizes of documents, and no text: texts may be confidential, so --samples adds them.
     Samples and rows are chosen by digest. A text that `finpile remove` took down is never in the pages; the command
     deletes pages that were made before.
+
+    With --serve, the pages have all rows and all texts of a build of any size: they read its Parquet files by ranges of
+    bytes from 127.0.0.1, and an index in OUT/explorer/index, which the first call writes.
     """
     from finpile.explorer import write_explorer
 
+    if serve:
+        _serve(Console(as_json), out, port or 0)
+        return
+    if port is not None:
+        raise ConfigError("--port is for --serve: add it")
     if samples > rows:
         raise ConfigError(f"--samples is {samples} and --rows {rows}: raise --rows, texts are those of listed rows")
     console = Console(as_json)
@@ -57,3 +67,24 @@ def explore_command(out: str, samples: int, rows: int, as_json: bool) -> None:
             "num_texts": written.num_texts,
         }
     )
+
+
+def _serve(console: Console, out: str, port: int) -> None:
+    from finpile.explorer import write_index
+    from finpile.explorer.serve import address_of, make_server
+
+    if "://" in out:
+        raise ConfigError(f"{out} is not on this machine: --serve is for folders; without it, pages are written there")
+    with console.progress("indexing", unit="B") as advance:
+        write_index(out, advance)
+    try:
+        server = make_server(out, port)
+    except OSError as error:
+        raise ConfigError(f"port {port} cannot be used ({error.strerror}): name another with --port") from None
+    console.line(f"open {address_of(server)}  (Ctrl-C ends it)")
+    console.result({"out": out, "page": address_of(server)})
+    with server:
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            console.line("ended")

@@ -3,7 +3,7 @@
 The modules keep to the forms below, each at the beginning of a line; names that are imported cannot be renamed.
 
 import { a, b } from "./x.js"
-export function f, export async function f, export const c, export class C, export { a, b } from "./x.js"
+export function f, export async function f, export const c, export class C, export { a, b } (from "./x.js")
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 _IMPORT = re.compile(r"""^import \{([^}]*)\} from ['"](\.[^'"]+)['"];?[ \t]*$""", re.MULTILINE)
 _FORWARD = re.compile(r"""^export \{([^}]*)\} from ['"](\.[^'"]+)['"];?[ \t]*$""", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?:default )?((?:async )?function\*?|const|let|class) (\w+)", re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?function\*?|const|let|var|class) (\w+)", re.MULTILINE)
+_LISTED = re.compile(r"^export \{([^}]*)\};?[ \t]*$", re.MULTILINE)
 _LEFT = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 
 
@@ -58,6 +59,7 @@ def _add(path: str, read: Callable[[str], str], done: set[str], parts: list[str]
     for _, name in (*_IMPORT.findall(text), *_FORWARD.findall(text)):
         _add(located(name), read, done, parts)
     names = [match[1] for match in _EXPORT.findall(text)]
+    names += [name for listed in _LISTED.findall(text) for name in _names(listed)]
     forwarded: list[str] = []
 
     def forward(match: re.Match[str]) -> str:
@@ -68,7 +70,7 @@ def _add(path: str, read: Callable[[str], str], done: set[str], parts: list[str]
     text = _IMPORT.sub(
         lambda match: f'const {{ {", ".join(_names(match[1]))} }} = modules["{located(match[2])}"];', text
     )
-    text = _EXPORT.sub(r"\1 \2", text)
+    text = _LISTED.sub("", _EXPORT.sub(r"\1 \2", text))
     if left := _LEFT.search(text):
         raise ValueError(f"{path}: this form of import or export cannot be bundled: {left[0]!r}")
     exported = ", ".join([*names, *forwarded])
