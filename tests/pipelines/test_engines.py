@@ -149,14 +149,14 @@ def test_a_killed_launcher_leaves_no_job_that_writes(
     eventually: Callable[[Callable[[], Any]], Any],
     tmp_path: Path,
 ) -> None:
-    """Its workers stand still in a task until the same command, with other settings, has taken the folder over."""
+    """Its workers stand still in a task until the same command, with other settings, has cancelled its job."""
     config = write_corpus(tmp_path, dedup={"near": "fast"}, heldout={"after": date(2022, 7, 31), "undated": "train"})
     command, owner = command_of(cluster, config, "out"), tmp_path / "out" / ".work" / "run.json"
     workers = kill_in(stage, cluster, command, tmp_path, eventually)
     killed = json.loads(owner.read_text())["run"]
     write_corpus(tmp_path, {}, dedup={"near": "paper"}, heldout={"after": date(2020, 7, 31), "undated": "drop"})
     again = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert eventually(lambda: killed not in owner.read_text() or again.poll() is not None)
+    eventually(lambda: not jobs_of(cluster, f"finpile-{stage}-{killed}") or again.poll() is not None)
     resume(workers)
     printed, errors = again.communicate(timeout=PATIENCE_SECONDS)
     assert again.returncode == 0, errors
@@ -177,8 +177,11 @@ def kill_in(
     folder: Path,
     eventually: Callable[[Callable[[], Any]], Any],
 ) -> list[psutil.Process]:
-    """Starts a build, stops its workers in the job of a stage, and kills it; returns the workers."""
-    name = f"finpile-{stage}-"
+    """Starts a build, stops its workers before they run the job of a stage, kills it in this job.
+
+    Returns the stopped processes. Workers of the job before wait for the next one; the pool starts no others.
+    """
+    name, started = f"finpile-{stage}-", folder / "out" / ".work" / stage / "started.json"
     for _ in range(10):
         with tempfile.TemporaryDirectory() as left:  # by the killed process
             launcher = subprocess.Popen(
@@ -189,13 +192,15 @@ def kill_in(
                 env={**os.environ, "TMPDIR": left},
                 start_new_session=True,
             )
-            begun = eventually(lambda started=launcher: jobs_of(cluster, name) or started.poll() is not None)
-            assert begun and launcher.poll() is None, launcher.communicate()
-            assert eventually(cluster.python_workers)
-            workers: list[psutil.Process] = cluster.python_workers()
-            for worker in workers:
-                with suppress(psutil.Error):
-                    worker.suspend()
+
+            def reaches(condition: Callable[[], Any], launcher: subprocess.Popen[bytes] = launcher) -> None:
+                assert eventually(lambda: condition() or launcher.poll() is not None)
+                assert launcher.poll() is None, launcher.communicate()
+
+            reaches(started.exists)
+            reaches(cluster.python_workers)
+            workers = suspend(psutil.Process(cluster.servers.pid("pool")))
+            reaches(lambda: jobs_of(cluster, name))
             is_running = jobs_of(cluster, name)
             os.kill(launcher.pid, signal.SIGKILL)
             launcher.communicate()
@@ -204,6 +209,19 @@ def kill_in(
         resume(workers)
         shutil.rmtree(folder / "out")
     raise AssertionError(f"the job of {stage} ends too fast")
+
+
+def suspend(pool: psutil.Process) -> list[psutil.Process]:
+    """Stops a pool and all workers that it has started, also those that it is starting; returns them."""
+    stopped = list[psutil.Process]()
+    found = [pool]
+    while found:
+        for process in found:
+            with suppress(psutil.Error):
+                process.suspend()
+        stopped += found
+        found = [process for process in pool.children(recursive=True) if process not in stopped]
+    return stopped
 
 
 def resume(workers: list[psutil.Process]) -> None:

@@ -178,11 +178,12 @@ except RunError as error:
 
 @pytest.mark.slow
 def test_a_job_server_that_is_killed_ends_the_run_with_one_message(
-    eventually: Callable[[Callable[[], Any]], Any],
+    eventually: Callable[[Callable[[], Any]], Any], tmp_path: Path
 ) -> None:
     port = free_port()
     server = subprocess.Popen(
         [sys.executable, "-m", _SERVICE, "--port", str(port)],
+        env={**os.environ, "TMPDIR": str(tmp_path)},  # what a killed process leaves there
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -197,3 +198,36 @@ def test_a_job_server_that_is_killed_ends_the_run_with_one_message(
         server.wait()
     assert done.stdout.startswith("stage asking: the connection to the job server was lost (")
     assert (done.stdout.count("\n"), "Traceback" in done.stderr, done.returncode) == (1, False, 0)
+
+
+_LOST_BETWEEN_PIPELINES = """
+import logging, sys, threading
+import grpc
+from apache_beam.runners.worker.data_plane import _GrpcDataChannel
+from finpile_pipelines.runner import portable
+
+logging.basicConfig()
+if sys.argv[1] == "after":
+    with portable._silent_beam():
+        pass
+
+def elements():
+    raise {"lost": grpc.RpcError, "broken": ValueError}[sys.argv[2]]("Multiplexer hanging up")
+    yield
+
+_GrpcDataChannel().set_inputs(elements())
+for thread in threading.enumerate():
+    if thread.name == "read_grpc_client_inputs":
+        thread.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "error", "is_shown"), [("before", "lost", True), ("after", "lost", False), ("after", "broken", True)]
+)
+def test_workers_in_the_launcher_that_lose_their_connection_between_pipelines_show_nothing(
+    moment: str, error: str, is_shown: bool
+) -> None:
+    command = [sys.executable, "-c", _LOST_BETWEEN_PIPELINES, moment, error]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+    assert (done.returncode, "hanging up" in done.stderr) == (0, is_shown), done.stderr

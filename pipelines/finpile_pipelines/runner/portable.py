@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from apache_beam.runners.portability.job_server import JavaJarJobServer, JobServ
 from apache_beam.runners.portability.portable_runner import TERMINAL_STATES, PortableRunner
 from apache_beam.runners.portability.spark_runner import SparkJarJobServer, SparkRunner
 from apache_beam.runners.runner import PipelineResult
+from apache_beam.runners.worker import data_plane
 
 from finpile.errors import ConfigError, FinpileError, RunError
 from finpile_pipelines.process_folder import at_end, process_folder, temporary_files_inside
@@ -217,11 +219,11 @@ def _shared(server: type[_Embedded], options: PipelineOptions, view: type[Pipeli
 @contextmanager
 def _silent_beam() -> Iterator[None]:
     """Beam logs the engine's stack traces, and its threads print lost connections; the raised error is enough."""
-    disabled, hook = logging.root.manager.disable, threading.excepthook
-    _silence()
+    disabled = logging.root.manager.disable
+    _ignore_lost_connections()
+    logging.disable(logging.CRITICAL)
     try:
         yield
-        threading.excepthook = hook  # after a failure threads may still end
     finally:
         logging.disable(disabled)
         atexit.unregister(_silence)
@@ -229,14 +231,28 @@ def _silent_beam() -> Iterator[None]:
 
 
 def _silence() -> None:
+    _ignore_lost_connections()
+    logging.disable(logging.CRITICAL)
+
+
+@cache
+def _ignore_lost_connections() -> None:
+    """Workers in this process lose their connections when they have waited too long, between two pipelines as well.
+
+    Their threads neither log nor print that, as long as this process lives.
+    """
     hook = threading.excepthook
 
     def without_connections(args: threading.ExceptHookArgs) -> None:
         if not isinstance(args.exc_value, grpc.RpcError):
             hook(args)
 
-    logging.disable(logging.CRITICAL)
     threading.excepthook = without_connections
+    logging.getLogger(data_plane.__name__).addFilter(_is_no_lost_connection)
+
+
+def _is_no_lost_connection(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], grpc.RpcError))
 
 
 def _status(error: grpc.RpcError) -> str:
