@@ -26,16 +26,16 @@ settings.register_profile("finpile", deadline=None, derandomize=True)
 settings.load_profile("finpile")
 
 
-#: Folders of tests that run first, so that no process is left alone with a long file at the end.
-_LONGEST_FIRST = ("pipelines", "cli", "tokenizer", "benchmarks")
+#: Files and folders of tests that run first, so that no process is left alone with a long file at the end.
+_LONGEST_FIRST = ("test_docs.py", "pipelines", "finpile/lm", "finpile/dedup", "tokenizer", "cli", "benchmarks")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Moves the folders whose files take longest to the front; all else keeps its order."""
-    folders = [str(ROOT / "tests" / name) + os.sep for name in _LONGEST_FIRST]
+    """Moves the files and folders that take longest to the front; all else keeps its order."""
+    places = [ROOT / "tests" / name for name in _LONGEST_FIRST]
 
     def rank(item: pytest.Item) -> int:
-        return next((at for at, folder in enumerate(folders) if str(item.path).startswith(folder)), len(folders))
+        return next((at for at, place in enumerate(places) if item.path.is_relative_to(place)), len(places))
 
     items.sort(key=rank)
 

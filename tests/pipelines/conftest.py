@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -48,9 +49,14 @@ Record = dict[str, Any]
 
 @pytest.fixture(scope="session", autouse=True)
 def _worker_processes() -> Iterator[None]:
-    """Small corpora use worker processes too: else no test of several workers would start one."""
+    """Small corpora use worker processes too: else no test of several workers would start one.
+
+    Commands in the test process have one worker unless they say how many: a build with worker processes takes ten times
+    the CPU seconds of one without.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FINPILE_SMALL_BYTES", "0")
+        patch.setattr("finpile_cli.engine.os", SimpleNamespace(cpu_count=lambda: 1))
         yield
 
 

@@ -148,7 +148,7 @@ def assert_offsets(out: Path, before: Mapping[str, Texts]) -> set[tuple[str, str
     ("seed", "rounds"),
     [
         (1, 1),
-        (2, 3),
+        pytest.param(2, 3, marks=pytest.mark.slow),
         (3, "fixpoint"),
         *(pytest.param(seed, 1 + seed % 3, marks=pytest.mark.slow) for seed in range(40)),
     ],

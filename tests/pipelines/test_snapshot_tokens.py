@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,13 +38,17 @@ _TOKENS = {
 }
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> CorpusConfig:
-    path = tmp_path / "corpus.yaml"
+def write_config(folder: Path) -> CorpusConfig:
+    path = folder / "corpus.yaml"
     heldout = {**CORPUS["heldout"], "undated": "heldout"}
     dedup = {**CORPUS["dedup"], "order": "time"}
     path.write_text(yaml.safe_dump({**CORPUS, **_TOKENS, "heldout": heldout, "dedup": dedup}, sort_keys=False))
     return load_config(path)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> CorpusConfig:
+    return write_config(tmp_path)
 
 
 def texts_in_tokens(out: Path, snapshot: int) -> dict[str, bytes]:
@@ -99,19 +104,28 @@ def _documents(out: Path) -> list[str]:
     return [entry["path"] for entry in split["counts"]["documents"]]
 
 
-def test_workers_make_the_same_tokens(tmp_path: Path, config: CorpusConfig) -> None:
-    days = make_days(4, 10)
-    write_batch(tmp_path, "0", [document for day in days[:6] for document in day])
-    for workers in (1, 2):
-        build(config, str(tmp_path / f"out-{workers}"), Engine(num_workers=workers))
-    write_batch(tmp_path, "1", [document for day in days[6:] for document in day])
-    found = []
-    for workers in (1, 2):
-        out = tmp_path / f"out-{workers}"
-        append(config, str(out), Engine(num_workers=workers))
-        folder = out / "snapshots" / "000001"
-        found.append({path.relative_to(out): path.read_bytes() for path in folder.rglob("*") if path.is_file()})
-    assert found[0] == found[1] != {}
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a corpus file with a build in `build`, and in `out` the same build with an append. Read only."""
+    folder, days = tmp_path_factory.mktemp("grown"), make_days(1, 12)
+    config = write_config(folder)
+    write_batch(folder, "0", [document for day in days[4:] for document in day] + days[0])
+    build(config, str(folder / "build"), Engine())
+    shutil.copytree(folder / "build", folder / "out")
+    write_batch(folder, "1", [document for day in days[1:4] for document in day])
+    append(config, str(folder / "out"), Engine())
+    return folder
+
+
+@pytest.mark.parametrize("threads", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_workers_make_the_same_tokens(tmp_path: Path, grown: Path, threads: bool) -> None:
+    out = Path(shutil.copytree(grown / "build", tmp_path / "out"))
+    append(load_config(grown / "corpus.yaml"), str(out), Engine(num_workers=2, threads=threads))
+    found, expected = (
+        {path.relative_to(tree): path.read_bytes() for path in (tree / "snapshots/000001").rglob("*") if path.is_file()}
+        for tree in (out, grown / "out")
+    )
+    assert found == expected != {}
 
 
 def test_a_removal_lists_the_sequences_and_tokens_of_what_comes_back(tmp_path: Path, config: CorpusConfig) -> None:
@@ -175,14 +189,11 @@ def swap_documents(folder: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [alter_token, swap_documents])
 def test_tokens_of_a_snapshot_that_are_not_its_documents_are_found(
-    tmp_path: Path, config: CorpusConfig, spoil: Callable[[Path], None]
+    tmp_path: Path, grown: Path, spoil: Callable[[Path], None]
 ) -> None:
-    days, out = make_days(1, 12), tmp_path / "out"
-    write_batch(tmp_path, "0", [document for day in days[4:] for document in day] + days[0])
-    build(config, str(out), Engine())
-    write_batch(tmp_path, "1", [document for day in days[1:4] for document in day])
-    manifest = append(config, str(out), Engine())
+    out = Path(shutil.copytree(grown / "out", tmp_path / "out"))
     layout = Layout(str(out))
+    manifest = load_snapshot(layout)
     assert [check.ok for check in snapshot_tokens.checks(layout, manifest, lambda size: None)] == [True] * 4
     spoil(out / "snapshots" / "000001" / "tokens")
     wrong = [check.name for check in snapshot_tokens.checks(layout, manifest, lambda size: None) if not check.ok]

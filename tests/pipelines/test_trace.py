@@ -118,15 +118,16 @@ def test_documents_have_all_their_places(mixed: Path) -> None:
     assert max(len(spans) for spans in by_document.values()) > max(tokens_of.values()), "copies have equal spans"
 
 
+@pytest.mark.parametrize("threads", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_index_does_not_depend_on_partitions_and_workers(
-    mixed: Path, tmp_path: Path, snapshot: Callable[[Path], dict[str, bytes]]
+    mixed: Path, tmp_path: Path, snapshot: Callable[[Path], dict[str, bytes]], threads: bool
 ) -> None:
     config = load_config(mixed.parent / "corpus.yaml")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tokens, "STREAM_BYTES", 700)
         patch.setattr(tokens, "SHARD_BYTES", 500)
         patch.setattr(tokens, "SHARD_TOKENS", 128)
-        build(config, str(tmp_path / "out"), Engine(num_workers=2), sizes=Sizes(part_bytes=6_000))
+        build(config, str(tmp_path / "out"), Engine(num_workers=2, threads=threads), sizes=Sizes(part_bytes=6_000))
     assert snapshot(tmp_path / "out") == snapshot(mixed)
 
 
