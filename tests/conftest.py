@@ -6,11 +6,14 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,6 +22,7 @@ from finpile.config import load_config
 from tests.support.real_data import find
 
 ROOT = Path(__file__).resolve().parents[1]
+PATIENCE_SECONDS = 120
 SAMPLE_CONFIG = ROOT / "pipelines" / "configs" / "sample.yaml"
 
 #: The same examples on every run, however slow the machine.
@@ -125,6 +129,42 @@ def copy_of_sample(sample_build: Path, tmp_path: Path) -> Path:
 def real_data() -> Callable[[str], Path]:
     """`real_data("fin_news")`: that path in the real corpora; skips the test if it is absent."""
     return find
+
+
+@pytest.fixture(scope="session")
+def start_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.Popen[str]]:
+    """Starts Python on arguments, in a session (a process group) of its own, with the project importable."""
+    scratch = str(tmp_path_factory.mktemp("scratch"))  # what a killed process leaves is left there
+
+    def start(*arguments: object, **environment: str) -> subprocess.Popen[str]:
+        paths = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
+        return subprocess.Popen(
+            [sys.executable, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,
+            # A job in the background of a shell inherits a SIGINT that is ignored; what is started here must not.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": scratch, **environment},
+        )
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[[Callable[[], Any]], Any]:
+    """Calls a function until its result is true or the time is over; returns the last result."""
+
+    def ask(question: Callable[[], Any]) -> Any:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not (answer := question()) and time.monotonic() < end:
+            time.sleep(0.01)
+        return answer
+
+    return ask
 
 
 @pytest.fixture(scope="session")

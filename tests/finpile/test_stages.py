@@ -45,6 +45,7 @@ def test_a_stage_has_one_name(info: stages.StageInfo) -> None:
 def test_the_key_of_a_stage_is_in_the_corpus_file(info: stages.StageInfo) -> None:
     kind: type = CorpusConfig
     for part in info.key.split("."):
+        assert part in typing.get_type_hints(kind)
         found = typing.get_type_hints(kind)[part]
         inner = [one for one in (found, *typing.get_args(found)) if dataclasses.is_dataclass(one)]
         kind = inner[0] if inner else type(None)

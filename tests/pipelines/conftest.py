@@ -6,10 +6,6 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from importlib import import_module
@@ -23,7 +19,6 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ("inputs", "documents", "removed", "tokenizer", "tokens", "reports")
-PATIENCE_SECONDS = 120
 _WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index fund"
 _NUM_DISTINCT = 22
 _MINI: dict[str, Any] = {
@@ -47,7 +42,7 @@ _MINI: dict[str, Any] = {
 Record = dict[str, Any]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _worker_processes() -> Iterator[None]:
     """Small corpora use worker processes too: else no test of several workers would start one.
 
@@ -163,42 +158,6 @@ def copy_small(small_build: Path) -> Callable[[Path], Path]:
         return Path(shutil.copytree(small_build, folder)) / "corpus.yaml"
 
     return copy
-
-
-@pytest.fixture(scope="session")
-def start_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.Popen[str]]:
-    """Starts Python on arguments, in a session (a process group) of its own, with the project importable."""
-    scratch = str(tmp_path_factory.mktemp("scratch"))  # what a killed process leaves is left there
-
-    def start(*arguments: object, **environment: str) -> subprocess.Popen[str]:
-        paths = [str(ROOT), str(ROOT / "pipelines"), str(ROOT / "tokenizer")]
-        return subprocess.Popen(
-            [sys.executable, *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            start_new_session=True,
-            # A job in the background of a shell inherits a SIGINT that is ignored; what is started here must not.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": scratch, **environment},
-        )
-
-    return start
-
-
-@pytest.fixture(scope="session")
-def eventually() -> Callable[[Callable[[], Any]], Any]:
-    """Calls a function until its result is true or the time is over; returns the last result."""
-
-    def ask(question: Callable[[], Any]) -> Any:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not (answer := question()) and time.monotonic() < end:
-            time.sleep(0.01)
-        return answer
-
-    return ask
 
 
 @pytest.fixture(scope="session")

@@ -104,16 +104,25 @@ def test_no_text_is_left_and_appends_go_on(tmp_path: Path, seed: int, order: str
     assert failed(out) == []
 
 
-@pytest.fixture
-def removed(tmp_path: Path) -> tuple[Path, CorpusConfig, dict[str, str]]:
-    """A build with tokens from which documents were removed: OUT, the corpus file, and a phrase of each by id."""
+@pytest.fixture(scope="module")
+def removed_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CorpusConfig, dict[str, str]]:
+    folder = tmp_path_factory.mktemp("removed")
     items, gone, phrases = secret_items(11)
-    config = write_files(tmp_path / "files", items, **TOKENS)
-    out = tmp_path / "out"
+    config = write_files(folder / "files", items, **TOKENS)
+    out = folder / "out"
     build(config, str(out), Engine())
     ids = {phrases[number]: identifier for number in gone for identifier in ids_of(out, [number])}
     remove(str(out), Wanted(ids=frozenset(ids.values())), "they asked", Engine())
     return out, config, ids
+
+
+@pytest.fixture
+def removed(
+    removed_once: tuple[Path, CorpusConfig, dict[str, str]], tmp_path: Path
+) -> tuple[Path, CorpusConfig, dict[str, str]]:
+    """A build with tokens from which documents were removed: OUT, the corpus file, and a phrase of each by id."""
+    out, config, ids = removed_once
+    return Path(shutil.copytree(out, tmp_path / "out")), config, ids
 
 
 def test_tokens_keep_their_index(removed: tuple[Path, CorpusConfig, dict[str, str]]) -> None:

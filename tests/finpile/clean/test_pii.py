@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -135,9 +134,8 @@ def test_masking_filter_is_the_last_one() -> None:
 
 
 @pytest.mark.parametrize("unit", ["a", "1", "1 ", "a.", "a@", "a@b.", ":", "1.", "A1", "(1)", "+", "- ", "AB12 ", "1-"])
-def test_masking_takes_linear_time(unit: str) -> None:
+def test_an_address_after_a_long_text_is_all_that_is_masked(unit: str) -> None:
     """Quadratic time would take minutes here."""
-    pii.apply(unit * 10)
-    start = time.process_time()
-    pii.apply(unit * (200_000 // len(unit)))
-    assert time.process_time() - start < 30
+    text = unit * (200_000 // len(unit))
+    begin = len(text) + 1
+    assert pii.apply(f"{text} jane@acme.com") == [Span(begin, begin + 13, "pii_email", "[EMAIL]")]

@@ -6,7 +6,6 @@ import bz2
 import io
 import random
 import re
-import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -147,11 +146,10 @@ def test_wikitext_becomes_text(wikitext: str, text: str) -> None:
     "unit",
     ["{{", "[[", "{|\n", "<ref>", "{{[[", "<math>", "<!--", "}}", "{{a|", "[[a|{{", "\n|}", "[http://", "(", "<a"],
 )
-def test_time_is_linear_in_marks_that_never_close(unit: str) -> None:
-    """Nested templates and links are a bomb for parsers with recursion or backtracking."""
-    began = time.process_time()
-    to_text(unit * (60_000 // len(unit)))
-    assert time.process_time() - began < 3
+def test_text_after_many_marks_that_never_close_is_kept(unit: str) -> None:
+    """Nested templates and links are a bomb for parsers with recursion or backtracking. A comment hides the rest."""
+    text = to_text(unit * (60_000 // len(unit)) + "\n\nThis is the last line.")
+    assert text.endswith("This is the last line.") == (unit != "<!--")
 
 
 def test_any_text_of_marks_is_read() -> None:

@@ -116,9 +116,10 @@ def test_lock_of_a_killed_run_is_free_although_its_file_names_a_living_process(
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"another-machine 17", b"x" * 100_000])
 def test_content_of_the_lock_decides_nothing(content: bytes, tmp_path: Path) -> None:
     (tmp_path / ".work").mkdir()
-    (tmp_path / ".work" / "lock").write_bytes(content)
+    lock = tmp_path / ".work" / "lock"
+    lock.write_bytes(content)
     with hold(Layout(str(tmp_path)), "build"):
-        pass
+        assert lock.read_text() == f"{socket.gethostname()} {os.getpid()}"
 
 
 def test_lock_of_a_file_system_without_locks_is_not_held(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
