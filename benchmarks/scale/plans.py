@@ -153,8 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     measured = load_rates().measured
     report.add(
-        f"## CPU time\n\nThe rates are of {measured['date']}, of builds on two workers of an idle machine; the load "
-        f"was {load:.1f} when these builds began.",
+        f"## CPU time\n\nThe rates are of {measured['date']}, of builds on two workers. The load was {load:.1f} "
+        "when these builds began: CPU seconds of a loaded machine are longer.",
         table(_TIMES, times),
     )
 
