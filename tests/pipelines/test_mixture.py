@@ -81,7 +81,7 @@ def built(corpus: Path, mixture: dict[str, Any], **changes: Any) -> tuple[Path, 
     """The build with a mixture, of which only the last stages run."""
     config = yaml.safe_load((corpus / "corpus.yaml").read_text()) | {"mixture": mixture}
     (corpus / "mixed.yaml").write_text(yaml.safe_dump(config))
-    engine = Engine(num_workers=changes.pop("num_workers", 1))
+    engine = changes.pop("engine", Engine())
     return corpus / "out", build(load_config(corpus / "mixed.yaml"), str(corpus / "out"), engine, **changes)
 
 
@@ -192,7 +192,8 @@ def test_shards_do_not_depend_on_partitions_files_and_workers(
 
     built(corpus, MIXTURES[name])
     expected = shards()
-    for changes in ({"num_workers": 2}, {"sizes": Sizes(part_bytes=900)}):
+    workers = Engine(num_workers=2, threads=name != "fractions")
+    for changes in ({"engine": workers}, {"sizes": Sizes(part_bytes=900)}):
         built(corpus, {})  # so that the stage runs again
         with monkeypatch.context() as patch:
             patch.setattr(tokens, "STREAM_BYTES", 700)
