@@ -29,10 +29,18 @@ _LISTED = 500
     metavar="N",
     help="Rows that lists have of each reason and source. Counts are always of all rows.",
 )
+@click.option(
+    "--against",
+    type=PathOrUrl(),
+    metavar="OTHER",
+    help="Another build: the pages have what changed from that one to this one, by source and reason.",
+)
 @click.option("--serve", is_flag=True, help="Show the pages of all rows and texts on this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), help="With --serve: the port.  [default: one that is free]")
 @json_option
-def explore_command(out: str, samples: int, rows: int, serve: bool, port: int | None, as_json: bool) -> None:
+def explore_command(
+    out: str, samples: int, rows: int, against: str | None, serve: bool, port: int | None, as_json: bool
+) -> None:
     """Write pages in which a person looks at a build: where documents went, what was removed, what is left.
 
     The pages are static files in OUT/explorer: open OUT/explorer/index.html, or put the folder on any file server. They
@@ -45,6 +53,8 @@ def explore_command(out: str, samples: int, rows: int, serve: bool, port: int | 
     """
     from finpile.explorer import write_explorer
 
+    if serve and against is not None:
+        raise ConfigError("--against is for static pages: leave out --serve")
     if serve:
         _serve(Console(as_json), out, port or 0)
         return
@@ -54,7 +64,7 @@ def explore_command(out: str, samples: int, rows: int, serve: bool, port: int | 
         raise ConfigError(f"--samples is {samples} and --rows {rows}: raise --rows, texts are those of listed rows")
     console = Console(as_json)
     with console.progress("reading", unit="B") as advance:
-        written = write_explorer(out, samples=samples, rows=rows, advance=advance)
+        written = write_explorer(out, samples=samples, rows=rows, against=against, advance=advance)
     texts = f"texts of {written.num_texts:,} documents" if written.num_texts else "no texts"
     console.line(f"{written.num_files:,} files, {quantity(written.num_bytes, 'B')}, {texts}")
     console.line(f"open {written.folder}/index.html")

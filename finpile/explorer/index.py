@@ -21,6 +21,7 @@ from finpile.explorer.corpus import Corpus, summarise
 from finpile.explorer.ids import ID
 from finpile.explorer.scan import DOCUMENT_ROWS, REMOVAL_ROWS, Advance
 from finpile.explorer.site import data_script, page_files
+from finpile.explorer.vocabulary import vocabulary
 from finpile.version import __version__
 
 #: Rows of a row group: what is read for one screen of a list, and for one id.
@@ -60,6 +61,10 @@ def write_index(out: str, advance: Advance = lambda amount: None) -> str:
     firsts = ids.write(storage.join(folder, "ids.parquet"))
     start: dict[str, Any] = {"mode": "ranges", "documents": documents.num_rows, "removals": removals.num_rows}
     storage.write_bytes(storage.join(folder, "data/start.js"), data_script("start", start))
+    pieces = vocabulary(corpus.layout, advance)
+    summary["has_vocabulary"] = pieces is not None
+    if pieces is not None:
+        storage.write_bytes(storage.join(folder, "data/vocabulary.js"), data_script("vocabulary", pieces))
     storage.write_bytes(storage.join(folder, "data/summary.js"), data_script("summary", summary))
     storage.write_bytes(storage.join(folder, "data/ids.json"), json.dumps(firsts).encode())
     storage.write_json(with_index, made)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from finpile import storage
+from finpile.config import from_dict, to_dict
 from finpile.layout import Layout
 from finpile.manifest import CERTIFICATE, SNAPSHOT
 from finpile.report.warnings import build_warnings
@@ -51,16 +53,27 @@ def _tables(layout: Layout) -> list[dict[str, Any]]:
     ]
 
 
-def _settings(config: Mapping[str, Any], path: str = "") -> list[dict[str, Any]]:
-    """The settings of the corpus file by their dotted keys."""
-    found: list[dict[str, Any]] = []
+def _settings(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The settings of the corpus file by their dotted keys, and whether each is the default; without its place."""
+    entry = {"name": "-", "dataset": "-", "format": "jsonl", "paths": "-"}
+    defaults = dict(_flat(to_dict(from_dict({"name": "-", "sources": [entry], "heldout": {"after": None}}))))
+    found = []
+    for key, value in _flat({name: value for name, value in config.items() if name != "root"}):
+        of_any = re.sub(r"^sources\[\d+\]", "sources[0]", key)
+        is_given = key == "name" or of_any.removeprefix("sources[0].") in entry
+        is_default = not is_given and of_any in defaults and defaults[of_any] == value
+        found.append({"key": key, "value": value, "default": is_default})
+    return found
+
+
+def _flat(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested mappings, and of lists of mappings, by dotted keys."""
     for key, value in config.items():
         place = f"{path}.{key}" if path else key
         if isinstance(value, Mapping) and value:
-            found += _settings(value, place)
+            yield from _flat(value, place)
         elif isinstance(value, list) and value and all(isinstance(entry, Mapping) for entry in value):
             for number, entry in enumerate(value):
-                found += _settings(entry, f"{place}[{number}]")
+                yield from _flat(entry, f"{place}[{number}]")
         else:
-            found.append({"key": place, "value": value})
-    return found
+            yield place, value

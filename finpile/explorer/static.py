@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.explorer.changes import changes
 from finpile.explorer.corpus import Corpus, summarise
 from finpile.explorer.counts import sample
 from finpile.explorer.scan import Advance, columns_of
 from finpile.explorer.site import data_script, page_files, plain
+from finpile.explorer.vocabulary import vocabulary
 
 #: Rows of one file of a list.
 CHUNK_ROWS = 1000
@@ -36,13 +38,19 @@ class Written:
 
 
 def write_explorer(
-    out: str, *, samples: int = 0, rows: int = LISTED_ROWS, advance: Advance = lambda amount: None
+    out: str,
+    *,
+    samples: int = 0,
+    rows: int = LISTED_ROWS,
+    against: str | None = None,
+    advance: Advance = lambda amount: None,
 ) -> Written:
     """Writes the pages of the build in `out`, a folder or URL, and returns what was written.
 
     Lists have `rows` documents or removals of each source and reason. With `samples`, the pages have the texts of that
     many of each, those of the copies that were kept instead, and titles; without, they have no text. All are chosen by
-    their ids, which are digests. Texts that were taken down are in no file that this reads.
+    their ids, which are digests. With `against`, another build, they have what changed since that one. Texts that were
+    taken down are in no file that this reads.
 
     Raises: InputError if OUT holds no finished build; IntegrityError if a file is missing or damaged.
     """
@@ -51,10 +59,15 @@ def write_explorer(
     summary = summarise(corpus, documents.add, removals.add, advance)
     shown = {name for row in summary["removals"]["passages"] for name in (row["rows"][0][0], row["rows"][0][3]) if name}
     texts = _texts(corpus, {*documents.ids, *removals.ids, *shown}) if samples else {}
+    if against is not None:
+        summary["changes"] = changes(corpus, Corpus.open(against))
     written = _Folder(corpus.layout.explorer)
     for name, data in page_files().items():
         written.add(name, data)
-    summary |= {"listed": {"rows": rows, "samples": samples}}
+    pieces = vocabulary(corpus.layout, advance)
+    summary |= {"listed": {"rows": rows, "samples": samples}, "has_vocabulary": pieces is not None}
+    if pieces is not None:
+        written.add("data/vocabulary.js", data_script("vocabulary", pieces))
     written.add("data/summary.js", data_script("summary", summary))
     for name, listed in (("documents", documents), ("removals", removals)):
         for number, chunk in enumerate(listed.chunks(with_titles=bool(samples))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +20,18 @@ from tests.finpile.explorer.browser import Browser
 
 
 @pytest.fixture(scope="module")
-def served(explored: Path) -> Iterator[str]:
+def indexed(sample_build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample build with an index."""
+    out = tmp_path_factory.mktemp("indexed") / "out"
+    shutil.copytree(sample_build, out, ignore=shutil.ignore_patterns(".work"))
+    write_index(str(out))
+    return out
+
+
+@pytest.fixture(scope="module")
+def served(indexed: Path) -> Iterator[str]:
     """The address of the pages of the sample."""
-    write_index(str(explored))
-    server = make_server(str(explored), 0)
+    server = make_server(str(indexed), 0)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield address_of(server)
@@ -31,17 +40,15 @@ def served(explored: Path) -> Iterator[str]:
     thread.join()
 
 
-def test_index_has_all_rows_and_where_they_are(explored: Path, served: str) -> None:
-    folder = explored / "explorer" / "index"
+def test_index_has_all_rows_and_where_they_are(indexed: Path, served: str) -> None:
+    folder = indexed / "explorer" / "index"
     documents, removals, ids = (
         pq.read_table(folder / f"{name}.parquet").to_pylist() for name in ("documents", "removals", "ids")
     )
     assert sorted(row["id"].hex() for row in documents) == sorted(
-        open_documents(str(explored)).to_table()["id"].to_pylist()
+        open_documents(str(indexed)).to_table()["id"].to_pylist()
     )
-    assert sorted(row["id"].hex() for row in removals) == sorted(
-        open_ledger(str(explored)).to_table()["id"].to_pylist()
-    )
+    assert sorted(row["id"].hex() for row in removals) == sorted(open_ledger(str(indexed)).to_table()["id"].to_pylist())
     tables, keys = [documents, removals, removals], ["id", "id", "duplicate_of"]
     for entry in ids:
         assert tables[entry["kind"]][entry["row"]][keys[entry["kind"]]] == entry["id"]
@@ -50,14 +57,14 @@ def test_index_has_all_rows_and_where_they_are(explored: Path, served: str) -> N
     assert [row["id"] for row in ids] == sorted(row["id"] for row in ids)
 
 
-def test_index_is_made_again_only_for_another_build(explored: Path, served: str) -> None:
-    index = explored / "explorer" / "index" / "documents.parquet"
+def test_index_is_made_again_only_for_another_build(indexed: Path, served: str) -> None:
+    index = indexed / "explorer" / "index" / "documents.parquet"
     before = index.stat().st_mtime_ns
-    write_index(str(explored))
+    write_index(str(indexed))
     assert index.stat().st_mtime_ns == before
-    (explored / "explorer" / "index" / "made.json").write_text("{}")
+    (indexed / "explorer" / "index" / "made.json").write_text("{}")
     content = index.read_bytes()
-    write_index(str(explored))
+    write_index(str(indexed))
     assert index.stat().st_mtime_ns != before
     assert index.read_bytes() == content
 
@@ -71,8 +78,8 @@ def ask(address: str, path: str, headers: dict[str, str] | None = None, method: 
     return found
 
 
-def test_server_answers_ranges(explored: Path, served: str) -> None:
-    data = (explored / PAGE).read_bytes()
+def test_server_answers_ranges(indexed: Path, served: str) -> None:
+    data = (indexed / PAGE).read_bytes()
     for value, expected in (("0-3", data[:4]), ("5-", data[5:]), ("-7", data[-7:]), (f"2-{10**9}", data[2:])):
         status, body, headers = ask(served, f"/{PAGE}", {"Range": f"bytes={value}"})
         assert (status, body) == (206, expected)
@@ -143,15 +150,15 @@ def check_texts(browser: Browser, out: Path, address: str, every: int) -> int:
     return len(ids)
 
 
-def test_texts_are_those_of_the_files(browser: Browser, explored: Path, served: str) -> None:
-    assert check_texts(browser, explored, served, 1) > 300
+def test_texts_are_those_of_the_files(browser: Browser, indexed: Path, served: str) -> None:
+    assert check_texts(browser, indexed, served, 1) > 300
 
 
-def test_views_show_all_rows(browser: Browser, explored: Path, served: str) -> None:
+def test_views_show_all_rows(browser: Browser, indexed: Path, served: str) -> None:
     browser.open(f"{served}#/documents")
     browser.wait("document.querySelector('.list-status')?.innerText === '298 documents listed'")
     browser.wait("document.querySelectorAll('.row-main').length > 3")
-    row = next(row for row in open_ledger(str(explored)).to_table().to_pylist() if row["stage"] == "near")
+    row = next(row for row in open_ledger(str(indexed)).to_table().to_pylist() if row["stage"] == "near")
     browser.open(f"{served}#/removals?id={row['id']}")
     browser.wait("document.querySelectorAll('.differs').length > 0")
     assert browser.run("document.querySelector('.text').textContent") == row["removed_text"].decode()

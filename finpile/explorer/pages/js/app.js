@@ -7,8 +7,13 @@ import { StaticStore } from "./static_store.js";
 import { flow } from "./views/flow.js";
 import { removals } from "./views/removals.js";
 import { documents } from "./views/documents.js";
+import { clusters } from "./views/clusters.js";
+import { passages } from "./views/passages.js";
+import { tokenizer } from "./views/tokenizer.js";
+import { papers } from "./views/papers.js";
+import { changes } from "./views/changes.js";
 
-const VIEWS = [flow, removals, documents];
+const VIEWS = [flow, removals, clusters, passages, documents, tokenizer, papers, changes];
 
 async function begin() {
   const app = document.getElementById("app");

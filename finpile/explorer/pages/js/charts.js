@@ -54,7 +54,8 @@ export function columns(title, bars, options = {}) {
   const line = options.line !== undefined && options.line !== null && svg("g", { class: "cut" },
     svg("line", { x1: LEFT + options.line * step, x2: LEFT + options.line * step, y1: 4, y2: HEIGHT - BOTTOM }),
     svg("text", { x: LEFT + options.line * step - 5, y: 12, "text-anchor": "end" }, options.lineText));
-  return h("div", { class: options.narrow ? "chart narrow" : "chart" },
+  const focus = bars.some((bar) => bar.href) ? {} : { tabindex: "0", role: "region", "aria-label": `${title}, chart` };
+  return h("div", { class: options.narrow ? "chart narrow" : "chart", ...focus },
     svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": title, class: "columns" },
       grid, drawn, labels, line));
 }

@@ -1,0 +1,87 @@
+// The tokenizer: what one types, and the pieces of the vocabulary.
+
+import { count, fill, h, plural, share, table, titled } from "../dom.js";
+import { load } from "../data.js";
+import { columns } from "../charts.js";
+import { Unigram, shownPiece } from "../unigram.js";
+
+const EXAMPLE = "Net income rose 12.5% to $3.41 billion, the company said in its Form 10-Q.\nÖl fiel am Montag. 原油は月曜日に下落した。";
+const MOST_SHOWN = 20_000;
+
+let opened;
+
+/** The encoder of the build, made once. */
+export const openUnigram = () => (opened ??= load("vocabulary").then((data) => ({ data, unigram: new Unigram(data) })));
+
+export const tokenizer = {
+  name: "tokenizer",
+  title: "Tokenizer",
+  isThere: (summary) => summary.has_vocabulary,
+  render(main, context) {
+    const place = h("div", {}, h("p", { class: "soft" }, "Reading the vocabulary …"));
+    fill(main, titled("h2", "Tokenizer", "What you type is encoded here in the page, with the vocabulary of the build: the ids are those of finpile tokenizer encode."), place);
+    openUnigram().then((found) => fill(place, playground(context, found), figures(found.data)), (error) => fill(place, h("p", { role: "alert" }, error.message)));
+  },
+};
+
+function playground(context, { unigram }) {
+  const answer = h("div", { class: "tokens", tabindex: "0", role: "region", "aria-label": "Pieces of the text" });
+  const sums = h("p", { class: "sum", role: "status" });
+  const ids = h("code", { class: "ids" });
+  const show = (text) => {
+    const found = unigram.encode(text);
+    const size = new TextEncoder().encode(text).length;
+    fill(sums, h("b", {}, plural(found.length, "token")), ", ", h("b", {}, plural(size, "byte")), found.length ? `, ${(size / found.length).toFixed(2)} bytes per token` : "");
+    fill(answer, found.slice(0, MOST_SHOWN).map((id, at) => h("span", { class: `piece p${at % 4}`, title: `id ${id}, log probability ${unigram.scores[id]}` }, visible(unigram.shown(id)))));
+    fill(ids, found.slice(0, MOST_SHOWN).join(" "));
+  };
+  const text = context.filters.text ?? EXAMPLE;
+  const area = h("textarea", { id: "text", rows: "5", spellcheck: "false", oninput: () => show(area.value) });
+  area.value = text;
+  area.addEventListener("change", () => history.replaceState(null, "", context.with({ text: area.value.slice(0, 2000) })));
+  show(text);
+  return h("section", { class: "playground" }, h("label", { for: "text" }, "Text"), area, sums, answer,
+    h("details", {}, h("summary", {}, "Ids"), ids));
+}
+
+/** Line ends and tabs as signs, so that they are seen. */
+const visible = (text) => text.replace(/\n/g, "⏎\n").replace(/\t/g, "⇥\t");
+
+function figures(data) {
+  const { pieces, counts } = data;
+  const lengths = new Map();
+  const dead = [];
+  pieces.forEach((piece, id) => {
+    const entry = lengths.get(piece.length) || { used: 0, dead: 0 };
+    const isDead = counts && !counts[id];
+    entry[isDead ? "dead" : "used"] += 1;
+    if (isDead && id >= 256) dead.push(id);
+    lengths.set(piece.length, entry);
+  });
+  const bars = [];
+  for (let size = 1; size <= Math.max(...lengths.keys()); size += 1) {
+    const { used, dead: unused } = lengths.get(size) || { used: 0, dead: 0 };
+    bars.push({
+      parts: [{ value: used, colour: "c0" }, { value: unused, colour: "c1" }],
+      label: size === 1 || size % 4 === 0 ? String(size) : null,
+      title: `${plural(size, "byte")}: ${plural(used + unused, "piece")}${counts ? `, ${count(unused)} in no training document` : ""}`,
+    });
+  }
+  const byLength = pieces.map((_, id) => id).sort((a, b) => pieces[b].length - pieces[a].length || a - b);
+  const words = pieces.filter((piece) => /[A-Za-z] +[A-Za-z]/.test(piece)).length;
+  const total = counts && counts.reduce((sum, each) => sum + each, 0);
+  const row = (id) => [h("code", { class: "piece-name" }, JSON.stringify(shownPiece(pieces[id]))), count(id), count(pieces[id].length), counts ? count(counts[id]) : "–"];
+  const list = (title, ids) => h("section", {}, h("h3", {}, title), ids.length ? table(title, ["Piece", "id", "bytes", "in training"], ids.map(row)) : h("p", { class: "soft" }, "None."));
+  return [
+    h("dl", { class: "tiles" },
+      [["entries", count(pieces.length + 1)], ["over several words", `${count(words)}`, share(words, pieces.length)],
+        ["in no training document", counts ? count(dead.length) : "–", counts ? share(dead.length, pieces.length) : null],
+        ["training tokens", total === null ? "–" : count(total)]].map(([name, value, note]) => h("div", {}, h("dt", {}, name), h("dd", {}, value, note ? h("small", {}, note) : null)))),
+    h("section", {}, h("h3", {}, "Pieces by length in bytes"),
+      counts ? h("p", { class: "legend" }, h("span", {}, h("i", { class: "c0" }), "used"), h("span", {}, h("i", { class: "c1" }), "in no training document")) : null,
+      columns("Pieces by length", bars)),
+    h("div", { class: "three" }, list("Longest pieces", byLength.slice(0, 20)),
+      counts ? list("Most frequent pieces", pieces.map((_, id) => id).sort((a, b) => counts[b] - counts[a] || a - b).slice(0, 20)) : null,
+      counts ? list("Pieces in no training document", dead.slice(0, 20)) : null),
+  ];
+}
