@@ -457,6 +457,14 @@ class HeldoutConfig:
         if self.overlap is not None and self.after is None:
             raise ConfigError("heldout.overlap needs held-out documents: set the day of the split with `after`")
 
+    def check_order(self, order: str) -> None:
+        """Raises: ConfigError if a decision would depend on later documents under `order` of `dedup`."""
+        if order == "time" and self.overlap is not None and self.undated == "train":
+            raise ConfigError(
+                "heldout: `overlap` would remove held-out documents because of undated training documents, which are "
+                "later under `order: time` of `dedup`: set `undated: drop` or `heldout`, or `order: priority`"
+            )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerConfig:
@@ -546,11 +554,7 @@ class CorpusConfig:
         known = sorted({source.dataset for source in self.sources})
         for name in self.tokenizer.train_on:
             bounds.one_of("tokenizer.train_on", name, known)
-        if self.dedup.order == "time" and self.heldout.overlap is not None and self.heldout.undated == "train":
-            raise ConfigError(
-                "heldout: `overlap` would remove held-out documents because of undated training documents, which are "
-                "later under `order: time` of `dedup`: set `undated: drop` or `heldout`, or `order: priority`"
-            )
+        self.heldout.check_order(self.dedup.order)
         if self.mixture is not None:
             weights(self.mixture, self.rows)
 

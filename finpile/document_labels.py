@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,6 +44,11 @@ def meta_key(rule: str) -> str | None:
     """The key of the metadata that a rule reads; None for other rules."""
     key = rule.removeprefix(_REGION)
     return key.removeprefix(_META) if key.startswith(_META) else None
+
+
+def label_columns(rules: Iterable[str | None]) -> tuple[str, ...]:
+    """The columns that `document_labels` reads for these rules, sorted."""
+    return tuple(sorted({"meta" if _META in rule else _RULES[rule][0] for rule in rules if rule is not None}))
 
 
 def document_labels(documents: pa.RecordBatch | pa.Table, rule: str) -> list[str | None]:

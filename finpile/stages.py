@@ -1,21 +1,23 @@
 """The table of stages: facts that layout, ledger, reports, `verify`, `show` and the build read. Imports no Beam.
 
 A stage has one name: that of its module, of its folder `.work/NAME`, of its key in the corpus file, and of the value
-of `stage` in the ledger. Other packages add a dedup stage by an entry point in the group `finpile.stages` whose object
-is a `StageInfo`. Such a stage is part of a build only if the corpus file has its key: installing a package changes no
-build.
+of `stage` in the ledger.
 
-Decision: docs/decisions/0025-one-table-of-stages.md.
+A deduplication stage is an `Algorithm`: facts, and the plan that all executors run. Other packages add one by an entry
+point in the group `finpile.stages`. It is part of a build only if the corpus file has its key: installing a package
+changes no build.
+
+Decisions: docs/decisions/0025-one-table-of-stages.md, 0080-one-plan-per-algorithm.md.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, cast
 
 from finpile.errors import ConfigError
 
@@ -24,62 +26,96 @@ GROUP = "finpile.stages"
 DEDUPLICATED = "split"
 
 
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A reason of ledger rows."""
+
+    name: str
+    meaning: str
+    """For the guide; in Markdown."""
+    is_copy: bool = False
+    """Whether each row names a kept document, in `duplicate_of`. If a stage has such a reason, each whole document that
+    it removes with a kept document counts as a copy of that document (`num_copies`)."""
+    names_kept: bool = False
+    """Whether rows name a document that is kept, and is no copy."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StageInfo:
     """Facts about one stage."""
 
     name: str
     """Name of its module, folder, config key and ledger value."""
-    pipeline: str
+    pipeline: str = ""
     """Its `finpile_pipelines.stage.Stage`, as in an entry point: `package.module:STAGE`."""
     key: str = ""
-    """Dotted key in the corpus file; that of an added stage is `dedup.NAME`."""
-    config: str = ""
-    """Added stages: the frozen keyword-only dataclass of the key's settings, as `package.module:NameConfig`."""
+    """Dotted key in the corpus file."""
     is_optional: bool = False
-    """Whether it is part of a build only if the corpus file has its key, which `DedupConfig.optional_keys` lists. True
-    for stages of other packages."""
-    after: str = ""
-    """Stages of other packages: the stage that it follows. Those that follow the same stage are ordered by name."""
+    """Whether it is part of a build only if the corpus file has its key, which `DedupConfig.optional_keys` lists."""
     writes_ledger: bool = False
     """Whether it removes documents or spans, with rows in `removed/stage=NAME`."""
     is_dedup: bool = False
-    """Whether it marks removals in clean shards, which `split` applies. Implies `writes_ledger`. An added stage marks
-    whole documents; spans are those of `templates` and `substring` alone."""
-    copy_reasons: tuple[str, ...] = ()
-    """Reasons whose rows each name a kept document, in `duplicate_of`. If there are any, each whole document that the
-    stage removes with a kept document counts as a copy of that document (`num_copies`)."""
-    names_kept: bool = False
-    """Whether rows with other reasons may name a kept document."""
+    """Whether it marks removals in clean shards, which `split` applies. Implies `writes_ledger`."""
+    reasons: tuple[Reason, ...] = ()
+    """Dedup stages: the reasons of its rows."""
     published: tuple[str, ...] = ()
     """Folders of OUT that it writes, and removes before it runs again."""
 
+    @property
+    def module(self) -> str:
+        """The module that defines its work."""
+        return self.pipeline.partition(":")[0]
+
+    @property
+    def copy_reasons(self) -> tuple[str, ...]:
+        """The reasons of copies."""
+        return tuple(reason.name for reason in self.reasons if reason.is_copy)
+
+    @property
+    def redirects(self) -> bool:
+        """Whether it may remove a document and name another one that is kept."""
+        return any(reason.is_copy or reason.names_kept for reason in self.reasons)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Algorithm(StageInfo):
+    """A deduplication algorithm: a stage that any executor can run from its plan (`finpile.dedup.plan`)."""
+
+    plan: str
+    """A function from `finpile.dedup.plan.Settings` to a `Plan`, or None if the settings do not ask for it:
+    `package.module:function`."""
+    is_dedup: bool = True
+    config: str = ""
+    """Of an algorithm whose settings are no field of a config of this package: the frozen keyword-only dataclass of the
+    key's settings, as `package.module:NameConfig`."""
+    after: str = ""
+    """Of other packages: the stage that it follows. Those that follow the same stage are ordered by name."""
+    rate: str = "exact"
+    """The stage whose measured time `finpile plan` takes if it has no measurement of this one."""
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or f"dedup.{self.name}")
         if self.config:
             object.__setattr__(self, "is_optional", True)
 
     @property
     def module(self) -> str:
-        """The module of its pipeline."""
-        return self.pipeline.partition(":")[0]
+        return self.plan.partition(":")[0]
 
-    @property
-    def is_added(self) -> bool:
-        """Whether the settings of its key are not fields of a config of this package: true for stages of other
-        packages."""
-        return bool(self.config)
+    def load_plan(self) -> Callable[[Any], Any]:
+        """The function that `plan` names."""
+        return cast(Callable[[Any], Any], _load(self.plan))
 
-    def load_config(self) -> Any:
+    def load_config(self) -> type:
         """The dataclass that `config` names."""
-        module, _, name = self.config.partition(":")
-        return getattr(importlib.import_module(module), name)
+        return cast(type, _load(self.config))
 
 
 _PIPELINES = "finpile_pipelines"
 #: Not in corpus files: it makes the stage `takedown` part of a snapshot that takes documents down, or follows one.
 TAKEDOWN_KEY = "takedowns"
-#: The stages of this package, in the order in which they run.
-_OWN = (
+#: The stages of this package, in the order in which they run: facts, or where an `Algorithm` is defined.
+_OWN: tuple[StageInfo | str, ...] = (
     StageInfo(
         name="ingest",
         pipeline=f"{_PIPELINES}.corpus.ingest:STAGE",
@@ -94,48 +130,16 @@ _OWN = (
         key=TAKEDOWN_KEY,
         is_optional=True,
         is_dedup=True,
+        reasons=(
+            Reason("taken_down", "a document that `finpile remove` took down; `detail` has why; there is no text"),
+        ),
     ),
-    StageInfo(
-        name="exact",
-        pipeline=f"{_PIPELINES}.dedup.exact:STAGE",
-        key="dedup.exact",
-        is_dedup=True,
-        copy_reasons=("exact_duplicate",),
-    ),
-    StageInfo(
-        name="templates",
-        pipeline=f"{_PIPELINES}.dedup.templates:STAGE",
-        key="dedup.templates",
-        is_optional=True,
-        is_dedup=True,
-        copy_reasons=("duplicate_after_cuts",),
-        names_kept=True,
-    ),
-    StageInfo(
-        name="near",
-        pipeline=f"{_PIPELINES}.dedup.near:STAGE",
-        key="dedup.near",
-        is_dedup=True,
-        copy_reasons=("near_duplicate",),
-    ),
-    StageInfo(
-        name="substring",
-        pipeline=f"{_PIPELINES}.dedup.substring:STAGE",
-        key="dedup.substring",
-        is_dedup=True,
-        copy_reasons=("duplicate_after_cuts",),
-        names_kept=True,
-    ),
-    StageInfo(
-        name="overlap",
-        pipeline=f"{_PIPELINES}.dedup.overlap:STAGE",
-        key="heldout.overlap",
-        is_dedup=True,
-        names_kept=True,
-    ),
-    StageInfo(
-        name="contamination", pipeline=f"{_PIPELINES}.dedup.contamination:STAGE", key="contamination", is_dedup=True
-    ),
+    "finpile.dedup.exact:ALGORITHM",
+    "finpile.dedup.templates:ALGORITHM",
+    "finpile.dedup.near:ALGORITHM",
+    "finpile.dedup.substring:ALGORITHM",
+    "finpile.dedup.overlap:ALGORITHM",
+    "finpile.dedup.contamination:ALGORITHM",
     StageInfo(
         name="split", pipeline=f"{_PIPELINES}.corpus.split:STAGE", key="heldout", published=("documents", "removed")
     ),
@@ -145,13 +149,13 @@ _OWN = (
     StageInfo(name="tokens", pipeline=f"{_PIPELINES}.tokens:STAGE", key="tokens", published=("tokens",)),
     StageInfo(name="reports", pipeline=f"{_PIPELINES}.corpus.reports:STAGE", key="reports", published=("reports",)),
 )
-_REGISTERED: list[StageInfo] = []
+_REGISTERED: list[Algorithm] = []
 
 
-def register(info: StageInfo) -> None:
-    """Adds a stage for this process; an entry point in `GROUP` adds it for all. A second call changes nothing.
+def register(info: Algorithm) -> None:
+    """Adds an algorithm for this process; an entry point in `GROUP` adds it for all. A second call changes nothing.
 
-    Raises: ConfigError if the name is taken, or the stage is not a dedup stage with settings of its own.
+    Raises: ConfigError if the name is taken, or it is not an algorithm with settings of its own.
     """
     if info in _REGISTERED:
         return
@@ -177,11 +181,21 @@ def table() -> tuple[StageInfo, ...]:
     Raises: ConfigError for an added stage that is not valid.
     """
     added = [*_REGISTERED, *(point.load() for point in entry_points(group=GROUP))]
-    stages = list(_OWN)
+    stages = list(_own())
     for info in sorted(added, key=lambda info: info.name, reverse=True):
         _check(info, stages)
         stages.insert(_names(stages).index(info.after) + 1, info)
     return tuple(stages)
+
+
+def _own() -> tuple[StageInfo, ...]:
+    return tuple(_load(entry) if isinstance(entry, str) else entry for entry in _OWN)
+
+
+def _load(place: str) -> Any:
+    """The object at `package.module:name`."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def names() -> tuple[str, ...]:
@@ -211,7 +225,7 @@ def copy_stages() -> tuple[str, ...]:
 
 def num_redirecting(among: Iterable[str]) -> int:
     """How many of these stages may remove a document and name another one that is kept."""
-    return sum(bool(info.copy_reasons or info.names_kept) for info in map(find, among))
+    return sum(info.redirects for info in map(find, among))
 
 
 def find(name: str) -> StageInfo:
@@ -222,9 +236,14 @@ def find(name: str) -> StageInfo:
     raise ConfigError(f"there is no stage {name!r}: install the package that defines it")
 
 
-def added() -> tuple[StageInfo, ...]:
-    """The stages whose settings are not fields of a config of this package."""
-    return tuple(info for info in table() if info.is_added)
+def algorithms() -> tuple[Algorithm, ...]:
+    """The deduplication algorithms, in order."""
+    return tuple(info for info in table() if isinstance(info, Algorithm))
+
+
+def added() -> tuple[Algorithm, ...]:
+    """The algorithms whose settings are not a field of a config of this package."""
+    return tuple(info for info in algorithms() if info.config)
 
 
 def after(name: str) -> tuple[str, ...]:
@@ -250,17 +269,17 @@ def until(last: str, keys: Iterable[str]) -> tuple[str, ...]:
 def is_complete(found: Iterable[str]) -> bool:
     """Whether these are the stages of a build in their order: all of this package up to `split` or a later one."""
     known = list(found)
-    own = [info.name for info in _OWN if not info.is_optional]
+    own = [info.name for info in _own() if not info.is_optional]
     ran = [name for name in known if name in own]
     return DEDUPLICATED in ran and ran == own[: len(ran)] and known == [name for name in names() if name in known]
 
 
-def _check(info: StageInfo, stages: Iterable[StageInfo]) -> None:
+def _check(info: Algorithm, stages: Iterable[StageInfo]) -> None:
     stages = list(stages)
     if info.name in _names(stages):
         raise ConfigError(f"two stages have the name {info.name!r}: rename one, or uninstall its package")
-    if not info.is_dedup or not info.is_added or info.key != f"dedup.{info.name}":
-        raise ConfigError(f"stage {info.name!r}: an added stage has is_dedup=True, a config, and the key dedup.NAME")
+    if not isinstance(info, Algorithm) or not info.config or info.key != f"dedup.{info.name}":
+        raise ConfigError(f"stage {info.name!r}: an added stage is an Algorithm with a config and the key dedup.NAME")
     places = [other.name for other in stages if other.is_dedup]
     if info.after not in places:
         raise ConfigError(f"stage {info.name!r} follows {info.after!r}: expected one of {', '.join(places)}")

@@ -26,7 +26,6 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from finpile_pipelines.dedup import overlap
 from finpile_pipelines.plan.inputs import SourceInput
 from finpile_pipelines.plan.limits import Limit
 from finpile_pipelines.plan.model import StagePlan
@@ -42,14 +41,8 @@ from meanings import (
     VOCABULARY_MEANINGS,
 )
 
-from finpile import takedowns
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import CorpusConfig, FilterConfig, to_dict
-from finpile.dedup import exact
-from finpile.dedup.contamination import evaluation_index
-from finpile.dedup.near import verify
-from finpile.dedup.substring import repeats
-from finpile.dedup.templates import blocks
 from finpile.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA, SUB_SOURCE
 from finpile.filter import FILTERS
 from finpile.format import COMMON_META, FORMATS
@@ -73,7 +66,7 @@ from finpile.snapshots import SNAPSHOT
 from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
 from finpile.stage_record import StageRecord
-from finpile.stages import DEDUPLICATED, ledger_stages, names
+from finpile.stages import DEDUPLICATED, ledger_stages, names, table
 from finpile.strict_yaml import settings
 from finpile.tokens.provenance import INDEX_SCHEMA
 from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
@@ -565,42 +558,15 @@ def _structure() -> str:
 
 def _reasons() -> str:
     """All reasons of ledger rows, by stage in the order in which stages run."""
-    duplicates = {
-        takedowns.TAKEDOWN: {
-            takedowns.REASON: "a document that `finpile remove` took down; `detail` has why; there is no text"
-        },
-        "exact": {exact.REASON: "a text equal to a kept one"},
-        "near": {verify.REASON: "a text with nearly the same words as a kept text; `detail` has the similarities"},
-    }
-    others = {
-        "templates": {
-            blocks.REASON: "lines that earlier documents of the group have; `detail` has their number and the group",
-            repeats.NOTHING_LEFT: "a text of which all lines are templates",
-            repeats.TOO_SHORT: "a text with fewer than `min_chars` characters after cuts",
-            repeats.DUPLICATE: "a text, cut or not, that equals the remaining text of another document, which is kept",
-        },
-        "substring": {
-            repeats.REASON: "a passage that occurs elsewhere too; `duplicate_of` is the document with the kept copy",
-            repeats.NOTHING_LEFT: "a text of which all parts occur elsewhere",
-            repeats.TOO_SHORT: "a text with fewer than `min_chars` characters after cuts",
-            repeats.DUPLICATE: "a text, cut or not, that equals the remaining text of another document, which is kept",
-        },
-        "overlap": {overlap.REASON: "a held-out text that shares text with the training document in `duplicate_of`"},
-        "contamination": {
-            evaluation_index.REASON: "a text that contains an item of an evaluation set; `detail` has the item and its "
-            "coverage"
-        },
-    }
-    stages = {
+    found = {
         "ingest": _by_owner(ingest_reasons, {name: FORMATS.get(name).reasons for name in FORMATS.built_in}),
         "clean": _by_owner(clean_reasons, {name: FILTERS.get(name).reasons for name in FILTERS.built_in}),
-        **duplicates,
-        **others,
+        **{info.name: {reason.name: reason.meaning for reason in info.reasons} for info in table() if info.is_dedup},
     }
     rows = [
         f"| {stage} | `{reason}` | {_escaped(meaning)} |"
         for stage in ledger_stages()
-        for reason, meaning in stages[stage].items()
+        for reason, meaning in found[stage].items()
     ]
     listed = f"Stages, in the order in which they run: {', '.join(f'`{stage}`' for stage in ledger_stages())}.\n"
     return "\n".join([listed, "| stage | reason | |", "|---|---|---|", *rows]) + "\n\n"

@@ -22,9 +22,9 @@ from finpile_pipelines.shard_refs import read_clean, shard_refs
 
 from finpile import storage
 from finpile.config import CorpusConfig, DedupConfig, SourceConfig, TemplatesConfig
+from finpile.dedup.cuts import cut_rows
 from finpile.dedup.order import UNDATED
-from finpile.dedup.substring.spans import cut_rows
-from finpile.dedup.templates import blocks
+from finpile.dedup.templates import REASON, blocks
 from finpile.document_labels import document_labels
 from finpile.layout import Layout
 from finpile.stage_record import files_of
@@ -93,7 +93,7 @@ def _print_counts(rows: list[dict[str, Any]], texts: dict[str, dict[str, Any]]) 
     print("|---|---|---|---|---|---|---|")
     for source in _SOURCES:
         mine = [row for row in rows if row["source"] == source.label]
-        spans = [row for row in mine if row["reason"] == blocks.REASON]
+        spans = [row for row in mine if row["reason"] == REASON]
         size, text = sum(len(row["removed_text"]) for row in spans), texts[source.label]
         whole = Counter(row["reason"] for row in mine if row["start"] is None)
         print(
@@ -105,7 +105,7 @@ def _print_counts(rows: list[dict[str, Any]], texts: dict[str, dict[str, Any]]) 
 
 
 def _print_source(rows: list[dict[str, Any]], label: str, num: int) -> None:
-    spans = sorted((row for row in rows if row["reason"] == blocks.REASON), key=lambda row: (row["id"], row["start"]))
+    spans = sorted((row for row in rows if row["reason"] == REASON), key=lambda row: (row["id"], row["start"]))
     lines = Counter(
         line for row in spans for line in {part.strip() for part in row["removed_text"].decode().split("\n")} - {""}
     )

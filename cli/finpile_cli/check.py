@@ -83,7 +83,7 @@ def _checked_sets(config: CorpusConfig) -> list[dict[str, Any]]:
     """Files and bytes of each evaluation set, as stored."""
     if config.contamination is None:
         return []
-    from finpile.eval_sets import set_files
+    from finpile.dedup.contamination.eval_sets import set_files
 
     rows = []
     for one in config.contamination.sets:

@@ -66,7 +66,7 @@ def check_causal(out: str, manifest: Mapping[str, Any], cut: Cut) -> None:
             f"from the corpus file, {remedy}"
         )
     ran = [stages.find(stage["stage"]) for stage in manifest["stages"]]
-    if added := [info.name for info in ran if info.is_added]:
+    if added := [info.name for info in ran if info in stages.added()]:
         raise ConfigError(
             f"{out}: nothing is known about the order in which the stage {added[0]} of another package decides: "
             f"remove `dedup.{added[0]}` from the corpus file, {remedy}"

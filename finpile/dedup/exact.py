@@ -7,6 +7,7 @@ n^2 / 2^129.
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -14,13 +15,34 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.dedup.cuts import DUPLICATE
 from finpile.dedup.order import Order, in_order
-from finpile.document import DIGEST_BYTES, text_views
+from finpile.dedup.plan import (
+    REMOVAL_SCHEMA,
+    Answer,
+    Exchange,
+    Index,
+    Part,
+    Pass,
+    Plan,
+    Sent,
+    Settings,
+    key_table,
+    scope_bits,
+)
+from finpile.document import DIGEST_BYTES, digest_bits, text_views
+from finpile.stages import Algorithm, Reason
 
 _I64 = npt.NDArray[np.int64]
 
 Fold = Literal["none", "whitespace", "case", "case_whitespace"]
 REASON = "exact_duplicate"
+
+ALGORITHM = Algorithm(
+    name="exact",
+    plan="finpile.dedup.exact:plan",
+    reasons=(Reason(REASON, "a text equal to a kept one", is_copy=True),),
+)
 
 #: The attributes of a document by which a stage chooses between copies. Documents with equal `digest` are copies;
 #: `text_digest` is the digest of the unfolded text. `scope` is the dataset, or "" for the corpus.
@@ -37,23 +59,76 @@ ROW_SCHEMA = pa.schema(
     ]
 )
 
-#: One row for each removed document, with its kept copy.
-REMOVAL_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("shard", pa.int32(), nullable=False),
-        pa.field("row", pa.int32(), nullable=False),
-        pa.field("duplicate_of", pa.string(), nullable=False),
-        pa.field("duplicate_offset", pa.int64()),
-        pa.field("kept_shard", pa.int32(), nullable=False),
-        pa.field("kept_row", pa.int32(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("detail", pa.string(), nullable=False),
-    ]
-)
+#: Shards whose rows, about 50 bytes for each document, share a partition. Texts of 50 bytes have rows of the same size.
+_SHARDS_OF_UNIT = 8
+#: Bytes of a text, about.
+_DOCUMENT_BYTES = 2048
 
 #: The columns that order copies of equal priority and time; shard and row break ties between identical documents.
 _CONTENT = ("text_digest", "id", "shard", "row")
+
+
+def plan(settings: Settings) -> Plan | None:
+    """Of documents with equal texts, the first one is kept."""
+    dedup = settings.dedup
+    if not dedup.exact:
+        return None
+    return Plan(
+        passes=(_equal_texts("equal", REASON, dedup.exact_fold, dedup.order),),
+        settings=[dedup.exact_fold, dedup.scope, dedup.order],
+    )
+
+
+def equal_remains(settings: Settings) -> Pass:
+    """The pass after cuts: of documents whose remaining texts are equal, the first one is kept.
+
+    Equality is that of `dedup.exact_fold`. The digests in the order of the documents are those of the uncut texts.
+    """
+    return _equal_texts("left", DUPLICATE, settings.dedup.exact_fold, settings.order, is_cut=True)
+
+
+def _equal_texts(name: str, reason: str, fold: Fold, order: Order, *, is_cut: bool = False) -> Pass:
+    stored = fold == "none" and not is_cut
+    digests = None if stored else fold
+    reads = () if stored else ("text",)
+    exchange = Exchange(
+        name="digests",
+        reads=reads,
+        rows=partial(_rows, digests),
+        sends=ROW_SCHEMA,
+        answer=partial(_duplicates, reason, order),
+        replies=REMOVAL_SCHEMA,
+        key="digest",
+        shards_of_unit=_SHARDS_OF_UNIT,
+        is_row_wise=True,
+    )
+    index = Index(keys=partial(_keys, digests), reads=reads, bytes_of_key=_DOCUMENT_BYTES, reach="equal")
+    return Pass(name=name, steps=(exchange,), after_cuts=is_cut, index=index, share=0.1 if is_cut else 1.0)
+
+
+def _rows(fold: Fold | None, part: Part) -> Sent:
+    """`ROW_SCHEMA` of the documents of a part; `digest` is the stored digest without a `fold`."""
+    documents = part.documents
+    columns = {name: documents[name] for name in ROW_SCHEMA.names if name in documents.schema.names}
+    columns |= {
+        "digest": _digests(fold, part),
+        "text_digest": documents["digest"],
+        "scope": pa.repeat(part.scope, documents.num_rows),
+    }
+    return Sent(pa.table(columns).select(ROW_SCHEMA.names).cast(ROW_SCHEMA))
+
+
+def _duplicates(reason: str, order: Order, rows: pa.Table) -> Answer:
+    return Answer(find_duplicates(rows, reason, order))
+
+
+def _keys(fold: Fold | None, part: Part) -> pa.Table:
+    """The digests of documents, each mixed with its scope."""
+    return key_table(digest_bits(_digests(fold, part)) ^ scope_bits(part.scope), part.documents["row"])
+
+
+def _digests(fold: Fold | None, part: Part) -> pa.Array:
+    return part.documents["digest"] if fold is None else document_digests(part.documents, fold)
 
 
 def document_digests(batch: pa.RecordBatch | pa.Table, fold: Fold = "none") -> pa.FixedSizeBinaryArray:

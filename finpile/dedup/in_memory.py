@@ -1,43 +1,60 @@
-"""Deduplication of one table in memory, without Beam."""
+"""Runs plans on one table of documents in memory, without Beam."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.config import DedupConfig, NearConfig, SubstringConfig
-from finpile.dedup.documents import Scope, compared, rows_by_scope, selectable
-from finpile.dedup.exact import REMOVAL_SCHEMA, ROW_SCHEMA, Fold, document_digests, find_duplicates
+from finpile import stages
+from finpile.config import (
+    ContaminationConfig,
+    DedupConfig,
+    HeldoutConfig,
+    NearConfig,
+    SubstringConfig,
+    TemplatesConfig,
+)
+from finpile.dedup.cuts import cut_bytes, cut_documents, join_spans
+from finpile.dedup.documents import COMPARED_SCHEMA, Scope, compared, rows_by_scope, selectable
+from finpile.dedup.exact import Fold
 from finpile.dedup.ledger_rows import removal_rows, span_rows
-from finpile.dedup.near import buckets, clusters, groups, minhash
-from finpile.dedup.near.numbers import part_by_numbers
+from finpile.dedup.near import clusters
+from finpile.dedup.near.groups import PAIR_ORDER, with_group
 from finpile.dedup.order import Order, sort_indices
-from finpile.dedup.redirects import MOST_REDIRECTS, redirect
-from finpile.dedup.substring import repeats
-from finpile.dedup.substring.spans import SPAN_SCHEMA, cut_rows, join_spans, short_documents
-from finpile.dedup.substring.texts import Shard, Texts
-from finpile.errors import ConfigError, InputError
+from finpile.dedup.plan import (
+    IS_REMOVED,
+    NUMBER,
+    REMOVAL_SCHEMA,
+    SPAN_SCHEMA,
+    Decision,
+    Exchange,
+    Groups,
+    Part,
+    Pass,
+    Plan,
+    Settings,
+    plan_of,
+)
+from finpile.dedup.redirects import redirect
+from finpile.errors import InputError
 from finpile.ledger import LEDGER_SCHEMA
 
-_STAGED_SCHEMA = pa.schema(
-    [pa.field(field.name, field.type) for field in REMOVAL_SCHEMA] + [pa.field("stage", pa.string())]
-)
-_CUTTING = "substring"
-_SPAN_ORDER = [("row", "ascending"), ("start", "ascending")]
+_STAGED_SCHEMA = REMOVAL_SCHEMA.append(pa.field("stage", pa.string()))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deduplicated:
-    """The result of a deduplication, of the same form for exact duplicates, near duplicates and repeated substrings."""
+    """The result of a deduplication, of the same form for all algorithms."""
 
     kept: pa.Table
     """The input without the removed rows: same columns, types and order. String and binary views (of Polars) become
-    large strings and large binary, also inside lists, structs, maps and dictionaries. Repeated substrings are cut out
-    of the text. `num_copies`, if the input has it, counts what each row represents."""
+    large strings and large binary, also inside lists, structs, maps and dictionaries. Spans are cut out of the text.
+    `num_copies`, if the input has it, counts what each row represents."""
     removed: pa.Table
     """`finpile.ledger.LEDGER_SCHEMA`: a row for each removed document, and for each span of text that was cut."""
 
@@ -48,12 +65,18 @@ def deduplicate(
     exact: bool = True,
     near: NearConfig | Literal["fast", "paper"] | None = "fast",
     substring: SubstringConfig | int | None = None,
+    templates: TemplatesConfig | None = None,
+    template_group: str = "row",
+    heldout: HeldoutConfig | None = None,
+    contamination: ContaminationConfig | None = None,
+    added: Mapping[str, Any] | None = None,
     exact_fold: Fold = "none",
     scope: Scope = "corpus",
     order: Order = "priority",
     text: str = "text",
+    root: str = ".",
 ) -> Deduplicated:
-    """Removes exact duplicates, near duplicates and repeated substrings from a table.
+    """Removes exact duplicates, near duplicates and repeated substrings from a table, and what else is asked for.
 
     `documents` is an Arrow table or record batch, or any data frame that exports an Arrow stream (pandas, Polars). Only
     the column named by `text` is required. These columns are used if they exist: `id` (unique), `dataset`, `source`,
@@ -68,16 +91,22 @@ def deduplicate(
         exact: Whether to remove equal texts. `near` and `substring` require it.
         near: A setting for near duplicates, or its name; None keeps near duplicates.
         substring: A setting for repeated substrings, or their minimum length in bytes; None keeps repeated text.
-            `unit: tokens` requires `finpile dedup`.
+        templates: A setting for lines that earlier documents of a group have; None keeps them.
+        template_group: The groups of `templates`: `row`, `host`, `folder` or `meta.KEY`, as in a corpus file. They
+            read the column `source`, `url`, `locator` or `meta`.
+        heldout: The temporal split whose `overlap` removes held-out documents that share text with training documents.
+        contamination: Evaluation sets; documents that contain their items are removed.
+        added: Settings of algorithms of other packages, by name.
         exact_fold: Differences that equal texts may have.
         order: `time` keeps the earliest copy, and no decision depends on a later document; see `finpile.dedup.order`.
         scope: `corpus` compares all documents, `dataset` only those with the same value in `dataset`.
         text: The name of the text column.
+        root: The folder to which paths of a tokenizer and of evaluation sets are relative.
 
     Raises:
         InputError: A column is missing, has nulls or another type, or ids are not unique; or Arrow lacks the type of a
-            column, or cannot select rows of it.
-        ConfigError: The settings contradict each other.
+            column, or cannot select rows of it; or an evaluation set cannot be read.
+        ConfigError: The settings contradict each other, or name something that cannot be read.
 
     >>> table = pa.table({"text": ["Oil rose on Monday.", "Oil  rose on MONDAY", "Gold fell."]})
     >>> result = deduplicate(table)
@@ -86,54 +115,61 @@ def deduplicate(
     >>> result.removed.select(["id", "reason", "duplicate_of"]).to_pylist()
     [{'id': '1', 'reason': 'near_duplicate', 'duplicate_of': '0'}]
     """
-    config = DedupConfig(
+    dedup = DedupConfig(
         exact=exact,
         exact_fold=exact_fold,
         near=NearConfig.named(near) if isinstance(near, str) else near,
         substring=SubstringConfig(min_length=substring) if isinstance(substring, int) else substring,
+        templates=templates,
         scope=scope,
         order=order,
+        added={stages.find(name).name: settings for name, settings in (added or {}).items()},
     )
-    if config.substring is not None and config.substring.unit != "bytes":
-        raise ConfigError("substring.unit is 'tokens': deduplicate() compares bytes; `finpile dedup` compares tokens")
+    settings = Settings(
+        dedup=dedup,
+        heldout=heldout or HeldoutConfig(),
+        contamination=contamination,
+        template_groups=(template_group,),
+        root=root,
+    )
+    found = {algorithm.name: plan_of(algorithm, settings) for algorithm in stages.algorithms()}
+    plans = {name: plan for name, plan in found.items() if plan is not None}
     table = selectable(_table(documents))
-    work = _Work(_ordered(_renamed(table, text), scope, order))
-    work.run(config)
+    work = _Work(_ordered(_renamed(table, text), scope, order, plans))
+    for name, plan in plans.items():
+        work.run(name, plan)
+    work.redirect()
     return Deduplicated(kept=_kept(table, text, work), removed=work.ledger())
 
 
 class _Work:
-    """The documents, and the removals and spans of the steps so far."""
+    """The documents, and what the plans so far removed."""
 
     def __init__(self, documents: pa.Table) -> None:
         self.documents = documents
-        """`COMPARED_SCHEMA`, in the order of the input; `priority` is the position in the order of preference."""
+        """`COMPARED_SCHEMA` and more, in the order of the input, without spans of the plans so far; `priority` is the
+        position in the order of preference."""
         self.removals = _STAGED_SCHEMA.empty_table()
-        self.spans = SPAN_SCHEMA.empty_table()
+        self.spans = [LEDGER_SCHEMA.empty_table()]
 
-    def run(self, config: DedupConfig) -> None:
-        """Applies all steps of the setting."""
-        if config.exact:
-            rows = _equal_rows(self.documents, config.exact_fold)
-            self._remove(find_duplicates(rows, order=config.order), "exact")
-        if config.near is not None:
-            self._remove(_near_duplicates(self.remaining(), config.near, config.order), "near")
-        if config.substring is not None:
-            self._cut(config.substring)
-            if self.spans.num_rows:
-                rows = _equal_rows(self.remaining(), config.exact_fold)
-                self._remove(find_duplicates(rows, repeats.DUPLICATE, config.order), _CUTTING)
-        self._redirect()
-
-    def remaining(self) -> pa.Table:
-        """Returns the documents that are not removed; their texts are without the removed spans."""
-        return self.with_cuts().filter(pa.array(self.is_kept())).combine_chunks()
-
-    def with_cuts(self) -> pa.Table:
-        """Returns all documents; their texts are without the removed spans."""
-        at = self.documents.schema.get_field_index("text")
-        texts = cut_rows(self.documents["text"].combine_chunks(), self.spans)
-        return self.documents.set_column(at, self.documents.schema.field(at), texts)
+    def run(self, stage: str, plan: Plan) -> None:
+        """Applies one plan."""
+        opened = plan.open(plan.read().tables)
+        spans = SPAN_SCHEMA.empty_table()
+        for one in plan.passes:
+            if one.after_cuts and spans.num_rows == 0:
+                continue
+            number = 1
+            while one.rounds == "fixpoint" or number <= one.rounds:
+                decided = self._decide(one, cut_documents(self.documents, spans), number, opened)
+                staged = decided.removals.append_column("stage", pa.repeat(stage, decided.removals.num_rows))
+                self.removals = pa.concat_tables([self.removals, staged.cast(_STAGED_SCHEMA)])
+                spans = join_spans(spans, decided.spans)
+                if cut_bytes(decided.spans) == 0:
+                    break
+                number += 1
+        self.spans.append(span_rows(self.documents, spans, stage))
+        self.documents = cut_documents(self.documents, spans)
 
     def is_kept(self) -> np.ndarray[Any, Any]:
         """Returns for each document whether it is kept."""
@@ -143,84 +179,83 @@ class _Work:
 
     def ledger(self) -> pa.Table:
         """Returns all removals and spans as rows of the ledger."""
-        spans = span_rows(self.documents, self.spans, _CUTTING)
-        removed = removal_rows(self.with_cuts(), self.removals)
+        removed = removal_rows(self.documents, self.removals)
         order = [(name, "ascending") for name in ("stage", "dataset", "source", "locator", "id", "start", "end")]
-        return pa.concat_tables([spans, removed]).cast(LEDGER_SCHEMA).sort_by(order).combine_chunks()
+        return pa.concat_tables([*self.spans, removed]).cast(LEDGER_SCHEMA).sort_by(order).combine_chunks()
 
-    def _remove(self, removals: pa.Table, stage: str) -> None:
-        staged = removals.append_column("stage", pa.array([stage] * removals.num_rows, pa.string()))
-        self.removals = pa.concat_tables([self.removals, staged.cast(_STAGED_SCHEMA)])
-
-    def _cut(self, config: SubstringConfig) -> None:
-        number = 1
-        while config.rounds == "fixpoint" or number <= config.rounds:
-            documents = self.remaining()
-            found = [_covered(part, config, scope) for scope, part in rows_by_scope(documents)]
-            spans = pa.concat_tables([repeats.COVER_SCHEMA.empty_table(), *found]).sort_by(_SPAN_ORDER)
-            if spans.num_rows == 0:
-                break
-            short = short_documents(documents, spans, config.min_chars)
-            self.spans = join_spans(self.spans, spans, number)
-            self._remove_short(short)
-            number += 1
-
-    def _remove_short(self, short: pa.Table) -> None:
-        rows = [{"shard": 0, "stage": _CUTTING, **row} for row in short.to_pylist()]
-        self.removals = pa.concat_tables([self.removals, pa.Table.from_pylist(rows, _STAGED_SCHEMA)])
-
-    def _redirect(self) -> None:
+    def redirect(self) -> None:
+        """Redirects duplicates whose kept copy was itself removed as a duplicate."""
         rows = self.removals.to_pylist()
         by_id = {row["id"]: row for row in rows if row["duplicate_of"] is not None}
         final = []
         for row in rows:
-            for _ in range(MOST_REDIRECTS):
-                later = by_id.get(row["duplicate_of"])
-                if later is None:
-                    break
+            while (later := by_id.get(row["duplicate_of"])) is not None:
                 row = redirect(row, later)
             final.append(row)
         self.removals = pa.Table.from_pylist(final, schema=_STAGED_SCHEMA)
 
+    def _decide(self, one: Pass, documents: pa.Table, number: int, opened: Any) -> Decision:
+        kept = pa.array(self.is_kept())
+        if one.sees_removed:
+            documents = documents.append_column(IS_REMOVED, pc.invert(kept))
+        else:
+            documents = documents.filter(kept).combine_chunks()
+        parts = [
+            Part(
+                documents=_with_shard(part, shard),
+                number=shard,
+                scope=scope,
+                is_ranked=True,
+                round=number,
+                opened=opened,
+            )
+            for shard, (scope, part) in enumerate(rows_by_scope(documents))
+        ]
+        if not parts:
+            return Decision()
+        removals = REMOVAL_SCHEMA.empty_table()
+        for step in one.steps:
+            if isinstance(step, Groups):
+                removals = _resolve(step, parts)
+            else:
+                parts, removals = _exchange(step, parts)
+        if one.decide is None:
+            return Decision(removals)
+        decided = [one.decide(part) for part in parts]
+        return Decision(*(pa.concat_tables(getattr(one, name) for one in decided) for name in ("removals", "spans")))
 
-def _equal_rows(documents: pa.Table, fold: Fold) -> pa.Table:
-    """Returns `ROW_SCHEMA` of the current texts of documents; `text_digest` is the digest of the input text."""
-    folded = document_digests(documents, fold)
-    return pa.table({**_columns(documents), "digest": folded, "text_digest": documents["digest"]}).select(
-        ROW_SCHEMA.names
-    )
+
+def _exchange(step: Exchange, parts: list[Part]) -> tuple[list[Part], pa.Table]:
+    """Returns the parts with the replies, and all replies."""
+    sent = [step.rows(part) for part in parts]
+    rows = pa.concat_tables([step.sends.empty_table(), *(one.rows for one in sent)])
+    replies = step.answer(rows).rows if rows.num_rows else step.replies.empty_table()
+    shards = replies["shard"].to_numpy()
+    received = [
+        replace(
+            part,
+            replies={**part.replies, step.name: replies.filter(pa.array(shards == part.number)).combine_chunks()},
+            kept={**part.kept, step.name: one.kept},
+        )
+        for part, one in zip(parts, sent, strict=True)
+    ]
+    return received, replies
 
 
-def _columns(documents: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return {name: documents[name] for name in documents.schema.names}
-
-
-def _near_duplicates(documents: pa.Table, near: NearConfig, order: Order) -> pa.Table:
-    """Returns the near duplicates among documents of distinct texts, as `REMOVAL_SCHEMA`."""
-    keyed = [_key_rows(part, near, scope, order) for scope, part in rows_by_scope(documents)]
-    if not keyed:
-        return REMOVAL_SCHEMA.empty_table()
-    pairs = buckets.pairs(pa.concat_tables(keyed), order)
+def _resolve(step: Groups, parts: list[Part]) -> pa.Table:
+    """Returns the removals of all groups."""
+    if step.documents is not None:
+        parts = [replace(part, documents=step.documents(part.documents)) for part in parts]
+    pairs = step.pairs(pa.concat_tables([step.sends.empty_table(), *map(step.keys, parts)])).rows
     named = clusters.components(pairs)
-    members = groups.with_group(documents, "number", named)
-    grouped = groups.with_group(pairs.replace_schema_metadata(None), "a", named).sort_by(groups.PAIR_ORDER)
-    return groups.resolve_groups(members, grouped, near, order=order)[0]
+    members = with_group(pa.concat_tables(part.documents for part in parts), NUMBER, named)
+    return step.resolve(members, with_group(pairs, "a", named).sort_by(PAIR_ORDER)).rows
 
 
-def _key_rows(documents: pa.Table, near: NearConfig, scope: str, order: Order) -> pa.Table:
-    keys = part_by_numbers(minhash.band_keys(documents, near), documents, near)
-    keys = minhash.keys_in_scope(keys, scope)
-    rank = documents["priority"].to_numpy().astype(np.uint64)
-    places = (np.zeros(len(rank), np.uint64), rank) if order == "time" else None
-    return buckets.key_rows(keys, documents["number"].to_numpy(), places)
-
-
-def _covered(documents: pa.Table, config: SubstringConfig, scope: str) -> pa.Table:
-    """Returns the repeated text of one scope, as `COVER_SCHEMA`."""
-    rank = documents["priority"].to_numpy().astype(np.uint64)
-    ids, rows = documents["id"].combine_chunks(), documents["row"].to_numpy()
-    shard = Shard(number=0, rows=rows, ids=ids, order_high=np.zeros(len(rank), np.uint64), order_low=rank)
-    return repeats.find_cover(Texts.of_bytes(documents["text"]), shard, config, scope).spans
+def _with_shard(documents: pa.Table, shard: int) -> pa.Table:
+    at = documents.schema.get_field_index("shard")
+    column = pa.array(np.full(documents.num_rows, shard, np.int32))
+    return documents.set_column(at, documents.schema.field(at), column)
 
 
 # --- input and output tables
@@ -247,21 +282,38 @@ def _renamed(table: pa.Table, text: str) -> pa.Table:
     return others.append_column("text", others[text]).drop_columns([text])
 
 
-def _ordered(table: pa.Table, scope: Scope, order: Order) -> pa.Table:
-    """Returns `COMPARED_SCHEMA` with the position of each document in the order of preference as `priority`."""
+def _ordered(table: pa.Table, scope: Scope, order: Order, plans: Mapping[str, Plan]) -> pa.Table:
+    """Returns `COMPARED_SCHEMA` with the position of each document in the order of preference as `priority`, and the
+    further columns that the plans read."""
     documents = compared(table, scope)
     content = ("digest", "id") if "id" in table.schema.names else ("row",)
     rows = sort_indices(documents, order, content=content)
     rank = np.empty(documents.num_rows, np.int32)
     rank[rows.to_numpy()] = np.arange(documents.num_rows, dtype=np.int32)
     at = documents.schema.get_field_index("priority")
-    return documents.set_column(at, documents.schema.field(at), pa.array(rank))
+    documents = documents.set_column(at, documents.schema.field(at), pa.array(rank))
+    for name, column in _further(plans):
+        if column not in table.schema.names:
+            raise InputError(f"the documents have no column `{column}`: {name} reads it")
+        documents = documents.append_column(column, table[column].cast(pa.string()))
+    return documents
+
+
+def _further(plans: Mapping[str, Plan]) -> Iterator[tuple[str, str]]:
+    """The columns that plans read besides `COMPARED_SCHEMA`, each with the name of the plan."""
+    known = {*COMPARED_SCHEMA.names, IS_REMOVED}
+    for name, plan in plans.items():
+        for one in plan.passes:
+            for column in dict.fromkeys(column for step in (*one.steps, one) for column in step.reads):
+                if column not in known:
+                    known.add(column)
+                    yield name, column
 
 
 def _kept(table: pa.Table, text: str, work: _Work) -> pa.Table:
-    if work.spans.num_rows:
+    if any(spans.num_rows for spans in work.spans):
         at = table.schema.get_field_index(text)
-        column = work.with_cuts()["text"].cast(table.schema.field(at).type)
+        column = work.documents["text"].cast(table.schema.field(at).type)
         table = table.set_column(at, table.schema.field(at), column)
     if "num_copies" in table.schema.names:
         at = table.schema.get_field_index("num_copies")
@@ -271,7 +323,8 @@ def _kept(table: pa.Table, text: str, work: _Work) -> pa.Table:
 
 
 def _num_copies(before: np.ndarray[Any, Any], removals: pa.Table) -> np.ndarray[Any, Any]:
-    copies = removals.filter(pc.is_valid(removals["kept_row"]))
+    is_copy = pc.is_in(removals["stage"], pa.array(stages.copy_stages(), pa.string()))
+    copies = removals.filter(pc.and_(is_copy, pc.is_valid(removals["kept_row"])))
     counts = before.astype(np.int64)
     np.add.at(counts, copies["kept_row"].to_numpy(), before[copies["row"].to_numpy()])
     return counts

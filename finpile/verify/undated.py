@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from finpile import stages, storage
 from finpile.as_of.cut import Cut
 from finpile.config import CorpusConfig, TemplatesConfig, from_dict
-from finpile.dedup import exact
+from finpile.dedup import exact, templates
 from finpile.dedup.templates import blocks
 from finpile.document import digest_bits, text_views
 from finpile.document_labels import document_labels
@@ -186,7 +186,7 @@ class _Templates:
 
     def add_rows(self, rows: pa.Table) -> None:
         """Adds rows of one stage of the ledger."""
-        rows = rows.filter(pc.and_(pc.equal(rows["reason"], blocks.REASON), pc.is_null(rows["timestamp"])))
+        rows = rows.filter(pc.and_(pc.equal(rows["reason"], templates.REASON), pc.is_null(rows["timestamp"])))
         for row in rows.to_pylist():
             self.cuts.setdefault(row["id"], []).append((row["start"], row["end"]))
             found = _GROUP.search(row["detail"])

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stage_record, storage
+from finpile import stage_record, stages, storage
 from finpile.as_of import Cut, count_again, rows_of_day
 from finpile.document import CLEAN_SCHEMA
 from finpile.errors import ConfigError
@@ -80,7 +80,7 @@ class DayStages:
     def check(self, dedup: Iterable[Stage], context: Context) -> None:
         """Raises: ConfigError for a dedup stage with other settings than in the build: a file that it reads differs."""
         for before, stage in pairwise(dedup):
-            settings = stage.settings(context)
+            settings = stage.settings(replace(context, info=stages.find(stage.name)))
             if not same_stage(self.manifest, stage.name, before.name, [None] if settings is None else settings):
                 raise ConfigError(
                     f"a file that the stage {stage.name} reads is not that of the build: restore it, or leave "

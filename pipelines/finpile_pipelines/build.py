@@ -16,7 +16,8 @@ from finpile.config import CorpusConfig
 from finpile.errors import ConfigError
 from finpile.layout import Layout
 from finpile.lock import hold
-from finpile.stages import DEDUPLICATED
+from finpile.stages import DEDUPLICATED, Algorithm
+from finpile_pipelines.executors.stage import stage_of
 from finpile_pipelines.out_folder import (
     OutFolder,
     check_kind,
@@ -117,7 +118,10 @@ def load(name: str) -> Stage:
 
     Raises: ConfigError if no installed package has it, or its module defines another stage.
     """
-    module, _, attribute = stages.find(name).pipeline.partition(":")
+    info = stages.find(name)
+    if isinstance(info, Algorithm):
+        return stage_of(info)
+    module, _, attribute = info.pipeline.partition(":")
     stage = getattr(importlib.import_module(module), attribute)
     if not isinstance(stage, Stage) or stage.name != name:
         raise ConfigError(f"{module}:{attribute} is not the stage {name!r}")

@@ -42,6 +42,10 @@ class ShardRef:
         return sources[self.entry].of_row(self.row)
 
 
+#: Files of a dedup stage by shard: removals, and spans.
+REMOVAL_KINDS = ("decisions", "spans")
+
+
 @dataclass(frozen=True, slots=True)
 class FinishedFolder:
     """A folder of a finished dedup stage, and which of its files by shard exist: no other file is looked for."""
@@ -63,18 +67,24 @@ Rows = Mapping[int, npt.NDArray[np.int32] | None]
 RemovalFolder = str | FinishedFolder
 
 
-def finished_folder(path: str, files: Iterable[str]) -> FinishedFolder:
-    """A folder that holds the `files` `KIND/SHARD.SUFFIX`, and maybe others.
+def finished_folders(work: str, files: Iterable[str]) -> tuple[FinishedFolder, ...]:
+    """The folders below that of a stage which hold removals or spans, in the order of their names.
 
-    >>> finished_folder("near", ["decisions/000009.parquet"]).has("decisions", 9)
-    True
+    `files` are all files of the stage: removals and spans are `KIND/SHARD.SUFFIX` below such a folder.
+
+    >>> (folder,) = finished_folders(".work/near", ["groups/decisions/000009.parquet", "groups/pairs/000001.parquet"])
+    >>> folder.path, folder.has("decisions", 9)
+    ('.work/near/groups', True)
     """
-    found: dict[str, list[int]] = {}
-    for kind, name in (file.rsplit("/", 1) for file in files if file.count("/") == 1):
-        shard = name.split(".")[0]
-        if shard.isdigit():
-            found.setdefault(kind, []).append(int(shard))
-    return FinishedFolder(path, {kind: _bits(shards) for kind, shards in sorted(found.items())})
+    found: dict[str, dict[str, list[int]]] = {}
+    for file in files:
+        *folder, kind, name = ("", *file.rsplit("/", 2))
+        if kind in REMOVAL_KINDS:
+            found.setdefault("/".join([work, *filter(None, folder)]), {}).setdefault(kind, []).append(int(name[:6]))
+    return tuple(
+        FinishedFolder(path, {kind: _bits(shards) for kind, shards in sorted(kinds.items())})
+        for path, kinds in sorted(found.items())
+    )
 
 
 def _bits(shards: Sequence[int]) -> bytes:

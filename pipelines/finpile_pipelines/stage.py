@@ -6,9 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
-
-import pyarrow as pa
+from typing import Any
 
 from finpile import storage
 from finpile.config import CorpusConfig
@@ -17,14 +15,7 @@ from finpile.sizes import PART_BYTES, SHARD_BYTES
 from finpile.stage_record import FileRecord, StageRecord, run_folder
 from finpile.stages import StageInfo, find
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import (
-    FinishedFolder,
-    RemovalFolder,
-    Rows,
-    ShardRef,
-    finished_folder,
-    shard_refs,
-)
+from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, finished_folders, shard_refs
 
 #: Up to this number of processes, threads are as fast: kernels, Arrow and compression release Python's lock.
 _THREADS_DO = 2
@@ -104,12 +95,6 @@ class Context:
     """The clean shards of earlier snapshots, before those of this one."""
     snapshot: int = 0
     """The number of the snapshot that is made; 0 for a build."""
-    rows: Rows | None = None
-    """The documents that a dedup stage decides; None: all."""
-    part: str = ""
-    """A folder below that of the stage, in which it works instead."""
-    step_removals: tuple[RemovalFolder, ...] = ()
-    """The folders of the steps of this stage that ran before."""
     whole: Layout | None = None
     """Of a corpus as of a day: the build that it is a part of."""
     mark: str = ""
@@ -120,7 +105,7 @@ class Context:
     @property
     def folder(self) -> str:
         """The folder of this run of the stage below `.work`. `scratch` in it is removed when the stage ends."""
-        return storage.join(self.folder_of(self.info.name), *filter(None, [self.part]))
+        return self.folder_of(self.info.name)
 
     @property
     def input_folder(self) -> str:
@@ -141,35 +126,19 @@ class Context:
 
     @property
     def refs(self) -> list[ShardRef]:
-        """The shards in both folders, after those of earlier snapshots; those that have one of the `rows`."""
+        """The shards in both folders, after those of earlier snapshots."""
         outcomes = storage.read_json(storage.join(self.input_folder, "tasks.json"))
-        refs = [*self.earlier_refs, *shard_refs(outcomes, len(self.earlier_refs))]
-        return refs if self.rows is None else [ref for ref in refs if ref.index in self.rows]
+        return [*self.earlier_refs, *shard_refs(outcomes, len(self.earlier_refs))]
 
     @property
-    def settings(self) -> Any:
-        """An added stage's settings: an instance of its config class."""
-        return self.config.dedup.added[self.info.name]
-
-    @property
-    def removal_folders(self) -> dict[str, tuple[RemovalFolder, ...]]:
+    def removal_folders(self) -> dict[str, tuple[FinishedFolder, ...]]:
         """The folders in which each dedup stage before this one left removals and spans, by stage, in order."""
-        return {name: self._removal_folders(record) for name, record in self.records.items() if find(name).is_dedup}
-
-    def _removal_folders(self, record: StageRecord) -> tuple[RemovalFolder, ...]:
-        work = self.folder_of(record.stage)
-        names = [seal.path for seal in record.seals]
-
-        def finished(folder: str) -> FinishedFolder:
-            below = f"{folder}/".removeprefix(f"{work}/")
-            return finished_folder(folder, [name.removeprefix(below) for name in names if name.startswith(below)])
-
-        return tuple(map(finished, self.stages[record.stage].removal_folders(work, record.counts)))
+        return removal_folders(self.layout, self.records)
 
     @property
-    def earlier_removals(self) -> tuple[RemovalFolder, ...]:
-        """All `removal_folders`, in order, and those of earlier steps of this stage."""
-        return (*(folder for folders in self.removal_folders.values() for folder in folders), *self.step_removals)
+    def earlier_removals(self) -> tuple[FinishedFolder, ...]:
+        """All `removal_folders`, in order."""
+        return tuple(folder for folders in self.removal_folders.values() for folder in folders)
 
     def counts(self, stage: str) -> Mapping[str, Any]:
         """Those of an earlier stage."""
@@ -183,6 +152,15 @@ class Context:
     def documents(self) -> list[Mapping[str, Any]]:
         """The counts of each published file of documents, its `path` included."""
         return list(self.counts("split")["documents"])
+
+
+def removal_folders(layout: Layout, records: Mapping[str, StageRecord]) -> dict[str, tuple[FinishedFolder, ...]]:
+    """The folders in which finished dedup stages left removals and spans, by stage, in order."""
+    return {
+        name: finished_folders(run_folder(layout.work(name), record.fingerprint), [seal.path for seal in record.seals])
+        for name, record in records.items()
+        if find(name).is_dedup
+    }
 
 
 def all_processes(context: Context) -> None:
@@ -201,58 +179,14 @@ def _no_kernels(config: CorpusConfig) -> Sequence[str]:
     return ()
 
 
-def _no_steps(config: CorpusConfig) -> Sequence[Step]:
-    return ()
-
-
 def _clean_text(context: Context) -> Work | None:
     return Work(size_bytes=context.text_bytes())
 
 
-def _own_folder(folder: str, counts: Mapping[str, Any]) -> Sequence[str]:
-    return (folder,)
-
-
-def _part_of_text(counts: Mapping[str, Any], text_bytes: int) -> int:
-    return text_bytes // _LEDGER_PART
-
-
-@dataclass(frozen=True, slots=True)
-class StepInput:
-    """The documents of which a step derives keys. It is pickled for the workers."""
-
-    config: CorpusConfig
-    clean_folder: str
-    removals: tuple[RemovalFolder, ...]
-    """Of the stages and steps before this one."""
-    rows: Rows
-
-
-#: The keys of the documents of a shard: a table of `key` (uint64, spread evenly) and `row` (int32), in any order.
-KeysOf = Callable[[StepInput, ShardRef], pa.Table]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """A part of a dedup stage that can decide some documents without reading all others.
-
-    It has to read those that share a key with them.
-    """
-
-    name: str
-    """Of its index and its folder."""
-    keys: KeysOf
-    bytes_of_key: int
-    """Bytes of text for each key, about."""
-    reach: Literal["equal", "connected", "shared"]
-    """`equal`: the documents of one key are decided together, and have no other key. `connected`: as are those that
-    others connect. `shared`: a document is decided from those that share one of its keys, whatever is decided about
-    them."""
-    is_causal: bool = False
-    """Of `shared`: only from those before it in the order of time."""
-    run: Callable[[Context], str]
-    """Decides the `rows` of the context, which has the removals of the steps before it; returns the folder with the
-    removals and spans."""
+def _cut_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
+    """The bytes that a stage cut, or a part of the text for stages that remove whole documents."""
+    cut = counts.get("cut_bytes", text_bytes // _LEDGER_PART)
+    return cut if isinstance(cut, int) else sum(cut)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -282,12 +216,7 @@ class Stage:
     releases_lock: bool = False
     """Whether nearly all of its work is done without Python's lock. Then up to two local workers are threads, whatever
     the size of the corpus: they read a tokenizer once, and tables pass between them in memory."""
-    removal_folders: Callable[[str, Mapping[str, Any]], Sequence[str]] = _own_folder
-    """Dedup stages: the folders with removals and spans, from the stage's folder and its counts."""
-    steps: Callable[[CorpusConfig], Sequence[Step]] = _no_steps
-    """Dedup stages: steps that together do what `run` does, each with one of the `removal_folders`, in order. A
-    snapshot runs them on the documents that new ones touch. Without steps it runs the stage on all documents."""
-    ledger_bytes: Callable[[Mapping[str, Any], int], int] = _part_of_text
+    ledger_bytes: Callable[[Mapping[str, Any], int], int] = _cut_bytes
     """About how many bytes its rows of the ledger have, from its counts and the bytes of clean text."""
 
 

@@ -13,9 +13,9 @@ import pytest
 import zstandard
 
 from finpile.config import EvalSetConfig
+from finpile.dedup.contamination.eval_sets import load_items
 from finpile.dedup.contamination.evaluation_index import ITEM_SCHEMA
 from finpile.errors import ConfigError, InputError
-from finpile.eval_sets import load_items
 
 RECORDS: list[dict[str, Any]] = [
     {"uid": "a1", "passage": "Oil rose.\u2028Gold fell.", "question": "Did oil rise?", "choices": ["yes", "no"]},

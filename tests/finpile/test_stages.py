@@ -13,9 +13,7 @@ from finpile_pipelines.build import load
 
 from finpile import stages
 from finpile.config import CorpusConfig
-from finpile.dedup import exact
-from finpile.dedup.near import verify as near
-from finpile.dedup.substring import repeats
+from finpile.dedup import cuts, exact, near
 from finpile.errors import ConfigError
 from finpile.layout import removed_part
 
@@ -33,8 +31,13 @@ def test_a_stage_has_one_name(info: stages.StageInfo) -> None:
     """As module, folder, config key, ledger value, and `Stage`."""
     stage = load(info.name)
     assert stage.name == info.name
-    assert info.module.rpartition(".")[2] == info.name
-    assert info.pipeline.endswith(":STAGE")
+    if isinstance(info, stages.Algorithm):
+        assert info.module in (f"finpile.dedup.{info.name}", f"finpile.dedup.{info.name}.plan")
+        assert callable(info.load_plan())
+        assert info.reasons
+    else:
+        assert info.module.rpartition(".")[2] == info.name
+        assert info.pipeline.endswith(":STAGE")
     if info.name not in OTHER_KEYS:
         assert info.key.rpartition(".")[2] == info.name
     if info.name in stages.ledger_stages():
@@ -62,7 +65,7 @@ def test_stages_are_in_the_order_of_their_room() -> None:
 
 def test_copy_reasons_are_those_of_the_algorithms() -> None:
     found = {info.name: info.copy_reasons for info in stages.table() if info.copy_reasons}
-    after_cuts = dict.fromkeys(("templates", "substring"), (repeats.DUPLICATE,))
+    after_cuts = dict.fromkeys(("templates", "substring"), (cuts.DUPLICATE,))
     assert found == {"exact": (exact.REASON,), "near": (near.REASON,), **after_cuts}
 
 
@@ -76,7 +79,7 @@ def test_a_build_may_end_with_split_or_a_later_stage(last: str) -> None:
 
 def test_a_stage_of_this_package_can_depend_on_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line in the table adds it: no build changes that does not have its key."""
-    info = stages.StageInfo(name="mine", pipeline="a:B", key="dedup.mine", config="a:C", is_dedup=True)
+    info = stages.Algorithm(name="mine", plan="a:b", config="a:C")
     without = stages.required()
     place = stages.names().index("near") + 1
     monkeypatch.setattr(stages, "_OWN", (*stages.table()[:place], info, *stages.table()[place:]))

@@ -1,4 +1,4 @@
-"""A dedup stage of another package: its three files are a build's stage, with settings, ledger, counts and checks."""
+"""Algorithms of other packages: each is one module, and a stage with settings, ledger, counts and checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
 from finpile.history import document_history
 from finpile.report.summary import source_rows, total_row
-from finpile.stages import StageInfo
+from finpile.stages import Algorithm
 from finpile.verify import verify
 
 WriteCorpus = Callable[..., Path]
@@ -121,7 +121,7 @@ def test_build_of_a_package_that_is_not_installed_is_refused_with_its_stage(
     ("change", "message"),
     [
         ({"name": "near", "key": "dedup.near"}, "two stages have the name 'near'"),
-        ({"is_dedup": False}, "an added stage has is_dedup=True"),
+        ({"config": ""}, "an added stage is an Algorithm with a config"),
         ({"key": "heldout.mine"}, "the key dedup.NAME"),
         ({"after": "clean"}, "follows 'clean': expected one of takedown, exact, templates,"),
         ({"after": "split"}, "follows 'split': expected one of takedown, exact, templates,"),
@@ -130,7 +130,7 @@ def test_build_of_a_package_that_is_not_installed_is_refused_with_its_stage(
 )
 def test_stage_that_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:
     before = stages.table()
-    info = StageInfo(name="mine", pipeline="a:B", key="dedup.mine", after="near", config="a:C", is_dedup=True)
+    info = Algorithm(name="mine", plan="a:b", after="near", config="a:C")
     with pytest.raises(ConfigError, match=message):
         stages.register(dataclasses.replace(info, **change))
     assert stages.table() == before

@@ -11,24 +11,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from finpile_pipelines.dedup.connected_components import (
+from finpile_pipelines.exchange.partition import Transport, split_by_partition
+from finpile_pipelines.exchange.tasks import sum_of
+from finpile_pipelines.executors.connected_components import (
     ConnectedComponents,
     by_number,
     connect_in_memory,
-    sum_outcomes,
     write_partition,
 )
-from finpile_pipelines.dedup.near import Comparison, NearStage
-from finpile_pipelines.dedup.remaining import RemainingDocuments
-from finpile_pipelines.exchange.partition import Transport, split_by_partition
+from finpile_pipelines.executors.shard_documents import ShardDocuments
+from finpile_pipelines.executors.shards import PlanOverShards
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import ShardRef, shard_url
+from finpile_pipelines.shard_refs import ShardRef, write_clean
 from finpile_pipelines.stage import PAIRS_IN_MEMORY, Sizes
 
 from finpile import storage
-from finpile.config import CorpusConfig, DedupConfig, NearConfig, SourceConfig
+from finpile.config import DedupConfig, NearConfig
 from finpile.dedup import components
 from finpile.dedup.near import clusters
+from finpile.dedup.near.plan import plan as near_plan
+from finpile.dedup.plan import Inputs, Settings
 from finpile.document import DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
 
 _WORDS = [f"{first}{second}" for first in "abcdefgh" for second in "klmnopqrst"]
@@ -72,22 +74,29 @@ def write_shards(texts: list[str], num_shards: int, folder: str) -> list[ShardRe
             builder.append(RawDocument(locator=str(number), text=texts[number]))
         batch = builder.flush().select(DOCUMENT_SCHEMA.names)
         refs.append(ShardRef(index, 0, f"s{index:03d}"))
-        storage.write_ipc(shard_url(folder, refs[-1].name), DOCUMENT_SCHEMA, [batch.slice(0, 5), batch.slice(5)])
+        write_clean(folder, refs[-1].name, [batch.slice(0, 5), batch.slice(5)])
     return refs
 
 
 @pytest.fixture(scope="module")
 def decide(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, dict[str, Any]]]:
-    source = SourceConfig(name="News", dataset="FinPile", format="jsonl", paths=("x",))
-    config = CorpusConfig(name="mini", sources=(source,), dedup=DedupConfig(near=_NEAR))
+    plan = near_plan(Settings(dedup=DedupConfig(near=_NEAR)))
+    assert plan is not None
 
     def run(transport: Transport, pairs: int, num_shards: int = 5) -> tuple[Path, dict[str, Any]]:
         folder = tmp_path_factory.mktemp("near")
         refs = write_shards(texts, num_shards, str(folder / "clean"))
-        out = folder / "near"
-        engine = Engine(transport=transport)
-        comparison = Comparison(RemainingDocuments(config, str(folder / "clean"), ()))
-        return out, NearStage(engine, _NEAR, refs, comparison, str(out), Sizes(pairs_in_memory=pairs)).run()
+        over_shards = PlanOverShards(
+            stage="near",
+            plan=plan,
+            inputs=Inputs(),
+            refs=tuple(refs),
+            documents=ShardDocuments(scopes=("FinPile",), clean_folder=str(folder / "clean"), removals=()),
+            folder=str(folder / "near"),
+            engine=Engine(transport=transport),
+            sizes=Sizes(pairs_in_memory=pairs),
+        )
+        return folder / "near" / "groups", over_shards.run()
 
     return run
 
@@ -149,7 +158,7 @@ def test_counts_and_details_report_large_buckets(in_memory: tuple[Path, dict[str
 
 
 def test_no_pairs_make_no_groups(tmp_path: Path) -> None:
-    assert ConnectedComponents(Engine(), str(tmp_path), 3).run() == 0
+    assert ConnectedComponents(Engine(), str(tmp_path), 3, "near").run() == 0
     assert connect_in_memory(str(tmp_path), 3) == 0
     assert storage.list_files(str(tmp_path / "groups")) == []
 
@@ -162,9 +171,9 @@ def test_rounds_over_exchanges_join_a_long_chain(tmp_path: Path) -> None:
     pairs = pa.table(columns, schema=clusters.PAIR_SCHEMA)
     for partition, part in split_by_partition(pairs, by_number(pairs["a"].to_numpy(), 4)).items():
         write_partition(str(tmp_path / "pairs"), partition, part)
-    assert ConnectedComponents(Engine(), str(tmp_path), 4).run() == 300
+    assert ConnectedComponents(Engine(), str(tmp_path), 4, "near").run() == 300
     found = [pq.ParquetFile(path).read() for path in sorted((tmp_path / "groups").iterdir())]
     assert len(found) == 4
     assert pa.concat_tables(found).equals(components(pairs))  # ranges in order make the whole in order
-    assert sum_outcomes(str(tmp_path / "changed.json"), "changed") == 0
+    assert sum_of("changed")(storage.read_json(str(tmp_path / "changed.json"))) == 0
     assert not (tmp_path / "rounds").exists()

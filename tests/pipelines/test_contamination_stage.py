@@ -151,7 +151,7 @@ def test_output_does_not_depend_on_the_execution(
     config = write()
     one, other = tmp_path / "one", tmp_path / "other"
     assert run(config, one) == run(config, other, engine, sizes=SMALL_SHARDS)
-    assert len(list((files_of_stage(other, "contamination") / "decisions").iterdir())) == len(GONE)
+    assert len(list((files_of_stage(other, "contamination") / "find" / "decisions").iterdir())) == len(GONE)
     assert snapshot(one) == snapshot(other)
 
 

@@ -93,7 +93,7 @@ def test_flipped_bit_runs_its_stage_again_and_changes_nothing(
 def test_missing_decisions_are_noticed(corpus: Path, out: Path, snapshot: Snapshot) -> None:
     """Without its decisions a stage would have removed nothing from a shard."""
     before = snapshot(out)
-    for path in (files_of_stage(out, "exact") / "decisions").iterdir():
+    for path in (files_of_stage(out, "exact") / "equal" / "decisions").iterdir():
         path.unlink()
     (out / ".work" / "split" / "stage.json").unlink()
     assert run(corpus, out) == [("exact", "damaged"), ("exact", "done"), ("split", "done")]

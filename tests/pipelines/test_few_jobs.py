@@ -134,7 +134,7 @@ def test_tables_of_many_shards_are_exchanged_in_the_same_pipelines(
     engine = Engine(num_workers=2, threads=True, transport="shuffle")
     build(config, str(tmp_path / "many"), engine, sizes=Sizes(shards_in_memory=0), until="split")
     assert labels == _STAGES
-    assert (files_of_stage(tmp_path / "many", "near") / "members.json").exists()
+    assert (files_of_stage(tmp_path / "many", "near") / "groups" / "members.json").exists()
     assert (files_of_stage(tmp_path / "many", "split") / "decisions.json").exists()
     assert snapshot(tmp_path / "many") == snapshot(tmp_path / "few")
 
@@ -150,5 +150,5 @@ def test_rounds_of_connected_components_are_further_pipelines(
     labels.clear()
     build(config, str(tmp_path / "many"), Engine(), sizes=Sizes(pairs_in_memory=0), until="split")
     near = [label for label in labels if label.startswith("near")]
-    assert near == ["near", *["near: components"] * (len(near) - 3), "near: groups", "near: verify"]
+    assert near == ["near", *["near: components"] * (len(near) - 3), "near: groups", "near"]
     assert snapshot(tmp_path / "many") == snapshot(tmp_path / "few")

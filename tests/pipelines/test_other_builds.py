@@ -16,7 +16,7 @@ import pytest
 from finpile_pipelines import tokens
 from finpile_pipelines.build import build
 from finpile_pipelines.corpus import clean
-from finpile_pipelines.dedup import exact
+from finpile_pipelines.executors.shards import PlanOverShards
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent, StageRunner
 
@@ -116,7 +116,7 @@ def test_old_build_is_whole_until_the_first_published_stage_begins(
     fold = write_corpus(tmp_path / "fold", {}, dedup={"exact_fold": "whitespace"}, root=str(corpus.parent))
     before = {name: data for name, data in files_of(out).items() if not name.startswith(".work/")}
     with monkeypatch.context() as patch, pytest.raises(RunError):
-        patch.setattr(exact, "STAGE", replace(exact.STAGE, run=failing))
+        patch.setattr(PlanOverShards, "run", failing)
         run(fold, out)
     assert {name: data for name, data in files_of(out).items() if not name.startswith(".work/")} == before
     assert [check for check in verify(str(out)) if not check.ok] == []

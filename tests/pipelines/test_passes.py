@@ -85,7 +85,7 @@ def test_no_pipeline_has_a_null(
     sizes = Sizes() if limit is None else Sizes(pairs_in_memory=limit, shards_in_memory=limit)
     build(config, str(tmp_path / "out"), Engine(), sizes=sizes)
     assert {"ingest", "exact", "near", "substring", "templates", "split", "tokens"} <= set(constructed)
-    assert ("near: verify" in constructed) == (limit == 0)
+    assert ("near: groups" in constructed) == (limit == 0)
     assert {label: urns for label, urns in constructed.items() if _NULLABLE in urns} == {}
 
 

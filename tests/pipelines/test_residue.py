@@ -194,7 +194,7 @@ def test_interrupted_build_equals_an_undisturbed_one(
 
     def write(url: str, value: Any) -> None:
         write_json(url, value)
-        if url.endswith("left/tasks.json"):
+        if url.endswith("left/digests.json"):
             raise RunError("broken off")
 
     with monkeypatch.context() as patch:

@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from finpile_pipelines.build import Sizes, build
-from finpile_pipelines.dedup.request_reply import partition_by_hash
+from finpile_pipelines.executors.request_reply import by_key
 from finpile_pipelines.runner.engine import Engine
 
 from finpile import storage
 from finpile.config import SubstringConfig, load_config
+from finpile.dedup import cuts
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts
 from finpile.errors import RunError
@@ -191,7 +192,7 @@ def left_by(out: Path) -> dict[bytes, bytes]:
     kept = {row["id"]: row["text"].encode() for row in rows_of(out / "documents")}
     ledger = rows_of(out / "removed")
     whole = {row["id"]: row["removed_text"] for row in ledger if row["start"] is None}
-    again = [row for row in ledger if row["start"] is None and row["reason"] == repeats.DUPLICATE]
+    again = [row for row in ledger if row["start"] is None and row["reason"] == cuts.DUPLICATE]
     assert all(kept[row["duplicate_of"]] == row["removed_text"] for row in again)
     assert not kept.keys() & whole.keys()
     spans: dict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
@@ -303,7 +304,7 @@ def test_partitions_of_minimizers_are_about_as_large_as_each_other(scope: str) -
     draw = random.Random(7)
     texts = pa.array(["".join(draw.choices(_LETTERS, k=4000)) for _ in range(500)], pa.large_string())
     rows = repeats.minimizers(Texts.of_bytes(texts), SubstringConfig(min_length=200), scope, 0)
-    sizes = [part.num_rows for part in partition_by_hash(rows, 25).values()]
+    sizes = [part.num_rows for part in by_key(rows, "hash", 25).values()]
     assert len(sizes) == 25
     assert max(sizes) < 1.2 * rows.num_rows / 25
 
@@ -344,7 +345,7 @@ def test_output_does_not_depend_on_shards_workers_or_transports(
 
 @pytest.mark.parametrize(
     "step",
-    [pytest.param("shared", marks=pytest.mark.slow), "matches", pytest.param("cut", marks=pytest.mark.slow)],
+    [pytest.param("minimizers", marks=pytest.mark.slow), "contexts", pytest.param("decided", marks=pytest.mark.slow)],
 )
 def test_interrupted_build_equals_an_undisturbed_one(
     step: str,
@@ -359,7 +360,7 @@ def test_interrupted_build_equals_an_undisturbed_one(
 
     def write(url: str, value: Any) -> None:
         write_json(url, value)
-        if url.endswith(f"round-02/{step}.json"):
+        if url.endswith(f"cut-2/{step}.json"):
             raise RunError("broken off")
 
     with monkeypatch.context() as patch:

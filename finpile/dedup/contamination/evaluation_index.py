@@ -45,8 +45,6 @@ from finpile.dedup.contamination import _kernels
 from finpile.dedup.contamination._kernels import I32, MAX_WORDS
 from finpile.document import text_arrays
 
-REASON = "contamination"
-
 #: One row per item: its set, its name in the set, and the texts to search for.
 ITEM_SCHEMA = pa.schema(
     [

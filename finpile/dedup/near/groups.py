@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from finpile.config import NearConfig
 from finpile.dedup._hash_kernels import I64
-from finpile.dedup.exact import REMOVAL_SCHEMA
-from finpile.dedup.near import clusters, verify
+from finpile.dedup.near import REASON, clusters, verify
 from finpile.dedup.order import Order, in_order
+from finpile.dedup.plan import REMOVAL_SCHEMA
 from finpile.document import text_views
 
 #: The pairs of a group: `PAIR_SCHEMA` and the group's name.
@@ -63,7 +63,7 @@ RULES: dict[Order, Resolve] = {"priority": resolve, "time": resolve_in_order}
 def describe(duplicate: verify.NearDuplicate) -> dict[str, str]:
     """Returns the reason and the detail of a ledger row."""
     detail = f"jaccard {duplicate.jaccard:.3f}, edit similarity {duplicate.edit_similarity:.3f}"
-    return {"reason": verify.REASON, "detail": detail}
+    return {"reason": REASON, "detail": detail}
 
 
 def resolve_groups(

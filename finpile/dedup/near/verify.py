@@ -34,8 +34,6 @@ from finpile.dedup._hash_kernels import I64, U64
 from finpile.dedup.near import _pair_kernels, clusters, minhash
 from finpile.dedup.near.numbers import number_sequence, part_by_numbers
 
-REASON = "near_duplicate"
-
 #: The most words of a document for which the distance is computed exactly (about 0.1 s at worst).
 LONG_WORDS = 65_536
 #: Number of words above which the q-gram tests cost less than a distance computation that they avoid.

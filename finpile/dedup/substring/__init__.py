@@ -1,1 +1,21 @@
-"""Repeated substrings: windows found by minimizers, cut at word or line ends."""
+"""Repeated substrings, found exactly by minimizers: no process needs more than its share of the text."""
+
+from finpile.dedup.cuts import DUPLICATE, NOTHING_LEFT, TOO_SHORT
+from finpile.stages import Algorithm, Reason
+
+REASON = "repeated_text"
+
+ALGORITHM = Algorithm(
+    name="substring",
+    plan="finpile.dedup.substring.plan:plan",
+    reasons=(
+        Reason(REASON, "a passage that occurs elsewhere too; `duplicate_of` is the document with the kept copy"),
+        Reason(NOTHING_LEFT, "a text of which all parts occur elsewhere"),
+        Reason(TOO_SHORT, "a text with fewer than `min_chars` characters after cuts"),
+        Reason(
+            DUPLICATE,
+            "a text, cut or not, that equals the remaining text of another document, which is kept",
+            is_copy=True,
+        ),
+    ),
+)

@@ -18,7 +18,6 @@ Source: Lee et al. 2022, section 4.1 (the removed text); Schleimer, Wilkerson, A
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,18 +29,11 @@ import pyarrow.compute as pc
 from finpile.config import SubstringConfig
 from finpile.dedup._hash_kernels import I64, U8, U64
 from finpile.dedup.near import minhash
+from finpile.dedup.plan import scope_bits
 from finpile.dedup.substring import _cover_kernels, _match_kernels, _snap_kernels
 from finpile.dedup.substring import _minimizer_kernels as kernels
 from finpile.dedup.substring.texts import Shard, Texts, dense_rank
 from finpile.document import text_arrays
-
-REASON = "repeated_text"
-#: The remaining text of a document is white space.
-NOTHING_LEFT = "nothing_left"
-#: The remaining text of a document has fewer characters than `min_chars`.
-TOO_SHORT = "too_short_after_cuts"
-#: The remaining text of a document equals the text of another document, cut or not.
-DUPLICATE = "duplicate_after_cuts"
 
 #: Number of contexts of one key, in all shards, at which the key is *crowded*: its contexts are divided by keys of more
 #: symbols before the exchange. Otherwise a passage slightly shorter than a window that many documents share would send
@@ -109,11 +101,6 @@ def window_shape(min_length: int) -> tuple[int, int]:
     """Returns (k, w): the symbols of a k-gram, and the k-grams of a window of `min_length` = k + w - 1 symbols."""
     k = min_length // 2
     return k, min_length - k + 1
-
-
-def scope_bits(scope: str) -> Any:
-    """64 bits that are mixed into the hashes of a scope, so that different scopes share no hash."""
-    return np.frombuffer(hashlib.blake2b(scope.encode(), digest_size=8).digest(), dtype="<u8")[0]
 
 
 def minimizers(texts: Texts, config: SubstringConfig, scope: str, shard: int) -> pa.Table:
@@ -343,15 +330,9 @@ def find_repeats_in(texts: Texts, config: SubstringConfig, widths: I64 = _BYTE_W
     ids = pa.array([str(number) for number in range(num)], pa.string())
     order = numbers.astype(np.uint64)
     shard = Shard(number=0, rows=numbers, ids=ids, order_high=np.zeros(num, np.uint64), order_low=order)
-    return find_cover(texts, shard, config, "", widths).spans
-
-
-def find_cover(texts: Texts, shard: Shard, config: SubstringConfig, scope: str, widths: I64 = _BYTE_WIDTHS) -> Cover:
-    """Runs all steps for a scope that is one shard."""
-    # There is no exchange, so that no key needs to be crowded.
-    shared = shared_minimizers(minimizers(texts, config, scope, shard.number), crowd=_MANY)
-    matches = match_contexts(contexts(texts, shard, shared, config, scope), config, widths)
-    return cover(texts, shard, shared, matches, config, scope)
+    shared = shared_minimizers(minimizers(texts, config, "", 0))
+    matches = match_contexts(contexts(texts, shard, shared, config, ""), config, widths)
+    return cover(texts, shard, shared, matches, config, "").spans
 
 
 def _distinct(

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile.dedup._hash_kernels import I64, U8, U64
-from finpile.dedup.order import Order, order_keys
+from finpile.dedup.order import Order
+from finpile.dedup.plan import Part
 from finpile.document import text_arrays
 
 
@@ -60,11 +61,12 @@ class Shard:
         return dense_rank(self.order_high, self.order_low)
 
 
-def shard_of(number: int, documents: pa.Table, order: Order = "priority") -> Shard:
-    """Returns the `Shard` of a table with `id`, `timestamp`, `digest` (of the original text), `priority` and `row`."""
-    high, low = order_keys(documents, order)
+def shard_of(part: Part, order: Order) -> Shard:
+    """Returns the documents of a part as a `Shard`."""
+    high, low = part.places(order)
+    documents = part.documents
     rows, ids = documents["row"].to_numpy(), documents["id"].combine_chunks()
-    return Shard(number=number, rows=rows, ids=ids, order_high=high, order_low=low)
+    return Shard(number=part.number, rows=rows, ids=ids, order_high=high, order_low=low)
 
 
 def dense_rank(high: U64, low: U64) -> I64:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from finpile.config import SubstringConfig
+from finpile.dedup.plan import scope_bits
 from finpile.dedup.substring import _cover_kernels, _snap_kernels, repeats
 from finpile.dedup.substring.texts import Shard, Texts
 
@@ -55,7 +56,7 @@ def compile_cover() -> None:
         texts.byte_of,
         k,
         w,
-        repeats.scope_bits(""),
+        scope_bits(""),
         no_hash,
         no_hash,
         np.ones(w + _CONFIG.min_length, np.uint64),

@@ -24,13 +24,13 @@ import pyarrow as pa
 
 from finpile.config import TemplatesConfig
 from finpile.dedup._hash_kernels import I64, U8, U64
-from finpile.dedup.order import UNDATED, Order, order_keys
-from finpile.dedup.substring.spans import SPAN_SCHEMA
+from finpile.dedup.order import UNDATED
+from finpile.dedup.plan import SPAN_SCHEMA
+from finpile.dedup.templates import REASON
 from finpile.dedup.templates import _kernels as kernels
 from finpile.document import digest_bits, text_arrays
 from finpile.splitmix import mix
 
-REASON = "template"
 #: A block with a digit has at least this number times `min_block_chars`: shorter ones, such as "Record March 31", are
 #: data that recur.
 DIGITS_FACTOR = 2
@@ -45,19 +45,23 @@ _SIGN = np.uint64(1 << 63)
 
 
 def block_rows(
-    documents: pa.Table, groups: Sequence[str | None], num: int, shard: int, order: Order = "priority"
+    documents: pa.Table, groups: Sequence[str | None], num: int, shard: int, times: I64 | None = None
 ) -> pa.Table:
     """Returns `BLOCK_SCHEMA` of the documents of one shard: for each block of a group, the first `num` documents.
 
-    `documents` has `dataset`, `source`, `timestamp`, `text` and its `digest`, and under `order: time` `priority`; those
-    without a group have no blocks.
+    `documents` has `dataset`, `source`, `timestamp`, `text` and its `digest`; those without a group have no blocks.
+    `times` are those of the documents, by default their timestamps.
     """
     found = _Blocks.of(documents, groups)
-    times, digests = _order(documents, order)
-    docs = found.docs
-    columns = {"hash": found.hashes, "time": times[docs], "digest": digests[docs]}
+    docs, times = found.docs, _timestamps(documents) if times is None else times
+    columns = {"hash": found.hashes, "time": times[docs], "digest": digest_bits(documents["digest"])[docs]}
     rows = pa.table({**columns, "shard": np.full(len(docs), shard, np.int32)}, schema=BLOCK_SCHEMA)
     return first_documents(rows, num)
+
+
+def times_in_order(high: U64) -> I64:
+    """Returns the `time` of documents under `order: time`, from the first number of each one's place."""
+    return (high ^ _SIGN).view(np.int64)
 
 
 def block_keys(documents: pa.Table, groups: Sequence[str | None]) -> tuple[U64, I64]:
@@ -107,17 +111,17 @@ def template_spans(
     groups: Sequence[str | None],
     known: pa.Table,
     config: TemplatesConfig,
-    order: Order = "priority",
+    times: I64 | None = None,
 ) -> pa.Table:
     """Returns the spans of templates in the documents, as `SPAN_SCHEMA` in order; `row` counts from 0.
 
-    `known` is what `templates` returns for the shard of the documents.
+    `known` is what `templates` returns for the shard of the documents; `times` are as for `block_rows`.
     """
     found = _Blocks.of(documents, groups)
     known = known.sort_by("hash")
     place = _find(known["hash"].to_numpy(), found.hashes)
     hits = np.flatnonzero(place >= 0)
-    times, digests = _order(documents, order)
+    times, digests = _timestamps(documents) if times is None else times, digest_bits(documents["digest"])
     docs = found.docs[hits]
     bound_times, bound_digests = (known[name].to_numpy()[place[hits]] for name in ("time", "digest"))
     is_later = (times[docs] > bound_times) | ((times[docs] == bound_times) & (digests[docs] > bound_digests))
@@ -207,13 +211,8 @@ def _seed(name: tuple[str, str, str]) -> int:
     return int.from_bytes(hashlib.blake2b("\0".join(name).encode(), digest_size=8).digest(), "little")
 
 
-def _order(documents: pa.Table, order: Order) -> tuple[I64, U64]:
-    """The time and the first bits of the digest of each document."""
-    if order == "time":
-        high, low = order_keys(documents, order)
-        return (high ^ _SIGN).view(np.int64), low
-    times = documents["timestamp"].cast(pa.int64()).fill_null(UNDATED).to_numpy()
-    return times, digest_bits(documents["digest"])
+def _timestamps(documents: pa.Table) -> I64:
+    return np.asarray(documents["timestamp"].cast(pa.int64()).fill_null(UNDATED).to_numpy())
 
 
 def _begins(*columns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from finpile import stages, storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
+from finpile.dedup.cuts import cut_rows
 from finpile.dedup.ledger_rows import removal_rows, span_rows
-from finpile.dedup.substring.spans import cut_rows
 from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits
 from finpile.document_labels import document_labels
 from finpile.errors import RunError
@@ -35,7 +35,7 @@ from finpile_pipelines.dedup.duplicate_chains import (
     read_copies,
     redirect_here,
 )
-from finpile_pipelines.dedup.removals import read_removals, read_spans
+from finpile_pipelines.dedup.removals import read_removals, spans_of
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks
 from finpile_pipelines.progress import report_progress
@@ -266,7 +266,7 @@ def _cut(
     ledger, is_cut = [LEDGER_SCHEMA.empty_table()], np.zeros(table.num_rows, bool)
     text, digest = (table.schema.get_field_index(name) for name in ("text", "digest"))
     for stage, folders in spans_folders.items():
-        spans = pa.concat_tables(read_spans(folder, ref.index) for folder in folders)
+        spans = spans_of(folders, ref.index)
         if spans.num_rows:
             ledger.append(span_rows(table, spans, stage))
             table = table.set_column(text, table.schema.field(text), cut_rows(table["text"].chunk(0), spans))

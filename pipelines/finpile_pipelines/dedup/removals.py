@@ -13,29 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile import storage
-from finpile.dedup.substring.spans import SPAN_SCHEMA
+from finpile.dedup import plan
+from finpile.dedup.plan import SPAN_SCHEMA
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, split_by_partition
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import RemovalFolder
+from finpile_pipelines.shard_refs import REMOVAL_KINDS, RemovalFolder
 
-#: A removed document (`row` of `shard`) and, for a duplicate, the document that is kept for it.
-REMOVAL_SCHEMA = pa.schema(
-    [
-        pa.field("shard", pa.int32()),
-        pa.field("row", pa.int32()),
-        pa.field("id", pa.string()),
-        pa.field("stage", pa.string()),
-        pa.field("reason", pa.string()),
-        pa.field("detail", pa.string()),
-        pa.field("duplicate_of", pa.string()),
-        pa.field("duplicate_offset", pa.int64()),
-        pa.field("kept_shard", pa.int32()),
-        pa.field("kept_row", pa.int32()),
-    ]
-)
+#: Removals with the name of their stage.
+REMOVAL_SCHEMA = plan.REMOVAL_SCHEMA.append(pa.field("stage", pa.string(), nullable=False))
 
 NO_ROWS = np.empty(0, np.int32)
-_REMOVALS, _SPANS = "decisions", "spans"
+_REMOVALS, _SPANS = REMOVAL_KINDS
 #: The counts of a stage that the corpus file does not configure.
 NOT_CONFIGURED = {"asked": False, "removed": 0}
 
@@ -65,6 +53,11 @@ def write_removals(folder: str, shard: int, removals: pa.Table) -> None:
 def read_spans(folder: RemovalFolder, shard: int) -> pa.Table:
     """The spans cut from a shard's rows; empty if the stage cut none."""
     return _read(folder, _SPANS, shard, SPAN_SCHEMA)
+
+
+def spans_of(folders: Iterable[RemovalFolder], shard: int) -> pa.Table:
+    """The spans that a stage cut from a shard's rows."""
+    return pa.concat_tables([SPAN_SCHEMA.empty_table(), *(read_spans(folder, shard) for folder in folders)])
 
 
 def removals_url(folder: str, shard: int) -> str:

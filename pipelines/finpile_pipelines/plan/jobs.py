@@ -6,37 +6,49 @@ keys that very many documents share, and the rounds of connected components of m
 
 from __future__ import annotations
 
+from finpile import stages
 from finpile.config import CorpusConfig
+from finpile.dedup.plan import Pass, Plan, Settings, plan_of
 
 #: EM over partitions is a job for each update, whose number depends on the texts: that of a small corpus.
 _TOKENIZER = {"split-merge": 3, "refit": 9, "global": 12}
 #: Rounds that `fixpoint` is taken to need.
-_FIXPOINT = 2
+_FIXPOINT_JOBS, _FIXPOINT_READINGS = 2, 3
 
 
 def is_enabled(stage: str, config: CorpusConfig) -> bool:
     """Whether the corpus file enables a stage."""
-    given = {
-        "exact": config.dedup.exact,
-        "templates": config.dedup.templates is not None,
-        "near": config.dedup.near is not None,
-        "substring": config.dedup.substring is not None,
-        "overlap": config.heldout.overlap is not None and config.heldout.after is not None,
-        "contamination": config.contamination is not None,
-    }
-    return bool(given.get(stage, True))
+    return not isinstance(stages.find(stage), stages.Algorithm) or _plan(stage, config) is not None
 
 
 def num_jobs(stage: str, config: CorpusConfig) -> int:
-    """The jobs that an enabled stage runs, at most: rounds of `substring` end when nothing is left to cut.
+    """The jobs that an enabled stage runs, at most: rounds of a pass end when nothing is left to cut.
 
     The job of `ingest` does the work of `clean`; the local runner has a pipeline for each.
     """
     if stage in ("clean", "reports"):
         return 0
-    if stage == "substring" and config.dedup.substring is not None:
-        rounds = config.dedup.substring.rounds
-        return 1 if rounds == 1 else (_FIXPOINT if rounds == "fixpoint" else rounds) + 2
     if stage == "tokenizer":
         return _TOKENIZER[config.tokenizer.mode]
-    return {"overlap": 2, "contamination": 2}.get(stage, 1)
+    plan = _plan(stage, config)
+    return 1 if plan is None else sum(_jobs(passes[0]) for passes in plan.pipelines)
+
+
+def num_readings(stage: str, config: CorpusConfig) -> float:
+    """The rounds in which a stage reads all text, by those of one that cuts once and is measured."""
+    plan = _plan(stage, config)
+    repeated = [one for one in plan.passes if one.measures] if plan is not None else []
+    return (_rounds(repeated[0], _FIXPOINT_READINGS) + 1) / 2 if repeated else 1.0
+
+
+def _jobs(one: Pass) -> int:
+    return _rounds(one, _FIXPOINT_JOBS) + one.measures if one.is_repeated else 1
+
+
+def _rounds(one: Pass, fixpoint: int) -> int:
+    return one.rounds if isinstance(one.rounds, int) else fixpoint
+
+
+def _plan(stage: str, config: CorpusConfig) -> Plan | None:
+    info = stages.find(stage)
+    return plan_of(info, Settings.of(config)) if isinstance(info, stages.Algorithm) else None

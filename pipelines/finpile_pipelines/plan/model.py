@@ -16,8 +16,8 @@ from finpile.mixture import Row
 from finpile.sizes import SHARD_BYTES, SHARD_TOKENS, part_bytes_of, task_bytes_of
 from finpile_pipelines.plan.copies import Copies, planned_copies
 from finpile_pipelines.plan.inputs import SourceInput
-from finpile_pipelines.plan.jobs import is_enabled, num_jobs
-from finpile_pipelines.plan.rates import Rates
+from finpile_pipelines.plan.jobs import is_enabled, num_jobs, num_readings
+from finpile_pipelines.plan.rates import Rates, StageRate
 
 _MB = 1e6
 #: Bands of the setting for which the rates of `near` are measured, and its hash values.
@@ -142,7 +142,7 @@ class _Model:
             return StagePlan(
                 stage=name, jobs=0, tasks=0, cpu_seconds=0, seconds=0, memory_bytes=0, shuffled_bytes=0, disk_bytes=0
             )
-        rate, shared = self.rates.stage(name), self._shared_cpu_seconds(name)
+        rate, shared = self._rate(name), self._shared_cpu_seconds(name)
         jobs, (tasks, largest) = num_jobs(name, self.config), self._tasks(name)
         busy = max(1, min(self.workers, tasks))
         working = max(shared / busy, shared * largest)
@@ -162,18 +162,18 @@ class _Model:
         rates, near = self.rates, self.config.dedup.near
         if name in ("ingest", "clean"):
             return sum(self._reading_cpu_seconds(name, source) for source in self.inputs)
-        per_mb = rates.stage(name).cpu_seconds_per_mb
-        if rates.is_like_exact(name):
+        if self._measured(name) == "exact":
             per_mb = rates.exact_cpu_seconds_per_mb
             if name == "exact" and self.config.dedup.exact_fold != "none":
                 per_mb += rates.exact_cpu_seconds_per_mb_folded
             return self.text / _MB * per_mb + self.documents * rates.exact_cpu_seconds_per_document
+        per_mb = self._rate(name).cpu_seconds_per_mb
         if name == "near" and near is not None:
             per_mb += (near.bands * near.rows - _MEASURED_HASHES) * rates.near_cpu_seconds_per_mb_and_hash
         if name == "tokens":
             per_mb += (self.copies.per_text - 1) * rates.tokens_cpu_seconds_per_mb_and_copy
             per_mb += self.copies.are_counted * rates.tokens_cpu_seconds_per_mb_counted
-        return self._read(name) / _MB * max(0.0, per_mb) * self._passes(name)
+        return self._read(name) / _MB * max(0.0, per_mb) * num_readings(name, self.config)
 
     def _reading_cpu_seconds(self, name: str, source: SourceInput) -> float:
         """Of `ingest` or `clean` for one source, by the rates of its format."""
@@ -182,13 +182,15 @@ class _Model:
             return source.decoded_bytes / _MB * rate.ingest_cpu_seconds_per_mb
         return source.text_bytes / _MB * rate.clean_cpu_seconds_per_mb
 
-    def _passes(self, name: str) -> float:
-        """Rounds of `substring` and the measuring one, by those of one round; 1 for other stages."""
-        substring = self.config.dedup.substring
-        if name != "substring" or substring is None:
-            return 1.0
-        rounds = 3 if substring.rounds == "fixpoint" else substring.rounds
-        return (rounds + 1) / 2
+    def _rate(self, name: str) -> StageRate:
+        return self.rates.stage(self._measured(name))
+
+    def _measured(self, name: str) -> str:
+        """The stage, or the one that an algorithm without a measurement names."""
+        info = stages.find(name)
+        if name in self.rates.stages or not isinstance(info, stages.Algorithm):
+            return name
+        return info.rate
 
     def _tasks(self, name: str) -> tuple[int, float]:
         """The number of tasks of a stage, and the share of the largest."""
@@ -232,7 +234,7 @@ class _Model:
 
     def _memory_bytes(self, name: str) -> float:
         """That of the sample, and what the mix took more, in proportion to the size of a task."""
-        rate = self.rates.stage(name)
+        rate = self._rate(name)
         return _MB * (rate.fixed_memory_mb + max(0.0, rate.memory_mb - rate.fixed_memory_mb) * self._task_growth(name))
 
     def _task_growth(self, name: str) -> float:
@@ -246,22 +248,24 @@ class _Model:
 
     def _shuffled_bytes(self, name: str) -> float:
         """Bytes of the tables of exchanges, compressed."""
-        per_text, near, rates = self.rates.stage(name).exchanged_per_text, self.config.dedup.near, self.rates
-        if rates.is_like_exact(name):
+        per_text, near, rates = self._rate(name).exchanged_per_text, self.config.dedup.near, self.rates
+        if self._measured(name) == "exact":
             return self.documents * rates.exact_exchanged_per_document
-        if name == "near" and near is not None:
-            more = (near.bands - _MEASURED_BANDS) * rates.near_exchanged_per_document_and_band
+        if self._measured(name) == "near":
+            more = 0.0
+            if name == "near" and near is not None:
+                more = (near.bands - _MEASURED_BANDS) * rates.near_exchanged_per_document_and_band
             return self.documents * max(0.0, rates.near_exchanged_per_document + more)
         if name == "tokens":
             per_text *= self.copies.per_text
             per_text += self.copies.are_counted * self.rates.tokens_exchanged_per_text_counted
-        return max(0.0, per_text) * self._read(name) * self._passes(name)
+        return max(0.0, per_text) * self._read(name) * num_readings(name, self.config)
 
     def _disk_bytes(self, name: str) -> float:
         folders = {"split": ("documents", "removed"), "tokens": ("tokens",)}.get(name, ())
         published = sum(self.rates.published_per_text[folder] for folder in folders)
         copies = self.copies.per_text if name == "tokens" else 1.0
-        return (self.rates.stage(name).disk_per_text + published) * copies * self._read(name)
+        return (self._rate(name).disk_per_text + published) * copies * self._read(name)
 
 
 def _ceil(value: float) -> int:

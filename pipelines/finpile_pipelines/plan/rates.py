@@ -96,12 +96,8 @@ class Rates:
         return self.formats.get(name, self.formats["jsonl"])
 
     def stage(self, name: str) -> StageRate:
-        """The rate of a stage; that of `exact` for a stage of another package."""
-        return self.stages.get(name, self.stages["exact"])
-
-    def is_like_exact(self, name: str) -> bool:
-        """Whether a stage has the rates of `exact`, by document."""
-        return name == "exact" or name not in self.stages
+        """The rate of a measured stage."""
+        return self.stages[name]
 
     def document_bytes(self, format_name: str) -> float:
         """Text of a document of a format; that of `jsonl` for a format of another package."""

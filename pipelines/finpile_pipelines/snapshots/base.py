@@ -14,8 +14,9 @@ from finpile.published_files import PublishedFiles
 from finpile.snapshots import number_of
 from finpile.stage_record import StageRecord
 from finpile_pipelines.corpus.ingest import FILES
-from finpile_pipelines.shard_refs import ShardRef, shard_refs, shard_url
-from finpile_pipelines.stage import Context
+from finpile_pipelines.executors.incremental import Before
+from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, shard_refs, shard_url
+from finpile_pipelines.stage import removal_folders
 
 #: A file of a source entry as it was read: locator, bytes, version.
 FileIdentity = tuple[str, int, str]
@@ -83,10 +84,21 @@ class Base:
         found: Mapping[str, Any] = next(one["counts"] for one in self.manifest["stages"] if one["stage"] == stage)
         return found
 
-    def context(self, context: Context) -> Context:
-        """The context of a stage after those of this snapshot, for the folders in which they left removals."""
-        dedup = {name: record for name, record in self.records.items() if stages.find(name).is_dedup}
-        return replace(context, layout=self.work, records=dedup)
+    @property
+    def removal_folders(self) -> dict[str, tuple[FinishedFolder, ...]]:
+        """The folders in which the dedup stages left removals and spans, by stage."""
+        return removal_folders(self.work, self.records)
+
+    def before(self) -> Before:
+        """What a deduplication stage of the next snapshot has to know."""
+        return Before(
+            number=self.number,
+            refs=self.refs,
+            records=self.records,
+            removal_folders=self.removal_folders,
+            text_bytes=sum(row["text_bytes"] for row in self.counts("clean")["sources"]),
+            layout=self.layout,
+        )
 
 
 def clean_shards(layout: Layout, manifest: Mapping[str, Any]) -> tuple[ShardRef, ...]:

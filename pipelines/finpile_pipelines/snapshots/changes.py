@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from finpile.seals import Seal
 from finpile_pipelines.dedup.duplicate_chains import read_copies
-from finpile_pipelines.dedup.removals import read_removals, read_spans
+from finpile_pipelines.dedup.removals import read_removals, spans_of
 from finpile_pipelines.shard_refs import RemovalFolder
 
 _I32 = npt.NDArray[np.int32]
@@ -57,8 +56,7 @@ class Decisions:
         for row in read_removals(self.final, shard).to_pylist():
             found.setdefault(row["row"], []).append(tuple(row[name] for name in _DECISION))
         for stage, folders in self.spans.items():
-            spans = pa.concat_tables(read_spans(folder, shard) for folder in folders)
-            for row in spans.to_pylist():
+            for row in spans_of(folders, shard).to_pylist():
                 found.setdefault(row["row"], []).append((stage, *(row[name] for name in _SPAN)))
         return found
 

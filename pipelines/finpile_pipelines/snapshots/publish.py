@@ -48,7 +48,7 @@ def run(base: Base, taken_down: pa.ChunkedArray, context: Context) -> Outcome:
     number = base.number + 1
     _settle(context)
     num_before = len(base.refs)
-    changes = find_changes(_before(base, context), _after(context), range(num_before))
+    changes = find_changes(_before(base), _after(context), range(num_before))
     refs = context.refs
     selection = Selection([ref for ref in refs if ref.index >= num_before or ref.index in changes.rows], changes.rows)
     added = publish(context, _plan(context, base, changes, number), selection)
@@ -84,10 +84,10 @@ def _settle(context: Context) -> None:
         context.engine.run_one("split", RedirectDuplicates(context.engine, context.refs, removals, context.folder))
 
 
-def _before(base: Base, context: Context) -> Decisions:
+def _before(base: Base) -> Decisions:
     return Decisions(
         final=stage_record.files_of(base.work.work("split")),
-        spans=base.context(context).removal_folders,
+        spans=base.removal_folders,
         seals={name: record.seals for name, record in base.records.items()},
     )
 

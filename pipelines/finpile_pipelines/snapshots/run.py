@@ -2,7 +2,7 @@
 
     ingest, clean    the new files alone; the clean shards of earlier snapshots stay in `.work`
     takedown         the documents that this snapshot and earlier ones take down
-    dedup stages     decide what new, changed and taken down documents touch (`again`)
+    dedup stages     decide what new, changed and taken down documents touch (`executors.incremental`)
     split            new files for what is new, and for what is decided otherwise (`publish`)
     commit           moves them into OUT and writes the manifest
 
@@ -28,13 +28,13 @@ from finpile.stage_record import StageRecord
 from finpile.takedowns import TAKEDOWN
 from finpile_pipelines.build import load
 from finpile_pipelines.corpus import clean, ingest, split
+from finpile_pipelines.executors import incremental
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.runner import kernels
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.local import preload
 from finpile_pipelines.shard_refs import add_counts
 from finpile_pipelines.snapshots import publish, tokens
-from finpile_pipelines.snapshots.again import from_index
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import commit, forget_decisions
 from finpile_pipelines.snapshots.new_inputs import same_stage
@@ -166,8 +166,8 @@ class SnapshotRun:
 
 
 def _stage(name: str, base: Base) -> Stage:
-    stage = load(name)
-    return from_index(stage, base) if stages.find(name).is_dedup else stage
+    info = stages.find(name)
+    return incremental.stage_of(info, base.before()) if isinstance(info, stages.Algorithm) else load(name)
 
 
 def _merged_ingest(before: Mapping[str, Any], counts: Mapping[str, Any], losses: Losses) -> dict[str, Any]:

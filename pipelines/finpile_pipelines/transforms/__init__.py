@@ -17,14 +17,18 @@ shuffle: the transforms need no shared disk and keep nothing in the launcher.
 """
 
 import finpile_pipelines.quiet_beam  # noqa: F401
+from finpile_pipelines.executors.elements import Outputs
+from finpile_pipelines.transforms.deduplication import (
+    Deduplicate,
+    ExactDuplicates,
+    NearDuplicates,
+    RepeatedSubstrings,
+)
 from finpile_pipelines.transforms.documents import CleanDocuments, ReadDocuments
-from finpile_pipelines.transforms.exact import ExactDuplicates
-from finpile_pipelines.transforms.near import NearDuplicates
-from finpile_pipelines.transforms.outputs import Outputs
-from finpile_pipelines.transforms.substring import RepeatedSubstrings
 
 __all__ = [
     "CleanDocuments",
+    "Deduplicate",
     "ExactDuplicates",
     "NearDuplicates",
     "Outputs",

@@ -17,8 +17,8 @@ from finpile.sources.evidence import FieldEvidence
 from finpile.sources.reading import read_file
 from finpile.timestamps import DateEvidence, Order
 from finpile_pipelines.corpus.ingest import IngestTask, find_inputs, plan
-from finpile_pipelines.transforms.batches import Composite
-from finpile_pipelines.transforms.outputs import Outputs, first_output, second_output
+from finpile_pipelines.executors.batches import Composite
+from finpile_pipelines.executors.elements import Outputs, first_output, second_output
 
 #: Text of one batch.
 BATCH_BYTES = 16 << 20

@@ -16,9 +16,9 @@ import pytest
 
 from finpile.clean.clean import clean_batch
 from finpile.config import ContaminationConfig, EvalSetConfig, SourceConfig
+from finpile.dedup.contamination.eval_sets import load_items
 from finpile.dedup.contamination.evaluation_index import EvalIndex, boilerplate, count_documents, decide, sum_counts
 from finpile.document import DocumentBuilder, RawDocument
-from finpile.eval_sets import load_items
 from finpile.sources import list_inputs, read_file
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.config import TemplatesConfig
-from finpile.dedup.substring.spans import cut_rows
+from finpile.dedup.cuts import cut_rows
 from finpile.dedup.templates import blocks
 from finpile.document import text_digest
 from finpile.errors import ConfigError

@@ -15,21 +15,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile import key_index, storage
-from finpile.config import CorpusConfig
 from finpile.dedup.order import UNDATED, ends
+from finpile.dedup.plan import KEY_SCHEMA, Index
 from finpile.key_index import ENTRY_SCHEMA, Generation
 from finpile_pipelines.dedup.removals import NO_ROWS
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.executors.shard_documents import ShardDocuments
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
-from finpile_pipelines.stage import KeysOf, StepInput
 
 _I32 = npt.NDArray[np.int32]
 #: Rows of earlier shards, by shard, ascending.
 Found = Mapping[int, _I32]
-_NO_KEYS = ENTRY_SCHEMA.empty_table().select(["key", "row"])
 _SENT_SCHEMA = ENTRY_SCHEMA.append(pa.field("is_entry", pa.bool_()))
 
 
@@ -66,22 +65,20 @@ class Answer:
 
 
 class KeySearch:
-    """Searches in the index of one stage."""
+    """Searches in the index of one pass. The rows and removals of `documents` are those of `Asking`."""
 
     def __init__(
         self,
         engine: Engine,
-        config: CorpusConfig,
-        clean_folder: str,
-        keys: KeysOf,
+        documents: ShardDocuments,
+        keys: Index,
         *,
         index: str,
         generations: Sequence[Generation],
         scratch: str,
     ) -> None:
         self._engine = engine
-        self._config = config
-        self._clean_folder = clean_folder
+        self._documents = documents
         self._keys = keys
         self._index = index
         self._generations = tuple(generations)
@@ -91,9 +88,7 @@ class KeySearch:
         """Looks for the keys of the documents of `asking`, and writes those that are new as generation `writes`."""
         engine, scratch = self._engine, storage.join(self._scratch, "keys")
         found, asked, parts = (storage.join(scratch, f"{name}.json") for name in ("found", "asked", "parts"))
-        steps = _Steps(
-            self._config, self._clean_folder, self._keys, self._index, self._generations, scratch, num_parts, writes
-        )
+        steps = _Steps(self._documents, self._keys, self._index, self._generations, scratch, num_parts, writes)
         tasks = [(one.of(ref), ref) for one in asking for ref in one.refs]
 
         def construct(pipeline: beam.Pipeline) -> None:
@@ -129,9 +124,8 @@ class KeySearch:
 class _Steps:
     """The steps of a search. It is pickled for the workers."""
 
-    config: CorpusConfig
-    clean_folder: str
-    keys: KeysOf
+    documents: ShardDocuments
+    keys: Index
     index: str
     generations: tuple[Generation, ...]
     scratch: str
@@ -142,9 +136,11 @@ class _Steps:
         """The keys of documents of a shard, and which documents these are."""
         number, (asking, ref) = task
         rows, first_end = self._selected(asking, ref)
-        found = _NO_KEYS
+        tables = [KEY_SCHEMA.empty_table()]
         if rows is None or len(rows):
-            found = self.keys(StepInput(self.config, self.clean_folder, asking.removals, {ref.index: rows}), ref)
+            documents = replace(self.documents, removals=asking.removals, rows={ref.index: rows})
+            tables += map(self.keys.keys, documents.pieces(ref, self.keys.reads))
+        found = pa.concat_tables(tables)
         report_progress(len(rows) if rows is not None else 0, found.nbytes)
         is_old = rows is not None
         if is_old:
@@ -191,7 +187,7 @@ class _Steps:
         """The requested rows of a shard, None for all, and their smallest `end`."""
         rows = asking.rows.get(ref.index, NO_ROWS)
         selected, first_end = [NO_ROWS], UNDATED
-        for first, batch in read_clean_rows(self.clean_folder, ref, rows):
+        for first, batch in read_clean_rows(self.documents.clean_folder, ref, rows):
             end = ends(batch["timestamp"])
             if rows is not None:
                 mine = rows[(rows >= first) & (rows < first + batch.num_rows)]

@@ -20,7 +20,7 @@ import pyarrow as pa
 from finpile import storage
 from finpile.dedup.near import clusters
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
-from finpile_pipelines.exchange.tasks import Gather, Tasks
+from finpile_pipelines.exchange.tasks import Gather, Tasks, sum_of
 from finpile_pipelines.runner.engine import Engine
 
 _PAIRS, _GROUPS = "pairs", "groups"
@@ -55,16 +55,12 @@ def connect_in_memory(folder: str, partitions: int) -> int:
     return int(groups.num_rows)
 
 
-def sum_outcomes(url: str, name: str) -> int:
-    """The sum of the tasks' counts of that name, from the file that `Gather` wrote."""
-    return sum(outcome.get(name, 0) for outcome in storage.read_json(url))
-
-
 class ConnectedComponents:
     """Groups the documents of `folder/pairs`, a `PAIR_SCHEMA` file for each range of `a`, by star rounds."""
 
-    def __init__(self, engine: Engine, folder: str, partitions: int) -> None:
+    def __init__(self, engine: Engine, folder: str, partitions: int, stage: str) -> None:
         self._engine = engine
+        self._stage = stage
         self._folder = folder
         self._partitions = partitions
         self._scratch = storage.join(folder, "scratch")
@@ -113,8 +109,8 @@ class ConnectedComponents:
             outcomes = (large | "LargeMoved" >> beam.Map(_moved), small | "Write" >> beam.Map(write))
             _ = outcomes | beam.Flatten() | Gather(url)
 
-        engine.run("near: components", construct)
-        return sum_outcomes(url, "changed")
+        engine.run(f"{self._stage}: components", construct)
+        return sum_of("changed")(storage.read_json(url))
 
     def _name_groups(self, stars: str) -> int:
         partitions, groups, url = self._partitions, self._groups, storage.join(self._folder, "groups.json")
@@ -133,8 +129,8 @@ class ConnectedComponents:
             received = pipeline | Tasks(range(partitions)) | "Stars" >> beam.Map(send) | exchange
             _ = received | "Write" >> beam.Map(write) | Gather(url)
 
-        self._engine.part(1, 1).run("near: groups", construct)
-        return sum_outcomes(url, "documents")
+        self._engine.part(1, 1).run(f"{self._stage}: groups", construct)
+        return sum_of("documents")(storage.read_json(url))
 
 
 def _url(folder: str, partition: int) -> str:

@@ -1,15 +1,16 @@
 """Batches with names, and the tables that are sent to them and from them.
 
-A batch's name is 63 bits of the ids in it. Rows name their document by `batch` and `row`. The functions of
-`finpile.dedup` number shards by 32 bits: `with_shards` gives the batches of one table such numbers.
+A batch's name is 63 bits of the ids in it. Rows that are sent name their document by `batch` and `row`. Plans number
+parts by 32 bits: `with_shards` gives the batches of some tables such numbers.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +22,9 @@ from finpile_pipelines.exchange.partition import PartitionedTables, split_by_par
 #: Partitions of each shuffle, if the caller does not set them.
 PARTITIONS = 64
 _NAME_MASK = (1 << 63) - 1
+_I64 = npt.NDArray[np.int64]
+#: Columns with names of batches, and those with their numbers.
+_SHARDS = {"batch": "shard", "kept_batch": "kept_shard"}
 
 #: The tables that one key received, by the name of the collection that sent them; only collections that sent some.
 Received = Mapping[str, pa.Table]
@@ -45,12 +49,18 @@ def named_batches(batch: pa.RecordBatch, scope: Scope) -> Iterator[tuple[int, pa
             yield int.from_bytes(digest, "big") & _NAME_MASK, part
 
 
-def documents_of(name: int, batch: pa.RecordBatch | pa.Table, scope: Scope) -> pa.Table:
-    """`finpile.dedup.documents.COMPARED_SCHEMA` of a batch, with `batch` and `num_copies` appended."""
-    size = batch.num_rows
-    copies = batch["num_copies"] if "num_copies" in batch.schema.names else pa.array(np.ones(size, np.int32))
-    documents = compared(batch, scope).append_column("batch", pa.array(np.full(size, name, np.int64)))
-    return documents.append_column("num_copies", copies.cast(pa.int64()))
+def documents_of(batch: pa.RecordBatch | pa.Table, scope: Scope, reads: Sequence[str] = ()) -> pa.Table:
+    """`finpile.dedup.documents.COMPARED_SCHEMA` of a batch, and those columns of `reads` that it lacks.
+
+    Raises: InputError for a batch without one of these columns.
+    """
+    documents = compared(batch, scope)
+    for name in reads:
+        if name not in documents.schema.names:
+            if name not in batch.schema.names:
+                raise InputError(f"a batch has no column `{name}`; it has {', '.join(batch.schema.names)}")
+            documents = documents.append_column(name, batch[name].cast(pa.string()))
+    return documents
 
 
 def scope_of(documents: pa.Table) -> str:
@@ -58,28 +68,43 @@ def scope_of(documents: pa.Table) -> str:
     return str(documents["scope"][0].as_py())
 
 
-def with_shards(rows: pa.Table) -> tuple[pa.Table, np.ndarray[Any, Any]]:
-    """The rows with a column `shard` made from `batch`, and the name of the batch that each shard number means."""
-    names, numbers = np.unique(rows["batch"].to_numpy(), return_inverse=True)
-    others = rows.drop_columns([name for name in ("batch", "shard") if name in rows.schema.names])
-    return others.append_column("shard", pa.array(numbers.astype(np.int32))), names
+def batches_in(tables: Iterable[pa.Table], own: int | None = None) -> _I64:
+    """The names of the batches in `batch` and `kept_batch`: `own` first, if it is given, then the others, ascending.
+
+    The position of a name is its number, as `with_shards` gives it.
+    """
+    found = [rows[name].drop_null().to_numpy() for rows in tables for name in _SHARDS if name in rows.schema.names]
+    names = np.unique(np.concatenate([np.empty(0, np.int64), *found]))
+    return names if own is None else np.r_[own, names[names != own]].astype(np.int64)
 
 
-def with_batches(rows: pa.Table, names: np.ndarray[Any, Any]) -> pa.Table:
-    """The inverse of `with_shards`: `batch` from `shard`, and `kept_batch` from `kept_shard` if there is one."""
-    for column, batch in (("shard", "batch"), ("kept_shard", "kept_batch")):
-        if column in rows.schema.names:
-            named = pa.array(names[rows[column].to_numpy()].astype(np.int64))
-            rows = rows.drop_columns([column]).append_column(batch, named)
+def with_shards(rows: pa.Table, names: _I64) -> pa.Table:
+    """The rows with the numbers `shard` and `kept_shard` instead of the names `batch` and `kept_batch`."""
+    order = np.argsort(names)
+    for name, shard in _SHARDS.items():
+        if name in rows.schema.names:
+            is_null = rows[name].is_null().to_numpy()
+            values = rows[name].fill_null(int(names[0]) if len(names) else 0).to_numpy()
+            numbers = order[np.searchsorted(names, values, sorter=order)].astype(np.int32)
+            rows = rows.drop_columns([name]).append_column(shard, pa.array(numbers, mask=is_null))
+    return rows
+
+
+def with_batches(rows: pa.Table, names: _I64) -> pa.Table:
+    """The inverse of `with_shards`."""
+    for name, shard in _SHARDS.items():
+        if shard in rows.schema.names:
+            column = pa.array(names).take(rows[shard].combine_chunks())
+            rows = rows.drop_columns([shard]).append_column(name, column)
     return rows
 
 
 # --- sending and receiving
 
 
-def to_batch(named: tuple[int, pa.RecordBatch]) -> PartitionedTables:
-    """The batch itself, to the key that is its name."""
-    return PartitionedTables(f"{named[0]:016x}", {named[0]: pa.Table.from_batches([named[1]])})
+def to_batch(name: int, table: pa.Table) -> PartitionedTables:
+    """The whole table, to the batch of that name."""
+    return PartitionedTables(f"{name:016x}", {name: table} if table.num_rows else {})
 
 
 def to_batches(origin: int, rows: pa.Table, column: str = "batch") -> PartitionedTables:
@@ -87,7 +112,7 @@ def to_batches(origin: int, rows: pa.Table, column: str = "batch") -> Partitione
     return PartitionedTables(f"{origin:016x}", split_by_partition(rows, rows[column].to_numpy()))
 
 
-def to_partitions(origin: int, rows: pa.Table, partition: np.ndarray[Any, Any]) -> PartitionedTables:
+def to_partitions(origin: int, rows: pa.Table, partition: _I64) -> PartitionedTables:
     """Each row to its partition."""
     return PartitionedTables(f"{origin:016x}", split_by_partition(rows, partition))
 

@@ -1,8 +1,8 @@
-"""Decides the documents of a stage that new and changed documents touch; the decisions about all others stay.
+"""Runs a plan on the documents that new and changed ones touch; the decisions about all others stay.
 
     ask       keys of new and changed documents, as they are and as they were; which earlier documents share them
-    widen     those documents ask in turn, as far as the stage's rule reaches (`Step.reach`)
-    decide    the step itself, given these documents alone
+    widen     those documents ask in turn, as far as the pass's rule reaches (`Index.reach`)
+    decide    the pass itself, given these documents alone
     join      its decisions replace those about the documents that may be decided otherwise
 
 The index that this needs is made by the first snapshot, from all documents, and grows with each later one.
@@ -19,9 +19,12 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from finpile import key_index, stage_record, storage
+from finpile import key_index, storage
+from finpile.dedup.plan import Index, Pass
 from finpile.key_index import Generation
-from finpile.version import __version__
+from finpile.layout import Layout
+from finpile.stage_record import StageRecord
+from finpile.stages import Algorithm
 from finpile_pipelines.dedup.removals import (
     NO_ROWS,
     read_removals,
@@ -30,124 +33,147 @@ from finpile_pipelines.dedup.removals import (
     write_removals,
 )
 from finpile_pipelines.exchange.tasks import Gather, Tasks, sum_of
+from finpile_pipelines.executors import stage as whole
+from finpile_pipelines.executors.changed_inputs import changed_inputs, shards_to_compare
+from finpile_pipelines.executors.neighbours import Answer, Asking, Found, KeySearch, union, without
+from finpile_pipelines.executors.shards import PlanOverShards
 from finpile_pipelines.runner.engine import Engine
-from finpile_pipelines.shard_refs import RemovalFolder, ShardRef
-from finpile_pipelines.snapshots.base import Base
-from finpile_pipelines.snapshots.inputs import changed_inputs, earlier_removals, shards_to_compare
-from finpile_pipelines.snapshots.neighbours import Answer, Asking, Found, KeySearch, union, without
-from finpile_pipelines.stage import Context, Outcome, Stage, Step
+from finpile_pipelines.shard_refs import FinishedFolder, RemovalFolder, ShardRef
+from finpile_pipelines.stage import Context, Outcome, Stage
 
-#: In the counts of a stage: it decided some documents again, and its removals are in the folder of this name.
+#: In the counts of a stage: it decided some documents again.
 DECIDED = "decided"
-#: The folder in which the stage itself works.
+#: The folder in which a pass works.
 _AGAIN = "again"
 
 
-def from_index(stage: Stage, base: Base) -> Stage:
-    """The stage as a snapshot after `base` runs it: by steps if it has some, else as a build does."""
-    return replace(stage, run=partial(_run, stage, base), removal_folders=partial(_removal_folders, stage))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Before:
+    """The snapshot before the one that is made."""
+
+    number: int
+    refs: tuple[ShardRef, ...]
+    """All clean shards."""
+    records: Mapping[str, StageRecord]
+    """Of the dedup stages."""
+    removal_folders: Mapping[str, Sequence[FinishedFolder]]
+    """Where they left removals and spans."""
+    text_bytes: int
+    """Of clean text."""
+    layout: Layout
 
 
-def _removal_folders(stage: Stage, folder: str, counts: Mapping[str, Any]) -> Sequence[str]:
-    if DECIDED not in counts:
-        return stage.removal_folders(folder, counts)
-    return [storage.join(folder, DECIDED, step) for step in counts[DECIDED]]
+def stage_of(algorithm: Algorithm, before: Before) -> Stage:
+    """The stage as a snapshot runs it: on what new documents touch if its plan has an index, else as a build does."""
+    return replace(whole.stage_of(algorithm), run=partial(_run, before))
 
 
-def _run(stage: Stage, base: Base, context: Context) -> Outcome:
-    steps = stage.steps(context.config)
-    if not steps or stage.settings(context) is None or stage.name not in base.records:
-        return stage.run(context)
-    before = _before(stage, steps, base, context)
-    earlier = earlier_removals(base, context)
-    shards = shards_to_compare(base, context)
+def _run(before: Before, context: Context) -> Outcome:
+    name, prepared = context.info.name, whole.prepared_of(context)
+    if prepared is None or name not in before.records:
+        return whole.run(context)
+    passes = [(one, one.index) for one in prepared.plan.passes if one.index is not None]
+    if len(passes) < len(prepared.plan.passes):
+        return whole.run(context)
+    plan = whole.over_shards(context, prepared)
+    earlier = [folder for stage in context.removal_folders for folder in before.removal_folders.get(stage, ())]
+    own = [_folder_of(one, before.removal_folders[name]) for one, _ in passes]
+    shards = shards_to_compare(before.records, context.records, context.removal_folders, len(before.refs))
     decided: dict[str, dict[str, int]] = {}
-    step_removals: tuple[RemovalFolder, ...] = ()
-    for number, (step, engine) in enumerate(zip(steps, context.engine.parts(*[1] * len(steps)), strict=True)):
+    engines = context.engine.parts(*[1] * len(passes))
+    for number, (one, index) in enumerate(passes):
         again = _Again(
-            stage=stage,
-            step=step,
-            base=base,
-            context=replace(context, engine=engine, step_removals=step_removals),
-            removals_before=(*earlier, *before[:number]),
-            own_before=before[number],
+            one=one,
+            index=index,
+            plan=replace(plan, engine=engines[number]),
+            context=context,
+            before=before,
+            removals_before=(*earlier, *own[:number]),
+            own_before=own[number],
         )
-        decided[step.name], changed = again.run(shards)
+        decided[one.name], changed = again.run(shards)
         shards |= changed
-        step_removals = (*step_removals, again.folder)
+        documents = replace(plan.documents, removals=(*plan.documents.removals, again.folder))
+        plan = replace(plan, documents=documents)
     removed = sum(counts["removed"] for counts in decided.values())
-    return Outcome(counts={**base.records[stage.name].counts, "removed": removed, DECIDED: decided})
+    return Outcome(counts={**before.records[name].counts, "removed": removed, DECIDED: decided})
 
 
-def _before(stage: Stage, steps: Sequence[Step], base: Base, context: Context) -> list[RemovalFolder]:
-    """The folders in which the steps left removals in the snapshot before, in the order of the steps."""
-    folders = list(base.context(context).removal_folders[stage.name])
-    decided = list(base.records[stage.name].counts.get(DECIDED, ()))  # a record has them sorted by name
-    return [folders[decided.index(step.name)] for step in steps] if decided else folders
+def _folder_of(one: Pass, folders: Sequence[FinishedFolder]) -> FinishedFolder:
+    """The folder in which a pass left removals and spans; it is missing if it left none."""
+    found = (folder for folder in folders if folder.path.rpartition("/")[2] == one.name)
+    return next(found, FinishedFolder(one.name, {}))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Again:
-    """One step."""
+    """One pass."""
 
-    stage: Stage
-    step: Step
-    base: Base
+    one: Pass
+    index: Index
+    plan: PlanOverShards
+    """With the removals of earlier stages and passes."""
     context: Context
+    before: Before
     removals_before: tuple[RemovalFolder, ...]
-    """What earlier stages and steps removed in the snapshot before."""
+    """What earlier stages and passes removed in the snapshot before."""
     own_before: RemovalFolder
-    """What this step removed then."""
+    """What this pass removed then."""
 
     @property
     def folder(self) -> str:
         """Where the decisions about all documents are."""
-        return storage.join(self.context.folder, DECIDED, self.step.name)
+        return self.plan.folder_of(self.one)
 
     def run(self, shards: Iterable[int]) -> tuple[dict[str, int], set[int]]:
         """Returns the numbers of documents that are removed, read and decided again, and the shards of the last.
 
         Of the earlier `shards`, documents may have changed.
         """
-        context, base = self.context, self.base
-        asking, deciding, joining = context.engine.parts(3, 6, 1)
-        changed = changed_inputs(self.removals_before, context.earlier_removals, shards)
+        plan, before = self.plan, self.before
+        asking, deciding, joining = plan.engine.parts(3, 6, 1)
+        changed = changed_inputs(self.removals_before, self._removals, shards)
         found, decided = self._reached(asking, changed.now, changed.before)
-        new = {ref.index: None for ref in context.refs if ref.index >= len(base.refs)}
-        part = replace(context, engine=deciding, rows={**found, **new}, part=storage.join(_AGAIN, self.step.name))
+        rows = {**found, **{ref.index: None for ref in plan.refs if ref.index >= len(before.refs)}}
+        part = replace(
+            plan,
+            refs=tuple(ref for ref in plan.refs if ref.index in rows),
+            documents=replace(plan.documents, rows=rows),
+            folder=storage.join(plan.folder, _AGAIN),
+            engine=deciding,
+        )
         join = _Join(
             before=self.own_before,
-            after=self.step.run(part) if found or new else part.folder,
+            after=part.run_pass(self.one) if rows else part.folder_of(self.one),
             replaced=union(decided, changed.before),
-            num_before=len(base.refs),
+            num_before=len(before.refs),
             folder=self.folder,
         )
-        removed = join.run(joining, context.refs, f"{self.stage.name}: join")
-        storage.remove_tree(storage.join(context.folder, _AGAIN))
+        removed = join.run(joining, plan.refs, f"{plan.stage}: join")
+        storage.remove_tree(part.folder)
         return {"removed": removed, "read": _size(found), "again": _size(decided)}, set(join.replaced)
 
     def _reached(self, engine: Engine, now: Found, before: Found) -> tuple[Found, Found]:
         """The earlier documents that the step has to be given, and those of them that may be decided otherwise."""
-        context, base = self.context, self.base
-        generations = self._generations()
+        known, generations = self.before, self._generations()
         search = self._search(generations)
-        new = tuple(ref for ref in context.refs if ref.index >= len(base.refs))
+        new = tuple(ref for ref in self.plan.refs if ref.index >= len(known.refs))
         asking = [
             Asking(refs=new, removals=self._removals, rows={ref.index: None for ref in new}, is_new=True),
             self._asking_for(now, is_new=True),
             replace(self._asking_for(before), removals=self.removals_before),
         ]
-        num_parts = self._num_parts(context.text_bytes() - _text_bytes(base))
+        num_parts = self._num_parts(self.context.text_bytes() - known.text_bytes)
         first, more = engine.parts(1, 1)
-        number = base.number + 1
-        storage.remove_tree(key_index.generation_folder(self._index, number))
+        number = known.number + 1
+        storage.remove_tree(key_index.generation_folder(self._folder_of_index, number))
         answer = search(first, asking, num_parts, number)
-        added = Generation(number=number, mark=self._mark(), after=generations[0].mark, entries=answer.entries)
-        key_index.write_generation(self._index, added)
-        if self.step.reach == "equal":
+        added = Generation(number=number, mark=self.context.mark, after=generations[0].mark, entries=answer.entries)
+        key_index.write_generation(self._folder_of_index, added)
+        if self.index.reach == "equal":
             reached = union(answer.rows, now)
             return reached, reached
-        if self.step.reach == "connected":
+        if self.index.reach == "connected":
             return self._connected(partial(search, more), union(answer.rows, now), now)
         return self._shared(partial(search, more), answer, now)
 
@@ -159,64 +185,60 @@ class _Again:
 
     def _shared(self, search: Callable[..., Answer], answer: Answer, now: Found) -> tuple[Found, Found]:
         asking = self._asking_for(without(answer.rows, now))
-        if self.step.is_causal:
+        if self.index.is_causal:
             asking = replace(asking, not_before=answer.first_end)
         second = search([asking], 1)
         decided = union(now, second.asked)
         return union(decided, answer.rows, second.rows), decided
 
     def _asking_for(self, rows: Found, is_new: bool = False) -> Asking:
-        refs = tuple(ref for ref in self.base.refs if ref.index in rows)
+        refs = tuple(ref for ref in self.before.refs if ref.index in rows)
         return Asking(refs=refs, removals=self._removals, rows=rows, is_new=is_new)
 
     def _generations(self) -> list[Generation]:
         """The index of the documents of the snapshot before, which is made if it is not there."""
-        base = self.base
-        number, mark = base.number, base.records[self.stage.name].fingerprint
-        found = key_index.generations(self._index, number, mark)
+        before = self.before
+        number, mark = before.number, before.records[self.plan.stage].fingerprint
+        found = key_index.generations(self._folder_of_index, number, mark)
         if found is not None:
             return found
-        rows = {ref.index: None for ref in base.refs}
-        asking = Asking(refs=base.refs, removals=self.removals_before, rows=rows, is_new=True)
-        storage.remove_tree(key_index.generation_folder(self._index, number))
-        num_parts = self._num_parts(_text_bytes(base))
-        answer = self._search([])(self.context.engine.part(0, 1), [asking], num_parts, number)
+        rows = {ref.index: None for ref in before.refs}
+        asking = Asking(refs=before.refs, removals=self.removals_before, rows=rows, is_new=True)
+        storage.remove_tree(key_index.generation_folder(self._folder_of_index, number))
+        num_parts = self._num_parts(before.text_bytes)
+        answer = self._search([])(self.plan.engine.part(0, 1), [asking], num_parts, number)
         generation = Generation(number=number, mark=mark, after=None, entries=answer.entries)
-        key_index.write_generation(self._index, generation)
+        key_index.write_generation(self._folder_of_index, generation)
         return [generation]
 
     def _search(self, generations: Sequence[Generation]) -> Callable[..., Answer]:
-        context = self.context
+        plan = self.plan
+        # Documents that are taken down now had keys before.
+        documents = replace(plan.documents, sees_removed=self.one.sees_removed, takedowns=())
 
         def search(engine: Engine, asking: Sequence[Asking], num_parts: int, writes: int | None = None) -> Answer:
             found = KeySearch(
                 engine,
-                context.config,
-                context.clean_folder,
-                self.step.keys,
-                index=self._index,
+                documents,
+                self.index,
+                index=self._folder_of_index,
                 generations=generations,
-                scratch=storage.join(context.folder, "scratch"),
+                scratch=storage.join(plan.folder, "scratch"),
             )
-            return found.run(f"{self.stage.name}: keys", asking, num_parts, writes)
+            return found.run(f"{plan.stage}: keys", asking, num_parts, writes)
 
         return search
 
     @property
     def _removals(self) -> tuple[RemovalFolder, ...]:
-        return self.context.earlier_removals
+        return self.plan.documents.removals
 
     @property
-    def _index(self) -> str:
-        return self.base.layout.index(self.stage.name, self.step.name)
+    def _folder_of_index(self) -> str:
+        return self.before.layout.index(self.plan.stage, self.one.name)
 
     def _num_parts(self, text_bytes: int) -> int:
-        return key_index.num_parts(text_bytes // self.step.bytes_of_key)
-
-    def _mark(self) -> str:
-        """The fingerprint that the record of the stage will have."""
-        before = [record.fingerprint for record in self.context.records.values()][-1:]
-        return stage_record.fingerprint(__version__, self.stage.name, self.stage.settings(self.context), before)
+        return key_index.num_parts(text_bytes // self.index.bytes_of_key)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -266,10 +288,6 @@ class _Join:
 def _of_rows(table: pa.Table, rows: Any, other: bool = False) -> pa.Table:
     """The decisions about the rows, or about all other ones."""
     return table.filter(pa.array(np.isin(table["row"].to_numpy(), rows) ^ other))
-
-
-def _text_bytes(base: Base) -> int:
-    return sum(row["text_bytes"] for row in base.counts("clean")["sources"])
 
 
 def _size(found: Found) -> int:

@@ -15,10 +15,10 @@ import pyarrow as pa
 from finpile import storage
 from finpile.dedup.near import clusters
 from finpile.dedup.near.groups import GROUPED_PAIR_SCHEMA, PAIR_ORDER, with_group
-from finpile_pipelines.dedup.connected_components import by_number, read_partition, write_partition
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, Transport, split_by_partition
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, Tasks
+from finpile_pipelines.executors.connected_components import by_number, read_partition, write_partition
 
 #: A document's number and its place.
 PLACE_SCHEMA = pa.schema([("number", pa.int64()), ("shard", pa.int32()), ("row", pa.int32())])
@@ -26,7 +26,7 @@ MEMBER_SCHEMA = pa.schema([("row", pa.int32()), ("group", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterMembers:
+class GroupMembers:
     """Reads `places` by shard, `pairs` and `groups` by range of numbers, all below `folder`.
 
     It is pickled for the workers, so it does not hold the engine.
@@ -101,7 +101,7 @@ class ClusterMembers:
 
 
 class _WriteMembers(beam.PTransform):
-    def __init__(self, members: ClusterMembers, transport: Transport, work: float, after: After | None) -> None:
+    def __init__(self, members: GroupMembers, transport: Transport, work: float, after: After | None) -> None:
         super().__init__()
         self._arguments = members, transport, work, after
 

@@ -1,4 +1,4 @@
-"""What a stage of a snapshot is given that it was not given in the snapshot before.
+"""What a pass of a snapshot is given that it was not given in the snapshot before.
 
 New documents are those of the new shards. A document of an earlier shard is changed if the stages before this one
 remove it now and did not before, or the reverse, or cut other spans from it.
@@ -16,12 +16,10 @@ import pyarrow.compute as pc
 from finpile.stage_record import StageRecord
 from finpile.takedowns import TAKEDOWN
 from finpile_pipelines.dedup.removals import read_removals, read_spans
-from finpile_pipelines.shard_refs import RemovalFolder
-from finpile_pipelines.snapshots.base import Base
-from finpile_pipelines.stage import Context
+from finpile_pipelines.shard_refs import REMOVAL_KINDS, RemovalFolder
 
 _I32 = npt.NDArray[np.int32]
-_KINDS = ("decisions", "spans")
+Records = Mapping[str, StageRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +52,20 @@ def changed_inputs(
     return ChangedInputs(now, gone)
 
 
-def shards_to_compare(base: Base, context: Context) -> set[int]:
-    """The earlier shards whose files of removals and spans, by the stages before, have other checksums now."""
-    earlier = context.removal_folders.keys()
-    marks = _marks(base.records, earlier), _marks(context.records, earlier)
-    return {shard for shard in range(len(base.refs)) if marks[0].get(shard) != marks[1].get(shard)}
+def shards_to_compare(before: Records, after: Records, stages: Collection[str], num_shards: int) -> set[int]:
+    """The shards up to a number whose files of removals and spans, by these stages, have other checksums now."""
+    marks = _marks(before, stages), _marks(after, stages)
+    return {shard for shard in range(num_shards) if marks[0].get(shard) != marks[1].get(shard)}
 
 
-def earlier_removals(base: Base, context: Context) -> tuple[RemovalFolder, ...]:
-    """The folders in which the stages before that of `context` left removals and spans in the snapshot `base`."""
-    left = base.context(context).removal_folders
-    return tuple(folder for stage in context.removal_folders for folder in left.get(stage, ()))
-
-
-def _marks(records: Mapping[str, StageRecord], stages: Collection[str]) -> dict[int, set[tuple[str, str, int, int]]]:
+def _marks(records: Records, stages: Collection[str]) -> dict[int, set[tuple[str, str, int, int]]]:
     """The files of removals and spans of each shard."""
     found: dict[int, set[tuple[str, str, int, int]]] = {}
     for stage in stages:
         for seal in records[stage].seals if stage in records else ():
             folder, _, name = seal.path.rpartition("/")
             shard = name.split(".")[0]
-            if shard.isdigit() and folder.rsplit("/", 1)[-1] in _KINDS:
+            if shard.isdigit() and folder.rsplit("/", 1)[-1] in REMOVAL_KINDS:
                 found.setdefault(int(shard), set()).add((stage, seal.path, seal.size_bytes, seal.crc32))
     return found
 

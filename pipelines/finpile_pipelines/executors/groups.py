@@ -1,0 +1,238 @@
+"""A pass over groups of shards' documents (`finpile.dedup.plan.Groups`), as steps of a pipeline.
+
+    keys      of each shard's documents --by key--> candidate pairs --by number--> each pair once
+    groups    connected components of the pairs, by number (`connected_components`)
+    members   the rows of each shard that are in a group, and the pairs of each group (`group_members`)
+    resolve   documents of those rows --by group--> removals --by shard--> removals
+
+All of this is one pipeline, unless the pairs are too many for the memory of one task: then each round of the
+connected components is a pipeline, and the steps after them are part of the next one.
+
+A document's number is a hash of its scope and text, so pairs do not depend on how the corpus is cut into shards. A
+process holds one shard, or one partition of an exchange, which is about as large, and all texts of one group.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from finpile import storage
+from finpile.dedup.near import clusters
+from finpile.dedup.plan import Counted, Groups, Part
+from finpile_pipelines.dedup.removals import WriteRemovals, removal_table
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    by_range,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.tasks import After, Gather, Tasks, sum_of
+from finpile_pipelines.executors.connected_components import (
+    ConnectedComponents,
+    by_number,
+    connect_in_memory,
+    write_partition,
+)
+from finpile_pipelines.executors.group_members import PLACE_SCHEMA, GroupMembers
+from finpile_pipelines.executors.one_round import OneRound, sums_of
+from finpile_pipelines.executors.request_reply import partitions_of
+from finpile_pipelines.runner.engine import Engine
+from finpile_pipelines.shard_refs import ShardRef
+from finpile_pipelines.stage import Sizes
+
+#: Shares of the work: keys and pairs, connected groups, their members, comparison of texts; the last two alone.
+_WORKS, _REST = (0.6, 0.05, 0.05, 0.3), (0.1, 0.9)
+_PAIRS, _DOCUMENTS, _REMOVED = "candidate_pairs", "grouped_documents", "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsOverShards:
+    """The pass of a round over groups."""
+
+    round: OneRound
+    engine: Engine
+    sizes: Sizes
+
+    @property
+    def step(self) -> Groups:
+        (step,) = self.round.one.steps
+        if not isinstance(step, Groups):
+            raise TypeError(f"pass {self.round.one.name!r} has no groups")
+        return step
+
+    def construct(
+        self, work: float, after: After | None, are_connected: bool, pipeline: beam.Pipeline
+    ) -> beam.PCollection[Passed]:
+        """Adds all steps to a pipeline, or those after the connected components; the output is there at the end.
+
+        The pass ends with its pairs if they are too many to be connected in memory.
+        """
+        if are_connected:
+            gathering, resolving = (share * work for share in _REST)
+            written = self._members.construct(pipeline, self.engine.exchange_transport, gathering, after)
+            return self._resolve(pipeline, resolving, After(written))
+        pairing, joining, gathering, resolving = (share * work for share in _WORKS)
+        most = self.sizes.pairs_in_memory
+        num_pairs = self._pair(pipeline, pairing, after)
+        connected = self._connect(pipeline, joining, After(num_pairs, lambda number: number <= most))
+        if not self._are_few:
+            connected = self._members.construct(pipeline, self.engine.exchange_transport, gathering, After(connected))
+        return self._resolve(pipeline, resolving, After(connected))
+
+    def has_too_many_pairs(self) -> bool:
+        """Whether the pass ended with its pairs."""
+        return sum_of(_PAIRS)(storage.read_json(self._at("pairs.json"))) > self.sizes.pairs_in_memory
+
+    def connect(self, engine: Engine) -> None:
+        """Connects the pairs in pipelines of their own."""
+        number = ConnectedComponents(engine, self._folder, self._partitions, self.round.stage).run()
+        storage.write_json(self._at("groups.json"), [{_DOCUMENTS: number}])
+
+    def counted(self) -> Counted:
+        """What the pass counted, once it is complete."""
+        storage.remove_tree(self._at("scratch"))
+        files = ("pairs.json", "groups.json", "resolved.json")
+        return Counted(sums=sums_of([row for name in files for row in storage.read_json(self._at(name))]), outcomes=())
+
+    def _pair(self, pipeline: beam.Pipeline, work: float, after: After | None) -> beam.PCollection[Passed]:
+        """Writes the places of documents by shard, and pairs by range of numbers; the summary is the pairs' number."""
+        keys_of, pairs_of, partitions = _KeysOfShards(self.round, self.step), self.step.pairs, self._partitions
+        places, pairs = self._at("places"), self._at("pairs")
+
+        def send(ref: ShardRef) -> PartitionedTables:
+            keys, rows = keys_of(ref)
+            write_partition(places, ref.index, rows)
+            ranges = by_range(keys["key"].to_numpy(), partitions)
+            return PartitionedTables(f"{ref.index:06d}", split_by_partition(keys, ranges))
+
+        def pair(bucket: tuple[int, pa.Table]) -> tuple[int, Any]:
+            return bucket[0], pairs_of(bucket[1])
+
+        def send_pairs(found: tuple[int, Any]) -> PartitionedTables:
+            rows = found[1].rows
+            ranges = by_number(rows["a"].to_numpy(), partitions)
+            return PartitionedTables(f"{found[0]:06d}", split_by_partition(rows, ranges))
+
+        def write(received: tuple[int, pa.Table]) -> dict[str, Any]:
+            distinct = clusters.distinct_pairs(received[1])
+            write_partition(pairs, received[0], distinct)
+            return {"pairs_of": received[0], _PAIRS: distinct.num_rows}
+
+        refs = self.round.refs
+        keys = pipeline | "Documents" >> Tasks(refs, 0.7 * work, after=after, note="keys") | "Keys" >> beam.Map(send)
+        paired = keys | self._exchange("ByBandKey", 0.2 * work) | "Pairs" >> beam.Map(pair)
+        sent = paired | "SendPairs" >> beam.Map(send_pairs) | self._exchange("ByNumber", 0.1 * work)
+        outcomes = (sent | "Distinct" >> beam.Map(write), paired | "PairCounts" >> beam.Map(_counts))
+        gather = Gather(self._at("pairs.json"), sum_of(_PAIRS), after=after)
+        return outcomes | "AllPairs" >> beam.Flatten() | "GatherPairs" >> gather
+
+    def _connect(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[Passed]:
+        """One task: the groups of all pairs and, for a few shards, their members."""
+        folder, partitions, members, are_few = self._folder, self._partitions, self._members, self._are_few
+
+        def connect(_: int) -> dict[str, Any]:
+            num_documents = connect_in_memory(folder, partitions)
+            if are_few:
+                members.write_all()
+            return {_DOCUMENTS: num_documents}
+
+        tasks = Tasks([0], work, after=after, note="groups")
+        connected = pipeline | "AllOfThem" >> tasks | "Connect" >> beam.Map(connect)
+        return connected | "GatherGroups" >> Gather(self._at("groups.json"), after=after)
+
+    def _resolve(self, pipeline: beam.Pipeline, work: float, after: After) -> beam.PCollection[Passed]:
+        """Collects the texts of each group, resolves it, and writes the removals by shard."""
+        partitions, members, stage = self._partitions, self._members, self.round.stage
+        resolve_groups, members_of = self.step.resolve, _MembersOfShards(self.round, self.step)
+
+        def send(ref: ShardRef) -> PartitionedTables:
+            table = members_of(ref, members.members(ref.index))
+            parts = split_by_partition(table, table["group"].to_numpy() % partitions) if table else {}
+            return PartitionedTables(f"{ref.index:06d}", parts)
+
+        def resolve(received: tuple[int, pa.Table]) -> tuple[int, Any]:
+            return received[0], resolve_groups(received[1], members.pairs(received[0]))
+
+        def removals(resolved: tuple[int, Any]) -> pa.Table:
+            return removal_table(resolved[1].rows, stage)
+
+        tasks = Tasks(self.round.refs, 0.3 * work, after=after, note="verify")
+        grouped = pipeline | "Groups" >> tasks | "Texts" >> beam.Map(send) | self._exchange("ByGroup", 0.7 * work)
+        resolved = grouped | "Resolve" >> beam.Map(resolve)
+        written = resolved | "Removals" >> beam.Map(removals) | WriteRemovals(self.engine, self._folder)
+        outcomes = (written, resolved | "GroupCounts" >> beam.Map(_counts)) | beam.Flatten()
+        return outcomes | "GatherRemovals" >> Gather(self._at("resolved.json"), after=after)
+
+    @property
+    def _folder(self) -> str:
+        return self.round.folder
+
+    @property
+    def _partitions(self) -> int:
+        return partitions_of(len(self.round.refs), self.step.shards_of_unit)
+
+    @property
+    def _members(self) -> GroupMembers:
+        return GroupMembers(self._folder, tuple(ref.index for ref in self.round.refs), self._partitions)
+
+    @property
+    def _are_few(self) -> bool:
+        return len(self.round.refs) <= self.sizes.shards_in_memory
+
+    def _at(self, name: str) -> str:
+        return storage.join(self._folder, name)
+
+    def _exchange(self, label: str, share: float) -> ExchangeByPartition:
+        return ExchangeByPartition(self.engine.exchange_transport, self._at("scratch"), label, share / self._partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeysOfShards:
+    """It is pickled for the workers."""
+
+    round: OneRound
+    step: Groups
+
+    def __call__(self, ref: ShardRef) -> tuple[pa.Table, pa.Table]:
+        """The keys of a shard's documents, and the place of each document."""
+        keys, rows = [self.step.sends.empty_table()], [PLACE_SCHEMA.empty_table()]
+        for part in self.round.documents.pieces(ref, self.step.reads, reports=True):
+            part = with_documents(self.step, part)
+            keys.append(self.step.keys(part))
+            rows.append(part.documents.select(PLACE_SCHEMA.names).cast(PLACE_SCHEMA))
+        return pa.concat_tables(keys), pa.concat_tables(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _MembersOfShards:
+    """It is pickled for the workers."""
+
+    round: OneRound
+    step: Groups
+
+    def __call__(self, ref: ShardRef, members: pa.Table) -> pa.Table | None:
+        """The shard's documents that are in a group, given `members` by row; None if there are none."""
+        if members.num_rows == 0:
+            return None
+        rows, groups = members["row"].to_numpy(), members["group"].to_numpy()
+        tables = []
+        for part in self.round.documents.pieces(ref, self.step.reads):
+            table = with_documents(self.step, part).documents
+            mine = table["row"].to_numpy()
+            at = np.minimum(np.searchsorted(rows, mine), len(rows) - 1)
+            found = rows[at] == mine
+            tables.append(table.filter(pa.array(found)).append_column("group", pa.array(groups[at[found]])))
+        return pa.concat_tables(tables)
+
+
+def with_documents(step: Groups, part: Part) -> Part:
+    """The part with the documents that the step compares."""
+    return part if step.documents is None else replace(part, documents=step.documents(part.documents))
+
+
+def _counts(answered: tuple[int, Any]) -> dict[str, Any]:
+    return {"partition": answered[0], **answered[1].counts}

@@ -1,0 +1,142 @@
+"""Request/reply shuffle: rows are sent to hash partitions; replies return per shard.
+
+The replies to a shard are written to a file of its own, so that the next step reads only the rows of its shard.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from finpile import storage
+from finpile.dedup.plan import Answer
+from finpile.document import digest_bits
+from finpile.sizes import num_partitions
+from finpile.splitmix import GOLDEN
+from finpile_pipelines.exchange.partition import (
+    ExchangeByPartition,
+    PartitionedTables,
+    Transport,
+    by_range,
+    split_by_partition,
+)
+from finpile_pipelines.exchange.passed import Passed
+from finpile_pipelines.exchange.tasks import After, Gather, RemoveFolder, Tasks, sum_of
+from finpile_pipelines.shard_refs import ShardRef
+
+#: In the outcomes: the bytes of rows or replies, as Arrow buffers.
+EXCHANGED = "exchanged_bytes"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What is exchanged. Its functions are pickled for the workers."""
+
+    name: str
+    send: Callable[[ShardRef], pa.Table]
+    key: str
+    """The column by which rows are sent."""
+    answer: Callable[[pa.Table], Answer]
+    write: Callable[[int, pa.Table], Mapping[str, int]]
+    """Writes the replies to a shard, which have a column `shard`; returns counts."""
+    tally: str
+    """The count whose sum is the summary of the output."""
+    num_partitions: int
+
+
+class RequestReply(beam.PTransform):
+    """Sends the rows of shards, answers them, and writes the replies. The output is there when all are written.
+
+    The counts of answers and replies are in `folder/NAME.json`. The steps are `work` of the pipeline, and are skipped
+    by `after`.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        refs: Sequence[ShardRef],
+        folder: str,
+        request: Request,
+        *,
+        work: float = 1.0,
+        after: After | None = None,
+    ) -> None:
+        super().__init__(f"RequestReply{request.name.title()}")
+        self._transport = transport
+        self._refs = refs
+        self._folder = folder
+        self._request = request
+        self._work = work
+        self._after = after
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Passed]:
+        request, work, after, partitions = self._request, self._work, self._after, self._request.num_partitions
+        exchanged = storage.join(self._folder, f"exchange-{request.name}")
+        scratch = storage.join(exchanged, "scratch")
+
+        def send(ref: ShardRef) -> PartitionedTables:
+            return PartitionedTables(f"{ref.index:06d}", by_key(request.send(ref), request.key, partitions))
+
+        def answer(group: tuple[int, pa.Table]) -> tuple[int, Any]:
+            return group[0], request.answer(group[1])
+
+        def write(group: tuple[int, pa.Table]) -> dict[str, Any]:
+            return {"to": group[0], EXCHANGED: group[1].nbytes, **request.write(*group)}
+
+        by_hash = ExchangeByPartition(self._transport, scratch, f"{request.name}ByHash", 0.3 * work / partitions)
+        share_by_shard = 0.1 * work / max(1, len(self._refs))
+        by_shard = ExchangeByPartition(self._transport, scratch, f"{request.name}ByShard", share_by_shard)
+        sent = pipeline | Tasks(self._refs, 0.6 * work, after=after, note=request.name) | "Send" >> beam.Map(send)
+        answered = sent | by_hash | "Answer" >> beam.Map(answer)
+        outcomes = (
+            sent | "Size" >> beam.Map(_size),
+            answered | "Counts" >> beam.Map(_counts),
+            answered | "Reply" >> beam.Map(_reply) | by_shard | "Write" >> beam.Map(write),
+        )
+        gather = Gather(outcomes_url(self._folder, request.name), sum_of(request.tally), after=after)
+        passed = outcomes | beam.Flatten() | gather
+        _ = passed | RemoveFolder(exchanged)
+        return passed
+
+
+def outcomes_url(folder: str, name: str) -> str:
+    """The file with the counts of an exchange."""
+    return storage.join(folder, f"{name}.json")
+
+
+def partitions_of(num_shards: int, shards_of_unit: int) -> int:
+    """The partitions of an exchange: each has about as many rows as `shards_of_unit` shards."""
+    return num_partitions(num_shards, shards_of_unit)
+
+
+def by_key(rows: pa.Table, key: str, partitions: int) -> dict[int, pa.Table]:
+    """The rows of each partition that has some, by their column `key`: digests, or numbers.
+
+    A minimizer is the smallest of many hashes, so minimizers lie in a narrow range. Multiplied by
+    an odd number, distinct numbers stay distinct and spread over all partitions.
+    """
+    return split_by_partition(rows, partition_of(rows[key], partitions))
+
+
+def partition_of(keys: pa.ChunkedArray, partitions: int) -> npt.NDArray[np.int64]:
+    """The partition of each key."""
+    if pa.types.is_fixed_size_binary(keys.type):
+        return by_range(digest_bits(keys), partitions)
+    return by_range(keys.to_numpy().astype(np.uint64) * GOLDEN, partitions)
+
+
+def _size(partitioned: PartitionedTables) -> dict[str, Any]:
+    return {"from": partitioned.origin, EXCHANGED: sum(table.nbytes for table in partitioned.tables.values())}
+
+
+def _counts(answered: tuple[int, Any]) -> dict[str, Any]:
+    return {"partition": answered[0], **answered[1].counts}
+
+
+def _reply(answered: tuple[int, Any]) -> PartitionedTables:
+    table = answered[1].rows
+    return PartitionedTables(f"{answered[0]:06d}", split_by_partition(table, table["shard"].to_numpy()))

@@ -1,0 +1,103 @@
+"""The documents of clean shards as parts of a plan, without the rows and spans that earlier dedup stages removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from finpile.config import CorpusConfig
+from finpile.dedup.cuts import cut_rows
+from finpile.dedup.near import clusters
+from finpile.dedup.plan import COLUMNS, IS_REMOVED, NUMBER, Part
+from finpile.document import CLEAN_SCHEMA
+from finpile_pipelines.dedup.removals import NO_ROWS, read_spans, removed_rows
+from finpile_pipelines.progress import report_part, report_progress
+from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows
+
+_I32 = npt.NDArray[np.int32]
+#: Columns of the documents of a part that are not in a clean shard.
+_COMPUTED = {"shard": pa.int32(), "row": pa.int32(), "priority": pa.int32(), NUMBER: pa.int64(), IS_REMOVED: pa.bool_()}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardDocuments:
+    """Reads clean shards without what the folders `removals` remove. It is pickled for the workers."""
+
+    scopes: tuple[str, ...]
+    """The scope of the documents of each source entry."""
+    clean_folder: str
+    removals: tuple[RemovalFolder, ...]
+    takedowns: tuple[RemovalFolder, ...] = ()
+    """Documents that no pass is given."""
+    rows: Rows | None = None
+    """Only these documents are read; None: all."""
+    sees_removed: bool = False
+    """Whether removed documents are read too, but for takedowns."""
+
+    def part(self, ref: ShardRef, reads: Sequence[str], *, reports: bool = False, **known: Any) -> Part:
+        """All documents of a shard with the columns `reads`, and what else is `known` of the part."""
+        tables = list(self._read(ref, reads, reports))
+        schema = _schema(reads, self.sees_removed)
+        documents = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+        return Part(documents=documents, number=ref.index, scope=self.scopes[ref.entry], **known)
+
+    def pieces(self, ref: ShardRef, reads: Sequence[str], *, reports: bool = False, **known: Any) -> Iterator[Part]:
+        """The same in pieces, each reported as progress when it is done: with thousands of hashes it takes seconds."""
+        tables = list(self._read(ref, reads, reports))
+        num_rows, done = sum(table.num_rows for table in tables), 0
+        for table in tables:
+            yield Part(documents=table, number=ref.index, scope=self.scopes[ref.entry], **known)
+            done += table.num_rows
+            report_part(done / max(1, num_rows))
+
+    def _read(self, ref: ShardRef, reads: Sequence[str], reports: bool) -> Iterator[pa.Table]:
+        """Tables of one chunk."""
+        wanted = None if self.rows is None else self.rows.get(ref.index, NO_ROWS)
+        gone = removed_rows(self.takedowns if self.sees_removed else self.removals, ref.index)
+        removed = removed_rows(self.removals, ref.index) if self.sees_removed else NO_ROWS
+        cuts = self.removals if "text" in reads else ()
+        spans = [found for folder in cuts if (found := read_spans(folder, ref.index)).num_rows]
+        names = _schema(reads, self.sees_removed).names
+        for first, batch in read_clean_rows(self.clean_folder, ref, wanted):
+            if reports:
+                report_progress(batch.num_rows, batch["text"].nbytes)
+            rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
+            table = pa.Table.from_batches([batch]).select([name for name in names if name in CLEAN_SCHEMA.names])
+            for of_stage in spans:
+                at = table.schema.get_field_index("text")
+                table = table.set_column(at, table.field(at), cut_rows(table["text"].chunk(0), of_stage, first))
+            keep = np.ones(len(rows), bool)
+            if len(gone):
+                keep &= ~np.isin(rows, gone)
+            if wanted is not None:
+                keep &= np.isin(rows, wanted)
+            if not keep.all():
+                table, rows = table.filter(pa.array(keep)).combine_chunks(), rows[keep]
+            if len(rows):
+                yield self._with_places(ref, table, rows, removed, names)
+
+    def _with_places(self, ref: ShardRef, table: pa.Table, rows: _I32, removed: _I32, names: list[str]) -> pa.Table:
+        computed: dict[str, Callable[[], Any]] = {
+            "shard": lambda: np.full(len(rows), ref.index, np.int32),
+            "row": lambda: rows,
+            "priority": lambda: np.full(len(rows), ref.entry, np.int32),
+            NUMBER: lambda: clusters.document_numbers(self.scopes[ref.entry], table["digest"].combine_chunks()),
+            IS_REMOVED: lambda: np.isin(rows, removed),
+        }
+        columns = [computed[name]() if name in computed else table[name] for name in names]
+        return pa.table(dict(zip(names, columns, strict=True)))
+
+
+def scopes_of(config: CorpusConfig) -> tuple[str, ...]:
+    """The scope of each source entry; documents of different scopes are not compared."""
+    return tuple(source.dataset if config.dedup.scope == "dataset" else "" for source in config.sources)
+
+
+def _schema(reads: Sequence[str], sees_removed: bool) -> pa.Schema:
+    names = dict.fromkeys((*COLUMNS, *reads, *([IS_REMOVED] if sees_removed else ())))
+    return pa.schema([(name, _COMPUTED.get(name) or CLEAN_SCHEMA.field(name).type) for name in names])

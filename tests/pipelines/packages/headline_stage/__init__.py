@@ -1,1 +1,0 @@
-"""A package that adds a dedup stage to FinPile by an entry point."""
