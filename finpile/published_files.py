@@ -45,7 +45,7 @@ class PublishedFile:
 
     @classmethod
     def of_counts(cls, root: str, counts: Mapping[str, Any]) -> PublishedFile:
-        """That of a row of the counts of `split` (`finpile.published_counts`)."""
+        """That of a row of the counts of `split` (`finpile.counts.published`)."""
         return cls(root, FileRecord.of_counts(counts))
 
     @property

@@ -42,7 +42,7 @@ class FileRecord:
 
     @classmethod
     def of_counts(cls, counts: Mapping[str, Any]) -> FileRecord:
-        """That of a row of the counts of `split` (`finpile.published_counts`)."""
+        """That of a row of the counts of `split` (`finpile.counts.published`)."""
         return cls(
             path=counts["path"],
             size_bytes=counts["size_bytes"],

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from finpile import stages, storage
 from finpile.as_of.counts import Ledger, Texts, stage_counts
 from finpile.as_of.cut import Cut, ends_of
+from finpile.counts.published import count_documents, count_ledger
 from finpile.dedup.order import UNDATED
 from finpile.errors import InputError, IntegrityError
 from finpile.layout import Layout, read_published
 from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
-from finpile.published_counts import count_documents, count_ledger
 from finpile.published_files import PublishedFile, PublishedFiles
 from finpile.stage_record import file_record
 from finpile.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, list_path, read_takedowns
@@ -54,18 +54,18 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
     that is not: then a decision depended on a later one; IntegrityError for a file that is not as it was written.
     """
     files = PublishedFiles(source, manifest)
-    ledger = Ledger()
+    ledger, texts = Ledger(), Texts(manifest)
     removed = []
     for file in files.below("removed"):
         rows, path = rows_of_day(file, cut), file.path
         if rows.num_rows:
             ledger.add(rows)
+            texts.add_spans(rows)
             storage.write_parquet(
                 storage.join(target.root, path),
                 rows.select(PUBLISHED_LEDGER_SCHEMA.names).cast(PUBLISHED_LEDGER_SCHEMA),
             )
             removed.append(count_ledger(target.root, path, rows["stage"][0].as_py(), rows))
-    texts = Texts(ledger, manifest)
     for entry in removed:
         texts.add_removed(read_published(storage.join(target.root, entry["path"])))
     documents = []
@@ -92,11 +92,10 @@ def count_again(target: Layout, manifest: Mapping[str, Any], split: Mapping[str,
 
     `manifest` is that of the whole build.
     """
-    ledger = Ledger()
+    texts = Texts(manifest)
     urls = [storage.join(target.root, entry["path"]) for entry in split["ledger"]]
     for url in urls:
-        ledger.add(read_published(url))
-    texts = Texts(ledger, manifest)
+        texts.add_spans(read_published(url))
     for url in urls:
         texts.add_removed(read_published(url))
     for entry in split["documents"]:

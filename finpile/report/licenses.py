@@ -6,25 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from finpile.report.figures import Cell, count, name, percent
 from finpile.report.statistics import LicenseStatistics
 from finpile.report.table import Column, Row, Table
 
 #: Licences of a row that have a line of their own; the others are one line.
 MAX_LICENSES = 10
-
-
-def license_counts(documents: pa.Table) -> list[dict[str, Any]]:
-    """`documents` and `text_bytes` of each value of the column `license`; null is first, then by name."""
-    sizes = pa.table({"license": documents["license"], "text_bytes": pc.binary_length(documents["text"])})
-    sums = sizes.group_by("license").aggregate([([], "count_all"), ("text_bytes", "sum")])
-    columns = (sums["license"], sums["count_all"], sums["text_bytes_sum"])
-    rows = zip(*(column.to_pylist() for column in columns), strict=True)
-    found = [{"license": value, "documents": number, "text_bytes": size or 0} for value, number, size in rows]
-    return sorted(found, key=lambda row: (row["license"] is not None, row["license"] or ""))
 
 
 def license_statistics(published: Iterable[Mapping[str, Any]]) -> tuple[LicenseStatistics, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from finpile.counts.stages import StageCounts, label_of
 from finpile.split import TRAIN
-from finpile.stages import dedup_stages, find
+from finpile.stages import dedup_stages, find, names
 
 TOTAL = "TOTAL"
 
@@ -39,23 +41,24 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
             **({"tokens": 0} if "tokens" in stages else {}),
             "undated": 0,
             "unreadable_dates": 0,
-            "reasons": {},
+            "reasons": Counter(),
         }
     for cleaned in stages.get("clean", {}).get("sources", ()):
         row = rows[(cleaned["dataset"], cleaned["source"])]
         row.update({name: cleaned.get(name, 0) for name in ("undated", "unreadable_dates")})
         row["read"] += cleaned.get("parts_more", 0)
     for part in stages["split"]["documents"]:
-        row = rows[(part["dataset"], part["source"])]
+        row = rows[label_of(part)]
         row["train"] += part["documents"] - part["heldout"]
         row["held_out"] += part["heldout"]
-    for part in stages["split"]["ledger"]:
-        for removed in part["removed"]:
-            row = rows[(removed["dataset"], removed["source"])]
-            row["reasons"][removed["reason"]] = row["reasons"].get(removed["reason"], 0) + removed["num_docs"]
-            row["removed_bytes"] += removed["num_bytes"]
-            if part["stage"] in columns:
-                row[columns[part["stage"]]] += removed["num_docs"]
+    found = StageCounts.of_published((), stages["split"]["ledger"])
+    for label, row in rows.items():
+        for stage in names():
+            counts = found.of(stage, label)
+            row["reasons"].update(counts.removed)
+            row["removed_bytes"] += counts.removed_bytes
+            if stage in columns:
+                row[columns[stage]] += counts.num_removed
     for part in stages.get("tokens", {}).get("statistics", ()):
         counted = (group["num_tokens"] for group in part["groups"] if group["split"] == TRAIN)
         rows[(part["dataset"], part["source"])]["tokens"] += sum(counted)

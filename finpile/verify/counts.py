@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.digest import add, metadata_digest, multiset_digest, to_hex
-from finpile.document import text_views
+from finpile.counts.published import counts_of_documents
+from finpile.counts.stages import StageCounts, label_of
 from finpile.layout import Layout, read_published, row_of
 from finpile.ledger import count_removed
 from finpile.manifest import published
-from finpile.report.licenses import license_counts
-from finpile.split import HELDOUT
 from finpile.stages import dedup_stages
 from finpile.verify.check import Advance, Check
-from finpile.verify.parts import parts_more
 
 _Row = Mapping[str, Any]
-_Label = tuple[str, str]
+
+#: What follows from documents and ledger of the counts by source.
+_COUNTED = {
+    "ingest": ("documents", "removed", "removed_bytes"),
+    "clean": ("documents", "removed", "removed_bytes", "spans", "text_bytes"),
+}
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
@@ -43,17 +43,7 @@ def _count_documents(layout: Layout, path: str, advance: Advance) -> dict[str, A
     table = read_published(storage.join(layout.root, path))
     advance(table.nbytes)
     dataset, source = row_of(path)
-    return {
-        "dataset": dataset,
-        "source": source,
-        "rows": table.num_rows,
-        "documents": table.num_rows,
-        "heldout": pc.sum(pc.equal(table["split"], HELDOUT)).as_py() or 0,
-        "text_bytes": _sum(pc.binary_length(table["text"])),
-        "licenses": license_counts(table),
-        "digest": to_hex(add(multiset_digest(table["id"].to_pylist(), text_views(table)))),
-        "metadata_digest": to_hex(metadata_digest(table)),
-    }
+    return {"dataset": dataset, "source": source, "rows": table.num_rows, **counts_of_documents(table)}
 
 
 def _count_ledger(layout: Layout, path: str, advance: Advance) -> dict[str, Any]:
@@ -78,67 +68,22 @@ def _stages_count_their_removals(
     stages: Mapping[str, _Row], documents: Mapping[str, _Row], ledger: Mapping[str, _Row]
 ) -> Check:
     """Checks the removals that each stage counts, and the documents that `clean` counts, by source."""
-    found = _Removals(ledger.values())
+    found = StageCounts.of_published(documents.values(), ledger.values())
+    for row in stages["clean"]["sources"]:
+        found.add_parts(label_of(row), row.get("parts_more", 0))
     wrong = []
-    dedup = [name for name in dedup_stages() if name in stages]
-    for stage in dedup:
-        if stages[stage]["removed"] != found.num_docs(stage):
-            wrong.append(f"{stage} counts {stages[stage]['removed']} documents, the ledger {found.num_docs(stage)}")
-    kept: Counter[_Label] = Counter()
-    kept_bytes: Counter[_Label] = Counter()
-    for entry in documents.values():
-        kept[entry["dataset"], entry["source"]] += entry["documents"]
-        kept_bytes[entry["dataset"], entry["source"]] += entry["text_bytes"]
-    more = parts_more(stages["clean"])
-    for stage in ("ingest", "clean"):
+    for stage in (name for name in dedup_stages() if name in stages):
+        counted, removed = stages[stage]["removed"], found.total(stage).num_removed
+        if counted != removed:
+            wrong.append(f"{stage} counts {counted} documents, the ledger {removed}")
+    for stage, names in _COUNTED.items():
         for row in stages[stage]["sources"]:
-            label = (row["dataset"], row["source"])
-            later = ("clean", *dedup) if stage == "ingest" else dedup
-            expected = {
-                "documents": kept[label]
-                + sum(found.num_docs(name, label) for name in later)
-                - (more[label] if stage == "ingest" else 0),
-                "removed": found.reasons(stage, label),
-                "removed_bytes": found.sum("num_bytes", stage, label),
-            }
-            if stage == "clean":
-                expected["spans"] = found.sum("num_spans", stage, label)
-                expected["text_bytes"] = kept_bytes[label] + sum(found.sum("num_bytes", name, label) for name in dedup)
+            counts = found.of(stage, label_of(row))
             wrong += [
-                f"{'/'.join(label)}: {name} of {stage} is {row[name]}, documents and ledger give {value}"
-                for name, value in expected.items()
-                if row[name] != value
+                f"{row['dataset']}/{row['source']}: {name} of {stage} is {row[name]}, documents and ledger give "
+                f"{counts.value(name)}"
+                for name in names
+                if row[name] != counts.value(name)
             ]
-    return Check.of("counts of every stage = documents and ledger", wrong, f"{found.num_rows:,} reasons of sources")
-
-
-class _Removals:
-    """Sums over the counts of the ledger's files."""
-
-    def __init__(self, files: Iterable[_Row]) -> None:
-        self._rows = [{**row, "stage": file["stage"]} for file in files for row in file["removed"]]
-        self.num_rows = len(self._rows)
-
-    def sum(self, name: str, stage: str, label: _Label | None = None) -> int:
-        return sum(row[name] for row in self._of(stage, label))
-
-    def num_docs(self, stage: str, label: _Label | None = None) -> int:
-        return self.sum("num_docs", stage, label)
-
-    def reasons(self, stage: str, label: _Label) -> dict[str, int]:
-        """Whole documents by reason."""
-        counts: Counter[str] = Counter()
-        for row in self._of(stage, label):
-            counts[row["reason"]] += row["num_docs"]
-        return {reason: count for reason, count in counts.items() if count}
-
-    def _of(self, stage: str, label: _Label | None) -> list[dict[str, Any]]:
-        return [
-            row
-            for row in self._rows
-            if row["stage"] == stage and (label is None or (row["dataset"], row["source"]) == label)
-        ]
-
-
-def _sum(values: pa.ChunkedArray) -> int:
-    return int(pc.sum(values).as_py() or 0)
+    reasons = sum(len(file["removed"]) for file in ledger.values())
+    return Check.of("counts of every stage = documents and ledger", wrong, f"{reasons:,} reasons of sources")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
@@ -10,17 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import stages, storage
-from finpile.clean.clean import BEFORE_FILTERS
-from finpile.digest import add, multiset_digest, to_hex
+from finpile.counts.stages import Label, label_of
+from finpile.counts.texts import TextCounts
 from finpile.document import document_id, text_views
 from finpile.layout import Layout, read_published
-from finpile.ledger import Spans
 from finpile.manifest import published
 from finpile.snapshots import read_copies, with_copies
 from finpile.split import HELDOUT, assign_split
-from finpile.takedowns import TAKEDOWN
 from finpile.verify.check import Advance, Check
-from finpile.verify.parts import parts_more
 
 
 def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
@@ -62,11 +60,9 @@ class _Audit:
         self._dedup = tuple(name for name in stages.dedup_stages() if name in self._stages)
         self._copy_stages = stages.copy_stages()
         self._copy_reasons = {(info.name, reason) for info in stages.table() for reason in info.copy_reasons}
-        self._kept: dict[tuple[str, str], int] = {}
-        self._removed: dict[tuple[str, str], int] = {}
-        self._digests: dict[tuple[str, str], int] = {}
-        self._digests_before: dict[tuple[str, str], int] = {}
-        self._spans = Spans()
+        self._kept: Counter[Label] = Counter()
+        self._removed: Counter[Label] = Counter()
+        self._texts = TextCounts()
         self._wanted: dict[str, list[_Copy]] = {}
         self._ids: set[str] = set()
         self._wrong_ids: list[str] = []
@@ -91,8 +87,8 @@ class _Audit:
     def checks(self) -> list[Check]:
         return [
             self._nothing_is_lost(),
-            self._text_is_restored(*self._dedup, digest="digest", found=self._digests),
-            self._text_is_restored("clean", digest="digest_before_filters", found=self._digests_before),
+            self._text_is_restored(*self._dedup, digest="digest"),
+            self._text_is_restored("clean", digest="digest_before_filters"),
             self._duplicates_are_kept(),
             Check.of(
                 "every id is that of its source and locator, once", self._wrong_ids, f"{len(self._ids):,} documents"
@@ -108,7 +104,7 @@ class _Audit:
         """Keeps the spans of the ledger, and the kept document that each row names."""
         for row in table.to_pylist():
             self._claim(row)
-            self._spans.add(row)
+        self._texts.add_spans(table)
 
     def _claim(self, row: Mapping[str, Any]) -> None:
         if row["duplicate_of"] is not None:
@@ -120,16 +116,9 @@ class _Audit:
 
     def _read_whole(self, table: pa.Table) -> None:
         for row in table.filter(pc.is_null(table["start"])).to_pylist():
-            source = (row["dataset"], row["source"])
-            self._removed[source] = self._removed.get(source, 0) + 1
-            if row["stage"] == TAKEDOWN:
-                continue  # a tombstone has no text
-            if row["stage"] in self._dedup:
-                texts = self._add(source, row["id"], row["removed_text"])
+            self._removed[label_of(row)] += 1
+            if texts := self._texts.add_removed(row):
                 self._check_copies(row["id"], texts, row)
-            elif row["stage"] == "clean" and row["reason"] not in BEFORE_FILTERS:
-                digest = multiset_digest([row["id"]], [row["removed_text"]])
-                self._digests_before[source] = self._digests_before.get(source, 0) + digest
 
     def _read_documents(self, table: pa.Table) -> None:
         self._check_split(table)
@@ -137,7 +126,7 @@ class _Audit:
         columns = (table[name].to_pylist() for name in ("id", "dataset", "source", "locator", "num_copies"))
         for view, identifier, dataset, name, locator, num_copies in zip(text_views(table), *columns, strict=True):
             source = (dataset, name)
-            self._kept[source] = self._kept.get(source, 0) + 1
+            self._kept[source] += 1
             if identifier != document_id(name, locator) or identifier in self._ids:
                 self._wrong_ids.append(identifier)
             self._ids.add(identifier)
@@ -145,18 +134,7 @@ class _Audit:
             num_found = 1 + sum(copy.is_whole and copy.stage in self._copy_stages for copy in claims)
             if num_copies != num_found:
                 self._wrong_copies.append(f"{identifier} counts {num_copies} copies, the ledger {num_found}")
-            self._check_copies(identifier, self._add(source, identifier, bytes(view)))
-
-    def _add(self, source: tuple[str, str], identifier: str, left: bytes) -> dict[str, bytes]:
-        """Adds a text after `clean`, and before the filters, to the digests of its source; returns the text before each
-        dedup stage."""
-        text, texts = left, {}
-        for stage in reversed(self._dedup):
-            text = texts[stage] = self._spans.before(stage, identifier, text)
-        self._digests[source] = self._digests.get(source, 0) + multiset_digest([identifier], [text])
-        before = self._spans.before("clean", identifier, text)
-        self._digests_before[source] = self._digests_before.get(source, 0) + multiset_digest([identifier], [before])
-        return texts
+            self._check_copies(identifier, self._texts.add(source, identifier, bytes(view)))
 
     def _check_copies(self, identifier: str, texts: Mapping[str, bytes], gone: Mapping[str, Any] | None = None) -> None:
         """Checks the copies that name a document; only removals of earlier stages may name a removed document."""
@@ -175,22 +153,22 @@ class _Audit:
 
     def _nothing_is_lost(self) -> Check:
         wrong, total = [], 0
-        more = parts_more(self._stages["clean"]["counts"])
+        more = {label_of(row): row.get("parts_more", 0) for row in self._stages["clean"]["counts"]["sources"]}
         for row in self._stages["ingest"]["counts"]["sources"]:
-            source = (row["dataset"], row["source"])
+            source = label_of(row)
             read = row["documents"] + sum(row["removed"].values())
-            kept, removed = self._kept.get(source, 0), self._removed.get(source, 0)
+            kept, removed = self._kept[source], self._removed[source]
             total += read
             if read + more[source] != kept + removed:
                 wrong.append(f"{'/'.join(source)}: {read} read, {kept} kept, {removed} removed")
         return Check.of("documents read = kept + removed, for every source", wrong, f"{total:,} documents read")
 
-    def _text_is_restored(self, *names: str, digest: str, found: Mapping[tuple[str, str], int]) -> Check:
+    def _text_is_restored(self, *names: str, digest: str) -> Check:
         wrong = []
         rows = self._stages["clean"]["counts"]["sources"]
         for row in rows:
-            source = (row["dataset"], row["source"])
-            if to_hex(add(found.get(source, 0))) != row[digest]:
+            source = label_of(row)
+            if self._texts.counts.of("clean", source).value(digest) != row[digest]:
                 wrong.append(f"{'/'.join(source)}: the text before {names[0]} does not come back")
         listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
         return Check.of(f"kept text + ledger = the text before {listed}, byte for byte", wrong, f"{len(rows)} sources")

@@ -19,11 +19,11 @@ import pyarrow as pa
 from finpile import stage_record, stages
 from finpile.as_of import Cut, check_causal, must_decide, takedowns_of_day, write_cut, write_takedowns
 from finpile.config import CorpusConfig, from_dict
+from finpile.counts.published import file_of
 from finpile.errors import ConfigError
 from finpile.layout import Layout
 from finpile.lock import hold
 from finpile.manifest import CERTIFICATE, find_damage, load_manifest, remedy
-from finpile.published_counts import file_of
 from finpile.snapshots import BUILD, load_snapshot, number_of, numbers
 from finpile.stage_record import StageRecord, fingerprint
 from finpile.stages import DEDUPLICATED

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from finpile import stages, storage
 from finpile.config import CorpusConfig, to_dict
+from finpile.counts.published import count_documents, count_ledger, file_of
 from finpile.dedup import exact
 from finpile.dedup.cuts import cut_rows
 from finpile.dedup.ledger_rows import removal_rows, span_rows
@@ -24,7 +25,6 @@ from finpile.document_labels import document_labels
 from finpile.errors import RunError
 from finpile.layout import document_part, removed_part
 from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
-from finpile.published_counts import count_documents, count_ledger, file_of
 from finpile.sizes import part_bytes_of
 from finpile.split import assign_split
 from finpile.takedowns import TAKEDOWN

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import seals, stage_record, stages, storage
+from finpile.counts.published import count_documents, count_ledger, file_of
 from finpile.layout import Layout, added_part, rewritten_part, values_in_path
-from finpile.published_counts import count_documents, count_ledger, file_of
 from finpile.published_files import PublishedFile
 from finpile_pipelines.corpus.split import (
     Parts,

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from finpile import stages
 from finpile.config import CorpusConfig, to_dict
+from finpile.counts.stages import StageCounts, label_of
 from finpile.digest import add, from_hex, to_hex
 from finpile.errors import ConfigError, InputError
 from finpile.sources.evidence import decide_orders, evidence_by_entry
@@ -38,7 +39,7 @@ from finpile_pipelines.snapshots import publish, tokens
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import commit, forget_decisions
 from finpile_pipelines.snapshots.new_inputs import same_stage
-from finpile_pipelines.snapshots.selection import Losses, Selection
+from finpile_pipelines.snapshots.selection import Selection
 from finpile_pipelines.stage import Context, Sizes, Stage
 from finpile_pipelines.stage_runner import Listener, StageDamagedError, StageRunner
 
@@ -157,10 +158,10 @@ class SnapshotRun:
 
     def _merged(self, records: Mapping[str, StageRecord]) -> dict[str, StageRecord]:
         """The records of the stages, those of `ingest` and `clean` with the counts of all snapshots."""
-        found, losses = dict(records), self._selection.losses
+        found, changes = dict(records), self._selection.changes
         for name, merge in (("ingest", _merged_ingest), ("clean", _merged_clean)):
             if name in found:
-                counts = merge(self._base.counts(name), found[name].counts, losses[name])
+                counts = merge(self._base.counts(name), found[name].counts, changes)
                 found[name] = replace(found[name], counts=counts)
         return found
 
@@ -170,18 +171,19 @@ def _stage(name: str, base: Base) -> Stage:
     return incremental.stage_of(info, base.before()) if isinstance(info, stages.Algorithm) else load(name)
 
 
-def _merged_ingest(before: Mapping[str, Any], counts: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+def _merged_ingest(before: Mapping[str, Any], counts: Mapping[str, Any], changes: StageCounts) -> dict[str, Any]:
     evidence = [*before["evidence"], *counts["evidence"]]
     merged = add_counts([*before["sources"], *counts["sources"]], ("dataset", "source"))
     return {
-        "sources": list(map(losses.from_row, merged)),
+        "sources": [changes.of("ingest", label_of(row)).on(row) for row in merged],
         "evidence": evidence_by_entry({"entry": found["entry"], "evidence": found} for found in evidence),
     }
 
 
-def _merged_clean(before: Mapping[str, Any], counts: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+def _merged_clean(before: Mapping[str, Any], counts: Mapping[str, Any], changes: StageCounts) -> dict[str, Any]:
     rows = [
         {**row, **{name: from_hex(row[name]) for name in _DIGESTS}} for row in (*before["sources"], *counts["sources"])
     ]
-    merged = map(losses.from_row, add_counts(rows, ("dataset", "source")))
-    return {"sources": [{**row, **{name: to_hex(add(row[name])) for name in _DIGESTS}} for row in merged]}
+    merged = add_counts(rows, ("dataset", "source"))
+    merged = [{**row, **{name: to_hex(add(row[name])) for name in _DIGESTS}} for row in merged]
+    return {"sources": [changes.of("clean", label_of(row)).on(row) for row in merged]}

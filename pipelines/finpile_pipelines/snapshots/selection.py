@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,40 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.clean.clean import BEFORE_FILTERS
-from finpile.digest import multiset_digest
+from finpile.counts.stages import EARLY, Counts, Label, StageCounts
+from finpile.counts.texts import TextCounts
 from finpile.document import text_views
-from finpile.ledger import LEDGER_SCHEMA, SpanBytes, count_removed, mask_bytes, restore
-from finpile.takedowns import TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
+from finpile.ledger import LEDGER_SCHEMA, count_removed
+from finpile.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef, read_clean_rows
 from finpile_pipelines.snapshots.base import Base
-
-_Label = tuple[str, str]
-_EARLY = ("ingest", "clean")
-
-
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """What the counts of a stage lose with documents that are taken down, by dataset and source."""
-
-    sums: dict[_Label, Counter[str]] = field(default_factory=dict)
-    """By name of the count; what is gained is negative."""
-    removed: dict[_Label, Counter[str]] = field(default_factory=dict)
-    """Documents that the stage had removed, by reason."""
-
-    def add(self, label: _Label, **sums: int) -> None:
-        self.sums.setdefault(label, Counter()).update(sums)
-
-    def from_row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The counts of a source without what is lost. Digests are numbers."""
-        label = (row["dataset"], row["source"])
-        counts = {name: row[name] - lost for name, lost in self.sums.get(label, {}).items()}
-        removed = Counter(row["removed"])
-        removed.subtract(self.removed.get(label, {}))
-        return {**row, **counts, "removed": {reason: number for reason, number in sorted(removed.items()) if number}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +32,8 @@ class Selection:
     """`TAKEDOWN_SCHEMA`."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the manifest of the snapshot says about them."""
-    losses: Mapping[str, Losses] = field(default_factory=lambda: {stage: Losses() for stage in _EARLY})
-    """Of `ingest` and `clean`, by stage."""
+    changes: StageCounts = field(default_factory=StageCounts)
+    """What the counts of `ingest` and `clean` gain; what they lose is negative."""
 
 
 def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table) -> Selection:
@@ -79,19 +54,18 @@ def select(base: Base, engine: Engine, wanted: Wanted, why: str, known: pa.Table
         [TAKEDOWN_SCHEMA.empty_table(), *tables, early.find(wanted, why, number, find.known)]
     ).sort_by("id")
     dropped = early.rows_about(rows["id"])
-    losses = _losses(dropped)
-    spans = _spans(dropped["clean"])
+    changes = _changes(dropped)
+    texts = TextCounts()
+    texts.add_spans(dropped["clean"])
+    for row in dropped["clean"].filter(pc.is_null(dropped["clean"]["start"])).to_pylist():
+        texts.add_removed(row)
     for table in tables:
         for identifier, label, text in _texts(base, table):
-            before = restore(text, spans.get(identifier, ()))
-            losses["clean"].add(
-                label,
-                text_bytes=len(text),
-                digest=multiset_digest([identifier], [text]),
-                digest_before_filters=multiset_digest([identifier], [before]),
-            )
+            texts.add(label, identifier, text)
+            changes.change("clean", label, Counts(text_bytes=len(text)), -1)
+    changes.merge(texts.counts, -1)
     storage.remove_tree(scratch)
-    return Selection(rows=rows, losses=losses)
+    return Selection(rows=rows, changes=changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,49 +116,30 @@ class _EarlyLedger:
     def rows_about(self, ids: pa.ChunkedArray) -> dict[str, pa.Table]:
         """All rows about documents, by stage."""
         names = ids.combine_chunks()
-        found = {stage: [LEDGER_SCHEMA.empty_table()] for stage in _EARLY}
+        found = {stage: [LEDGER_SCHEMA.empty_table()] for stage in EARLY}
         for stage, table in self._tables():
             about = table.filter(pc.is_in(table["id"], names))
             found[stage].append(about.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA))
         return {stage: pa.concat_tables(tables) for stage, tables in found.items()}
 
     def _tables(self) -> Iterator[tuple[str, pa.Table]]:
-        for stage in _EARLY:
+        for stage in EARLY:
             for file in self._base.published.below(f"removed/stage={stage}"):
                 yield stage, file.table()
 
 
-def _losses(dropped: Mapping[str, pa.Table]) -> dict[str, Losses]:
-    """What the counts lose with rows of the ledger. Documents that a stage had removed now pass it."""
-    losses = {stage: Losses() for stage in _EARLY}
+def _changes(dropped: Mapping[str, pa.Table]) -> StageCounts:
+    """What the counts gain if rows of the ledger are replaced by tombstones: documents that `ingest` or `clean` had
+    removed now pass it."""
+    changes = StageCounts()
     for stage, rows in dropped.items():
-        for row in count_removed(rows):
-            label = (row["dataset"], row["source"])
-            losses[stage].removed.setdefault(label, Counter())[row["reason"]] += row["num_docs"]
-            losses[stage].add(label, removed_bytes=row["num_bytes"])
-            for passed in _EARLY[_EARLY.index(stage) :]:
-                losses[passed].add(label, documents=-row["num_docs"])
-            if stage == "clean":
-                losses[stage].add(label, spans=row["num_spans"])
-    whole = dropped["clean"].filter(pc.is_null(dropped["clean"]["start"]))
-    for row in whole.to_pylist():
-        if row["reason"] not in BEFORE_FILTERS:
-            digest = multiset_digest([row["id"]], [row["removed_text"]])
-            losses["clean"].add((row["dataset"], row["source"]), digest_before_filters=digest)
-    return losses
+        counted = count_removed(rows)
+        changes.add_removed(stage, counted, -1)
+        changes.add_removed(TAKEDOWN, [{**row, "num_bytes": 0, "num_spans": 0} for row in counted])
+    return changes
 
 
-def _spans(rows: pa.Table) -> dict[str, list[SpanBytes]]:
-    """The spans that filters removed, by document."""
-    found: dict[str, list[SpanBytes]] = {}
-    for row in rows.filter(pc.is_valid(rows["start"])).to_pylist():
-        if row["end"] > row["start"]:
-            span = (row["start"], row["end"], row["removed_text"], mask_bytes(row["detail"]))
-            found.setdefault(row["id"], []).append(span)
-    return found
-
-
-def _texts(base: Base, rows: pa.Table) -> Iterator[tuple[str, _Label, bytes]]:
+def _texts(base: Base, rows: pa.Table) -> Iterator[tuple[str, Label, bytes]]:
     """The id, dataset and source, and text of documents of one shard."""
     ref = base.refs[rows["shard"][0].as_py()]
     wanted = rows["row"].to_numpy()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from finpile.report.licenses import MAX_LICENSES, license_counts, license_statistics, licenses_table
+from finpile.counts.published import license_counts
+from finpile.report.licenses import MAX_LICENSES, license_statistics, licenses_table
 from finpile.report.statistics import CorpusStatistics, LicenseStatistics
 
 CODE = {"dataset": "Public", "source": "Code"}

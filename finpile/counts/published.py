@@ -12,26 +12,41 @@ from finpile.digest import add, metadata_digest, multiset_digest, to_hex
 from finpile.document import text_views
 from finpile.filings.facts import fact_counts
 from finpile.ledger import count_removed
-from finpile.report.licenses import license_counts
 from finpile.split import HELDOUT
 from finpile.stage_record import FileRecord
 
 
 def count_documents(root: str, path: str, documents: pa.Table) -> dict[str, Any]:
     """The counts of the file of documents `root/path`; `documents` are its rows, with `dataset` and `source`."""
-    heldout = pc.sum(pc.equal(documents["split"], HELDOUT)).as_py() or 0
     return {
         **_file(root, path, documents.num_rows),
         "dataset": documents["dataset"][0].as_py(),
         "source": documents["source"][0].as_py(),
+        **counts_of_documents(documents),
+    }
+
+
+def counts_of_documents(documents: pa.Table) -> dict[str, Any]:
+    """Sums and digests over the rows of a file of documents."""
+    return {
         "documents": documents.num_rows,
-        "heldout": heldout,
+        "heldout": pc.sum(pc.equal(documents["split"], HELDOUT)).as_py() or 0,
         "text_bytes": pc.sum(pc.binary_length(documents["text"])).as_py(),
         "licenses": license_counts(documents),
         **fact_counts(documents),
         "digest": to_hex(add(*(_digest(batch) for batch in documents.to_batches()))),
         "metadata_digest": to_hex(metadata_digest(documents)),
     }
+
+
+def license_counts(documents: pa.Table) -> list[dict[str, Any]]:
+    """`documents` and `text_bytes` of each value of the column `license`; null is first, then by name."""
+    sizes = pa.table({"license": documents["license"], "text_bytes": pc.binary_length(documents["text"])})
+    sums = sizes.group_by("license").aggregate([([], "count_all"), ("text_bytes", "sum")])
+    columns = (sums["license"], sums["count_all"], sums["text_bytes_sum"])
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    found = [{"license": value, "documents": number, "text_bytes": size or 0} for value, number, size in rows]
+    return sorted(found, key=lambda row: (row["license"] is not None, row["license"] or ""))
 
 
 def count_ledger(root: str, path: str, stage: str, rows: pa.Table) -> dict[str, Any]:
