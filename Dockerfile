@@ -15,6 +15,7 @@ COPY finpile finpile
 COPY cli/finpile_cli cli/finpile_cli
 COPY pipelines/finpile_pipelines pipelines/finpile_pipelines
 COPY tokenizer/finpile_tokenizer tokenizer/finpile_tokenizer
+COPY trainer/finpile_trainer trainer/finpile_trainer
 # The secrets are optional: a pip.conf for another index than PyPI and the certificate of its server. No layer has them.
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=ca.pem \
     pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .

@@ -13,10 +13,10 @@ from finpile.version import __version__
 if TYPE_CHECKING:
     from finpile.config import CorpusConfig, NearConfig, SubstringConfig, load_config
     from finpile.dedup.in_memory import Deduplicated, deduplicate
-    from finpile.document import DOCUMENT_SCHEMA
+    from finpile.documents.document import DOCUMENT_SCHEMA
+    from finpile.documents.ledger import LEDGER_SCHEMA
     from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError
-    from finpile.ledger import LEDGER_SCHEMA
-    from finpile.published import open_documents, open_ledger
+    from finpile.output.published import open_documents, open_ledger
     from finpile.tokens.store import TokenStore
 
 __all__ = [
@@ -42,10 +42,10 @@ __all__ = [
 _SOURCES = {
     "finpile.config": ("CorpusConfig", "NearConfig", "SubstringConfig", "load_config"),
     "finpile.dedup.in_memory": ("Deduplicated", "deduplicate"),
-    "finpile.document": ("DOCUMENT_SCHEMA",),
+    "finpile.documents.document": ("DOCUMENT_SCHEMA",),
     "finpile.errors": ("ConfigError", "FinpileError", "InputError", "IntegrityError", "RunError"),
-    "finpile.ledger": ("LEDGER_SCHEMA",),
-    "finpile.published": ("open_documents", "open_ledger"),
+    "finpile.documents.ledger": ("LEDGER_SCHEMA",),
+    "finpile.output.published": ("open_documents", "open_ledger"),
     "finpile.tokens.store": ("TokenStore",),
 }
 __getattr__, __dir__ = lazy_exports(__name__, {name: module for module, names in _SOURCES.items() for name in names})

@@ -10,12 +10,14 @@
     └── IntegrityError (RuntimeError) an output file is damaged or inconsistent     exit 1
 
 A message has the defect, its place, the expectation and the remedy. Invalid *documents* are not errors: they become
-rows of the ledger (`finpile.ledger`), and the run continues.
+rows of the ledger (`finpile.documents.ledger`), and the run continues.
 """
 
 from __future__ import annotations
 
+import difflib
 import errno
+from collections.abc import Iterable
 
 #: Remedies for errors of the operating system about the machine, by number.
 MACHINE_REMEDIES = {
@@ -65,3 +67,10 @@ class FetchError(RunError):
 
 class IntegrityError(FinpileError, RuntimeError):
     """An output file is missing, damaged, or inconsistent with the manifest."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"; did you mean `{close[0]}`?" if close else f"; known: {', '.join(sorted(names))}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from finpile.document import TIMESTAMP_ORIGINS
-from finpile.split import HELDOUT, TRAIN
-from finpile.stages import ledger_stages
+from finpile.documents.document import TIMESTAMP_ORIGINS
+from finpile.documents.split import HELDOUT, TRAIN
+from finpile.plugins.stages import ledger_stages
 
 DOCUMENT_MEANINGS = {
     "id": "32 hex digits: BLAKE2b-128 of source, a zero byte, locator",

@@ -31,6 +31,7 @@ from finpile_pipelines.plan.limits import Limit
 from finpile_pipelines.plan.model import StagePlan
 from finpile_tokenizer.export import vocabulary_table
 from finpile_tokenizer.model import UnigramModel, Vocabulary
+from finpile_trainer.train import TrainConfig
 from meanings import (
     DOCUMENT_MEANINGS,
     INPUT_MEANINGS,
@@ -43,12 +44,15 @@ from meanings import (
 
 from finpile.clean import REASONS as clean_reasons  # noqa: N811
 from finpile.config import CorpusConfig, FilterConfig, to_dict
-from finpile.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA, SUB_SOURCE
-from finpile.filter import FILTERS
-from finpile.format import COMMON_META, FORMATS
-from finpile.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
-from finpile.lm.train import TrainConfig
-from finpile.manifest import CERTIFICATE, CHECKSUM, MANIFEST_VERSION
+from finpile.config.strict_yaml import settings
+from finpile.documents.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA, SUB_SOURCE
+from finpile.documents.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
+from finpile.output.manifest import CERTIFICATE, CHECKSUM, MANIFEST_VERSION
+from finpile.output.snapshots import SNAPSHOT
+from finpile.output.stage_record import StageRecord
+from finpile.plugins.filter import FILTERS
+from finpile.plugins.format import COMMON_META, FORMATS
+from finpile.plugins.stages import DEDUPLICATED, ledger_stages, names, table
 from finpile.report.render import FORMATS as TABLE_FORMATS
 from finpile.report.render import to_json_value
 from finpile.report.statistics import (
@@ -62,12 +66,8 @@ from finpile.report.statistics import (
     YearStatistics,
 )
 from finpile.report.table import RowKind, Table
-from finpile.snapshots import SNAPSHOT
 from finpile.sources import ACCOUNT_SCHEMA, STRUCTURE
 from finpile.sources import REASONS as ingest_reasons  # noqa: N811
-from finpile.stage_record import StageRecord
-from finpile.stages import DEDUPLICATED, ledger_stages, names, table
-from finpile.strict_yaml import settings
 from finpile.tokens.provenance import INDEX_SCHEMA
 from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
 

@@ -21,12 +21,12 @@ from finpile_cli.main import finpile
 
 from finpile import __version__
 from finpile.config import CorpusConfig, FilterConfig, load_config
-from finpile.filter import FILTERS
-from finpile.format import FORMATS
+from finpile.config.strict_yaml import settings
+from finpile.plugins.filter import FILTERS
+from finpile.plugins.format import FORMATS
+from finpile.plugins.stages import ledger_stages
 from finpile.report.summary import source_rows, total_row
-from finpile.stages import ledger_stages
 from finpile.storage import read_json
-from finpile.strict_yaml import settings
 from tests.support.archive_server import ArchiveServer
 from tests.support.sample_archives import sample_files
 

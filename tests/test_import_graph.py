@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import pytest
 
-from finpile import stages
+from finpile.plugins import stages
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Top to bottom.

@@ -21,8 +21,8 @@ import yaml
 from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.format import FORMATS
-from finpile.stage_record import files_of
+from finpile.output.stage_record import files_of
+from finpile.plugins.format import FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS_FILES = sorted(

@@ -20,10 +20,10 @@ import yaml
 
 from finpile import storage
 from finpile.as_of import Cut
-from finpile.layout import Layout, read_published
-from finpile.manifest import load_manifest, published
-from finpile.snapshots import read_copies, with_copies
-from finpile.takedowns import read_takedowns
+from finpile.output.layout import Layout, read_published
+from finpile.output.manifest import load_manifest, published
+from finpile.output.snapshots import read_copies, with_copies
+from finpile.output.takedowns import read_takedowns
 
 Record = dict[str, Any]
 

@@ -135,7 +135,7 @@ def _train_gpt2(data: Path, out: Path, steps: int) -> float:
 
 def _training_ids(out: Path, tokenizer: Any, number: int) -> list[int]:
     """So many tokens of training documents in random order, each document after the end of the one before."""
-    from finpile.published import open_documents
+    from finpile.output.published import open_documents
 
     table = open_documents(str(out / "corpus")).to_table(columns=["text", "split"])
     texts = [row["text"] for row in table.to_pylist() if row["split"] == "train"]
@@ -150,7 +150,7 @@ def _training_ids(out: Path, tokenizer: Any, number: int) -> list[int]:
 
 def _runs(out: Path, steps: int, seconds: float) -> list[str]:
     """Losses and times of the training runs."""
-    from finpile.lm.losses import read_log
+    from finpile_trainer.training.losses import read_log
 
     lines = ["| model | parameters | first loss | last loss | seconds |", "|---|--:|--:|--:|--:|"]
     for preset in PRESETS:
@@ -217,9 +217,9 @@ def _tasks(data: Path, out: Path, items: int) -> list[str]:
 
 def _search(data: Path, out: Path) -> list[str]:
     """Items of two whole sets in the training documents, and the time of the search."""
-    from finpile.lm.contamination import STATUSES, find_items
-    from finpile.lm.lm_eval_tasks import strings_of
-    from finpile.lm.outcomes import TaskItem
+    from finpile_trainer.evaluation.contamination import STATUSES, find_items
+    from finpile_trainer.evaluation.outcomes import TaskItem
+    from finpile_trainer.tasks.lm_eval import strings_of
 
     items = [
         TaskItem(name, str(number), tuple(strings_of(json.loads(line))))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import zstandard
 
-from finpile.blank import is_blank
-from finpile.clean.normalise import normalise
+from finpile.clean.stage.normalise import normalise
+from finpile.documents.blank import is_blank
 
 _BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
 

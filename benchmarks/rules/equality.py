@@ -22,9 +22,9 @@ from typing import Any
 from benchmarks.rules import datatrove_peer_path
 from benchmarks.rules.documents import documents
 from finpile.clean.filters import c4
-from finpile.clean.rules import without
-from finpile.clean.words import words_of
-from finpile.filter import FILTERS, Rejection
+from finpile.clean.stage.rules import without
+from finpile.clean.words.words import words_of
+from finpile.plugins.filter import FILTERS, Rejection
 
 NAMES = ("gopher_repetition", "gopher_quality", "fineweb", "c4")
 #: datatrove's C4 filter has the bounds of the paper by default, FinPile's those of the published code.

@@ -11,11 +11,11 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.rules.documents import labelled_pages
-from finpile.clean.filters.language import LanguageParameters
-from finpile.clean.normalise import normalise
-from finpile.clean.rules import apply_all
-from finpile.clean.words import compile_kernels
-from finpile.filter import FILTERS, Rejection
+from finpile.clean.filters.language.filter import LanguageParameters
+from finpile.clean.stage.normalise import normalise
+from finpile.clean.stage.rules import apply_all
+from finpile.clean.words.words import compile_kernels
+from finpile.plugins.filter import FILTERS, Rejection
 
 SETS = (
     ("language",), ("gopher_repetition",), ("gopher_quality",), ("c4",), ("fineweb",),

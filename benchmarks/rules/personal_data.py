@@ -33,7 +33,7 @@ from finpile_pipelines.runner.engine import Engine
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.clean.filters import pii
 from finpile.config import CleanConfig, CorpusConfig, DedupConfig, FilterConfig, SourceConfig
-from finpile.filter import Rejection, Span
+from finpile.plugins.filter import Rejection, Span
 from finpile.verify import verify
 
 _LABELS = Path(__file__).with_name("personal_data_labels.json")

@@ -25,9 +25,9 @@ from finpile.config import CorpusConfig, DedupConfig, SourceConfig, TemplatesCon
 from finpile.dedup.cuts import cut_rows
 from finpile.dedup.order import UNDATED
 from finpile.dedup.templates import REASON, blocks
-from finpile.document_labels import document_labels
-from finpile.layout import Layout
-from finpile.stage_record import files_of
+from finpile.documents.labels import document_labels
+from finpile.output.layout import Layout
+from finpile.output.stage_record import files_of
 from finpile.verify import verify
 
 _SAMPLE_CHARS = 160

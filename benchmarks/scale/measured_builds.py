@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from benchmarks.common.report import say
-from finpile.stage_record import files_of
+from finpile.output.stage_record import files_of
 
 #: Processes of a build whose times are measured: they include what it takes to send records between processes.
 WORKERS = 2

@@ -25,7 +25,7 @@ from benchmarks.common.report import RESULTS, ROOT, Report, table
 from benchmarks.scale.measured_builds import WORKERS, Measured, measured_build
 from benchmarks.scale.rates import MIX
 from finpile.config import load_config
-from finpile.sources.finding import list_inputs
+from finpile.sources.readers.finding import list_inputs
 
 _FILINGS: dict[str, Any] = {
     "sources": [

@@ -40,9 +40,9 @@ from benchmarks.common.mix import Mix, read_mix, sample, write_jsonl
 from benchmarks.common.report import ROOT, cpu_model
 from benchmarks.scale.measured_builds import WORKERS, Measured, measured_build
 from finpile.config import NearConfig, load_config
-from finpile.document import RawDocument
-from finpile.sources.finding import list_inputs
-from finpile.sources.reading import read_file
+from finpile.documents.document import RawDocument
+from finpile.sources.readers.finding import list_inputs
+from finpile.sources.readers.reading import read_file
 from finpile.version import __version__
 
 TABLE = ROOT / "pipelines/finpile_pipelines/plan/rates.json"

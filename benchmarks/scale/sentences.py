@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.sources.finding import list_inputs
-from finpile.sources.reading import read_file
+from finpile.documents.document import RawDocument
+from finpile.sources.readers.finding import list_inputs
+from finpile.sources.readers.reading import read_file
 
 #: Format, archive and members of each source: news, central banks, mail, books and speeches.
 _ARCHIVES = (

@@ -23,15 +23,15 @@ import pyarrow.compute as pc
 from benchmarks.common.measure import TreeCost, run_tree
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile import storage
-from finpile.layout import document_part
-from finpile.sizes import part_bytes_of
+from finpile.output.layout import document_part
+from finpile.storage.sizes import part_bytes_of
 
 _IMPORT_PATHS = ("", "pipelines", "tokenizer", "cli")
 _BASE_BYTES = 125_000_000
 _PROGRAM = """
 import os, sys
-from finpile.layout import Layout
-from finpile.sizes import STREAM_BYTES
+from finpile.output.layout import Layout
+from finpile.storage.sizes import STREAM_BYTES
 from finpile_pipelines import tokens
 from finpile_pipelines.runner.engine import Engine
 root, text_bytes = sys.argv[1], int(sys.argv[2])

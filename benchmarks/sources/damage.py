@@ -28,7 +28,7 @@ import zstandard
 
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
+from finpile.documents.document import RawDocument
 from finpile.sources import list_inputs, read_file
 
 NUM_RECORDS = 400

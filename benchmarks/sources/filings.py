@@ -42,13 +42,13 @@ from finpile_pipelines.runner.engine import Engine
 from benchmarks.common.data import DATA
 from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.sources.formats import members_of
-from finpile.clean.html import to_text
-from finpile.clean.normalise import normalise
+from finpile.clean.html.page import to_text
+from finpile.clean.stage.normalise import normalise
 from finpile.config import CleanConfig, CorpusConfig, DedupConfig, SourceConfig, SubstringConfig
-from finpile.document import HTML, RawDocument
+from finpile.documents.document import HTML, RawDocument
 from finpile.filings import find_items
 from finpile.filings.facts import figures, num_found
-from finpile.format import FORMATS
+from finpile.plugins.format import FORMATS
 from finpile.report.facts import fact_statistics
 from finpile.sources import read_stream
 

@@ -32,9 +32,9 @@ from benchmarks.common.data import DATA
 from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.sources.archives import ARCHIVES, members_of
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import FORMATS
-from finpile.ledger import Removal
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import FORMATS
 from finpile.sources import Account, list_inputs, read_file, read_stream
 
 #: Rows beside a document of the same record.
@@ -149,7 +149,7 @@ def pdf_rows(data: Path) -> list[list[str]]:
 
         return "\n".join(page.get_textpage().get_text_range() for page in pypdfium2.PdfDocument(whole))
 
-    import finpile.sources.pdf_pages as pdf_pages
+    import finpile.sources.formats.pdf.pages as pdf_pages
 
     def ours() -> str:
         return "\n\n".join(pdf_pages.extract(whole)["pages"])
@@ -221,7 +221,7 @@ def _fields(mail: bytes) -> str:
 
 def _message_texts(mails: Iterable[bytes], source: SourceConfig) -> Iterable[str]:
     from finpile.sources.formats.mail import _message
-    from finpile.sources.one_document import Refused
+    from finpile.sources.readers.one_document import Refused
 
     for one in mails:
         with contextlib.suppress(Refused):

@@ -23,11 +23,11 @@ from zstandard import ZstdDecompressor
 
 from benchmarks.common.report import ROOT
 from benchmarks.sources import hostile_corpus
-from finpile.clean.clean import compile_kernels
-from finpile.clean.html import to_text
-from finpile.clean.html_dates import read_html
-from finpile.clean.markup import TooComplex, measure
-from finpile.clean.normalise import normalise
+from finpile.clean.html.dates import read_html
+from finpile.clean.html.markup import TooComplex, measure
+from finpile.clean.html.page import to_text
+from finpile.clean.stage.clean import compile_kernels
+from finpile.clean.stage.normalise import normalise
 
 MIB = 1 << 20
 #: What fills a page up to its size.

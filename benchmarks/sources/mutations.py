@@ -36,11 +36,11 @@ import zstandard
 
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.config import SourceConfig
-from finpile.document import DocumentBuilder, RawDocument, document_id
-from finpile.format import FORMATS
-from finpile.ledger import Removal, ledger_table
+from finpile.documents.document import DocumentBuilder, RawDocument, document_id
+from finpile.documents.ledger import Removal, ledger_table
+from finpile.plugins.format import FORMATS
 from finpile.sources import Account, ByteStream, list_inputs, read_file
-from finpile.sources.accounting import Content, Lost, Record, Structure
+from finpile.sources.readers.accounting import Content, Lost, Record, Structure
 
 _WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel".split()  # noqa: SIM905
 _NUM_RECORDS = 12

@@ -46,10 +46,10 @@ from resiliparse.parse.html import HTMLTree
 from benchmarks.common.data import DATA
 from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.sources.archives import members_of
-from finpile.clean.html import to_text as page_to_text
-from finpile.clean.normalise import normalise
-from finpile.sources import wikitext
-from finpile.sources.decoding import decode
+from finpile.clean.html.page import to_text as page_to_text
+from finpile.clean.stage.normalise import normalise
+from finpile.sources.bytes.decoding import decode
+from finpile.sources.formats.wikipedia import wikitext
 
 Tool = Callable[[str], str]
 PEERS = ("resiliparse", "trafilatura", "jusText", "mwparserfromhell", "wikiextractor")

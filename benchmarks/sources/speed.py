@@ -27,12 +27,12 @@ from resiliparse.parse.html import HTMLTree
 from benchmarks.common.data import DATA
 from benchmarks.common.report import RESULTS, Report, say, table
 from benchmarks.rules.documents import documents
-from finpile.clean import html as page_html
-from finpile.clean.filters.language import model, model_path, sample
-from finpile.clean.markup import measure
-from finpile.clean.rules import apply_all
-from finpile.clean.xbrl import read_facts
-from finpile.filter import FILTERS
+from finpile.clean.filters.language.filter import model, model_path, sample
+from finpile.clean.html import page as page_html
+from finpile.clean.html.markup import measure
+from finpile.clean.html.xbrl import read_facts
+from finpile.clean.stage.rules import apply_all
+from finpile.plugins.filter import FILTERS
 
 _FILINGS = (
     "fin_filings/edgar_crawler/RAW_8-K.zip",

@@ -28,13 +28,13 @@ _SHARD_BYTES = 64_000
 NOT_FOUND = "not found"
 _UPLOAD = """
 import sys
-from finpile.file_systems import file_system_of
+from finpile.storage.file_systems import file_system_of
 fs, path = file_system_of(sys.argv[1])
 fs.put(sys.argv[2] + "/", path + "/", recursive=True)
 """
 _SOME_ID = """
 import sys
-from finpile.published import open_documents
+from finpile.output.published import open_documents
 print(min(open_documents(sys.argv[1]).to_table(columns=["id"])["id"].to_pylist()))
 """
 _BUILD = """
@@ -42,7 +42,7 @@ import sys
 from dataclasses import replace
 from finpile import storage
 from finpile.config import load_config
-from finpile.stage_record import files_of
+from finpile.output.stage_record import files_of
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Sizes

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.common.data import DATA
 from benchmarks.common.report import RESULTS, Report, table
-from finpile.sources.wikitext import to_text
+from finpile.sources.formats.wikipedia.wikitext import to_text
 
 _DUMP = "wikipedia/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 _TEXT = re.compile(r"<text[^>]*>(.*?)</text>", re.DOTALL)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 _COPY = """
 import sys
-from finpile.file_systems import file_system_of
+from finpile.storage.file_systems import file_system_of
 what, url, folder = sys.argv[1:]
 fs, path = file_system_of(url)
 if what == "put":

@@ -28,9 +28,9 @@ from benchmarks.scale.append import FIRST_SECOND, write_parts
 from benchmarks.scale.corpus import write_corpus
 from benchmarks.scale.sentences import read_material
 from finpile.config import load_config
-from finpile.layout import Layout
-from finpile.published_files import PublishedFile
-from finpile.snapshots import published_files
+from finpile.output.layout import Layout
+from finpile.output.published_files import PublishedFile
+from finpile.output.snapshots import published_files
 
 _SEED, _NEW_SHARE = 1, 0.01
 _WITHOUT = """
@@ -49,7 +49,7 @@ _COMMANDS = {
     "as_of(out, Cut(date.fromisoformat(day)), out + '-as-of', engine, until='split')",
     "append of 1%": "from finpile.config import load_config\nfrom finpile_pipelines.snapshots.append import append\n"
     "append(load_config(config), out, engine)",
-    "remove of a document": "from finpile.takedowns import Wanted\n"
+    "remove of a document": "from finpile.output.takedowns import Wanted\n"
     "from finpile_pipelines.snapshots.remove import remove\n"
     "remove(out, Wanted(ids=frozenset({identifier})), 'benchmark', engine)",
     "report": "from finpile_cli.main import finpile\nfinpile.main(['report', out], standalone_mode=False)",

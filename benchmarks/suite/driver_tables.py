@@ -19,7 +19,7 @@ from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.shard_refs import shard_refs
 
 from benchmarks.common.report import RESULTS, Report, table
-from finpile.seals import Seal
+from finpile.storage.seals import Seal
 
 _SHARDS_PER_TASK = 3
 _MIB = 1 << 20

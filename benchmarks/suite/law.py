@@ -36,10 +36,10 @@ from benchmarks.common.dated_mix import read_dated_mix
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.as_of import Cut
 from finpile.config import load_config
-from finpile.document import document_id
-from finpile.layout import Layout
-from finpile.snapshots import load_snapshot, published_files, read_copies, with_copies
-from finpile.takedowns import Wanted
+from finpile.documents.document import document_id
+from finpile.output.layout import Layout
+from finpile.output.snapshots import load_snapshot, published_files, read_copies, with_copies
+from finpile.output.takedowns import Wanted
 
 _SEED = 1
 _SHARE = 0.01

@@ -34,12 +34,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 #: Modules (files, or folders of files) and the tests nearest to each, as patterns.
 TARGETS: dict[str, tuple[list[str], list[str]]] = {
-    "ledger": (["finpile/ledger.py"], ["tests/finpile/test_ledger.py"]),
+    "ledger": (["finpile/documents/ledger.py"], ["tests/finpile/test_ledger.py"]),
     "merge": (
         ["tokenizer/finpile_tokenizer/merge.py", "tokenizer/finpile_tokenizer/training/merge.py"],
         ["tests/tokenizer/**/test_tokenizer_training.py", "tests/tokenizer/**/test_merge*.py"],
     ),
-    "split": (["finpile/split.py"], ["tests/finpile/test_split.py"]),
+    "split": (["finpile/documents/split.py"], ["tests/finpile/test_split.py"]),
     "verify": (["finpile/verify/*.py"], ["tests/finpile/test_verify*.py", "tests/finpile/verify/test_*.py"]),
     "timestamps": (
         ["finpile/timestamps/*.py"],

@@ -30,8 +30,8 @@ from benchmarks.common.random_past import RandomPast, differences
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.as_of import Cut, must_decide
 from finpile.config import load_config
-from finpile.layout import Layout
-from finpile.manifest import load_manifest
+from finpile.output.layout import Layout
+from finpile.output.manifest import load_manifest
 from finpile.verify import verify
 
 _COUNTS = "counts.json"

@@ -25,7 +25,7 @@ from finpile_pipelines.unigram.chunks import BUCKET_BITS, SEGMENT_BYTES, segment
 
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.dedup import exact
-from finpile.document import digest_bits
+from finpile.documents.document import digest_bits
 from finpile.report.documents import iter_texts
 from finpile.report.table3 import compare
 from finpile.report.tokenizers import open_tokenizer

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from finpile_trainer.training.data import TrainingData
+from finpile_trainer.training.presets import BatchConfig
 
 from benchmarks.common.report import RESULTS, Report, say, table
-from finpile.lm.data import TrainingData
-from finpile.lm.presets import BatchConfig
 from finpile.tokens.store import TokenStore, write_token_shard
 
 _VOCAB_SIZE = 50_000

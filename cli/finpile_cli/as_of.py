@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from finpile.stages import DEDUPLICATED, after
+from finpile.plugins.stages import DEDUPLICATED, after
 from finpile_cli.build import close, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from finpile_pipelines.stage_runner import StageEvent
 
     from finpile.config import CorpusConfig
-    from finpile.stage_record import StageRecord
+    from finpile.output.stage_record import StageRecord
 
 #: Stages that pass over all documents, and the count that lists these by source.
 _ROWS = {"ingest": "sources", "clean": "sources", "split": "documents"}

@@ -35,7 +35,7 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
     """
     console = Console(as_json)
     parsed = load(config, root)
-    from finpile.sources.finding import list_inputs
+    from finpile.sources.readers.finding import list_inputs
 
     inputs = [list_inputs(source, parsed.root) for source in parsed.sources]
     rows: list[dict[str, Any]] = [
@@ -68,7 +68,7 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
 def _unknown_names(config: CorpusConfig) -> list[str]:
     """A warning for each private dataset that no source has, unless none is named."""
     from finpile.config import ReportsConfig
-    from finpile.strict_yaml import nearest
+    from finpile.errors import nearest
 
     known = {source.dataset for source in config.sources}
     private = () if config.reports == ReportsConfig() else config.reports.private

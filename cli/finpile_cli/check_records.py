@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from finpile.clean import Cleaned
     from finpile.config import SourceConfig
-    from finpile.ledger import Removal
+    from finpile.documents.ledger import Removal
     from finpile.sources import InputFile
-    from finpile.sources.peek import Peek
+    from finpile.sources.readers.peek import Peek
     from finpile.timestamps import Order
 
 _NUM_EXAMPLES = 3
@@ -30,8 +30,8 @@ def check_records(console: Console, source: SourceConfig, files: Sequence[InputF
 
     Raises: InputError for a source without a document, a field that no record has, and an open order of dates.
     """
-    from finpile.sources.peek import peek
-    from finpile.sources.unmatched import unmatched
+    from finpile.sources.readers.peek import peek
+    from finpile.sources.readers.unmatched import unmatched
 
     found = peek(source, files)
     order = _decide(console, source, files, found)
@@ -73,8 +73,8 @@ def _decide(console: Console, source: SourceConfig, files: Sequence[InputFile], 
     Raises: InputError for a field that no record has, and for an order that is neither declared nor proven.
     """
     from finpile.errors import InputError
-    from finpile.sources.evidence import FieldEvidence
-    from finpile.sources.peek import read_whole
+    from finpile.sources.readers.evidence import FieldEvidence
+    from finpile.sources.readers.peek import read_whole
 
     try:
         found.evidence.check_fields(source)
@@ -96,7 +96,7 @@ def _decide(console: Console, source: SourceConfig, files: Sequence[InputFile], 
 def _cleaned(source: SourceConfig, found: Peek, order: Order | None) -> Cleaned:
     """The documents as the build would clean and date them."""
     from finpile.clean import clean_batch
-    from finpile.document import DocumentBuilder
+    from finpile.documents.document import DocumentBuilder
 
     builder = DocumentBuilder(source.dataset, source.label)
     for document in found.documents:

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
 from finpile.config import CleanConfig, SourceConfig
-from finpile.document import RawDocument
-from finpile.errors import ConfigError, InputError
-from finpile.file_systems import OBJECT_STORES
-from finpile.format import FORMATS
-from finpile.ledger import Removal
-from finpile.sources.finding import Documents, InputFile, find_documents, list_inputs, suffix_of
-from finpile.sources.peek import field_names
-from finpile.sources.reading import read_file
-from finpile.strict_yaml import nearest
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.errors import ConfigError, InputError, nearest
+from finpile.plugins.format import FORMATS
+from finpile.sources.readers.finding import Documents, InputFile, find_documents, list_inputs, suffix_of
+from finpile.sources.readers.peek import field_names
+from finpile.sources.readers.reading import read_file
+from finpile.storage.file_systems import OBJECT_STORES
 
 #: All inputs are one dataset; its sources are named after their format.
 DATASET = "input"

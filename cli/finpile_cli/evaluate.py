@@ -12,8 +12,9 @@ from finpile_cli.language_models import step_option
 from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
-    from finpile.lm.language_model import LanguageModel
-    from finpile.lm.retained import Which
+    from finpile_trainer.evaluation.language_model import LanguageModel
+    from finpile_trainer.training.retained import Which
+
     from finpile.report.loss_by_date import Period
 
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from finpile import storage
 from finpile.errors import ConfigError, FinpileError, InputError
-from finpile.layout import Layout
-from finpile.manifest import load_manifest
+from finpile.output.layout import Layout
+from finpile.output.manifest import load_manifest
 from finpile_cli import language_models
 from finpile_cli.console import Console
 
 if TYPE_CHECKING:
     from finpile_tokenizer import UnigramTokenizer
+    from finpile_trainer.evaluation.breakdown import DocumentSet
+    from finpile_trainer.evaluation.evaluate import Scorer
+    from finpile_trainer.training.checkpoint import ModelMeta
+    from finpile_trainer.training.retained import Which
 
-    from finpile.lm.breakdown import DocumentSet
-    from finpile.lm.checkpoint import ModelMeta
-    from finpile.lm.evaluate import Scorer
-    from finpile.lm.retained import Which
     from finpile.report.loss_by_date import Period
 
 
@@ -36,7 +36,7 @@ class DocumentChoice:
 
     def sets(self) -> list[DocumentSet]:
         """The documents of each split, held-out first. Raises: ConfigError if `types` is not a rule."""
-        from finpile.lm.breakdown import HELDOUT, TRAIN, DocumentSet
+        from finpile_trainer.evaluation.breakdown import HELDOUT, TRAIN, DocumentSet
 
         splits = (HELDOUT, TRAIN) if self.with_training else (HELDOUT,)
         return [DocumentSet(root=self.build, split=split, limit=self.limit, type_rule=self.types) for split in splits]
@@ -83,9 +83,9 @@ def evaluate_documents(
 
 def load_scorer(model: str, build: str, step: Which | None, window: int | None) -> tuple[Scorer, int | None]:
     """The scorer of a run or of a Hugging Face folder, and the step of the run's model."""
-    from finpile.lm.evaluate import Scorer
-    from finpile.lm.peers import load_peer, peer_scorer
-    from finpile.lm.retained import load_model
+    from finpile_trainer.evaluation.evaluate import Scorer
+    from finpile_trainer.evaluation.peers import load_peer, peer_scorer
+    from finpile_trainer.training.retained import load_model
 
     if language_models.is_hugging_face(model):
         return peer_scorer(*load_peer(model), model, window), None
@@ -109,7 +109,7 @@ def _tokenizer(run: str, build: str, meta: ModelMeta) -> UnigramTokenizer:
 
 def _score(scorer: Scorer, documents: DocumentSet, name: str, console: Console) -> dict[str, Any]:
     """The sums of one model on one split, after a line with the work and an estimate of its time."""
-    from finpile.lm.breakdown import HELDOUT, evaluate, evaluation_cost
+    from finpile_trainer.evaluation.breakdown import HELDOUT, evaluate, evaluation_cost
 
     cost = evaluation_cost(scorer, documents)
     if not console.as_json:

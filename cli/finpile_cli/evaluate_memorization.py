@@ -11,7 +11,7 @@ from finpile_cli.console import Console
 from finpile_cli.evaluate_documents import model_names
 
 if TYPE_CHECKING:
-    from finpile.lm.retained import Which
+    from finpile_trainer.training.retained import Which
 
 
 def evaluate_memorization(
@@ -21,7 +21,8 @@ def evaluate_memorization(
 
     Raises: ConfigError if a model is named twice; InputError if the build has no training document.
     """
-    from finpile.lm.memorization import DEFAULT_LIMIT, memorized, sample_by_copies
+    from finpile_trainer.evaluation.memorization import DEFAULT_LIMIT, memorized, sample_by_copies
+
     from finpile.report.memorization import memorization_table, write_memorization
 
     names = model_names(models)

@@ -14,12 +14,13 @@ from finpile.errors import ConfigError, InputError
 from finpile_cli.console import Console
 
 if TYPE_CHECKING:
-    from finpile.lm.few_shot import Classification
-    from finpile.lm.generative_tasks import Generation
-    from finpile.lm.language_model import LanguageModel
-    from finpile.lm.lm_eval_tasks import LmEvalTasks
-    from finpile.lm.minimal_pairs import PairSet, Suite
-    from finpile.lm.outcomes import Outcomes
+    from finpile_trainer.evaluation.language_model import LanguageModel
+    from finpile_trainer.evaluation.outcomes import Outcomes
+    from finpile_trainer.tasks.few_shot import Classification
+    from finpile_trainer.tasks.generative import Generation
+    from finpile_trainer.tasks.lm_eval import LmEvalTasks
+    from finpile_trainer.tasks.minimal_pairs import PairSet, Suite
+
     from finpile.report.table import Table
 
 TASKS_NAME, ITEMS_NAME = "tasks.json", "contamination.csv"
@@ -31,9 +32,9 @@ class _Tasks:
 
     def __init__(self, names: list[str], data: str | None, limit: int | None, console: Console) -> None:
         """Raises: ConfigError if a task is not known, or the folder of the data is not given."""
-        from finpile.lm.financial_tasks import READERS, limited
-        from finpile.lm.generative_tasks import GENERATIVE_READERS
-        from finpile.lm.minimal_pairs import read_pairs, sample_pairs
+        from finpile_trainer.tasks.financial import READERS, limited
+        from finpile_trainer.tasks.generative import GENERATIVE_READERS
+        from finpile_trainer.tasks.minimal_pairs import read_pairs, sample_pairs
 
         ours = (*PAIR_SUITES, *READERS, *GENERATIVE_READERS)
         others = [name for name in names if name not in ours]
@@ -65,15 +66,16 @@ class _Tasks:
         """Of the examples of all evaluated tasks."""
         self.lm_eval: LmEvalTasks | None = None
         if others:
-            from finpile.lm.lm_eval_tasks import LmEvalTasks
+            from finpile_trainer.tasks.lm_eval import LmEvalTasks
 
             console.line(f"Loading {', '.join(others)} of lm-evaluation-harness")
             self.lm_eval = LmEvalTasks(others, data)
 
     def evaluate(self, model: LanguageModel, results: dict[str, Any]) -> Iterator[Table]:
         """Adds the results by task and the outcomes, and yields the tables of results."""
-        from finpile.lm.few_shot import classification_outcomes, classification_report, predict
-        from finpile.lm.generative_tasks import answer_questions, generation_outcomes, generation_report
+        from finpile_trainer.tasks.few_shot import classification_outcomes, classification_report, predict
+        from finpile_trainer.tasks.generative import answer_questions, generation_outcomes, generation_report
+
         from finpile.report.tasks import classification_table, generation_table, lm_eval_table, pairs_table
 
         for suite, sets in self.pairs.items():
@@ -104,7 +106,7 @@ class _Tasks:
         return self._console.progress(f"lm-evaluation-harness, {kind}", number, "requests")
 
     def _score_pairs(self, model: LanguageModel, suite: Suite, sets: list[PairSet]) -> dict[str, Any]:
-        from finpile.lm.minimal_pairs import judge_pairs, pair_outcomes, pair_score, summary
+        from finpile_trainer.tasks.minimal_pairs import judge_pairs, pair_outcomes, pair_score, summary
 
         judged = []
         with self._console.progress(suite, total=sum(len(entry.pairs) for entry in sets), unit="pairs") as advance:
@@ -136,7 +138,8 @@ def evaluate_tasks(
     Raises: ConfigError if a task is not known, or the folder of the data is not given; InputError if results of another
         model are not of the same tasks.
     """
-    from finpile.lm.contamination import check_build
+    from finpile_trainer.evaluation.contamination import check_build
+
     from finpile.report.tasks import write_task_report
     from finpile.report.win_rates import model_table, task_scores, win_rates
 
@@ -175,7 +178,8 @@ def _contamination(
     outcomes: Sequence[Outcomes], build: str, output: str, console: Console
 ) -> tuple[Table, dict[str, Any]]:
     """The scores by whether the items are in training documents of a build; writes the list of items."""
-    from finpile.lm.contamination import MIN_COVERAGE, find_items, scores_by_status
+    from finpile_trainer.evaluation.contamination import MIN_COVERAGE, find_items, scores_by_status
+
     from finpile.report.render import to_csv
     from finpile.report.tasks import contamination_table, items_table
 

@@ -13,7 +13,7 @@ from finpile_cli.language_models import build_of, load_tokenizer, require_torch,
 from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
-    from finpile.lm.retained import Which
+    from finpile_trainer.training.retained import Which
 
 #: Files of a run and of a tokenizer of FinPile, whose folders an export must not write into.
 _TAKEN = ("checkpoint.pt", "vocabulary.parquet")
@@ -39,9 +39,8 @@ def export_command(run: str, output: str, build: str | None, step: Which | None,
     """
     require_torch()
     from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, write_for_transformers
-
-    from finpile.lm.hugging_face import hugging_face_config, save_hugging_face
-    from finpile.lm.retained import load_model
+    from finpile_trainer.training.hugging_face import hugging_face_config, save_hugging_face
+    from finpile_trainer.training.retained import load_model
 
     if "://" in output or any(Path(output, name).exists() for name in _TAKEN):
         raise ConfigError(f"-o {output}: expected a local folder without a run or a tokenizer of FinPile; name another")

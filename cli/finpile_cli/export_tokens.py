@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from finpile import storage
-from finpile.layout import Layout
+from finpile.output.layout import Layout
 from finpile.tokens.build_shards import open_shards
 from finpile.tokens.export import FORMATS, export_tokens
 from finpile_cli.console import Console, json_option

@@ -284,8 +284,8 @@ def _run(way: _Way) -> Iterator[_Run]:
     """
     from finpile.fetch.client import Client, check_contact
     from finpile.fetch.manifest import open_manifest
-    from finpile.layout import Layout
-    from finpile.lock import hold
+    from finpile.output.layout import Layout
+    from finpile.output.lock import hold
 
     if "://" in way.out:
         raise ConfigError(f"-o {way.out}: expected a local folder, since downloads are resumed; copy them from there")

@@ -15,7 +15,7 @@ from finpile_cli.language_models import load_language_model, require_torch, step
 from finpile_cli.paths import Output, PathOrUrl
 
 if TYPE_CHECKING:
-    from finpile.lm.retained import Which
+    from finpile_trainer.training.retained import Which
 
 _JSON_LINES = (".jsonl", ".ndjson")
 
@@ -91,8 +91,8 @@ def read_prompts(file: str, field: str) -> Iterator[str]:
 
     Raises: InputError if a record has no text in `field`, or the file is not UTF-8.
     """
-    from finpile.sources import whole
-    from finpile.sources.compression import split_codecs
+    from finpile.sources.bytes.compression import split_codecs
+    from finpile.sources.readers import whole
 
     if not split_codecs(file)[0].endswith(_JSON_LINES):
         try:

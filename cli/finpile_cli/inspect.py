@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.errors import IntegrityError
-from finpile.layout import Layout
+from finpile.output.layout import Layout
 from finpile_cli.compare import open_named, total_of_option
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
-    from finpile.history import DocumentHistory
+    from finpile.history.document import DocumentHistory
     from finpile.report.table3 import Comparison, TotalOf
 
 _EXCERPT_CHARACTERS = 1200
@@ -63,7 +63,7 @@ def show_command(out: str, name: str, full: bool, as_json: bool) -> None:
     DOCUMENT is an id or its first digits (4 or more), a locator, or the name of a file that is one document. Exits 1
     if files that it reads are missing or altered.
     """
-    from finpile.history import document_history
+    from finpile.history.document import document_history
 
     console = Console(as_json)
     history = document_history(out, name)
@@ -92,8 +92,8 @@ def report_command(out: str, tokenizers: tuple[str, ...], total_of: TotalOf, as_
 
     Of a corpus with snapshots: the table of its growth, in OUT/snapshots. Its other tables are those of its build.
     """
-    from finpile.manifest import find_damage, load_manifest, remedy
-    from finpile.snapshots import numbers
+    from finpile.output.manifest import find_damage, load_manifest, remedy
+    from finpile.output.snapshots import numbers
 
     console = Console(as_json)
     layout = Layout(out)
@@ -125,9 +125,9 @@ def _report_growth(console: Console, layout: Layout) -> None:
 
 
 def _compare(console: Console, out: str, others: tuple[str, ...], total_of: TotalOf) -> Comparison:
+    from finpile.output.snapshots import published_files
     from finpile.report.documents import iter_texts
     from finpile.report.table3 import compare
-    from finpile.snapshots import published_files
     from finpile.tokens.tokenizer_files import check_tokenizer
 
     layout = Layout(out)
@@ -179,7 +179,7 @@ def _print_document(console: Console, document: dict[str, Any]) -> None:
 
 def _print_text(console: Console, history: DocumentHistory, full: bool) -> None:
     """Prints the kept text with removed spans in place, in red and `[-brackets-]`."""
-    from finpile.history import segments
+    from finpile.history.document import segments
 
     found = segments(history.document["text"].encode(), history.removals) if history.document else []
     size = _EXCERPT_CHARACTERS if len(found) == 1 else _CUT_CHARACTERS

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from finpile_tokenizer import UnigramTokenizer
+    from finpile_trainer.evaluation.language_model import LanguageModel
+    from finpile_trainer.training.checkpoint import ModelMeta
+    from finpile_trainer.training.retained import Which
+    from finpile_trainer.training.seen import SeenBatches
 
-    from finpile.lm.checkpoint import ModelMeta
-    from finpile.lm.language_model import LanguageModel
-    from finpile.lm.retained import Which
-    from finpile.lm.seen import SeenBatches
     from finpile.tokens.store import TokenStore
 
 _SHARDS = "/tokens/split=train"
@@ -58,7 +58,7 @@ def seen_batches(run: str, store: TokenStore) -> SeenBatches:
     Raises: InputError if it is no such run; ConfigError without PyTorch.
     """
     require_torch()
-    from finpile.lm.seen import SeenBatches
+    from finpile_trainer.training.seen import SeenBatches
 
     return SeenBatches(run, store)
 
@@ -78,7 +78,8 @@ def check_run(out: str, run: str) -> tuple[int, SeenBatches]:
     Raises: InputError if it is over none of these; ConfigError without PyTorch.
     """
     require_torch()
-    from finpile.lm.seen import snapshot_of
+    from finpile_trainer.training.seen import snapshot_of
+
     from finpile.tokens.provenance import TokenProvenance
 
     snapshot = snapshot_of(run)
@@ -113,7 +114,7 @@ def load_tokenizer(build: str, meta: ModelMeta) -> UnigramTokenizer:
     """
     from finpile_tokenizer import TokenizerError
 
-    from finpile.layout import Layout
+    from finpile.output.layout import Layout
     from finpile.tokens import tokenizer_files
 
     layout = Layout(build)
@@ -140,7 +141,7 @@ def build_of(run: str) -> str:
     Raises: ConfigError if they were in no build.
     """
     from finpile import storage
-    from finpile.file_systems import open_file
+    from finpile.storage.file_systems import open_file
 
     with open_file(storage.join(run, "config.json")) as stream:
         tokens = str(json.load(stream)["train"]["tokens"]).rstrip("/")
@@ -151,8 +152,8 @@ def build_of(run: str) -> str:
 
 def load_language_model(model: str, build: str | None, step: Which | None) -> LanguageModel:
     """A run, with the tokenizer of its build or of `build`; or the model of a Hugging Face folder."""
-    from finpile.lm.language_model import LanguageModel
-    from finpile.lm.retained import load_model
+    from finpile_trainer.evaluation.language_model import LanguageModel
+    from finpile_trainer.training.retained import load_model
 
     if is_hugging_face(model):
         return LanguageModel.of_hugging_face(model)

@@ -30,7 +30,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Raises: click.UsageError for an unknown command, with the nearest one."""
         if args[0] not in self._lazy and not args[0].startswith("-"):
-            from finpile.strict_yaml import nearest
+            from finpile.errors import nearest
 
             ctx.fail(f"No such command {args[0]!r}{nearest(args[0], self._lazy)}")
         return super().resolve_command(ctx, args)

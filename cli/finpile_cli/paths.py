@@ -23,7 +23,7 @@ class PathOrUrl(click.Path):
         """Raises: ConfigError for a path that no file can have, and for a URL of an unknown scheme."""
         text = os.fspath(value)
         if "://" in text:
-            from finpile.file_systems import check_schemes  # fsspec: not for commands without a URL
+            from finpile.storage.file_systems import check_schemes  # fsspec: not for commands without a URL
 
             check_schemes(text)
             return text

@@ -67,7 +67,7 @@ def plan_command(
     from finpile_pipelines.plan.model import plan_build
     from finpile_pipelines.plan.rates import load_rates
 
-    from finpile.sources.finding import list_inputs
+    from finpile.sources.readers.finding import list_inputs
 
     rates = load_rates()
     files = [list_inputs(source, parsed.root) for source in parsed.sources]

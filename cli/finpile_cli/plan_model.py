@@ -6,12 +6,12 @@ import dataclasses
 from typing import Any
 
 import click
+from finpile_trainer.model.config import ModelConfig
+from finpile_trainer.pages.scaling import scaling_figure
+from finpile_trainer.training.plan import Cluster, Cost, Optimum, budget_flops, chinchilla, model_shape, training_cost
 
 from finpile import storage
 from finpile.errors import ConfigError
-from finpile.lm.model_config import ModelConfig
-from finpile.lm.plan import Cluster, Cost, Optimum, budget_flops, chinchilla, model_shape, training_cost
-from finpile.lm.scaling_figure import scaling_figure
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import Output
 

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from finpile import storage
+from finpile.documents.split import TRAIN
 from finpile.errors import ConfigError, InputError
-from finpile.history import find_ids
-from finpile.layout import Layout
-from finpile.split import TRAIN
-from finpile.takedowns import Wanted
+from finpile.history.document import find_ids
+from finpile.output.layout import Layout
+from finpile.output.takedowns import Wanted
 from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display

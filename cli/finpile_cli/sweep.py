@@ -10,7 +10,7 @@ import click
 
 from finpile.config import TokenizerConfig
 from finpile.errors import ConfigError, InputError
-from finpile.layout import MERGED_MODEL
+from finpile.output.layout import MERGED_MODEL
 from finpile_cli.console import Console, json_option
 from finpile_cli.paths import Output, PathOrUrl, text_field_option
 

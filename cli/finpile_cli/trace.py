@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from finpile.errors import ConfigError, InputError
-from finpile.layout import Layout
-from finpile.snapshots import BUILD, is_published, load_build
+from finpile.output.layout import Layout
+from finpile.output.snapshots import BUILD, is_published, load_build
 from finpile_cli.console import Console, json_option
 from finpile_cli.language_models import seen_batches, steps_that_saw
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
+    from finpile.history.trace import TracedDocument
     from finpile.tokens.provenance import Span
-    from finpile.trace import TracedDocument
 
 _EXCERPT_CHARACTERS = 300
 #: Columns of a document that are shown, beside its id and source.
@@ -76,8 +76,8 @@ def trace_command(
 
 
 def _trace_sequence(console: Console, out: str, sequence: str, heldout: str | None, snapshot: int) -> None:
+    from finpile.history.trace import documents_of
     from finpile.tokens.provenance import TokenProvenance
-    from finpile.trace import documents_of
 
     asked = _SEQUENCE.fullmatch(sequence)
     if asked is None:
@@ -102,8 +102,8 @@ def _trace_sequence(console: Console, out: str, sequence: str, heldout: str | No
 
 
 def _trace_step(console: Console, out: str, run: str, step: int, rank: str | None, snapshot: int) -> None:
+    from finpile.history.trace import documents_of
     from finpile.tokens.provenance import TokenProvenance
-    from finpile.trace import documents_of
 
     part = _RANK.fullmatch(rank or "0/1")
     if part is None or int(part["rank"]) >= int(part["size"]):
@@ -123,7 +123,7 @@ def _trace_step(console: Console, out: str, run: str, step: int, rank: str | Non
 
 
 def _trace_document(console: Console, out: str, prefix: str, run: str | None, snapshot: int | None) -> None:
-    from finpile.trace import documents_of, find_document, tokens_of
+    from finpile.history.trace import documents_of, find_document, tokens_of
 
     identifier = find_document(out, prefix, snapshot)
     found = tokens_of(out, [identifier], snapshot)

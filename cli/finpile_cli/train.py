@@ -17,8 +17,8 @@ from finpile_cli.language_models import require_torch
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
-    from finpile.lm.heldout import HeldoutProgress, HeldoutRecord
-    from finpile.lm.losses import LossRecord
+    from finpile_trainer.training.heldout import HeldoutProgress, HeldoutRecord
+    from finpile_trainer.training.losses import LossRecord
 
 _LINE_EVERY_SECONDS = 5.0
 
@@ -34,8 +34,8 @@ def train_command(config: str, steps: int | None, as_json: bool) -> None:
     torchrun --nproc-per-node N -m finpile_cli train CONFIG
     """
     require_torch()
-    from finpile.lm.hugging_face import check_exportable
-    from finpile.lm.train import load_train_config, train
+    from finpile_trainer.train import load_train_config, train
+    from finpile_trainer.training.hugging_face import check_exportable
 
     console = Console(as_json)
     settings = load_train_config(config)
@@ -133,7 +133,7 @@ class _HeldoutLines:
         self._began = 0.0
 
     def __call__(self, found: HeldoutProgress | HeldoutRecord) -> None:
-        from finpile.lm.heldout import HeldoutRecord
+        from finpile_trainer.training.heldout import HeldoutRecord
 
         if isinstance(found, HeldoutRecord):
             self._shown.close()

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stages
-from finpile.clean.dating import DATE_REASONS
-from finpile.clean.parts import divided
+from finpile.clean.stage.dating import DATE_REASONS
+from finpile.clean.stage.parts import divided
 from finpile.counts.stages import EARLY, Counts, Label, StageCounts, label_of
 from finpile.counts.texts import TextCounts
-from finpile.document import text_views
+from finpile.documents.document import text_views
+from finpile.plugins import stages
 
 _PARTS, _FACTS = "parts_more", ("facts", "facts_found")
 #: What `clean` counts beside that.

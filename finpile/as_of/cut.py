@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile import stages
 from finpile.dedup.order import UNDATED, ends
 from finpile.errors import ConfigError
-from finpile.manifest import CERTIFICATE
+from finpile.output.manifest import CERTIFICATE
+from finpile.plugins import stages
 
 
 @dataclass(frozen=True, slots=True)

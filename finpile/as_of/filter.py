@@ -9,17 +9,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stages, storage
+from finpile import storage
 from finpile.as_of.counts import Ledger, Texts, stage_counts
 from finpile.as_of.cut import Cut, ends_of
 from finpile.counts.published import count_documents, count_ledger
 from finpile.dedup.order import UNDATED
+from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.errors import InputError, IntegrityError
-from finpile.layout import Layout, read_published
-from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
-from finpile.published_files import PublishedFile, PublishedFiles
-from finpile.stage_record import file_record
-from finpile.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, list_path, read_takedowns
+from finpile.output.layout import Layout, read_published
+from finpile.output.published_files import PublishedFile, PublishedFiles
+from finpile.output.stage_record import file_record
+from finpile.output.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, list_path, read_takedowns
+from finpile.plugins import stages
 
 
 def must_decide(source: Layout, manifest: Mapping[str, Any], cut: Cut) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from finpile.filter import Rejection, Span
 from finpile.lazy_exports import lazy_exports
+from finpile.plugins.filter import Rejection, Span
 
 if TYPE_CHECKING:
-    from finpile.clean.clean import (
+    from finpile.clean.stage.clean import (
         REASONS,
         Cleaned,
         clean_batch,
@@ -31,4 +31,4 @@ __all__ = [
 ]
 
 _STAGE = ("REASONS", "Cleaned", "clean_batch", "compile_kernels", "filter_files", "needs_kernels", "reasons_of")
-__getattr__, __dir__ = lazy_exports(__name__, dict.fromkeys(_STAGE, "finpile.clean.clean"))
+__getattr__, __dir__ = lazy_exports(__name__, dict.fromkeys(_STAGE, "finpile.clean.stage.clean"))

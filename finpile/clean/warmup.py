@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from finpile.clean import clean, words
-from finpile.clean.filters import language
-from finpile.clean.markup import strip_markup
+from finpile.clean.filters.language import filter as language
+from finpile.clean.html.markup import strip_markup
+from finpile.clean.stage import clean
+from finpile.clean.words import words
 
 
 def compile_kernels() -> None:

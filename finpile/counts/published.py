@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stage_record
-from finpile.digest import add, metadata_digest, multiset_digest, to_hex
-from finpile.document import text_views
+from finpile.documents.digest import add, metadata_digest, multiset_digest, to_hex
+from finpile.documents.document import text_views
+from finpile.documents.ledger import count_removed
+from finpile.documents.split import HELDOUT
 from finpile.filings.facts import fact_counts
-from finpile.ledger import count_removed
-from finpile.split import HELDOUT
-from finpile.stage_record import FileRecord
+from finpile.output import stage_record
+from finpile.output.stage_record import FileRecord
 
 
 def count_documents(root: str, path: str, documents: pa.Table) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from finpile.digest import add, from_hex, to_hex
+from finpile.documents.digest import add, from_hex, to_hex
 
 Label = tuple[str, str]
 """Dataset and source."""
@@ -29,7 +29,7 @@ def label_of(row: Mapping[str, Any]) -> Label:
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """Counts of one source in one stage. They add up, digests modulo 2^128 (`finpile.digest`)."""
+    """Counts of one source in one stage. They add up, digests modulo 2^128 (`finpile.documents.digest`)."""
 
     documents: int = 0
     """Documents that pass the stage."""
@@ -119,7 +119,8 @@ class StageCounts:
         self._pass(EARLY, label_of(entry), entry["documents"], entry["text_bytes"])
 
     def add_removed(self, stage: str, rows: Iterable[Mapping[str, Any]], sign: int = 1) -> None:
-        """Adds what `stage` removed, as `finpile.ledger.count_removed` counts rows of the ledger; or takes it back.
+        """Adds what `stage` removed, as `finpile.documents.ledger.count_removed` counts rows of the ledger; or takes it
+        back.
 
         A document that a stage removes passes the stages before it; a span is part of the text that passed them.
         """

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import stages
-from finpile.clean.clean import BEFORE_FILTERS
+from finpile.clean.stage.clean import BEFORE_FILTERS
 from finpile.counts.stages import Counts, Label, StageCounts, label_of
-from finpile.digest import multiset_digest
-from finpile.ledger import Spans
-from finpile.takedowns import TAKEDOWN
+from finpile.documents.digest import multiset_digest
+from finpile.documents.ledger import Spans
+from finpile.output.takedowns import TAKEDOWN
+from finpile.plugins import stages
 
 
 class TextCounts:

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from finpile.dedup.plan import REMOVAL_SCHEMA, SPAN_SCHEMA
-from finpile.document import text_views
-from finpile.ledger import cut_spans
+from finpile.documents.document import text_views
+from finpile.documents.ledger import cut_spans
 
 #: The remaining text of a document is white space.
 NOTHING_LEFT = "nothing_left"

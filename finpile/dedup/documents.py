@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from finpile.dedup.exact import document_digests
 from finpile.dedup.near.clusters import document_numbers
-from finpile.document import DIGEST_BYTES
+from finpile.documents.document import DIGEST_BYTES
 from finpile.errors import InputError
 
 Scope = Literal["dataset", "corpus"]

@@ -30,8 +30,8 @@ from finpile.dedup.plan import (
     key_table,
     scope_bits,
 )
-from finpile.document import DIGEST_BYTES, digest_bits, text_views
-from finpile.stages import Algorithm, Reason
+from finpile.documents.document import DIGEST_BYTES, digest_bits, text_views
+from finpile.plugins.stages import Algorithm, Reason
 
 _I64 = npt.NDArray[np.int64]
 

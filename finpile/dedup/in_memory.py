@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stages
 from finpile.config import (
     ContaminationConfig,
     DedupConfig,
@@ -41,8 +40,9 @@ from finpile.dedup.plan import (
     plan_of,
 )
 from finpile.dedup.redirects import redirect
+from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import InputError
-from finpile.ledger import LEDGER_SCHEMA
+from finpile.plugins import stages
 
 _STAGED_SCHEMA = REMOVAL_SCHEMA.append(pa.field("stage", pa.string()))
 
@@ -56,7 +56,8 @@ class Deduplicated:
     large strings and large binary, also inside lists, structs, maps and dictionaries. Spans are cut out of the text.
     `num_copies`, if the input has it, counts what each row represents."""
     removed: pa.Table
-    """`finpile.ledger.LEDGER_SCHEMA`: a row for each removed document, and for each span of text that was cut."""
+    """`finpile.documents.ledger.LEDGER_SCHEMA`: a row for each removed document, and for each span of text that was
+    cut."""
 
 
 def deduplicate(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from finpile.document import text_arrays
-from finpile.ledger import LEDGER_SCHEMA
+from finpile.documents.document import text_arrays
+from finpile.documents.ledger import LEDGER_SCHEMA
 
 _OWNER = ("id", "dataset", "source", "locator")
 

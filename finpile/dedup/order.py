@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.document import digest_bits
+from finpile.documents.document import digest_bits
 from finpile.errors import InputError
 
 _I64 = npt.NDArray[np.int64]

@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from finpile.config import ContaminationConfig, CorpusConfig, DedupConfig, HeldoutConfig
 from finpile.dedup.order import Order, order_keys
-from finpile.stages import Algorithm
+from finpile.plugins.stages import Algorithm
 
 _U64 = npt.NDArray[np.uint64]
 

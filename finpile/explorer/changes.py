@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from finpile.explorer.corpus import Corpus
 from finpile.explorer.ids import ID, packed
-from finpile.layout import row_of, values_in_path
+from finpile.output.layout import row_of, values_in_path
 
 #: The state of a document that a build has not read.
 ABSENT = "not read"

@@ -8,16 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import stages
 from finpile.explorer.counts import DocumentCounts, RemovalCounts
 from finpile.explorer.inputs import input_bytes
 from finpile.explorer.meanings import meaning
 from finpile.explorer.papers import papers
 from finpile.explorer.scan import Advance, Names, scan_documents, scan_removals
-from finpile.layout import Layout
-from finpile.manifest import load_manifest
-from finpile.published_files import PublishedFiles
-from finpile.snapshots import number_of, read_copies
+from finpile.output.layout import Layout
+from finpile.output.manifest import load_manifest
+from finpile.output.published_files import PublishedFiles
+from finpile.output.snapshots import number_of, read_copies
+from finpile.plugins import stages
 
 #: Receives the rows of one source or stage, and returns which of them the pages list.
 Sink = Callable[[pa.Table], pa.Array]

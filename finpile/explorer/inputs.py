@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from finpile.layout import INPUTS_PART
-from finpile.published_files import PublishedFiles
+from finpile.output.layout import INPUTS_PART
+from finpile.output.published_files import PublishedFiles
 
 _SUMS = ("stored_bytes", "decompressed_bytes", "record_bytes", "ledger_bytes", "member_bytes", "documents")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from finpile.clean.clean import REASONS as CLEAN
-from finpile.filter import FILTERS
-from finpile.format import FORMATS
+from finpile.clean.stage.clean import REASONS as CLEAN
+from finpile.plugins.filter import FILTERS
+from finpile.plugins.format import FORMATS
 from finpile.sources import REASONS as INGEST
 
 _CUTS = {

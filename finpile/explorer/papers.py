@@ -8,10 +8,10 @@ from typing import Any
 
 from finpile import storage
 from finpile.config import from_dict, to_dict
-from finpile.layout import Layout
-from finpile.manifest import CERTIFICATE, SNAPSHOT
+from finpile.output.layout import Layout
+from finpile.output.manifest import CERTIFICATE, SNAPSHOT
+from finpile.output.takedowns import read_takedowns
 from finpile.report.warnings import build_warnings
-from finpile.takedowns import read_takedowns
 
 #: Facts of a stage that the pages show.
 _STAGE = ("stage", "wall_seconds", "cpu_seconds", "peak_memory_bytes")

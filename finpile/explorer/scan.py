@@ -23,11 +23,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stages
+from finpile.documents.split import HELDOUT
 from finpile.explorer.ids import ID, packed
-from finpile.layout import row_of, values_in_path
-from finpile.published_files import PublishedFile, PublishedFiles
-from finpile.split import HELDOUT
+from finpile.output.layout import row_of, values_in_path
+from finpile.output.published_files import PublishedFile, PublishedFiles
+from finpile.plugins import stages
 
 Advance = Callable[[float], None]
 Source = tuple[str, str]
@@ -121,7 +121,7 @@ def scan_documents(
     files: PublishedFiles, places: Mapping[str, str], names: Names, copies: pa.Table, advance: Advance
 ) -> Iterator[pa.Table]:
     """The rows of each source, sorted, as `DOCUMENT_ROWS`."""
-    from finpile.snapshots import with_copies
+    from finpile.output.snapshots import with_copies
 
     for row, group in groupby(sorted(files.below("documents"), key=lambda file: row_of(file.path)), _row_of):
         number, parts = names.source(*row), [DOCUMENT_ROWS.empty_table()]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from finpile import storage
 from finpile.explorer.scan import Advance
-from finpile.layout import Layout
+from finpile.output.layout import Layout
 from finpile.tokens.store import SHARD_SUFFIX, TokenStore
 from finpile.tokens.tokenizer_files import load_build_tokenizer
 

@@ -16,14 +16,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile.errors import InputError
-from finpile.layout import row_of
-from finpile.rows import find_value
-from finpile.sources import whole
-from finpile.sources.compression import split_codecs
-from finpile.sources.finding import find_documents, suffix_of
-from finpile.split import TRAIN
-from finpile.strict_yaml import nearest
+from finpile.documents.fields import find_value
+from finpile.documents.split import TRAIN
+from finpile.errors import InputError, nearest
+from finpile.output.layout import row_of
+from finpile.sources.bytes.compression import split_codecs
+from finpile.sources.readers import whole
+from finpile.sources.readers.finding import find_documents, suffix_of
 
 #: Text of one yielded array; what all tokenizers see between two reads.
 BATCH_BYTES = 4 << 20

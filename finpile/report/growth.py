@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from finpile.layout import Layout
-from finpile.manifest import SNAPSHOT
+from finpile.output.layout import Layout
+from finpile.output.manifest import SNAPSHOT
+from finpile.output.snapshots import load_snapshot, numbers
 from finpile.report.figures import NOTHING, Cell, count
 from finpile.report.files import write_table
 from finpile.report.table import Column, Row, Table
-from finpile.snapshots import load_snapshot, numbers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,14 +7,18 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from finpile import stage_record, stages, storage
-from finpile.build_state import BuildState, write_state
+from finpile import storage
 from finpile.config import NearConfig
 from finpile.dedup import s_curve
+from finpile.documents.split import HELDOUT, TRAIN
 from finpile.errors import ConfigError
-from finpile.layout import Layout
-from finpile.lock import hold
-from finpile.manifest import write_manifest
+from finpile.output import stage_record
+from finpile.output.build_state import BuildState, write_state
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
+from finpile.output.manifest import write_manifest
+from finpile.output.stage_record import StageRecord
+from finpile.plugins import stages
 from finpile.report.dates import date_statistics
 from finpile.report.evaluation import EvalSetFacts
 from finpile.report.facts import fact_statistics
@@ -33,8 +37,6 @@ from finpile.report.statistics import (
 from finpile.report.summary import source_rows
 from finpile.report.table3 import Comparison
 from finpile.report.warnings import build_warnings
-from finpile.split import HELDOUT, TRAIN
-from finpile.stage_record import StageRecord
 from finpile.version import __version__
 
 #: Counts of the documents of a source.

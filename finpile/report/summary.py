@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from finpile.counts.stages import StageCounts, label_of
-from finpile.split import TRAIN
-from finpile.stages import dedup_stages, find, names
+from finpile.documents.split import TRAIN
+from finpile.plugins.stages import dedup_stages, find, names
 
 TOTAL = "TOTAL"
 

@@ -1,6 +1,6 @@
 """Tables of a model's results on tasks, and the Markdown file and HTML page that hold them.
 
-Results are those that `finpile.lm` returns, as they are in `tasks.json`.
+Results are those that `finpile_trainer` returns, as they are in `tasks.json`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from finpile.filter import FILTERS
+from finpile.plugins.filter import FILTERS
 from finpile.report.dates import date_statistics, date_warnings
 from finpile.report.summary import source_rows
 from finpile.report.vocabulary import short_chunks, shortfall

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from finpile.sources.accounting import ACCOUNT_SCHEMA, STRUCTURE, Account
-from finpile.sources.base import REASONS, reasons_of, removal, structure_of
-from finpile.sources.finding import InputFile, find_documents, list_files, list_inputs
-from finpile.sources.reading import read_file, read_stream
-from finpile.sources.streams import BrokenStream, ByteStream
+from finpile.sources.bytes.streams import BrokenStream, ByteStream
+from finpile.sources.readers.accounting import ACCOUNT_SCHEMA, STRUCTURE, Account
+from finpile.sources.readers.base import REASONS, reasons_of, removal, structure_of
+from finpile.sources.readers.finding import InputFile, find_documents, list_files, list_inputs
+from finpile.sources.readers.reading import read_file, read_stream
 
 __all__ = [
     "ACCOUNT_SCHEMA",

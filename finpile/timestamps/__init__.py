@@ -1,7 +1,7 @@
-"""Publication dates from fields, headers, URLs and file names; `finpile.clean.html_dates` reads those of HTML.
+"""Publication dates from fields, headers, URLs and file names; `finpile.clean.html.dates` reads those of HTML.
 
 The sources of a date have the priority field or header > html > url > filename (`TIMESTAMP_ORIGINS` of
-`finpile.document`).
+`finpile.documents.document`).
 
     clock       times, zones, plausible moments
     numeric     dates of three numbers, whose order is a property of the field

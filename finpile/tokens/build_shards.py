@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.file_systems import read_buffer
-from finpile.layout import Layout
-from finpile.published_files import PublishedFile
-from finpile.snapshots import BUILD, published_files
+from finpile.output.layout import Layout
+from finpile.output.published_files import PublishedFile
+from finpile.output.snapshots import BUILD, published_files
+from finpile.storage.file_systems import read_buffer
 from finpile.tokens.store import SHARD_SUFFIX, TokenStore
 
 #: Files that this process has compared.

@@ -23,9 +23,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.document import DIGEST_BYTES
+from finpile.config.mixture import MAX_EPOCHS, Row, WeightConfig, exactly
+from finpile.documents.document import DIGEST_BYTES
 from finpile.errors import RunError
-from finpile.mixture import MAX_EPOCHS, Row, WeightConfig, exactly
 
 I64 = npt.NDArray[np.int64]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.document import SUB_SOURCE
-from finpile.split import TRAIN
+from finpile.documents.document import SUB_SOURCE
+from finpile.documents.split import TRAIN
 
 #: Sub-sources of one shard that are counted by name, those with most tokens; the others are counted together.
 MAX_SUB_SOURCES = 10_000

@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
-from finpile.layout import Layout, heldout_tokens, token_index
-from finpile.snapshots import published_files
-from finpile.split import TRAIN
+from finpile.documents.split import TRAIN
+from finpile.output.layout import Layout, heldout_tokens, token_index
+from finpile.output.snapshots import published_files
 from finpile.tokens.build_shards import open_shards
 from finpile.tokens.pack import Runs, cut_runs
 from finpile.tokens.tokenizer_files import load_build_tokenizer

@@ -24,9 +24,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile import storage
+from finpile.config.mixture import Row
 from finpile.errors import ConfigError, InputError
-from finpile.file_systems import open_file, read_buffer
-from finpile.mixture import Row
+from finpile.storage.file_systems import open_file, read_buffer
 from finpile.tokens.pack import Runs, runs_of_sequences
 
 SHARD_SUFFIX = ".arrow"

@@ -13,8 +13,8 @@ from finpile_tokenizer.export import CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FIL
 
 from finpile import storage
 from finpile.errors import InputError
-from finpile.layout import Layout
-from finpile.snapshots import BUILD, published_files
+from finpile.output.layout import Layout
+from finpile.output.snapshots import BUILD, published_files
 
 #: The files of a tokenizer; the folder has other, larger files that loading does not need.
 FILES = (TOKENIZER_FILE, CONFIG_FILE, VOCABULARY_FILE)

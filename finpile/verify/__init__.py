@@ -14,8 +14,8 @@ import pyarrow as pa
 from finpile_tokenizer import TokenizerError
 
 from finpile.errors import FinpileError
-from finpile.layout import Layout
-from finpile.manifest import read_manifest
+from finpile.output.layout import Layout
+from finpile.output.manifest import read_manifest
 from finpile.verify import (
     as_of,
     counts,

@@ -12,10 +12,10 @@ from finpile import storage
 from finpile.as_of.cut import Cut, ends_of
 from finpile.dedup.order import UNDATED
 from finpile.dedup.redirects import redirected_from
-from finpile.layout import Layout, read_published
-from finpile.manifest import CERTIFICATE
-from finpile.split import TRAIN
-from finpile.takedowns import TAKEDOWN
+from finpile.documents.split import TRAIN
+from finpile.output.layout import Layout, read_published
+from finpile.output.manifest import CERTIFICATE
+from finpile.output.takedowns import TAKEDOWN
 from finpile.verify.check import Advance, Check
 
 

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.counts.published import counts_of_documents
 from finpile.counts.stages import StageCounts, label_of
-from finpile.layout import Layout, read_published, row_of
-from finpile.ledger import count_removed
-from finpile.manifest import published
-from finpile.stages import dedup_stages
+from finpile.documents.ledger import count_removed
+from finpile.output.layout import Layout, read_published, row_of
+from finpile.output.manifest import published
+from finpile.plugins.stages import dedup_stages
 from finpile.verify.check import Advance, Check
 
 _Row = Mapping[str, Any]

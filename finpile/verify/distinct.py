@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.dedup import exact
-from finpile.document import DIGEST_BYTES
-from finpile.layout import Layout, row_of
-from finpile.manifest import published
+from finpile.documents.document import DIGEST_BYTES
+from finpile.output.layout import Layout, row_of
+from finpile.output.manifest import published
 from finpile.verify.check import Advance, Check
 
 _NAME = "kept texts are distinct within the scope"

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from finpile import stage_record, storage
+from finpile import storage
 from finpile.errors import FinpileError
-from finpile.layout import Layout, earlier_place
-from finpile.manifest import recorded_files
-from finpile.snapshots import number_of, numbers, read_snapshot
+from finpile.output import stage_record
+from finpile.output.layout import Layout, earlier_place
+from finpile.output.manifest import recorded_files
+from finpile.output.snapshots import number_of, numbers, read_snapshot
 from finpile.verify.check import Advance, Check
 
 #: What `finpile report` writes of snapshots.

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.layout import Layout, read_published
-from finpile.manifest import CERTIFICATE, SNAPSHOT, published
-from finpile.sources.accounting import SUMS
-from finpile.sources.base import structure_of
+from finpile.output.layout import Layout, read_published
+from finpile.output.manifest import CERTIFICATE, SNAPSHOT, published
+from finpile.sources.readers.accounting import SUMS
+from finpile.sources.readers.base import structure_of
 from finpile.verify.check import Advance, Check
 
 _Source = tuple[str, str]

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.format import FORMATS
-from finpile.layout import Layout, row_of
-from finpile.manifest import published
-from finpile.rows import rows_of
+from finpile.config.rows import rows_of
+from finpile.output.layout import Layout, row_of
+from finpile.output.manifest import published
+from finpile.plugins.format import FORMATS
 from finpile.verify.check import Advance, Check
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile.mixture import Row, from_setting, weight_of_row
+from finpile.config.mixture import Row, from_setting, weight_of_row
 from finpile.tokens.copies import DocumentClass, class_indices, classes_of, copies_of, with_shares
 from finpile.verify.check import Check
 

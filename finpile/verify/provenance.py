@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from finpile import storage
-from finpile.layout import TOKEN_INDEX, token_index
+from finpile.output.layout import TOKEN_INDEX, token_index
 from finpile.tokens.pack import Runs
 from finpile.tokens.provenance import INDEX_SCHEMA
 from finpile.tokens.store import TokenStore

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from finpile.layout import Layout
-from finpile.manifest import is_unaltered
-from finpile.stage_record import fingerprint
+from finpile.output.layout import Layout
+from finpile.output.manifest import is_unaltered
+from finpile.output.stage_record import fingerprint
 from finpile.verify.check import Advance, Check
 
 #: Keys of the record of a file, and of its counts, that have the same value.

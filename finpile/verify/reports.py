@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from finpile import storage
-from finpile.file_systems import open_file
-from finpile.layout import Layout
+from finpile.output.layout import Layout
 from finpile.report.records import write_from_manifest
+from finpile.storage.file_systems import open_file
 from finpile.verify.check import Advance, Check
 
 #: The page, and the tables of a comparison of tokenizers, which only its texts and tokenizers give.

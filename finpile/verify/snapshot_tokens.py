@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.document import text_digest, text_views
-from finpile.layout import Layout, heldout_tokens, row_of
-from finpile.manifest import SNAPSHOT, published
-from finpile.published_files import PublishedFile, PublishedFiles
-from finpile.snapshots import BUILD, numbers, read_snapshot
-from finpile.split import HELDOUT, TRAIN
+from finpile.documents.document import text_digest, text_views
+from finpile.documents.split import HELDOUT, TRAIN
+from finpile.output.layout import Layout, heldout_tokens, row_of
+from finpile.output.manifest import SNAPSHOT, published
+from finpile.output.published_files import PublishedFile, PublishedFiles
+from finpile.output.snapshots import BUILD, numbers, read_snapshot
 from finpile.tokens.store import TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 from finpile.verify import tokens

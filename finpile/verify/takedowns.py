@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.layout import Layout, read_published
-from finpile.ledger import LEDGER_SCHEMA
-from finpile.manifest import published
-from finpile.takedowns import TAKEDOWN, read_takedowns, tombstones
+from finpile.documents.ledger import LEDGER_SCHEMA
+from finpile.output.layout import Layout, read_published
+from finpile.output.manifest import published
+from finpile.output.takedowns import TAKEDOWN, read_takedowns, tombstones
 from finpile.verify.check import Advance, Check
 
 _NAME = "documents that were taken down are in the ledger without text, and nowhere else"

@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stages, storage
+from finpile import storage
 from finpile.counts.stages import Label, label_of
 from finpile.counts.texts import TextCounts
-from finpile.document import document_id, text_views
-from finpile.layout import Layout, read_published
-from finpile.manifest import published
-from finpile.snapshots import read_copies, with_copies
-from finpile.split import HELDOUT, assign_split
+from finpile.documents.document import document_id, text_views
+from finpile.documents.split import HELDOUT, assign_split
+from finpile.output.layout import Layout, read_published
+from finpile.output.manifest import published
+from finpile.output.snapshots import read_copies, with_copies
+from finpile.plugins import stages
 from finpile.verify.check import Advance, Check
 
 

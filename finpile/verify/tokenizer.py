@@ -17,8 +17,8 @@ from finpile_tokenizer.export import (
 )
 
 from finpile import storage
-from finpile.file_systems import open_file
-from finpile.layout import MERGED_MODEL, Layout
+from finpile.output.layout import MERGED_MODEL, Layout
+from finpile.storage.file_systems import open_file
 from finpile.tokens.tokenizer_files import TRAINING_FILE, load_tokenizer, tokenizer_checksum
 from finpile.verify.check import Advance, Check
 

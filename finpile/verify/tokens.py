@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
-from finpile.document import SUB_SOURCE, text_digest, text_views
-from finpile.layout import Layout, heldout_tokens, row_of
-from finpile.published_files import PublishedFiles
-from finpile.split import HELDOUT, TRAIN
+from finpile.documents.document import SUB_SOURCE, text_digest, text_views
+from finpile.documents.split import HELDOUT, TRAIN
+from finpile.output.layout import Layout, heldout_tokens, row_of
+from finpile.output.published_files import PublishedFiles
 from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import Runs
 from finpile.tokens.provenance import token_bytes

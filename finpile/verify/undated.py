@@ -25,17 +25,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stages, storage
+from finpile import storage
 from finpile.as_of.cut import Cut
 from finpile.config import CorpusConfig, TemplatesConfig, from_dict
 from finpile.dedup import exact, templates
 from finpile.dedup.templates import blocks
-from finpile.document import digest_bits, text_views
-from finpile.document_labels import document_labels
-from finpile.layout import Layout, read_published
-from finpile.ledger import Spans
-from finpile.manifest import CERTIFICATE, published
-from finpile.takedowns import TAKEDOWN
+from finpile.documents.document import digest_bits, text_views
+from finpile.documents.labels import document_labels
+from finpile.documents.ledger import Spans
+from finpile.output.layout import Layout, read_published
+from finpile.output.manifest import CERTIFICATE, published
+from finpile.output.takedowns import TAKEDOWN
+from finpile.plugins import stages
 from finpile.verify.check import Advance, Check
 
 _U64 = npt.NDArray[np.uint64]

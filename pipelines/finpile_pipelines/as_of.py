@@ -16,18 +16,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import stage_record, stages
 from finpile.as_of import Cut, check_causal, must_decide, takedowns_of_day, write_cut, write_takedowns
 from finpile.config import CorpusConfig, from_dict
 from finpile.counts.published import file_of
 from finpile.errors import ConfigError
-from finpile.layout import Layout
-from finpile.lock import hold
-from finpile.manifest import CERTIFICATE, find_damage, load_manifest, remedy
-from finpile.snapshots import BUILD, load_snapshot, number_of, numbers
-from finpile.stage_record import StageRecord, fingerprint
-from finpile.stages import DEDUPLICATED
-from finpile.takedowns import TAKEDOWN
+from finpile.output import stage_record
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
+from finpile.output.manifest import CERTIFICATE, find_damage, load_manifest, remedy
+from finpile.output.snapshots import BUILD, load_snapshot, number_of, numbers
+from finpile.output.stage_record import StageRecord, fingerprint
+from finpile.output.takedowns import TAKEDOWN
+from finpile.plugins import stages
+from finpile.plugins.stages import DEDUPLICATED
 from finpile_pipelines.as_of_stages import DayStages
 from finpile_pipelines.build import load
 from finpile_pipelines.out_folder import OutFolder, check_kind, check_later_stages, forget_stages

@@ -22,18 +22,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stage_record, stages, storage
+from finpile import storage
 from finpile.as_of import Cut, count_again, rows_of_day
-from finpile.document import CLEAN_SCHEMA
+from finpile.documents.document import CLEAN_SCHEMA
+from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
 from finpile.errors import ConfigError
 from finpile.filings.facts import fact_counts
-from finpile.layout import Layout
-from finpile.ledger import LEDGER_SCHEMA, count_removed
-from finpile.manifest import CERTIFICATE
-from finpile.published_files import PublishedFiles
-from finpile.stage_record import StageRecord
-from finpile.stages import DEDUPLICATED
-from finpile.takedowns import read_takedowns
+from finpile.output import stage_record
+from finpile.output.layout import Layout
+from finpile.output.manifest import CERTIFICATE
+from finpile.output.published_files import PublishedFiles
+from finpile.output.stage_record import StageRecord
+from finpile.output.takedowns import read_takedowns
+from finpile.plugins import stages
+from finpile.plugins.stages import DEDUPLICATED
 from finpile_pipelines.corpus import clean, ingest
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress

@@ -18,8 +18,8 @@ from fsspec.implementations.local import LocalFileSystem
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.file_systems import file_system_of, read_all
-from finpile.seals import SEAL_BYTES, read_sealed
+from finpile.storage.file_systems import file_system_of, read_all
+from finpile.storage.seals import SEAL_BYTES, read_sealed
 
 _I32 = npt.NDArray[np.int32]
 #: Where the messages of an Arrow file begin.

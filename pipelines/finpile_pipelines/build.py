@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace as with_changes
 from typing import Any
 
-from finpile import stages
 from finpile.config import CorpusConfig
 from finpile.errors import ConfigError
-from finpile.layout import Layout
-from finpile.lock import hold
-from finpile.stages import DEDUPLICATED, Algorithm
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
+from finpile.plugins import stages
+from finpile.plugins.stages import DEDUPLICATED, Algorithm
 from finpile_pipelines.executors.stage import stage_of
 from finpile_pipelines.out_folder import (
     OutFolder,

@@ -19,11 +19,11 @@ from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
+from finpile.config.mixture import Row, WeightConfig, exactly, weights
 from finpile.dedup import exact
-from finpile.document import digest_bits
-from finpile.layout import row_of
-from finpile.mixture import Row, WeightConfig, exactly, weights
-from finpile.split import TRAIN
+from finpile.documents.document import digest_bits
+from finpile.documents.split import TRAIN
+from finpile.output.layout import row_of
 from finpile.tokens.copies import (
     LENGTH_SCHEMA,
     DocumentClass,

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from finpile import stages, storage
-from finpile.build_state import BuildState, read_state, write_state
+from finpile import storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError
-from finpile.layout import Layout
-from finpile.manifest import damaged_manifest, file_of_list, is_unaltered
-from finpile.takedowns import LIST_SUFFIX, read_takedowns
+from finpile.output.build_state import BuildState, read_state, write_state
+from finpile.output.layout import Layout
+from finpile.output.manifest import damaged_manifest, file_of_list, is_unaltered
+from finpile.output.takedowns import LIST_SUFFIX, read_takedowns
+from finpile.plugins import stages
 
 
 def check_kind(layout: Layout) -> None:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from finpile import storage
 from finpile.config import SourceConfig
 from finpile.dedup.exact import document_digests
-from finpile.document import CLEAN_SCHEMA
-from finpile.ledger import Removal
+from finpile.documents.document import CLEAN_SCHEMA
+from finpile.documents.ledger import Removal
 from finpile_pipelines.batch_places import read_batches
 
 #: Bytes of a batch of a clean shard, about.

@@ -10,10 +10,10 @@ from typing import Any
 
 from finpile import storage
 from finpile.config import CorpusConfig
-from finpile.layout import Layout
-from finpile.sizes import PART_BYTES, SHARD_BYTES
-from finpile.stage_record import FileRecord, StageRecord, run_folder
-from finpile.stages import StageInfo, find
+from finpile.output.layout import Layout
+from finpile.output.stage_record import FileRecord, StageRecord, run_folder
+from finpile.plugins.stages import StageInfo, find
+from finpile.storage.sizes import PART_BYTES, SHARD_BYTES
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, finished_folders, shard_refs
 
@@ -191,7 +191,7 @@ def _cut_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
-    """One stage. Its facts are in `finpile.stages`, under the same name."""
+    """One stage. Its facts are in `finpile.plugins.stages`, under the same name."""
 
     name: str
     settings: Callable[[Context], Sequence[Any] | None]

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
-from finpile import stage_record, storage
+from finpile import storage
 from finpile.config import CorpusConfig, to_dict
-from finpile.layout import Layout
-from finpile.manifest import CHECKSUM, MANIFEST_VERSION, checksum_of, write_manifest
-from finpile.stage_record import StageRecord, fingerprint
+from finpile.output import stage_record
+from finpile.output.layout import Layout
+from finpile.output.manifest import CHECKSUM, MANIFEST_VERSION, checksum_of, write_manifest
+from finpile.output.stage_record import StageRecord, fingerprint
 from finpile.version import __version__
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.progress import Progress, Watch

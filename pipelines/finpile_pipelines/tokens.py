@@ -26,16 +26,17 @@ import pyarrow.compute as pc
 from finpile_tokenizer import UnigramTokenizer
 from finpile_tokenizer.warmup import ENCODING_GROUPS
 
-from finpile import stage_record, storage
+from finpile import storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.dedup import exact
-from finpile.document import SUB_SOURCE, digest_bits
+from finpile.documents.document import SUB_SOURCE, digest_bits
+from finpile.documents.split import TRAIN
 from finpile.errors import RunError
-from finpile.layout import Layout, heldout_token_part, row_of, token_index, token_part
-from finpile.published_files import PublishedFile
-from finpile.sizes import SHARD_BYTES, SHARD_TOKENS, STREAM_BYTES
-from finpile.split import TRAIN
-from finpile.stage_record import FileRecord
+from finpile.output import stage_record
+from finpile.output.layout import Layout, heldout_token_part, row_of, token_index, token_part
+from finpile.output.published_files import PublishedFile
+from finpile.output.stage_record import FileRecord
+from finpile.storage.sizes import SHARD_BYTES, SHARD_TOKENS, STREAM_BYTES
 from finpile.tokens.copies import DocumentClass
 from finpile.tokens.counts import document_sizes, sum_sizes
 from finpile.tokens.pack import cut_points, overlaps

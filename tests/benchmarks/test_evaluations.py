@@ -6,9 +6,9 @@ from importlib import import_module
 from pathlib import Path
 
 import yaml
+from finpile_trainer.training.config import load_train_config
 
 from finpile.config import load_config
-from finpile.lm.train_config import load_train_config
 
 ROOT = Path(__file__).resolve().parents[2]
 

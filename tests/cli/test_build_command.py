@@ -16,10 +16,10 @@ from finpile_cli.console import Console
 from finpile_cli.display import Display
 from finpile_pipelines.stage_runner import StageEvent
 
-from finpile.layout import Layout
-from finpile.lock import hold
-from finpile.stage_record import StageRecord
-from finpile.stages import required
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
+from finpile.output.stage_record import StageRecord
+from finpile.plugins.stages import required
 
 Run = Callable[..., Any]
 #: Stages that the sample's corpus file leaves out.

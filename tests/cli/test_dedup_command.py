@@ -23,8 +23,8 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.sources.reading import read_file
-from finpile.stages import required
+from finpile.plugins.stages import required
+from finpile.sources.readers.reading import read_file
 from finpile.storage import read_json
 
 Run = Callable[..., Any]

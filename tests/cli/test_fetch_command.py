@@ -176,8 +176,8 @@ def test_misuse_is_one_message(
 
 
 def test_output_is_a_local_folder_for_one_run(run: Run, server: ArchiveServer, tmp_path: Path) -> None:
-    from finpile.layout import Layout
-    from finpile.lock import hold
+    from finpile.output.layout import Layout
+    from finpile.output.lock import hold
 
     assert "expected a local folder" in run("fetch", "wikipedia", WIKI, "-o", "s3://bucket/data").refusal(2)
     with hold(Layout(str(tmp_path)), "fetch"):

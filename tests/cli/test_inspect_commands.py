@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from finpile import storage
-from finpile.document import PUBLISHED_SCHEMA, document_id
-from finpile.layout import document_part, read_published, removed_part
-from finpile.ledger import PUBLISHED_LEDGER_SCHEMA, Removal, ledger_table
+from finpile.documents.document import PUBLISHED_SCHEMA, document_id
+from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA, Removal, ledger_table
+from finpile.output.layout import document_part, read_published, removed_part
 
 Run = Callable[..., Any]
 Row = dict[str, Any]

@@ -18,8 +18,8 @@ from finpile_cli.tokenizer_train import read_settings
 from finpile_tokenizer import UnigramModel, UnigramTokenizer, prune_to
 
 from finpile.config import TokenizerConfig
-from finpile.layout import Layout
-from finpile.lock import hold
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
 
 Run = Callable[..., Any]
 

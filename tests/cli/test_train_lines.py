@@ -7,9 +7,8 @@ import time
 import pytest
 from finpile_cli.console import Console
 from finpile_cli.train import _HeldoutLines, _StepLines
-
-from finpile.lm.heldout import HeldoutProgress, HeldoutRecord
-from finpile.lm.losses import LossRecord
+from finpile_trainer.training.heldout import HeldoutProgress, HeldoutRecord
+from finpile_trainer.training.losses import LossRecord
 
 
 def test_speed_of_steps_leaves_measurements_out(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.blank import is_blank, visible_class
+from finpile.documents.blank import is_blank, visible_class
 
 INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\u3164\u115f\u1160\uffa0\u034f\u180e\u2800\ufe0f\U000e0041"
 

@@ -24,8 +24,8 @@ from finpile.config import (
     load_config,
     to_dict,
 )
+from finpile.config.strict_yaml import Place
 from finpile.errors import ConfigError
-from finpile.strict_yaml import Place
 
 #: Seven lines; each case below adds its own, or changes one of these.
 SMALL = """\

@@ -17,11 +17,11 @@ import pytest
 from finpile import timestamps
 from finpile.clean import clean_batch
 from finpile.config import SourceConfig
-from finpile.document import DocumentBuilder, RawDocument
+from finpile.documents.document import DocumentBuilder, RawDocument
 from finpile.errors import ConfigError, InputError
-from finpile.sources.evidence import FieldEvidence
-from finpile.sources.finding import list_inputs
-from finpile.sources.reading import read_file
+from finpile.sources.readers.evidence import FieldEvidence
+from finpile.sources.readers.finding import list_inputs
+from finpile.sources.readers.reading import read_file
 
 #: (the value as written, the moment that is meant)
 Written = tuple[Any, datetime]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.document import (
+from finpile.documents.document import (
     DOCUMENT_FOLDERS,
     DOCUMENT_SCHEMA,
     HTML,

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from finpile.document_labels import MAX_CHARACTERS, check_rule, document_labels
+from finpile.documents.labels import MAX_CHARACTERS, check_rule, document_labels
 from finpile.errors import ConfigError
 
 

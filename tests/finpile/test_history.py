@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import storage
-from finpile.document_names import MIN_ID_DIGITS, have_names, names_of
+from finpile.documents.ledger import Removal, ledger_table
+from finpile.documents.names import MIN_ID_DIGITS, have_names, names_of
 from finpile.errors import InputError
-from finpile.history import document_history, find_ids, segments
-from finpile.layout import read_published
-from finpile.ledger import Removal, ledger_table
-from finpile.stages import names
+from finpile.history.document import document_history, find_ids, segments
+from finpile.output.layout import read_published
+from finpile.plugins.stages import names
 
 Row = dict[str, Any]
 

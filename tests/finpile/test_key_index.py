@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from finpile import key_index
 from finpile.errors import IntegrityError
-from finpile.key_index import ENTRY_SCHEMA, Generation
+from finpile.output import key_index
+from finpile.output.key_index import ENTRY_SCHEMA, Generation
 
 
 def entries(seed: int, size: int) -> pa.Table:

@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.layout import Layout, document_part, heldout_token_part, heldout_tokens, removed_part, row_of, token_part
-from finpile.stages import ledger_stages, names
+from finpile.output.layout import (
+    Layout,
+    document_part,
+    heldout_token_part,
+    heldout_tokens,
+    removed_part,
+    row_of,
+    token_part,
+)
+from finpile.plugins.stages import ledger_stages, names
 
 #: Names as users write them: signs of paths and of hive's own notation among them.
 NAMES = st.text(st.sampled_from("aZ09 -_.=/%~&é€#?*:\\"), min_size=1, max_size=8)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from finpile.ledger import LEDGER_SCHEMA, Removal, count_removed, cut_spans, ledger_table, restore
+from finpile.documents.ledger import LEDGER_SCHEMA, Removal, count_removed, cut_spans, ledger_table, restore
 
 Span = tuple[int, int, bytes]
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from finpile.errors import ConfigError
-from finpile.layout import Layout
-from finpile.lock import hold
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
 
 NUM_CONTENDERS = 300
 PATIENCE_SECONDS = 30
@@ -26,8 +26,8 @@ Eventually = Callable[[Callable[[], Any]], Any]
 CONTENDER = """
 import os, sys
 from finpile.errors import ConfigError
-from finpile.layout import Layout
-from finpile.lock import hold
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
 
 out, rounds = sys.argv[1], int(sys.argv[2])
 held = doubles = 0
@@ -49,8 +49,8 @@ print(held, doubles)
 
 HOLDER = """
 import sys, time
-from finpile.layout import Layout
-from finpile.lock import hold
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
 
 with hold(Layout(sys.argv[1]), "build"):
     print("held", flush=True)

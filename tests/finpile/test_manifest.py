@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from finpile.errors import InputError
-from finpile.layout import Layout
-from finpile.manifest import MANIFEST_VERSION, load_manifest
+from finpile.output.layout import Layout
+from finpile.output.manifest import MANIFEST_VERSION, load_manifest
 
 
 def test_manifest_of_another_version_is_refused_with_the_remedy(sample_build: Path, tmp_path: Path) -> None:

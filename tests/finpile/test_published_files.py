@@ -14,10 +14,10 @@ import pytest
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.layout import Layout
-from finpile.manifest import write_manifest
-from finpile.published_files import PublishedFile, PublishedFiles, unlisted_files
-from finpile.stage_record import file_record
+from finpile.output.layout import Layout
+from finpile.output.manifest import write_manifest
+from finpile.output.published_files import PublishedFile, PublishedFiles, unlisted_files
+from finpile.output.stage_record import file_record
 
 PATH = "documents/dataset=D/source=a%2Fb/part-00000-of-00001.parquet"
 

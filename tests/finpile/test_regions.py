@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from finpile.regions import region_of_country, region_of_host
+from finpile.documents.regions import region_of_country, region_of_host
 
 #: ISO 3166-1 codes, as the time zone database lists them.
 _ISO_3166 = Path("/usr/share/zoneinfo/iso3166.tab")

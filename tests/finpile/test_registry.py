@@ -10,9 +10,9 @@ import pytest
 
 import finpile
 from finpile.errors import ConfigError
-from finpile.filter import FILTERS
-from finpile.format import FORMATS, Format
-from finpile.registry import Registry
+from finpile.plugins.filter import FILTERS
+from finpile.plugins.format import FORMATS, Format
+from finpile.plugins.registry import Registry
 
 FOLDER = Path(finpile.__file__).parent
 
@@ -65,7 +65,7 @@ def test_entry_point_that_cannot_be_loaded_is_an_error_that_names_it(
 ) -> None:
     _install(tmp_path, "mbox = no_such_module:FORMAT", "other = mbox_reader:FORMAT")
     (tmp_path / "mbox_reader.py").write_text(
-        "from finpile.format import Format\nFORMAT = Format(name='mbox', read=lambda *_: iter(()))\n"
+        "from finpile.plugins.format import Format\nFORMAT = Format(name='mbox', read=lambda *_: iter(()))\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     formats = _formats()

@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from finpile.config import SourceConfig, load_config
-from finpile.document import RawDocument
+from finpile.config.rows import RowsConfig
+from finpile.documents.document import RawDocument
+from finpile.documents.fields import find_value
+from finpile.documents.ledger import Removal
 from finpile.errors import ConfigError
-from finpile.ledger import Removal
-from finpile.rows import RowsConfig, find_value
 from finpile.sources import list_inputs, read_file
 from tests.support.real_data import DATA, needs
 

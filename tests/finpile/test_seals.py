@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from finpile import seals, stage_record, storage
+from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.layout import Layout
-from finpile.seals import SEAL_BYTES, TRAINING, Seal
-from finpile.stages import names
+from finpile.output import stage_record
+from finpile.output.layout import Layout
+from finpile.plugins.stages import names
+from finpile.storage import seals
+from finpile.storage.seals import SEAL_BYTES, TRAINING, Seal
 
 NUM_FLIPS = 300
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from finpile.document import DocumentBuilder, RawDocument
-from finpile.split import HELDOUT, TRAIN, assign_split
+from finpile.documents.document import DocumentBuilder, RawDocument
+from finpile.documents.split import HELDOUT, TRAIN, assign_split
 
 AFTER = date(2022, 7, 31)
 UTC_SECONDS = pa.timestamp("s", tz="UTC")

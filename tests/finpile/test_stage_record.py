@@ -15,9 +15,10 @@ from fsspec.core import url_to_fs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile import stage_record, storage
+from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.stage_record import FileRecord, StageRecord, fingerprint, run_folder, run_once
+from finpile.output import stage_record
+from finpile.output.stage_record import FileRecord, StageRecord, fingerprint, run_folder, run_once
 
 StartCode = Callable[..., subprocess.Popen[str]]
 JSON = st.recursive(
@@ -41,7 +42,7 @@ def test_file_record_is_size_and_blake2b(root: str, size: int) -> None:
 HASH_OF_SAMPLE = """
 import sys
 from finpile.config import load_config, to_dict
-from finpile.stage_record import fingerprint
+from finpile.output.stage_record import fingerprint
 print(fingerprint("stage", to_dict(load_config(sys.argv[1])), [("a", 1)]))
 """
 

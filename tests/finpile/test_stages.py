@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from finpile_pipelines.build import load
 
-from finpile import stages
 from finpile.config import CorpusConfig
 from finpile.dedup import cuts, exact, near
 from finpile.errors import ConfigError
-from finpile.layout import removed_part
+from finpile.output.layout import removed_part
+from finpile.plugins import stages
 
 #: Stages whose key has another name, and why.
 OTHER_KEYS = {
@@ -115,5 +115,8 @@ def test_other_lists_of_stages_are_no_build(run: tuple[str, ...]) -> None:
 
 def test_the_table_is_read_without_beam() -> None:
 
-    code = "import sys, finpile.verify, finpile.history, finpile.report.records; sys.exit('apache_beam' in sys.modules)"
+    code = (
+        "import sys, finpile.verify, finpile.history.document, finpile.report.records; "
+        "sys.exit('apache_beam' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, check=False).returncode == 0

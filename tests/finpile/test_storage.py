@@ -19,7 +19,8 @@ from fsspec.core import url_to_fs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile import stage_record, storage
+from finpile import storage
+from finpile.output import stage_record
 
 StartCode = Callable[..., subprocess.Popen[str]]
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.large_string()), ("n", pa.int64())])

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
+from finpile.config.text_template import input_keys, parse_template
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
 from finpile.errors import ConfigError
-from finpile.format import FORMATS
-from finpile.ledger import Removal
+from finpile.plugins.format import FORMATS
 from finpile.sources import read_stream
-from finpile.text_template import input_keys, parse_template
 
 CALL = "{{title}}\n{{#turns}}{{who.name}}: {{said}}\n{{/turns}}"
 RECORDS: list[dict[str, Any]] = [

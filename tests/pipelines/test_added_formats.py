@@ -14,18 +14,18 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config, to_dict
 from finpile.errors import ConfigError
-from finpile.filter import FILTERS
-from finpile.format import FORMATS
+from finpile.plugins.filter import FILTERS
+from finpile.plugins.format import FORMATS
 from finpile.verify import verify
 
 #: Minutes: a text between lines `==`; a text that begins with a question mark is a draft.
 FORMAT_FILE = """
 from functools import partial
 
-from finpile.document import RawDocument
-from finpile.format import Format
-from finpile.sources.accounting import Record, Structure
-from finpile.sources.base import removal
+from finpile.documents.document import RawDocument
+from finpile.plugins.format import Format
+from finpile.sources.readers.accounting import Record, Structure
+from finpile.sources.readers.base import removal
 
 
 def read(stream, locator, source):
@@ -56,7 +56,7 @@ FORMAT = Format(
 FILTER_FILE = """
 from dataclasses import dataclass
 
-from finpile.filter import Filter, Rejection
+from finpile.plugins.filter import Filter, Rejection
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,12 +13,13 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent
 
-from finpile import stages, storage
+from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
-from finpile.history import document_history
+from finpile.history.document import document_history
+from finpile.plugins import stages
+from finpile.plugins.stages import Algorithm
 from finpile.report.summary import source_rows, total_row
-from finpile.stages import Algorithm
 from finpile.verify import verify
 
 WriteCorpus = Callable[..., Path]

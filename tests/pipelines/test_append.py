@@ -17,9 +17,9 @@ from finpile_pipelines.snapshots.append import append
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
-from finpile.layout import Layout
-from finpile.manifest import published
-from finpile.snapshots import load_snapshot
+from finpile.output.layout import Layout
+from finpile.output.manifest import published
+from finpile.output.snapshots import load_snapshot
 from tests.support.forks import Forks
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
 

@@ -22,11 +22,11 @@ from finpile_pipelines.runner.engine import Engine
 from finpile import storage
 from finpile.as_of import Cut, check_causal
 from finpile.config import load_config
-from finpile.document import PUBLISHED_SCHEMA, document_id
+from finpile.documents.document import PUBLISHED_SCHEMA, document_id
 from finpile.errors import ConfigError, InputError
-from finpile.layout import read_published
-from finpile.manifest import CHECKSUM, checksum_of
-from finpile.stage_record import file_record
+from finpile.output.layout import read_published
+from finpile.output.manifest import CHECKSUM, checksum_of
+from finpile.output.stage_record import file_record
 from finpile.verify import as_of as as_of_checks
 from finpile.verify import verify
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from finpile_pipelines.shard_refs import read_clean, write_clean
 
-from finpile.document import CLEAN_SCHEMA, DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
+from finpile.documents.document import CLEAN_SCHEMA, DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
 
 TEXTS = ["Oil rose.", "", "Öl stieg.\n", "x" * 100_000]
 

@@ -31,7 +31,7 @@ from finpile.dedup import components
 from finpile.dedup.near import clusters
 from finpile.dedup.near.plan import plan as near_plan
 from finpile.dedup.plan import Inputs, Settings
-from finpile.document import DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
+from finpile.documents.document import DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
 
 _WORDS = [f"{first}{second}" for first in "abcdefgh" for second in "klmnopqrst"]
 _NEAR = NearConfig.named("fast")

@@ -16,8 +16,8 @@ from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import ContaminationConfig, CorpusConfig, DedupConfig, EvalSetConfig, SourceConfig, load_config
 from finpile.errors import InputError
-from finpile.layout import read_published
-from finpile.stages import required
+from finpile.output.layout import read_published
+from finpile.plugins.stages import required
 from finpile.verify import verify
 from tests.support.work_folders import files_of_stage
 

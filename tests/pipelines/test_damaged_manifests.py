@@ -13,7 +13,7 @@ from finpile_cli.main import finpile
 
 from finpile import open_documents
 from finpile.errors import IntegrityError
-from finpile.manifest import CHECKSUM, checksum_of
+from finpile.output.manifest import CHECKSUM, checksum_of
 from finpile.verify import verify
 
 #: What can happen to a file of JSON.

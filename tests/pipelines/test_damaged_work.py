@@ -17,7 +17,7 @@ from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import IntegrityError, RunError
-from finpile.stages import required
+from finpile.plugins.stages import required
 from finpile.verify import verify
 from tests.support.work_folders import files_of_stage
 

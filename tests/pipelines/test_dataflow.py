@@ -34,7 +34,7 @@ from finpile_pipelines.runner.owner import owned
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, RunError
-from finpile.layout import Layout
+from finpile.output.layout import Layout
 from finpile.storage import write_json
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from finpile_pipelines.exchange.partition import Transport, split_by_partition
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import ShardRef
 
-from finpile.stages import copy_stages, num_redirecting
+from finpile.plugins.stages import copy_stages, num_redirecting
 
 Place = tuple[int, int]
 

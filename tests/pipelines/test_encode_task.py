@@ -11,10 +11,10 @@ import pytest
 from finpile_pipelines import tokens
 
 from finpile import storage
-from finpile.layout import Layout, read_published, row_of
-from finpile.published_files import PublishedFile
-from finpile.snapshots import published_files
-from finpile.split import TRAIN
+from finpile.documents.split import TRAIN
+from finpile.output.layout import Layout, read_published, row_of
+from finpile.output.published_files import PublishedFile
+from finpile.output.snapshots import published_files
 from finpile.tokens.counts import count_documents
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 

@@ -30,12 +30,13 @@ from finpile_pipelines.transforms import Deduplicate
 from made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
 from work_folders import files_of_stage
 
-from finpile import stages, storage
+from finpile import storage
 from finpile.config import CorpusConfig, load_config
 from finpile.dedup import Deduplicated, deduplicate, in_memory
 from finpile.dedup.near.clusters import PAIR_SCHEMA
 from finpile.dedup.plan import REMOVAL_SCHEMA, Answer, Exchange, Groups, Part, Plan, Sent, Settings, plan_of
-from finpile.ledger import LEDGER_SCHEMA
+from finpile.documents.ledger import LEDGER_SCHEMA
+from finpile.plugins import stages
 
 PACKAGES = Path(__file__).parent / "packages"
 ENABLED = ("exact", "templates", "near", "simhash", "substring", "overlap", "contamination")

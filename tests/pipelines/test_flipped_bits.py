@@ -16,16 +16,16 @@ from finpile_cli.main import finpile
 
 from finpile.as_of import Cut, write_cut
 from finpile.errors import FinpileError, IntegrityError
-from finpile.history import document_history
-from finpile.layout import Layout
-from finpile.manifest import load_manifest
-from finpile.snapshots import load_snapshot, read_copies, read_snapshot
-from finpile.takedowns import read_takedowns
+from finpile.history.document import document_history
+from finpile.history.trace import documents_of as trace_documents
+from finpile.history.trace import find_document, tokens_of
+from finpile.output.layout import Layout
+from finpile.output.manifest import load_manifest
+from finpile.output.snapshots import load_snapshot, read_copies, read_snapshot
+from finpile.output.takedowns import read_takedowns
 from finpile.tokens import build_shards
 from finpile.tokens.export import export_tokens
 from finpile.tokens.tokenizer_files import load_build_tokenizer
-from finpile.trace import documents_of as trace_documents
-from finpile.trace import find_document, tokens_of
 from finpile.verify import record, verify
 
 #: A file of each kind, as a pattern below OUT.

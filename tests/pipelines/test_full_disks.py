@@ -21,12 +21,13 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 
-from finpile import file_systems, storage
+from finpile import storage
 from finpile.config import load_config
 from finpile.errors import RunError
-from finpile.file_systems import file_system_of
-from finpile.layout import Layout
-from finpile.snapshots import load_snapshot
+from finpile.output.layout import Layout
+from finpile.output.snapshots import load_snapshot
+from finpile.storage import file_systems
+from finpile.storage.file_systems import file_system_of
 from finpile.verify import verify
 from tests.support.made_days import CORPUS, documents_of, failed, make_days, write_batch
 from tests.support.takedowns import published_of

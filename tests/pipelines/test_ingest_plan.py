@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from finpile.config import CorpusConfig, SourceConfig, load_config
 from finpile.errors import InputError, RunError
 from finpile.report.summary import source_rows
-from finpile.sources.finding import InputFile
+from finpile.sources.readers.finding import InputFile
 from finpile.verify import verify
 
 SIZES = st.lists(st.lists(st.integers(0, 50), max_size=12), min_size=1, max_size=4)

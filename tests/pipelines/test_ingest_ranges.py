@@ -11,9 +11,9 @@ from finpile_pipelines.build import build
 from finpile_pipelines.corpus import ingest
 from finpile_pipelines.runner.engine import Engine
 
-from finpile import sizes
 from finpile.config import CorpusConfig, SourceConfig
-from finpile.sources import multistream
+from finpile.sources.readers import multistream
+from finpile.storage import sizes
 
 NAME = "x-pages-articles-multistream.xml.bz2"
 

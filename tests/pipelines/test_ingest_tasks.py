@@ -16,9 +16,9 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig, load_config
+from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import RunError
-from finpile.layout import INPUTS_PART, Layout
-from finpile.ledger import LEDGER_SCHEMA
+from finpile.output.layout import INPUTS_PART, Layout
 from finpile.verify import verify
 
 NUM_LINES = 50

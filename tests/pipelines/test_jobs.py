@@ -26,8 +26,8 @@ from finpile_pipelines.runner.owner import owned
 
 from finpile import storage
 from finpile.errors import ConfigError, RunError
-from finpile.layout import Layout
-from finpile.write_guard import guarded
+from finpile.output.layout import Layout
+from finpile.storage.write_guard import guarded
 
 _ENDPOINT = "--job_endpoint=localhost:1"
 _CLUSTER = Engine(runner="spark", beam_args=(_ENDPOINT, "--environment_type=LOOPBACK"))

@@ -18,10 +18,10 @@ from typing import Any
 import psutil
 import pytest
 
-from finpile.build_state import BuildState, read_state
 from finpile.errors import InputError
-from finpile.layout import Layout
-from finpile.stages import required
+from finpile.output.build_state import BuildState, read_state
+from finpile.output.layout import Layout
+from finpile.plugins.stages import required
 from finpile.verify import verify
 from tests.support.forks import Forks
 

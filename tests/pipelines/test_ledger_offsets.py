@@ -15,11 +15,11 @@ from finpile_pipelines.build import Sizes, build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.shard_refs import read_clean
 
-from finpile import stages
 from finpile.config import load_config
-from finpile.history import segments
-from finpile.layout import read_published
-from finpile.ledger import Spans
+from finpile.documents.ledger import Spans
+from finpile.history.document import segments
+from finpile.output.layout import read_published
+from finpile.plugins import stages
 from tests.support.made_days import CORPUS, Record, failed, sentence
 from tests.support.work_folders import files_of_stage
 

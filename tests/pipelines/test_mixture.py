@@ -23,13 +23,13 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage import Sizes
 from finpile_tokenizer import UnigramTokenizer
+from finpile_trainer.training.data import TrainingData
+from finpile_trainer.training.presets import BatchConfig
 
 from finpile.config import load_config
+from finpile.config.mixture import Row, from_setting, weight_of_row
 from finpile.errors import RunError
-from finpile.layout import Layout
-from finpile.lm.data import TrainingData
-from finpile.lm.presets import BatchConfig
-from finpile.mixture import Row, from_setting, weight_of_row
+from finpile.output.layout import Layout
 from finpile.tokens.store import TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify

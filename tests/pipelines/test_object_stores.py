@@ -252,7 +252,7 @@ def test_a_corpus_as_of_a_day_on_a_store_equals_one_on_a_disk(
     from benchmarks.common.random_past import RandomPast
     from finpile.as_of import Cut
     from finpile.config import load_config
-    from finpile.takedowns import Wanted
+    from finpile.output.takedowns import Wanted
     from finpile.verify import verify
 
     corpus, cut = RandomPast.of(3, heldout={}), Cut(date(2020, 3, 31), undated)

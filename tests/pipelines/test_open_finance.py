@@ -163,7 +163,7 @@ def test_the_token_shards_hold_every_training_token(out: Path) -> None:
 
 def test_the_tiny_model_learns_on_the_real_shards(out: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from finpile.lm.train import TrainConfig, train
+    from finpile_trainer.train import TrainConfig, train
 
     config = TrainConfig(
         tokens=str(out / "tokens/split=train"),

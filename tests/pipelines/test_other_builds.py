@@ -22,9 +22,9 @@ from finpile_pipelines.stage_runner import StageEvent, StageRunner
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError, RunError
-from finpile.layout import Layout
-from finpile.manifest import load_manifest
-from finpile.stages import required
+from finpile.output.layout import Layout
+from finpile.output.manifest import load_manifest
+from finpile.plugins.stages import required
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]

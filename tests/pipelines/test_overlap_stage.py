@@ -13,7 +13,7 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.layout import read_published
+from finpile.output.layout import read_published
 from finpile.verify import verify
 
 WORDS = (

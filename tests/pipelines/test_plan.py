@@ -24,11 +24,11 @@ from finpile_pipelines.plan.rates import load_rates
 from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import CorpusConfig, SourceConfig, TemplatesConfig, load_config
+from finpile.config.mixture import WeightConfig
+from finpile.config.rows import RowsConfig
 from finpile.errors import RunError
-from finpile.mixture import WeightConfig
-from finpile.rows import RowsConfig
-from finpile.sizes import num_partitions
-from finpile.sources.finding import list_inputs
+from finpile.sources.readers.finding import list_inputs
+from finpile.storage.sizes import num_partitions
 
 RATES = load_rates()
 _EVERYTHING = {

@@ -24,9 +24,9 @@ from finpile_pipelines.plan.rates import load_rates
 from finpile_pipelines.plan.samples import Sample, read_sample
 
 from finpile.config import CleanConfig, CorpusConfig, SourceConfig, load_config
-from finpile.document import RawDocument
-from finpile.sources.finding import list_inputs
-from finpile.sources.reading import read_file
+from finpile.documents.document import RawDocument
+from finpile.sources.readers.finding import list_inputs
+from finpile.sources.readers.reading import read_file
 
 NUM_DOCUMENTS = 10_000
 _WORDS = ("shares", "bond", "yield", "oil", "gold", "rate", "bank", "court", "trade", "profit", "loss", "wheat", "port")

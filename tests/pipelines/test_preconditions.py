@@ -14,7 +14,7 @@ from finpile_cli.main import finpile
 
 from finpile import storage
 from finpile.errors import FinpileError
-from finpile.layout import Layout
+from finpile.output.layout import Layout
 from tests.support.work_folders import files_of_stage
 
 

@@ -13,9 +13,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from finpile import storage
-from finpile.document import PUBLISHED_SCHEMA
-from finpile.layout import document_part, read_published
-from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
+from finpile.documents.document import PUBLISHED_SCHEMA
+from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA
+from finpile.output.layout import document_part, read_published
 from tests.support.readers import READERS, Rows
 
 

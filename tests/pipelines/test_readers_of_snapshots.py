@@ -16,9 +16,9 @@ from finpile_pipelines.snapshots.vacuum import vacuum
 
 from finpile import open_documents, open_ledger
 from finpile.config import load_config
-from finpile.layout import Layout
-from finpile.snapshots import load_snapshot, numbers
-from finpile.takedowns import Wanted
+from finpile.output.layout import Layout
+from finpile.output.snapshots import load_snapshot, numbers
+from finpile.output.takedowns import Wanted
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
 from tests.support.readers import READERS
 

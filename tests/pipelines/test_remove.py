@@ -25,9 +25,9 @@ from finpile_pipelines.stage import Sizes
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError, InputError
 from finpile.explorer import write_explorer
-from finpile.layout import Layout
-from finpile.snapshots import load_snapshot
-from finpile.takedowns import TAKEDOWN, Wanted
+from finpile.output.layout import Layout
+from finpile.output.snapshots import load_snapshot
+from finpile.output.takedowns import TAKEDOWN, Wanted
 from finpile.verify import takedowns
 from tests.support.forks import Forks
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
@@ -180,7 +180,7 @@ def test_a_removal_that_is_killed_and_run_again_gives_the_same(
     build(config, str(base), Engine())
     gone = sorted(ids_of(base, range(3, len(items), 4)))
     call = "remove(out, Wanted(ids=frozenset(words)), 'they asked', Engine())"
-    imports = "from finpile_pipelines.snapshots.remove import remove\nfrom finpile.takedowns import Wanted"
+    imports = "from finpile_pipelines.snapshots.remove import remove\nfrom finpile.output.takedowns import Wanted"
     forks = Forks(start_python, imports, call)
     undisturbed = Path(shutil.copytree(base, tmp_path / "undisturbed"))
     num_operations = forks.run(undisturbed, 0, *gone)

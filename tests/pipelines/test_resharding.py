@@ -15,7 +15,7 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
-from finpile.layout import read_published
+from finpile.output.layout import read_published
 from finpile.verify import verify
 
 Record = dict[str, Any]

@@ -17,10 +17,10 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile import storage
 from finpile.config import load_config
+from finpile.documents.ledger import restore
 from finpile.errors import RunError
-from finpile.history import document_history
-from finpile.layout import read_published
-from finpile.ledger import restore
+from finpile.history.document import document_history
+from finpile.output.layout import read_published
 from finpile.report.summary import source_rows
 from finpile.verify import verify
 from tests.support.work_folders import files_of_stage

@@ -18,7 +18,7 @@ from finpile_pipelines.stage_runner import StageEvent
 
 from finpile.config import load_config
 from finpile.errors import ConfigError, InputError
-from finpile.stages import required
+from finpile.plugins.stages import required
 from finpile.verify import verify
 
 Snapshot = Callable[[Path], dict[str, bytes]]

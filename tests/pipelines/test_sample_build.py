@@ -24,8 +24,8 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_tokenizer import END_OF_TEXT, UnigramTokenizer
 
 from finpile.config import load_config
-from finpile.document import document_id
-from finpile.layout import Layout, heldout_tokens, read_published
+from finpile.documents.document import document_id
+from finpile.output.layout import Layout, heldout_tokens, read_published
 from finpile.tokens import TokenStore
 from finpile.verify import verify
 

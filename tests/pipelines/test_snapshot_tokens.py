@@ -22,11 +22,11 @@ from finpile_pipelines.snapshots.remove import remove
 from finpile_tokenizer import UnigramTokenizer
 
 from finpile.config import CorpusConfig, load_config
-from finpile.layout import Layout, read_published
+from finpile.documents.split import HELDOUT
+from finpile.output.layout import Layout, read_published
+from finpile.output.snapshots import load_snapshot, published_files
+from finpile.output.takedowns import Wanted
 from finpile.report.growth import growth_of
-from finpile.snapshots import load_snapshot, published_files
-from finpile.split import HELDOUT
-from finpile.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
 from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import snapshot_tokens

@@ -16,8 +16,8 @@ from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.layout import read_published
-from finpile.published import open_documents
+from finpile.output.layout import read_published
+from finpile.output.published import open_documents
 from finpile.report.records import sub_source_statistics
 from finpile.report.statistics import CorpusStatistics, SourceStatistics, SubSourceStatistics, load_statistics
 from finpile.report.table import RowKind

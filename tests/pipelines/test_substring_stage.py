@@ -23,9 +23,9 @@ from finpile.config import SubstringConfig, load_config
 from finpile.dedup import cuts
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts
+from finpile.documents.ledger import restore
 from finpile.errors import RunError
-from finpile.layout import read_published
-from finpile.ledger import restore
+from finpile.output.layout import read_published
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify
 from tests.support.work_folders import files_of_stage

@@ -17,8 +17,8 @@ from finpile_pipelines.runner.engine import Engine
 from finpile import storage
 from finpile.config import load_config
 from finpile.errors import ConfigError
-from finpile.history import document_history
-from finpile.layout import read_published
+from finpile.history.document import document_history
+from finpile.output.layout import read_published
 from finpile.report.summary import source_rows, total_row
 from finpile.verify import verify
 from tests.support.made_days import WORDS

@@ -20,12 +20,12 @@ from finpile_pipelines.stage import Sizes
 
 from finpile import storage
 from finpile.config import load_config
+from finpile.documents.split import HELDOUT, TRAIN
 from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError
-from finpile.layout import Layout, read_published, row_of
-from finpile.split import HELDOUT, TRAIN
+from finpile.history.trace import find_document, tokens_of
+from finpile.output.layout import Layout, read_published, row_of
 from finpile.tokens.provenance import Span, TokenProvenance
 from finpile.tokens.tokenizer_files import load_tokenizer
-from finpile.trace import find_document, tokens_of
 from finpile.verify import tokens as token_checks
 from finpile.verify import verify
 
@@ -200,9 +200,10 @@ def test_trace_of_held_out_sequences(sample_build: Path) -> None:
 
 def test_trace_of_steps_is_the_batch_of_the_trainer(mixed: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from finpile.lm.data import TrainingData
-    from finpile.lm.model_config import ModelChanges
-    from finpile.lm.train import TrainConfig, train
+    from finpile_trainer.model.config import ModelChanges
+    from finpile_trainer.train import TrainConfig, train
+    from finpile_trainer.training.data import TrainingData
+
     from finpile.tokens.store import TokenStore
 
     folder, run = str(mixed / "tokens" / "split=train"), str(tmp_path / "run")

@@ -17,10 +17,10 @@ from finpile_pipelines.snapshots.remove import remove
 
 from finpile.config import load_config
 from finpile.errors import InputError
-from finpile.layout import Layout
-from finpile.takedowns import Wanted
+from finpile.history.trace import find_document
+from finpile.output.layout import Layout
+from finpile.output.takedowns import Wanted
 from finpile.tokens.provenance import TokenProvenance
-from finpile.trace import find_document
 from tests.support.made_days import CORPUS, documents_of, make_days, write_batch
 
 _CONFIG = {
@@ -41,8 +41,8 @@ def trace(out: Path, *options: str) -> dict[str, Any]:
 
 def test_trace_reads_the_shards_that_a_snapshot_added(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from finpile.lm.model_config import ModelChanges
-    from finpile.lm.train import TrainConfig, train
+    from finpile_trainer.model.config import ModelChanges
+    from finpile_trainer.train import TrainConfig, train
 
     days, path, out = make_days(1, 10), tmp_path / "corpus.yaml", tmp_path / "out"
     path.write_text(yaml.safe_dump(_CONFIG, sort_keys=False))

@@ -25,8 +25,8 @@ from finpile_pipelines.transforms import (
 
 from finpile.config import NearConfig, SubstringConfig, load_config
 from finpile.dedup import deduplicate
+from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import ConfigError
-from finpile.ledger import LEDGER_SCHEMA
 
 _KEPT = ["id", "text", "num_copies"]
 _CUTTING = SubstringConfig(min_length=60, rounds=2)

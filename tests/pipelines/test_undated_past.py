@@ -23,7 +23,7 @@ from benchmarks.common.random_past import RandomPast, differences
 from finpile.as_of import Cut
 from finpile.config import CorpusConfig, load_config
 from finpile.errors import ConfigError
-from finpile.takedowns import TAKEDOWN, Wanted
+from finpile.output.takedowns import TAKEDOWN, Wanted
 from tests.support.made_days import documents_of, failed, ledger_of
 from tests.support.work_folders import files_of_stage
 

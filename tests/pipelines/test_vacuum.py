@@ -22,12 +22,12 @@ from finpile_pipelines.snapshots.vacuum import vacuum
 
 from finpile.config import CorpusConfig
 from finpile.errors import InputError
-from finpile.layout import Layout
-from finpile.seals import SEAL_BYTES, is_sealed
-from finpile.snapshots import load_snapshot, numbers
-from finpile.takedowns import TAKEDOWN, Wanted
-from finpile.trace import documents_of as trace_documents
-from finpile.trace import tokens_of
+from finpile.history.trace import documents_of as trace_documents
+from finpile.history.trace import tokens_of
+from finpile.output.layout import Layout
+from finpile.output.snapshots import load_snapshot, numbers
+from finpile.output.takedowns import TAKEDOWN, Wanted
+from finpile.storage.seals import SEAL_BYTES, is_sealed
 from tests.support.forks import Forks
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days
 from tests.support.takedowns import assert_same_but_for_tombstones, ids_of, write_files

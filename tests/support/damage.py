@@ -10,11 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import stage_record, storage
-from finpile.document import PUBLISHED_SCHEMA
-from finpile.layout import read_published
-from finpile.ledger import PUBLISHED_LEDGER_SCHEMA
-from finpile.manifest import CHECKSUM, checksum_of
+from finpile import storage
+from finpile.documents.document import PUBLISHED_SCHEMA
+from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA
+from finpile.output import stage_record
+from finpile.output.layout import read_published
+from finpile.output.manifest import CHECKSUM, checksum_of
 from finpile.verify import distinct, inputs, texts, verify
 
 Row = dict[str, Any]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile.layout import Layout
-from finpile.snapshots import load_snapshot, published_files, read_copies, with_copies
+from finpile.output.layout import Layout
+from finpile.output.snapshots import load_snapshot, published_files, read_copies, with_copies
 from finpile.verify import verify
 
 WORDS = [

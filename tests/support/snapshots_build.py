@@ -11,10 +11,10 @@ from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
+from finpile_trainer.train import load_train_config, train
 
 from finpile.config import load_config
-from finpile.lm.train import load_train_config, train
-from finpile.takedowns import Wanted
+from finpile.output.takedowns import Wanted
 from tests.support.made_days import CORPUS, documents_of, make_days, write_batch
 
 TOKENS: dict[str, Any] = {

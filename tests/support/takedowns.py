@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from finpile.config import CorpusConfig, load_config
-from finpile.takedowns import REASON, TAKEDOWN
+from finpile.output.takedowns import REASON, TAKEDOWN
 from tests.support.made_days import CORPUS, Record, documents_of, ledger_of
 
 Items = list[tuple[int, tuple[str, Record]]]

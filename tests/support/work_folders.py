@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from finpile.stage_record import files_of
+from finpile.output.stage_record import files_of
 
 
 def files_of_stage(out: Path, stage: str) -> Path:

@@ -1,1 +1,1 @@
-"""The built-in filters, one per module; each module's `FILTER` is what `finpile.filter` describes."""
+"""The built-in filters, one per module; each module's `FILTER` is what `finpile.plugins.filter` describes."""

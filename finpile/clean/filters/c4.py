@@ -31,9 +31,9 @@ import functools
 import re
 from dataclasses import dataclass
 
-from finpile import bounds
+from finpile.config import bounds
 from finpile.errors import ConfigError
-from finpile.filter import Filter, Rejection, Span
+from finpile.plugins.filter import Filter, Rejection, Span
 
 END_MARKS = (".", "?", "!", '"')
 ELLIPSIS = "..."

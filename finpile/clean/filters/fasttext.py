@@ -24,8 +24,8 @@ from typing import Any
 
 from finpile import storage
 from finpile.errors import ConfigError
-from finpile.file_systems import open_file
-from finpile.filter import FILES, Filter, Rejection, Span
+from finpile.plugins.filter import FILES, Filter, Rejection, Span
+from finpile.storage.file_systems import open_file
 
 REASONS = {
     "fasttext_low": "a text to which a model gives a label with a probability below the bound",

@@ -15,18 +15,18 @@ FineWebQualityFilter, `new_line_ratio`).
 As in the code: a share that equals its bound stays; a short line has up to 30 characters; lines without visible
 characters do not count, and a text without others is removed (`fineweb_line_ends`); punctuation is any character that
 ends a sentence (Unicode's Sentence_Terminal), and quotation marks do not; the characters of duplicated lines are a
-share of those outside of line ends. Words are those of `finpile.clean.words`. The first rule that a text breaks is its
-reason.
+share of those outside of line ends. Words are those of `finpile.clean.words.words`. The first rule that a text breaks
+is its reason.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from finpile import bounds
-from finpile.clean import _word_kernels as kernels
-from finpile.clean.words import line_counts, repeated_visible_lines, word_counts
-from finpile.filter import Filter, Rejection, Span
+from finpile.clean.words import _word_kernels as kernels
+from finpile.clean.words.words import line_counts, repeated_visible_lines, word_counts
+from finpile.config import bounds
+from finpile.plugins.filter import Filter, Rejection, Span
 
 REASONS = {
     "fineweb_line_ends": "a text in which too few lines end as a sentence does",
@@ -81,5 +81,5 @@ def apply(text: str, parameters: FinewebParameters = _DEFAULTS) -> Rejection | l
 
 
 FILTER = Filter(
-    name="fineweb", apply=apply, reasons=REASONS, parameters=FinewebParameters, kernels="finpile.clean.words"
+    name="fineweb", apply=apply, reasons=REASONS, parameters=FinewebParameters, kernels="finpile.clean.words.words"
 )

@@ -15,8 +15,8 @@ https://arxiv.org/abs/2112.11446
 | 80 % of words contain at least one alphabetic character       | `gopher_alphabetic_words`  | < 0.8          |
 | at least two of: the, be, to, of, and, that, have, with       | `gopher_stop_words`        | < 2            |
 
-What the paper leaves open: words are those of `finpile.clean.words`. The number and the mean length of words count
-those with a letter or digit; the ratios are of all words, signs included. A bullet point is `•` or `-`. All lines
+What the paper leaves open: words are those of `finpile.clean.words.words`. The number and the mean length of words
+count those with a letter or digit; the ratios are of all words, signs included. A bullet point is `•` or `-`. All lines
 count, empty ones too. Stop words are in lower case. The first rule that a text breaks is its reason.
 """
 
@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from finpile import bounds
-from finpile.clean import _word_kernels as kernels
-from finpile.clean.words import line_counts, word_counts
-from finpile.filter import Filter, Rejection, Span
+from finpile.clean.words import _word_kernels as kernels
+from finpile.clean.words.words import line_counts, word_counts
+from finpile.config import bounds
+from finpile.plugins.filter import Filter, Rejection, Span
 
 REASONS = {
     "gopher_short_document": "a text of too few words",
@@ -117,5 +117,5 @@ FILTER = Filter(
     apply=apply,
     reasons=REASONS,
     parameters=GopherQualityParameters,
-    kernels="finpile.clean.words",
+    kernels="finpile.clean.words.words",
 )

@@ -13,9 +13,9 @@ https://arxiv.org/abs/2112.11446
 | duplicate 5-, 6-, ..., 10-gram character     | `gopher_repeated_5_grams`, ...   | 0.15, 0.14, 0.13, 0.12, 0.11, 0.10 |
 | fraction                                     |                                  |                                    |
 
-What the paper leaves open: words are those of `finpile.clean.words`, signs included. Lines are parts between line ends,
-paragraphs parts between two line ends or more; the first of equal ones is not a duplicate. Character fractions are of
-all characters of the text. The top n-gram counts with the blanks between its words, and also if it occurs once;
+What the paper leaves open: words are those of `finpile.clean.words.words`, signs included. Lines are parts between line
+ends, paragraphs parts between two line ends or more; the first of equal ones is not a duplicate. Character fractions
+are of all characters of the text. The top n-gram counts with the blanks between its words, and also if it occurs once;
 duplicate n-grams count without blanks, each word once. The first rule that a text breaks, in the order of the table, is
 its reason.
 """
@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from finpile import bounds
-from finpile.clean.words import Grams, repeated_parts
-from finpile.filter import Filter, Rejection, Span
+from finpile.clean.words.words import Grams, repeated_parts
+from finpile.config import bounds
+from finpile.plugins.filter import Filter, Rejection, Span
 
 _TOP = (2, 3, 4)
 _REPEATED = (5, 6, 7, 8, 9, 10)
@@ -123,5 +123,5 @@ FILTER = Filter(
     apply=apply,
     reasons=REASONS,
     parameters=GopherRepetitionParameters,
-    kernels="finpile.clean.words",
+    kernels="finpile.clean.words.words",
 )

@@ -25,9 +25,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from finpile import bounds
+from finpile.config import bounds
 from finpile.errors import ConfigError
-from finpile.filter import Filter, Rejection, Span
+from finpile.plugins.filter import Filter, Rejection, Span
 
 REASONS = {
     "pii_email": "an e-mail address, masked",

@@ -1,6 +1,6 @@
 """Contamination: documents that contain items of evaluation sets."""
 
-from finpile.stages import Algorithm, Reason
+from finpile.plugins.stages import Algorithm, Reason
 
 REASON = "contamination"
 

@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from finpile.config import EvalSetConfig
 from finpile.dedup.contamination.evaluation_index import ITEM_SCHEMA
-from finpile.errors import InputError
-from finpile.sources import whole
-from finpile.sources.finding import InputFile, list_files, suffix_of
-from finpile.strict_yaml import nearest
+from finpile.errors import InputError, nearest
+from finpile.sources.readers import whole
+from finpile.sources.readers.finding import InputFile, list_files, suffix_of
 
 
 def set_files(eval_set: EvalSetConfig, root: str) -> list[InputFile]:

@@ -43,7 +43,7 @@ from finpile.config import ContaminationConfig, EvalSetConfig
 from finpile.dedup._hash_kernels import I64, U8, U64
 from finpile.dedup.contamination import _kernels
 from finpile.dedup.contamination._kernels import I32, MAX_WORDS
-from finpile.document import text_arrays
+from finpile.documents.document import text_arrays
 
 #: One row per item: its set, its name in the set, and the texts to search for.
 ITEM_SCHEMA = pa.schema(

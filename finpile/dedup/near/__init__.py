@@ -1,6 +1,6 @@
 """Near duplicates: MinHash keys, candidate pairs, verified clusters."""
 
-from finpile.stages import Algorithm, Reason
+from finpile.plugins.stages import Algorithm, Reason
 
 REASON = "near_duplicate"
 

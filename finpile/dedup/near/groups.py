@@ -17,7 +17,7 @@ from finpile.dedup._hash_kernels import I64
 from finpile.dedup.near import REASON, clusters, verify
 from finpile.dedup.order import Order, in_order
 from finpile.dedup.plan import REMOVAL_SCHEMA
-from finpile.document import text_views
+from finpile.documents.document import text_views
 
 #: The pairs of a group: `PAIR_SCHEMA` and the group's name.
 GROUPED_PAIR_SCHEMA = clusters.PAIR_SCHEMA.append(pa.field("group", pa.int64(), nullable=False))

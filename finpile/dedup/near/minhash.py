@@ -24,7 +24,7 @@ from finpile import splitmix
 from finpile.config import NearConfig
 from finpile.dedup import _hash_kernels
 from finpile.dedup._hash_kernels import U32, U64
-from finpile.document import text_arrays
+from finpile.documents.document import text_arrays
 
 #: Marks a document without words: all its keys have this value. Exclude such keys from the exchange.
 NO_KEY = int(_hash_kernels.NO_KEY)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from finpile.config import NearConfig
 from finpile.dedup._hash_kernels import U64
 from finpile.dedup.near import _number_kernels, minhash
-from finpile.document import text_arrays
+from finpile.documents.document import text_arrays
 
 #: Decimal digits of any script, and the fractions that are one character.
 _NUMBER = re.compile(r"\d+|[\u00bc-\u00be\u2150-\u215f\u2189]")

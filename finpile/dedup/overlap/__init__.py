@@ -1,6 +1,6 @@
 """Overlap: held-out documents that share text with training documents, or are near duplicates of them."""
 
-from finpile.stages import Algorithm, Reason
+from finpile.plugins.stages import Algorithm, Reason
 
 REASON = "heldout_overlap"
 

@@ -40,10 +40,10 @@ from finpile.dedup.plan import (
 from finpile.dedup.substring import repeats
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
-from finpile.document import text_views
-from finpile.sizes import shards_of_contexts, shards_of_keys
-from finpile.split import HELDOUT, assign_split
+from finpile.documents.document import text_views
+from finpile.documents.split import HELDOUT, assign_split
 from finpile.splitmix import GOLDEN
+from finpile.storage.sizes import shards_of_contexts, shards_of_keys
 
 #: Documents of all datasets are compared.
 _SCOPE = ""

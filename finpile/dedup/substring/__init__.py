@@ -1,7 +1,7 @@
 """Repeated substrings, found exactly by minimizers: no process needs more than its share of the text."""
 
 from finpile.dedup.cuts import DUPLICATE, NOTHING_LEFT, TOO_SHORT
-from finpile.stages import Algorithm, Reason
+from finpile.plugins.stages import Algorithm, Reason
 
 REASON = "repeated_text"
 

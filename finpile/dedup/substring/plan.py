@@ -39,8 +39,8 @@ from finpile.dedup.substring import REASON, repeats
 from finpile.dedup.substring.alphabet import Alphabet, open_alphabet
 from finpile.dedup.substring.texts import Texts, shard_of
 from finpile.dedup.substring.warmup import SUBSTRING_GROUPS
-from finpile.sizes import shards_of_contexts, shards_of_keys
 from finpile.splitmix import GOLDEN
+from finpile.storage.sizes import shards_of_contexts, shards_of_keys
 
 #: Shares of the work of a round.
 _MINIMIZERS, _CONTEXTS = 0.4, 0.4

@@ -33,7 +33,7 @@ from finpile.dedup.plan import scope_bits
 from finpile.dedup.substring import _cover_kernels, _match_kernels, _snap_kernels
 from finpile.dedup.substring import _minimizer_kernels as kernels
 from finpile.dedup.substring.texts import Shard, Texts, dense_rank
-from finpile.document import text_arrays
+from finpile.documents.document import text_arrays
 
 #: Number of contexts of one key, in all shards, at which the key is *crowded*: its contexts are divided by keys of more
 #: symbols before the exchange. Otherwise a passage slightly shorter than a window that many documents share would send

@@ -12,7 +12,7 @@ import pyarrow as pa
 from finpile.dedup._hash_kernels import I64, U8, U64
 from finpile.dedup.order import Order
 from finpile.dedup.plan import Part
-from finpile.document import text_arrays
+from finpile.documents.document import text_arrays
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

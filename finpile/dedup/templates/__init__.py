@@ -1,7 +1,7 @@
 """Templates: lines and paragraphs that earlier documents of a group have, counted and cut."""
 
 from finpile.dedup.cuts import DUPLICATE, NOTHING_LEFT, TOO_SHORT
-from finpile.stages import Algorithm, Reason
+from finpile.plugins.stages import Algorithm, Reason
 
 REASON = "template"
 

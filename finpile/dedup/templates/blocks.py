@@ -28,7 +28,7 @@ from finpile.dedup.order import UNDATED
 from finpile.dedup.plan import SPAN_SCHEMA
 from finpile.dedup.templates import REASON
 from finpile.dedup.templates import _kernels as kernels
-from finpile.document import digest_bits, text_arrays
+from finpile.documents.document import digest_bits, text_arrays
 from finpile.splitmix import mix
 
 #: A block with a digit has at least this number times `min_block_chars`: shorter ones, such as "Record March 31", are

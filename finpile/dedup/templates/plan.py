@@ -37,7 +37,7 @@ from finpile.dedup.plan import (
     key_table,
 )
 from finpile.dedup.templates import blocks
-from finpile.document_labels import document_labels, label_columns
+from finpile.documents.labels import document_labels, label_columns
 
 #: Shares of the work: counting of blocks, cuts, and the comparison of what is left.
 _COUNTING = 0.67

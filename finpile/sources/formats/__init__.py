@@ -1,1 +1,1 @@
-"""The built-in source formats, one per module; each module's `FORMAT` is what `finpile.format` describes."""
+"""The built-in source formats, one per module; each module's `FORMAT` is what `finpile.plugins.format` describes."""

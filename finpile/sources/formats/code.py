@@ -15,10 +15,10 @@ from functools import partial
 from typing import BinaryIO
 
 from finpile.config import SourceConfig
-from finpile.format import Format
-from finpile.sources.accounting import Claim
-from finpile.sources.decoding import UTF8, decode
-from finpile.sources.one_document import Converted, Refused, read_bytes
+from finpile.plugins.format import Format
+from finpile.sources.bytes.decoding import UTF8, decode
+from finpile.sources.readers.accounting import Claim
+from finpile.sources.readers.one_document import Converted, Refused, read_bytes
 
 _MAX_MEAN_LINE, _MAX_LINE = 100, 1000
 _HEAD_CHARACTERS = 4096

@@ -17,14 +17,14 @@ from functools import partial
 from typing import BinaryIO, NamedTuple, cast
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import Format
-from finpile.ledger import Removal
-from finpile.sources.accounting import Claim, Lost, Record, Structure
-from finpile.sources.base import removal
-from finpile.sources.decoding import UTF8, Undecodable, decode
-from finpile.sources.records import RECORD_REASONS, TARGETS, field_keys, to_document
-from finpile.sources.streams import BrokenStream, ByteStream, TooLarge
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import Format
+from finpile.sources.bytes.decoding import UTF8, Undecodable, decode
+from finpile.sources.bytes.streams import BrokenStream, ByteStream, TooLarge
+from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
+from finpile.sources.readers.base import removal
+from finpile.sources.readers.records import RECORD_REASONS, TARGETS, field_keys, to_document
 
 _SEPARATORS = ",\t;|"
 #: Lines and bytes of the longest row; a quote that is not closed within them is taken for damage.

@@ -17,11 +17,11 @@ from typing import BinaryIO
 
 from finpile import timestamps
 from finpile.config import SourceConfig
-from finpile.format import Format
-from finpile.sources.accounting import Claim
-from finpile.sources.decoding import UTF8, decode
-from finpile.sources.one_document import Converted, Refused, converted_record
-from finpile.sources.pieces import lost, pieces
+from finpile.plugins.format import Format
+from finpile.sources.bytes.decoding import UTF8, decode
+from finpile.sources.readers.accounting import Claim
+from finpile.sources.readers.one_document import Converted, Refused, converted_record
+from finpile.sources.readers.pieces import lost, pieces
 
 #: A day begins: `--- Log opened Wed May 15 00:00:03 2013` or `--- Day changed Thu May 16 2013` (irssi).
 _DAY = re.compile(r"--- (?:Log opened|Day changed) (?P<day>[^\n]{1,80})")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import Format
-from finpile.ledger import Removal
-from finpile.sources.accounting import Claim
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import Format
 from finpile.sources.formats import jsonl
-from finpile.sources.one_document import read_one
-from finpile.sources.records import TARGETS, field_keys
+from finpile.sources.readers.accounting import Claim
+from finpile.sources.readers.one_document import read_one
+from finpile.sources.readers.records import TARGETS, field_keys
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:

@@ -8,15 +8,15 @@ from functools import partial
 from typing import BinaryIO, cast
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import Format
-from finpile.ledger import Removal
-from finpile.sources.accounting import Claim, Lost, Record, Structure
-from finpile.sources.base import removal
-from finpile.sources.decoding import UTF8, Undecodable
-from finpile.sources.json_line import MAX_DEPTH, parse_line
-from finpile.sources.records import RECORD_REASONS, TARGETS, field_keys, to_document
-from finpile.sources.streams import ByteStream, TooLarge
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import Format
+from finpile.sources.bytes.decoding import UTF8, Undecodable
+from finpile.sources.bytes.streams import ByteStream, TooLarge
+from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
+from finpile.sources.readers.base import removal
+from finpile.sources.readers.json_line import MAX_DEPTH, parse_line
+from finpile.sources.readers.records import RECORD_REASONS, TARGETS, field_keys, to_document
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:

@@ -25,13 +25,13 @@ from typing import BinaryIO, NamedTuple, cast
 
 from finpile import timestamps
 from finpile.config import SourceConfig
-from finpile.document import HTML, PLAIN
-from finpile.format import Format
-from finpile.sources.accounting import Claim
-from finpile.sources.decoding import decode, likely_encodings
-from finpile.sources.one_document import Converted, LeftOut, Refused, converted_record, read_bytes
-from finpile.sources.pieces import lost, pieces
-from finpile.sources.streams import ByteStream
+from finpile.documents.document import HTML, PLAIN
+from finpile.plugins.format import Format
+from finpile.sources.bytes.decoding import decode, likely_encodings
+from finpile.sources.bytes.streams import ByteStream
+from finpile.sources.readers.accounting import Claim
+from finpile.sources.readers.one_document import Converted, LeftOut, Refused, converted_record, read_bytes
+from finpile.sources.readers.pieces import lost, pieces
 
 _FROM = b"From "
 _FROM_LINE = rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]{1,200}\d\d:\d\d[^\r\n]{1,40}\r?\n"

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from finpile import timestamps
 from finpile.config import SourceConfig
-from finpile.format import Format
-from finpile.sources.accounting import Claim
-from finpile.sources.one_document import Converted, read_text
+from finpile.plugins.format import Format
+from finpile.sources.readers.accounting import Claim
+from finpile.sources.readers.one_document import Converted, read_text
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

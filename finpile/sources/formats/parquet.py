@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from finpile.config import SourceConfig
-from finpile.document_labels import meta_key
-from finpile.format import Format
-from finpile.limits import HEAD_BYTES, RATIO_FREE_BYTES, LimitsConfig
-from finpile.sources.accounting import Claim, Content, Lost, Record, Structure
-from finpile.sources.base import removal
-from finpile.sources.records import META, RECORD_REASONS, TARGETS, field_keys, to_document
-from finpile.sources.streams import BLOCK_BYTES, BrokenStream
-from finpile.text_template import input_keys
+from finpile.config.limits import HEAD_BYTES, RATIO_FREE_BYTES, LimitsConfig
+from finpile.config.text_template import input_keys
+from finpile.documents.labels import meta_key
+from finpile.plugins.format import Format
+from finpile.sources.bytes.streams import BLOCK_BYTES, BrokenStream
+from finpile.sources.readers.accounting import Claim, Content, Lost, Record, Structure
+from finpile.sources.readers.base import removal
+from finpile.sources.readers.records import META, RECORD_REASONS, TARGETS, field_keys, to_document
 
 _BATCH_ROWS = 1024
 #: What a row costs beside its text.

@@ -16,15 +16,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, BinaryIO
 
-from finpile.blank import is_blank
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import Format
-from finpile.ledger import Removal
-from finpile.sources.accounting import Claim, Lost, Record, Structure
-from finpile.sources.base import removal
-from finpile.sources.decoding import Undecodable, decode
-from finpile.sources.pieces import Piece, lost, pieces
+from finpile.documents.blank import is_blank
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import Format
+from finpile.sources.bytes.decoding import Undecodable, decode
+from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
+from finpile.sources.readers.base import removal
+from finpile.sources.readers.pieces import Piece, lost, pieces
 
 #: reut2-017.sgm holds one byte that is not UTF-8.
 ENCODINGS = ("utf-8", "latin-1")

@@ -20,15 +20,15 @@ from typing import BinaryIO, NamedTuple, cast
 
 from finpile import timestamps
 from finpile.config import SourceConfig
-from finpile.document import HTML, RawDocument
-from finpile.format import Format
-from finpile.ledger import Removal
-from finpile.limits import HEAD_BYTES
-from finpile.sources.accounting import Claim, Content, Lost, Record, Structure
-from finpile.sources.base import removal
-from finpile.sources.pieces import Piece, lost, pieces
-from finpile.sources.streams import BrokenStream, ByteStream
-from finpile.sources.xml_text import XmlError, parse_xml
+from finpile.config.limits import HEAD_BYTES
+from finpile.documents.document import HTML, RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import Format
+from finpile.sources.bytes.streams import BrokenStream, ByteStream
+from finpile.sources.readers.accounting import Claim, Content, Lost, Record, Structure
+from finpile.sources.readers.base import removal
+from finpile.sources.readers.pieces import Piece, lost, pieces
+from finpile.sources.readers.xml_text import XmlError, parse_xml
 
 _QUESTION, _ANSWER = "1", "2"
 _CACHE_KIB = 64 << 10

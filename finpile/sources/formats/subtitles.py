@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from finpile.config import SourceConfig
-from finpile.format import Format
-from finpile.sources.accounting import Claim
-from finpile.sources.one_document import Converted, Refused, read_text
+from finpile.plugins.format import Format
+from finpile.sources.readers.accounting import Claim
+from finpile.sources.readers.one_document import Converted, Refused, read_text
 
 _PAUSE_SECONDS = 4
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[,.]\d{1,3}"

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from finpile import timestamps
-from finpile.blank import is_blank
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import Format
-from finpile.ledger import Removal
-from finpile.sources.accounting import Claim
-from finpile.sources.base import removal
-from finpile.sources.one_document import read_one
-from finpile.sources.xml_text import Rules, XmlError, paragraphs, parse_xml, text_of
+from finpile.documents.blank import is_blank
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import Format
+from finpile.sources.readers.accounting import Claim
+from finpile.sources.readers.base import removal
+from finpile.sources.readers.one_document import read_one
+from finpile.sources.readers.xml_text import Rules, XmlError, paragraphs, parse_xml, text_of
 
 _RULES = Rules(
     blocks=frozenset(

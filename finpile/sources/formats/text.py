@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from finpile.config import SourceConfig
-from finpile.format import Format
-from finpile.sources.accounting import Claim
-from finpile.sources.one_document import Converted, read_text
+from finpile.plugins.format import Format
+from finpile.sources.readers.accounting import Claim
+from finpile.sources.readers.one_document import Converted, read_text
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:

@@ -13,15 +13,15 @@ from functools import partial
 from typing import BinaryIO
 
 from finpile import timestamps
-from finpile.blank import is_blank
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import Format
-from finpile.ledger import Removal
-from finpile.sources.accounting import Claim, Record, Structure
-from finpile.sources.base import removal
-from finpile.sources.pieces import Piece, lost, pieces
-from finpile.sources.xml_text import Rules, XmlError, paragraphs, parse_xml, text_of
+from finpile.documents.blank import is_blank
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import Format
+from finpile.sources.readers.accounting import Claim, Record, Structure
+from finpile.sources.readers.base import removal
+from finpile.sources.readers.pieces import Piece, lost, pieces
+from finpile.sources.readers.xml_text import Rules, XmlError, paragraphs, parse_xml, text_of
 
 _ROOTS = ("us-patent-grant", "us-patent-application")
 _PARTS = ("abstract", "description", "claims")

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.clean import Cleaned, clean_batch, filter_files, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
-from finpile.digest import add, multiset_digest, to_hex
-from finpile.document import text_views
+from finpile.documents.digest import add, multiset_digest, to_hex
+from finpile.documents.document import text_views
+from finpile.documents.ledger import ledger_table
 from finpile.errors import InputError
 from finpile.filings.facts import fact_counts
-from finpile.filter import FILTERS
-from finpile.ledger import ledger_table
-from finpile.sources.evidence import decide_orders, evidence_by_entry
+from finpile.plugins.filter import FILTERS
+from finpile.sources.readers.evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks
@@ -185,7 +185,7 @@ def ledger_bytes(counts: Mapping[str, Any], text_bytes: int) -> int:
 
 def clean_kernels(config: CorpusConfig) -> Sequence[str]:
     """The groups of kernels of the sources: none if all texts stay byte for byte."""
-    common = ("finpile.clean.clean",) if any(map(needs_kernels, config.sources)) else ()
+    common = ("finpile.clean.stage.clean",) if any(map(needs_kernels, config.sources)) else ()
     of_filters = {FILTERS.get(entry.name).kernels for source in config.sources for entry in source.clean.filters}
     return (*common, *sorted(group for group in of_filters if group is not None))
 

@@ -14,19 +14,20 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from finpile import stage_record, storage
+from finpile import storage
 from finpile.config import CorpusConfig, SourceConfig, to_dict
-from finpile.document import RAW_SCHEMA, DocumentBuilder
+from finpile.documents.document import RAW_SCHEMA, DocumentBuilder
+from finpile.documents.ledger import Removal, ledger_table
 from finpile.errors import InputError, RunError
-from finpile.layout import INPUTS_PART, Layout
-from finpile.ledger import Removal, ledger_table
-from finpile.sizes import SHARD_BYTES, task_bytes_of
-from finpile.sources.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch, whole_accounts
-from finpile.sources.evidence import FieldEvidence, evidence_by_entry
-from finpile.sources.finding import InputFile, list_inputs
-from finpile.sources.multistream import in_ranges
-from finpile.sources.reading import read_file
-from finpile.stage_record import FileRecord
+from finpile.output import stage_record
+from finpile.output.layout import INPUTS_PART, Layout
+from finpile.output.stage_record import FileRecord
+from finpile.sources.readers.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch, whole_accounts
+from finpile.sources.readers.evidence import FieldEvidence, evidence_by_entry
+from finpile.sources.readers.finding import InputFile, list_inputs
+from finpile.sources.readers.multistream import in_ranges
+from finpile.sources.readers.reading import read_file
+from finpile.storage.sizes import SHARD_BYTES, task_bytes_of
 from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress, report_reading

@@ -14,20 +14,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stages, storage
+from finpile import storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.counts.published import count_documents, count_ledger, file_of
 from finpile.dedup import exact
 from finpile.dedup.cuts import cut_rows
 from finpile.dedup.ledger_rows import removal_rows, span_rows
-from finpile.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits
-from finpile.document_labels import document_labels
+from finpile.documents.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits
+from finpile.documents.labels import document_labels
+from finpile.documents.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
+from finpile.documents.split import assign_split
 from finpile.errors import RunError
-from finpile.layout import document_part, removed_part
-from finpile.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
-from finpile.sizes import part_bytes_of
-from finpile.split import assign_split
-from finpile.takedowns import TAKEDOWN
+from finpile.output.layout import document_part, removed_part
+from finpile.output.takedowns import TAKEDOWN
+from finpile.plugins import stages
+from finpile.storage.sizes import part_bytes_of
 from finpile_pipelines.dedup.duplicate_chains import (
     RedirectDuplicates,
     Removals,

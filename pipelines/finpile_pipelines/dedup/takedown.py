@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.config import CorpusConfig
-from finpile.takedowns import REASON, TAKEDOWN, TAKEDOWN_SCHEMA, tombstones
+from finpile.output.takedowns import REASON, TAKEDOWN, TAKEDOWN_SCHEMA, tombstones
 from finpile_pipelines.dedup.removals import REMOVAL_SCHEMA, write_removals
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 

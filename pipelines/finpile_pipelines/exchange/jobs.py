@@ -24,7 +24,7 @@ from apache_beam.metrics import Metrics
 
 from finpile import storage
 from finpile.errors import RunError
-from finpile.write_guard import guarded
+from finpile.storage.write_guard import guarded
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.versions import CompareVersions, versions_here
 

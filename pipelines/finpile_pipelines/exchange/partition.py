@@ -27,7 +27,7 @@ from apache_beam.coders import Coder
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.file_systems import file_system_of, is_object_store, read_all
+from finpile.storage.file_systems import file_system_of, is_object_store, read_all
 from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.held_tables import HeldTable, hold
 from finpile_pipelines.exchange.jobs import Job, current_job, working

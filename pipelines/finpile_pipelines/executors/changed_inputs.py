@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from finpile.stage_record import StageRecord
-from finpile.takedowns import TAKEDOWN
+from finpile.output.stage_record import StageRecord
+from finpile.output.takedowns import TAKEDOWN
 from finpile_pipelines.dedup.removals import read_removals, read_spans
 from finpile_pipelines.shard_refs import REMOVAL_KINDS, RemovalFolder
 

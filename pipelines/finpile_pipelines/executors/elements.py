@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stages
 from finpile.dedup.cuts import cut_documents, join_spans
 from finpile.dedup.documents import Scope
 from finpile.dedup.ledger_rows import removal_rows, span_rows
@@ -33,6 +32,7 @@ from finpile.dedup.plan import (
     Sent,
 )
 from finpile.errors import ConfigError, InputError
+from finpile.plugins import stages
 from finpile_pipelines.exchange.partition import PartitionedTables, by_range
 from finpile_pipelines.executors.batches import (
     PARTITIONS,
@@ -68,8 +68,8 @@ class Outputs(NamedTuple):
     kept: beam.PCollection[pa.RecordBatch]
     """Documents, with the columns of the input."""
     removed: beam.PCollection[pa.RecordBatch]
-    """Rows of `finpile.ledger.LEDGER_SCHEMA`: removed documents and spans. `duplicate_of` names the document that this
-    transform keeps; a later one may remove it."""
+    """Rows of `finpile.documents.ledger.LEDGER_SCHEMA`: removed documents and spans. `duplicate_of` names the document
+    that this transform keeps; a later one may remove it."""
 
 
 class PlanOverElements(Composite):

@@ -19,12 +19,13 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from finpile import key_index, storage
+from finpile import storage
 from finpile.dedup.plan import Index, Pass
-from finpile.key_index import Generation
-from finpile.layout import Layout
-from finpile.stage_record import StageRecord
-from finpile.stages import Algorithm
+from finpile.output import key_index
+from finpile.output.key_index import Generation
+from finpile.output.layout import Layout
+from finpile.output.stage_record import StageRecord
+from finpile.plugins.stages import Algorithm
 from finpile_pipelines.dedup.removals import (
     NO_ROWS,
     read_removals,

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile import key_index, storage
+from finpile import storage
 from finpile.dedup.order import UNDATED, ends
 from finpile.dedup.plan import KEY_SCHEMA, Index
-from finpile.key_index import ENTRY_SCHEMA, Generation
+from finpile.output import key_index
+from finpile.output.key_index import ENTRY_SCHEMA, Generation
 from finpile_pipelines.dedup.removals import NO_ROWS
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import Gather, Tasks

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.dedup.plan import Answer
-from finpile.document import digest_bits
-from finpile.sizes import num_partitions
+from finpile.documents.document import digest_bits
 from finpile.splitmix import GOLDEN
+from finpile.storage.sizes import num_partitions
 from finpile_pipelines.exchange.partition import (
     ExchangeByPartition,
     PartitionedTables,

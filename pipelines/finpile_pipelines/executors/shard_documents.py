@@ -14,7 +14,7 @@ from finpile.config import CorpusConfig
 from finpile.dedup.cuts import cut_rows
 from finpile.dedup.near import clusters
 from finpile.dedup.plan import COLUMNS, IS_REMOVED, NUMBER, Part
-from finpile.document import CLEAN_SCHEMA
+from finpile.documents.document import CLEAN_SCHEMA
 from finpile_pipelines.dedup.removals import NO_ROWS, read_spans, removed_rows
 from finpile_pipelines.progress import report_part, report_progress
 from finpile_pipelines.shard_refs import RemovalFolder, Rows, ShardRef, read_clean_rows

@@ -15,8 +15,9 @@ from typing import Any
 
 import apache_beam as beam
 
-from finpile import stage_record, storage
+from finpile import storage
 from finpile.dedup.plan import Counted, Inputs, Pass, Plan
+from finpile.output import stage_record
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After
 from finpile_pipelines.executors.groups import GroupsOverShards

@@ -9,8 +9,8 @@ from typing import Any
 
 from finpile.config import CorpusConfig
 from finpile.dedup.plan import Inputs, Plan, Settings, plan_of
-from finpile.stages import Algorithm
-from finpile.takedowns import TAKEDOWN
+from finpile.output.takedowns import TAKEDOWN
+from finpile.plugins.stages import Algorithm
 from finpile_pipelines.dedup.removals import NOT_CONFIGURED
 from finpile_pipelines.executors.shard_documents import ShardDocuments, scopes_of
 from finpile_pipelines.executors.shards import PlanOverShards

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from finpile.config import CorpusConfig
-from finpile.mixture import Row, weights
+from finpile.config.mixture import Row, weights
 from finpile.tokens.copies import classes_of, need_counts, with_shares
 
 

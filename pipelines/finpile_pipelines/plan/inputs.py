@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from operator import truediv
 
 from finpile.config import CorpusConfig, SourceConfig
-from finpile.sources.archives import archive_kind
-from finpile.sources.compression import split_codecs
-from finpile.sources.finding import InputFile
-from finpile.sources.multistream import expected_ranges
+from finpile.sources.archives.archive import archive_kind
+from finpile.sources.bytes.compression import split_codecs
+from finpile.sources.readers.finding import InputFile
+from finpile.sources.readers.multistream import expected_ranges
 from finpile_pipelines.plan.byte_classes import ByteShares
 from finpile_pipelines.plan.rates import Rates
 from finpile_pipelines.plan.samples import Sample, read_sample

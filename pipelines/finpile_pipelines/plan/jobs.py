@@ -6,9 +6,9 @@ keys that very many documents share, and the rounds of connected components of m
 
 from __future__ import annotations
 
-from finpile import stages
 from finpile.config import CorpusConfig
 from finpile.dedup.plan import Pass, Plan, Settings, plan_of
+from finpile.plugins import stages
 
 #: EM over partitions is a job for each update, whose number depends on the texts: that of a small corpus.
 _TOKENIZER = {"split-merge": 3, "refit": 9, "global": 12}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from finpile.config import CorpusConfig
-from finpile.sizes import PART_BYTES, num_partitions
+from finpile.storage.sizes import PART_BYTES, num_partitions
 from finpile_pipelines.plan.inputs import SourceInput, scaled
 from finpile_pipelines.plan.model import Plan, plan_build
 from finpile_pipelines.plan.rates import Rates

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from finpile import stages
 from finpile.config import CorpusConfig
-from finpile.mixture import Row
-from finpile.sizes import SHARD_BYTES, SHARD_TOKENS, part_bytes_of, task_bytes_of
+from finpile.config.mixture import Row
+from finpile.plugins import stages
+from finpile.storage.sizes import SHARD_BYTES, SHARD_TOKENS, part_bytes_of, task_bytes_of
 from finpile_pipelines.plan.copies import Copies, planned_copies
 from finpile_pipelines.plan.inputs import SourceInput
 from finpile_pipelines.plan.jobs import is_enabled, num_jobs, num_readings

@@ -15,12 +15,12 @@ from typing import Any, TypeVar, cast
 import pyarrow.parquet as pq
 
 from finpile.config import SourceConfig
-from finpile.document import PLAIN, DocumentBuilder, RawDocument, text_views
+from finpile.documents.document import PLAIN, DocumentBuilder, RawDocument, text_views
 from finpile.errors import FinpileError
-from finpile.file_systems import open_in
-from finpile.sources.compression import split_codecs
-from finpile.sources.finding import InputFile, locate
-from finpile.sources.reading import read_file
+from finpile.sources.bytes.compression import split_codecs
+from finpile.sources.readers.finding import InputFile, locate
+from finpile.sources.readers.reading import read_file
+from finpile.storage.file_systems import open_in
 from finpile_pipelines.plan.byte_classes import ByteShares, byte_shares
 
 _T = TypeVar("_T")

@@ -18,8 +18,8 @@ from typing import Any
 
 from finpile import storage
 from finpile.errors import ConfigError
-from finpile.layout import Layout
-from finpile.write_guard import guarded
+from finpile.output.layout import Layout
+from finpile.storage.write_guard import guarded
 from finpile_pipelines.exchange.jobs import FRESH_SECONDS, Lease
 from finpile_pipelines.runner import dataflow
 from finpile_pipelines.runner.engine import Engine

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from finpile.config import CorpusConfig
-from finpile.layout import Layout
-from finpile.manifest import load_manifest
-from finpile.takedowns import read_takedowns
+from finpile.output.layout import Layout
+from finpile.output.manifest import load_manifest
+from finpile.output.takedowns import read_takedowns
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.snapshots.commit import hold_base

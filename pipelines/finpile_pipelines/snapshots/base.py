@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from finpile import stage_record, stages, storage
+from finpile import storage
 from finpile.errors import ConfigError, IntegrityError
-from finpile.layout import Layout
-from finpile.manifest import find_damage, remedy
-from finpile.published_files import PublishedFiles
-from finpile.snapshots import number_of
-from finpile.stage_record import StageRecord
+from finpile.output import stage_record
+from finpile.output.layout import Layout
+from finpile.output.manifest import find_damage, remedy
+from finpile.output.published_files import PublishedFiles
+from finpile.output.snapshots import number_of
+from finpile.output.stage_record import StageRecord
+from finpile.plugins import stages
 from finpile_pipelines.corpus.ingest import FILES
 from finpile_pipelines.executors.incremental import Before
 from finpile_pipelines.shard_refs import FinishedFolder, ShardRef, shard_refs, shard_url

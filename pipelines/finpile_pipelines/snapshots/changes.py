@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from finpile.seals import Seal
+from finpile.storage.seals import Seal
 from finpile_pipelines.dedup.duplicate_chains import read_copies
 from finpile_pipelines.dedup.removals import read_removals, spans_of
 from finpile_pipelines.shard_refs import RemovalFolder

@@ -17,14 +17,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import stages, storage
+from finpile import storage
 from finpile.errors import ConfigError, IntegrityError
-from finpile.layout import INPUTS_PART, Layout, added_part, earlier_place
-from finpile.lock import hold
-from finpile.manifest import CERTIFICATE, CHECKSUM, SNAPSHOT, checksum_of, load_manifest, write_manifest
-from finpile.snapshots import COPIES_SCHEMA, number_of, read_copies, sorted_copies
-from finpile.stage_record import FileRecord, StageRecord, file_record, fingerprint
-from finpile.takedowns import list_path
+from finpile.output.layout import INPUTS_PART, Layout, added_part, earlier_place
+from finpile.output.lock import hold
+from finpile.output.manifest import CERTIFICATE, CHECKSUM, SNAPSHOT, checksum_of, load_manifest, write_manifest
+from finpile.output.snapshots import COPIES_SCHEMA, number_of, read_copies, sorted_copies
+from finpile.output.stage_record import FileRecord, StageRecord, file_record, fingerprint
+from finpile.output.takedowns import list_path
+from finpile.plugins import stages
 from finpile_pipelines.snapshots.base import Base
 
 #: Below the folder of a snapshot: the moves of files, and the manifest.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finpile import stage_record
 from finpile.config import CorpusConfig, to_dict
 from finpile.errors import ConfigError, InputError
-from finpile.sources.finding import InputFile
+from finpile.output import stage_record
+from finpile.sources.readers.finding import InputFile
 from finpile.version import __version__
 from finpile_pipelines.corpus.ingest import find_inputs
 from finpile_pipelines.snapshots.base import Base

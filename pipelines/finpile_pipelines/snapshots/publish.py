@@ -17,10 +17,13 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import seals, stage_record, stages, storage
+from finpile import storage
 from finpile.counts.published import count_documents, count_ledger, file_of
-from finpile.layout import Layout, added_part, rewritten_part, values_in_path
-from finpile.published_files import PublishedFile
+from finpile.output import stage_record
+from finpile.output.layout import Layout, added_part, rewritten_part, values_in_path
+from finpile.output.published_files import PublishedFile
+from finpile.plugins import stages
+from finpile.storage import seals
 from finpile_pipelines.corpus.split import (
     Parts,
     Selection,

@@ -18,13 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.config import from_dict
-from finpile.document import DOCUMENT_SCHEMA
-from finpile.errors import ConfigError, InputError
-from finpile.layout import Layout
-from finpile.manifest import load_manifest
-from finpile.strict_yaml import nearest
-from finpile.takedowns import Wanted, read_takedowns
-from finpile.trace import tokens_of
+from finpile.documents.document import DOCUMENT_SCHEMA
+from finpile.errors import ConfigError, InputError, nearest
+from finpile.history.trace import tokens_of
+from finpile.output.layout import Layout
+from finpile.output.manifest import load_manifest
+from finpile.output.takedowns import Wanted, read_takedowns
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
 from finpile_pipelines.snapshots.base import Base

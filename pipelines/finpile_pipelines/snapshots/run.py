@@ -19,14 +19,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from finpile import stages
 from finpile.config import CorpusConfig, to_dict
 from finpile.counts.stages import StageCounts, label_of
-from finpile.digest import add, from_hex, to_hex
+from finpile.documents.digest import add, from_hex, to_hex
 from finpile.errors import ConfigError, InputError
-from finpile.sources.evidence import decide_orders, evidence_by_entry
-from finpile.stage_record import StageRecord
-from finpile.takedowns import TAKEDOWN
+from finpile.output.stage_record import StageRecord
+from finpile.output.takedowns import TAKEDOWN
+from finpile.plugins import stages
+from finpile.sources.readers.evidence import decide_orders, evidence_by_entry
 from finpile_pipelines.build import load
 from finpile_pipelines.corpus import clean, ingest, split
 from finpile_pipelines.executors import incremental

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.counts.stages import EARLY, Counts, Label, StageCounts
 from finpile.counts.texts import TextCounts
-from finpile.document import text_views
-from finpile.ledger import LEDGER_SCHEMA, count_removed
-from finpile.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
+from finpile.documents.document import text_views
+from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
+from finpile.output.takedowns import TAKEDOWN, TAKEDOWN_SCHEMA, Wanted, read_list, takedown_rows
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine

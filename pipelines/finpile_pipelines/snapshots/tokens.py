@@ -21,9 +21,9 @@ from finpile_tokenizer.export import TOKENIZER_FILE
 
 from finpile import storage
 from finpile.dedup.exact import document_digests
-from finpile.published_files import PublishedFile, PublishedFiles
-from finpile.snapshots import BUILD, load_snapshot, numbers
-from finpile.stage_record import StageRecord
+from finpile.output.published_files import PublishedFile, PublishedFiles
+from finpile.output.snapshots import BUILD, load_snapshot, numbers
+from finpile.output.stage_record import StageRecord
 from finpile_pipelines import tokens
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.stage import Context, Outcome, Stage

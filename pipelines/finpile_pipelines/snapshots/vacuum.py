@@ -23,16 +23,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import stage_record, stages, storage
-from finpile.document import CLEAN_SCHEMA
+from finpile import storage
+from finpile.documents.document import CLEAN_SCHEMA
 from finpile.errors import ConfigError
-from finpile.layout import TABLES, VERSIONS, Layout, earlier_place
-from finpile.lock import hold
-from finpile.manifest import CHECKSUM, checksum_of, load_manifest, recorded_files
-from finpile.published_files import PublishedFile, PublishedFiles
-from finpile.snapshots import BUILD, load_snapshot, number_of, numbers
-from finpile.stage_record import FileRecord, file_record
-from finpile.takedowns import TAKEDOWN, read_takedowns
+from finpile.output import stage_record
+from finpile.output.layout import TABLES, VERSIONS, Layout, earlier_place
+from finpile.output.lock import hold
+from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest, recorded_files
+from finpile.output.published_files import PublishedFile, PublishedFiles
+from finpile.output.snapshots import BUILD, load_snapshot, number_of, numbers
+from finpile.output.stage_record import FileRecord, file_record
+from finpile.output.takedowns import TAKEDOWN, read_takedowns
+from finpile.plugins import stages
 from finpile_pipelines.corpus.ingest import FILES
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress

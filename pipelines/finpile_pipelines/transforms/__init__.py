@@ -6,10 +6,11 @@
     documents, near_copies = documents | NearDuplicates()
     documents, repeats = documents | RepeatedSubstrings()
 
-Each transform returns `Outputs(kept, removed)`: kept documents and ledger rows (`finpile.ledger.LEDGER_SCHEMA`), both
-as `pa.RecordBatch`. Documents are batches with the columns of `finpile.document.DOCUMENT_SCHEMA`, of which only `id`
-(unique) and `text` are required; `priority` (int32) may be added and decides which copy is kept, the smaller number
-first. Further columns pass through; string and binary views in them become large strings and large binary.
+Each transform returns `Outputs(kept, removed)`: kept documents and ledger rows
+(`finpile.documents.ledger.LEDGER_SCHEMA`), both as `pa.RecordBatch`. Documents are batches with the columns of
+`finpile.documents.document.DOCUMENT_SCHEMA`, of which only `id` (unique) and `text` are required; `priority` (int32)
+may be added and decides which copy is kept, the smaller number first. Further columns pass through; string and binary
+views in them become large strings and large binary.
 
 The results do not depend on how documents are cut into batches, on their order, or on the number of partitions; for the
 settings of a corpus file they are the documents that `finpile build` publishes. Tables travel through the runner's

@@ -1,12 +1,12 @@
 """Deduplication of batches as transforms: each runs the plan of one algorithm."""
 
-from finpile import stages
 from finpile.config import CorpusConfig, DedupConfig, NearConfig, SubstringConfig
 from finpile.dedup.documents import Scope
 from finpile.dedup.exact import Fold
 from finpile.dedup.order import Order
 from finpile.dedup.plan import Plan, Settings, plan_of
 from finpile.errors import ConfigError
+from finpile.plugins import stages
 from finpile_pipelines.executors.batches import PARTITIONS
 from finpile_pipelines.executors.elements import PlanOverElements
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from finpile.clean import clean_batch
 from finpile.config import CorpusConfig, SourceConfig
-from finpile.document import PLAIN, RAW_SCHEMA, DocumentBuilder
-from finpile.ledger import LEDGER_SCHEMA, Removal, ledger_table
-from finpile.sources.evidence import FieldEvidence
-from finpile.sources.reading import read_file
+from finpile.documents.document import PLAIN, RAW_SCHEMA, DocumentBuilder
+from finpile.documents.ledger import LEDGER_SCHEMA, Removal, ledger_table
+from finpile.sources.readers.evidence import FieldEvidence
+from finpile.sources.readers.reading import read_file
 from finpile.timestamps import DateEvidence, Order
 from finpile_pipelines.corpus.ingest import IngestTask, find_inputs, plan
 from finpile_pipelines.executors.batches import Composite
@@ -27,8 +27,8 @@ BATCH_BYTES = 16 << 20
 class ReadDocuments(Composite):
     """Reads all sources of a corpus file; applied to a pipeline, it returns `Outputs(kept, removed)`.
 
-    `kept` has the documents as they were read: `finpile.document.RAW_SCHEMA` and `priority`, the position of the
-    document's source in `config.sources`. `removed` has a row for each record that cannot be read.
+    `kept` has the documents as they were read: `finpile.documents.document.RAW_SCHEMA` and `priority`, the position of
+    the document's source in `config.sources`. `removed` has a row for each record that cannot be read.
 
     Args:
         config: The corpus file, from `finpile.load_config`.
@@ -55,8 +55,8 @@ class ReadDocuments(Composite):
 class CleanDocuments(Composite):
     """Cleans documents as their sources ask; returns `Outputs(kept, removed)`.
 
-    The input has the columns of `finpile.document.RAW_SCHEMA` (or of `DOCUMENT_SCHEMA`, which is plain text) and
-    `priority`, the position of the document's source in `config.sources`, as `ReadDocuments` gives it. `kept` has
+    The input has the columns of `finpile.documents.document.RAW_SCHEMA` (or of `DOCUMENT_SCHEMA`, which is plain text)
+    and `priority`, the position of the document's source in `config.sources`, as `ReadDocuments` gives it. `kept` has
     `DOCUMENT_SCHEMA` and `priority`; `removed` has documents, spans and dates that the cleaning removes.
 
     Dates such as 2/10/2008 need the order of day and month. It is found from all dates of a source, so documents are

@@ -19,7 +19,7 @@ import pyarrow as pa
 from finpile_tokenizer.pretokens.segments import cut_texts
 
 from finpile.dedup import exact
-from finpile.document import digest_bits
+from finpile.documents.document import digest_bits
 from finpile.splitmix import GOLDEN, mix
 from finpile_pipelines.unigram.texts import Domain, Label
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
-from finpile.digest import add, from_hex, to_hex
+from finpile.documents.digest import add, from_hex, to_hex
 from finpile.errors import IntegrityError
-from finpile.layout import Layout
-from finpile.stage_record import files_of, fingerprint
+from finpile.output.layout import Layout
+from finpile.output.stage_record import files_of, fingerprint
 from finpile.version import __version__
 from finpile_pipelines.unigram.run import TrainingRun
 from finpile_pipelines.unigram.split_merge import ChunkModel, domain_url, read_model, write_model

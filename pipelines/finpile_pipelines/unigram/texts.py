@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.documents.split import TRAIN
 from finpile.errors import InputError
-from finpile.layout import Layout, row_of
-from finpile.published_files import PublishedFile
+from finpile.output.layout import Layout, row_of
+from finpile.output.published_files import PublishedFile
+from finpile.output.snapshots import document_files
 from finpile.report import documents
-from finpile.snapshots import document_files
-from finpile.sources.finding import describe
-from finpile.split import TRAIN
+from finpile.sources.readers.finding import describe
 from finpile_pipelines.exchange.tasks import Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.unigram.run import Outcomes, TrainingRun

@@ -20,9 +20,9 @@ from finpile_tokenizer.warmup import TRAINING_GROUPS
 from finpile import storage
 from finpile.config import CorpusConfig, TokenizerConfig, to_dict
 from finpile.errors import RunError
-from finpile.layout import MERGED_MODEL, Layout, row_of
-from finpile.published_files import PublishedFile
-from finpile.stage_record import file_record
+from finpile.output.layout import MERGED_MODEL, Layout, row_of
+from finpile.output.published_files import PublishedFile
+from finpile.output.stage_record import file_record
 from finpile.tokens.tokenizer_files import FILES, TRAINING_FILE, save_tokenizer, tokenizer_checksum
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
 from finpile_pipelines.unigram.counting import Chunk, count_texts

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from finpile import stage_record, storage
+from finpile import storage
 from finpile.config import TokenizerConfig, to_dict
+from finpile.documents.split import HELDOUT
 from finpile.errors import ConfigError, InputError, IntegrityError
-from finpile.layout import Layout
-from finpile.lock import hold
-from finpile.split import HELDOUT
-from finpile.stage_record import StageRecord, fingerprint
+from finpile.output import stage_record
+from finpile.output.layout import Layout
+from finpile.output.lock import hold
+from finpile.output.stage_record import StageRecord, fingerprint
 from finpile.version import __version__
 from finpile_pipelines.out_folder import names_in_out
 from finpile_pipelines.runner.engine import Engine

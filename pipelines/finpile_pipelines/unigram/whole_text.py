@@ -24,7 +24,7 @@ from finpile_tokenizer.training.em import maximization
 from finpile_tokenizer.training.state import TrainingState, load_state, save_state
 
 from finpile import storage
-from finpile.stage_record import fingerprint
+from finpile.output.stage_record import fingerprint
 from finpile_pipelines.unigram.partitioned_text import PartitionedText, write_lattices
 from finpile_pipelines.unigram.partitions import Partition
 from finpile_pipelines.unigram.run import StepEvent, TrainingRun

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.blank import is_blank
 from finpile.clean import Cleaned, clean_batch, reasons_of
-from finpile.clean.clean import BEFORE_FILTERS
-from finpile.clean.normalise import normalise
+from finpile.clean.stage.clean import BEFORE_FILTERS
+from finpile.clean.stage.normalise import normalise
 from finpile.config import CleanConfig, SourceConfig
-from finpile.digest import add, from_hex, multiset_digest, to_hex
-from finpile.document import DOCUMENT_SCHEMA, HTML, PLAIN, DocumentBuilder, RawDocument, document_id
+from finpile.documents.blank import is_blank
+from finpile.documents.digest import add, from_hex, multiset_digest, to_hex
+from finpile.documents.document import DOCUMENT_SCHEMA, HTML, PLAIN, DocumentBuilder, RawDocument, document_id
+from finpile.documents.ledger import restore
 from finpile.errors import ConfigError
-from finpile.ledger import restore
 
 PAGE = "Oil prices rose again on Monday. Gold fell by two percent. The dollar did not move much."
 MOMENT = datetime(2021, 3, 15, tzinfo=UTC)
@@ -324,11 +324,11 @@ def broken(error: BaseException) -> Any:
 
 
 STEPS = {
-    "the parser": "finpile.clean.clean.to_text",
-    "the normal form": "finpile.clean.clean.normalise",
+    "the parser": "finpile.clean.stage.clean.to_text",
+    "the normal form": "finpile.clean.stage.clean.normalise",
     "a filter": "finpile.clean.filters.c4._line_spans",
-    "what a filter leaves": "finpile.clean.clean.without",
-    "the date in the page": "finpile.clean.dating.read_html",
+    "what a filter leaves": "finpile.clean.stage.clean.without",
+    "the date in the page": "finpile.clean.stage.dating.read_html",
     "the date in the URL": "finpile.timestamps.from_url",
 }
 
@@ -362,10 +362,10 @@ def test_an_error_in_one_document_is_a_row_and_the_others_are_cleaned(
 
 
 def test_only_memory_and_the_configuration_stop_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("finpile.clean.clean.normalise", broken(MemoryError()))
+    monkeypatch.setattr("finpile.clean.stage.clean.normalise", broken(MemoryError()))
     with pytest.raises(MemoryError, match=re.escape("archive.tar!page.htm")):
         clean(RawDocument(locator="archive.tar!page.htm", text=PAGE))
-    monkeypatch.setattr("finpile.clean.clean.normalise", broken(ConfigError("date_pattern")))
+    monkeypatch.setattr("finpile.clean.stage.clean.normalise", broken(ConfigError("date_pattern")))
     with pytest.raises(ConfigError, match="date_pattern"):
         clean(RawDocument(locator="a", text=PAGE))
 

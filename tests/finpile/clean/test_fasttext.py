@@ -8,11 +8,12 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from finpile.clean.filters import fasttext, language
+from finpile.clean.filters import fasttext
 from finpile.clean.filters.fasttext import FasttextParameters
-from finpile.clean.rules import apply_all
+from finpile.clean.filters.language import filter as language
+from finpile.clean.stage.rules import apply_all
 from finpile.errors import ConfigError
-from finpile.filter import Rejection
+from finpile.plugins.filter import Rejection
 
 ENGLISH = "The company reported a loss\nfor the third quarter and cut its forecast for the year."
 GERMAN = "Das Unternehmen meldete für das dritte Quartal einen Verlust und senkte die Prognose."

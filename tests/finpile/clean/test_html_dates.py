@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.clean.html_dates import _META, _tags, from_html, read_html
-from finpile.clean.markup import measure
+from finpile.clean.html.dates import _META, _tags, from_html, read_html
+from finpile.clean.html.markup import measure
 
 
 def utc(*parts: int) -> datetime:

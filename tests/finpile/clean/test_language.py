@@ -11,12 +11,12 @@ from typing import Any
 import fasttext
 import pytest
 
-from finpile.clean.filters import language
-from finpile.clean.filters.language import FILTER, LanguageParameters, identify, model_path, sample
-from finpile.clean.language_model import LanguageModel
-from finpile.clean.rules import apply_all
+from finpile.clean.filters.language import filter as language
+from finpile.clean.filters.language.filter import FILTER, LanguageParameters, identify, model_path, sample
+from finpile.clean.filters.language.model import LanguageModel
+from finpile.clean.stage.rules import apply_all
 from finpile.errors import ConfigError
-from finpile.filter import Filter, Rejection, Span
+from finpile.plugins.filter import Filter, Rejection, Span
 from tests.support.real_data import DATA, needs
 
 ENGLISH = "The bank reported higher profits on Monday, and its shares rose by two percent."
@@ -153,7 +153,7 @@ def test_kernels_stay_within_their_arrays(run_with_bounds_checks: Callable[..., 
 
 CHECKED = """
 from numba import config
-from finpile.clean.filters.language import identify
+from finpile.clean.filters.language.filter import identify
 assert config.BOUNDSCHECK == 1
 for text in ("a", "de en", "x" * 900, "\u65e5\u672c " * 100, "__label__x </s>", "a " * 450, "\U0010ffff" * 900):
     identify(text)

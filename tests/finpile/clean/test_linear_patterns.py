@@ -17,8 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile import timestamps
-from finpile.clean import dating, html, html_dates, markup, normalise, tables
 from finpile.clean.filters import c4
+from finpile.clean.html import dates as html_dates
+from finpile.clean.html import markup, tables
+from finpile.clean.html import page as html
+from finpile.clean.stage import dating, normalise
 
 Next = Callable[[int], int | None]
 
@@ -161,7 +164,7 @@ DEFINITIONS = {
     "c4._LINE": r"\n*([^\n]+)\n*",
     "c4.SENTENCE_END": r"[.?!]+[\"')\]\u2019\u201d]*(?=\s|$)",
     "c4._LONG_WORD": r"(?:\A|(?<=\s))\S{1001}",
-    "html_dates._ATTRIBUTE": r"""([\w:.\-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""",
+    "dates._ATTRIBUTE": r"""([\w:.\-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""",
 }
 
 

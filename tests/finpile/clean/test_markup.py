@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
-from finpile.clean import _tag_kernels, markup
-from finpile.clean.html import to_text
-from finpile.clean.markup import TooComplex, measure, strip_markup
+from finpile.clean.html import _tag_kernels, markup
+from finpile.clean.html.markup import TooComplex, measure, strip_markup
+from finpile.clean.html.page import to_text
 
 NAMES = sorted(
     {name for names in markup._NAMES.values() for name in names.split()} | {"div", "span", "x-y", "pre", "g"}
@@ -137,7 +137,7 @@ class Steps(np.ndarray):  # type: ignore[type-arg]
 @pytest.mark.parametrize("name", HOSTILE)
 def test_bytes_read_grow_no_faster_than_the_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels run as Python over bytes that count their reads: twice the page, at most twice the reads."""
-    from finpile.clean import _cost_kernels, _strip_kernels, _table_kernels
+    from finpile.clean.html import _cost_kernels, _strip_kernels, _table_kernels
 
     for module in (_tag_kernels, _cost_kernels, _strip_kernels, _table_kernels):
         for key, value in list(vars(module).items()):
@@ -222,7 +222,7 @@ def test_any_page_is_measured_and_stripped(page: str) -> None:
 CHECKED = """
 from hypothesis import given, settings, strategies as st
 from test_markup import HOSTILE, PIECES, hostile
-from finpile.clean.markup import measure, strip_markup
+from finpile.clean.html.markup import measure, strip_markup
 
 
 @settings(max_examples=600, database=None, deadline=None)

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zstandard import ZstdDecompressor
 
-from finpile.clean import _text_kernels
-from finpile.clean._tag_kernels import has_preformatted, may_have_facts
-from finpile.clean.html import to_text
-from finpile.clean.markup import TooComplex, strip_markup
-from finpile.clean.normalise import MAX_MARKS, _is_mark, normalise
+from finpile.clean.html._tag_kernels import has_preformatted, may_have_facts
+from finpile.clean.html.markup import TooComplex, strip_markup
+from finpile.clean.html.page import to_text
+from finpile.clean.stage.normalise import MAX_MARKS, _is_mark, normalise
+from finpile.clean.words import _text_kernels
 from tests.support.real_data import find
 
 TEXT = st.text(alphabet=st.sampled_from("ab \t\n\r\v\f\0\x1b\x7f\u00a0\u2003e\u0301\u00e9\u212b.")) | st.text()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.blank import is_blank
-from finpile.clean.parts import divide, facts_of_parts
+from finpile.clean.stage.parts import divide, facts_of_parts
+from finpile.documents.blank import is_blank
 from finpile.filings.facts import FACTS, TEXT_FACTS, figures, num_found
-from finpile.section import Section
+from finpile.plugins.section import Section
 
 
 @given(st.text("ab \n", max_size=60), st.lists(st.integers(0, 60), max_size=8, unique=True))

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from finpile.clean.filters import c4, pii
 from finpile.clean.filters.pii import PiiParameters, has_luhn_digit, is_iban
-from finpile.clean.rules import apply_all, byte_spans, without
+from finpile.clean.stage.rules import apply_all, byte_spans, without
 from finpile.config import CleanConfig, FilterConfig
+from finpile.documents.ledger import mask_bytes, masked_as, restore
 from finpile.errors import ConfigError
-from finpile.filter import Rejection, Span
-from finpile.history import segments
-from finpile.ledger import mask_bytes, masked_as, restore
+from finpile.history.document import segments
+from finpile.plugins.filter import Rejection, Span
 
 pytest.importorskip("phonenumbers")
 

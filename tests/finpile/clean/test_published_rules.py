@@ -16,9 +16,9 @@ from finpile.clean.filters import fineweb, gopher_quality, gopher_repetition
 from finpile.clean.filters.fineweb import FinewebParameters
 from finpile.clean.filters.gopher_quality import GopherQualityParameters
 from finpile.clean.filters.gopher_repetition import GopherRepetitionParameters
-from finpile.clean.words import Grams, classes, words_of
+from finpile.clean.words.words import Grams, classes, words_of
 from finpile.errors import ConfigError
-from finpile.filter import FILTERS, Rejection
+from finpile.plugins.filter import FILTERS, Rejection
 
 # --- references: the tables of the modules, word by word ----------------------------------------------------------
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from finpile.clean.html import to_text
-from finpile.clean.normalise import normalise
+from finpile.clean.html.page import to_text
+from finpile.clean.stage.normalise import normalise
 
 FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+")
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from finpile.clean.html import to_text
-from finpile.clean.normalise import normalise
+from finpile.clean.html.page import to_text
+from finpile.clean.stage.normalise import normalise
 
 TABLE = (
     "<p>Before.</p><table><tr><th>Year</th><td></td><th>Sales</th></tr>"

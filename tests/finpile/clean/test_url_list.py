@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.clean.filters import url_list
-from finpile.clean.filters.url_list import UrlListParameters
-from finpile.clean.rules import apply_all
-from finpile.clean.url_lists import UrlList, entries_of, list_files, normal_entry
+from finpile.clean.filters.url_list import filter as url_list
+from finpile.clean.filters.url_list.filter import UrlListParameters
+from finpile.clean.filters.url_list.lists import UrlList, entries_of, list_files, normal_entry
+from finpile.clean.stage.rules import apply_all
 from finpile.errors import ConfigError
-from finpile.filter import Rejection
+from finpile.plugins.filter import Rejection
 
 HOSTS = st.lists(st.sampled_from(["a", "news", "example", "com", "co"]), min_size=1, max_size=4).map(".".join)
 PATHS = st.lists(st.sampled_from(["x", "y", "xy"]), max_size=3)
@@ -109,7 +109,7 @@ def test_equal_first_halves_of_digests_are_told_apart() -> None:
     import numpy as np
 
     entry = "example.com"
-    from finpile.clean.url_lists import _digest
+    from finpile.clean.filters.url_list.lists import _digest
 
     high, low = np.frombuffer(_digest(entry), ">u8").astype(np.uint64)
     high_twice = np.array([high, high])

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from resiliparse.parse.html import HTMLTree
 
-from finpile.clean.html import to_text
-from finpile.clean.xbrl import read_facts
+from finpile.clean.html.page import to_text
+from finpile.clean.html.xbrl import read_facts
 from finpile.filings.facts import FACTS, fact_counts, figures, num_found
 from tests.support.real_data import find
 

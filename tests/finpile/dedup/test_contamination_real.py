@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from finpile.clean.clean import clean_batch
+from finpile.clean.stage.clean import clean_batch
 from finpile.config import ContaminationConfig, EvalSetConfig, SourceConfig
 from finpile.dedup.contamination.eval_sets import load_items
 from finpile.dedup.contamination.evaluation_index import EvalIndex, boilerplate, count_documents, decide, sum_counts
-from finpile.document import DocumentBuilder, RawDocument
+from finpile.documents.document import DocumentBuilder, RawDocument
 from finpile.sources import list_inputs, read_file
 
 pytestmark = pytest.mark.slow

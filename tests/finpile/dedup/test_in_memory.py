@@ -20,9 +20,9 @@ from polars.testing import assert_frame_equal
 from finpile import storage
 from finpile.config import SubstringConfig, load_config
 from finpile.dedup import deduplicate
+from finpile.documents.ledger import LEDGER_SCHEMA, restore
 from finpile.errors import ConfigError, InputError
-from finpile.ledger import LEDGER_SCHEMA, restore
-from finpile.stage_record import files_of
+from finpile.output.stage_record import files_of
 
 _STAGES = ("exact", "near", "substring")
 _LEDGER = [name for name in LEDGER_SCHEMA.names if name not in ("dataset", "source", "locator")]

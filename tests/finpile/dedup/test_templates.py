@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from finpile.config import TemplatesConfig
 from finpile.dedup.cuts import cut_rows
 from finpile.dedup.templates import blocks
-from finpile.document import text_digest
+from finpile.documents.document import text_digest
 from finpile.errors import ConfigError
 from tests.support.references.templates import Doc, cut_by_hand
 

@@ -12,7 +12,7 @@ import pytest
 
 from finpile import open_documents, open_ledger
 from finpile.explorer.site import data_script
-from finpile.history import document_history, segments
+from finpile.history.document import document_history, segments
 from tests.finpile.explorer.browser import Browser
 from tests.finpile.explorer.conftest import read_data
 

@@ -13,8 +13,8 @@ import pytest
 from finpile import open_documents, open_ledger
 from finpile.errors import InputError, IntegrityError
 from finpile.explorer import write_explorer
-from finpile.layout import Layout
-from finpile.manifest import load_manifest
+from finpile.output.layout import Layout
+from finpile.output.manifest import load_manifest
 from finpile.verify.files import checks
 from tests.finpile.explorer.conftest import read_data
 

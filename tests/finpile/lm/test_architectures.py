@@ -9,12 +9,20 @@ from typing import Any
 
 import pytest
 import torch
+from finpile_trainer.model.model import (
+    Decoder,
+    ModelConfig,
+    Positions,
+    SelfAttention,
+    alibi_slopes,
+    initial_std,
+    z_loss,
+)
+from finpile_trainer.training.checkpoint import ModelMeta
+from finpile_trainer.training.hugging_face import hugging_face_config, hugging_face_tensors
+from finpile_trainer.training.presets import PRESETS, preset
 
 from finpile.errors import ConfigError
-from finpile.lm.checkpoint import ModelMeta
-from finpile.lm.hugging_face import hugging_face_config, hugging_face_tensors
-from finpile.lm.model import Decoder, ModelConfig, Positions, SelfAttention, alibi_slopes, initial_std, z_loss
-from finpile.lm.presets import PRESETS, preset
 
 #: GPT-NeoX-20B: 20,554,567,680 parameters, of which 19.9 B are not embeddings (§2): both
 #: untied embedding matrices of the padded vocabulary of 50,432. PaLM, Table 1, in billions: all matrices, the shared

@@ -21,20 +21,21 @@ from finpile_cli import language_models
 from finpile_cli.evaluate import evaluate_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
 from finpile_tokenizer.export import write_for_transformers
+from finpile_trainer.evaluation.breakdown import DocumentSet, evaluate
+from finpile_trainer.evaluation.peers import peer_scorer
+from finpile_trainer.model.config import ModelConfig
+from finpile_trainer.model.model import Decoder
+from finpile_trainer.training.checkpoint import ModelMeta
+from finpile_trainer.training.hugging_face import save_hugging_face
+from finpile_trainer.training.retained import SavedModel, retain_model
 
-from finpile import stages, storage
-from finpile.document import PUBLISHED_SCHEMA, SUB_SOURCE
+from finpile import storage
+from finpile.documents.document import PUBLISHED_SCHEMA, SUB_SOURCE
 from finpile.errors import ConfigError, InputError
-from finpile.layout import Layout, document_part
-from finpile.lm.breakdown import DocumentSet, evaluate
-from finpile.lm.checkpoint import ModelMeta
-from finpile.lm.hugging_face import save_hugging_face
-from finpile.lm.model import Decoder
-from finpile.lm.model_config import ModelConfig
-from finpile.lm.peers import peer_scorer
-from finpile.lm.retained import SavedModel, retain_model
-from finpile.manifest import MANIFEST_VERSION, write_manifest
-from finpile.stage_record import file_record
+from finpile.output.layout import Layout, document_part
+from finpile.output.manifest import MANIFEST_VERSION, write_manifest
+from finpile.output.stage_record import file_record
+from finpile.plugins import stages
 
 #: (id, dataset, source, text, split, date, sub-source, meta)
 DOCUMENTS = [

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from finpile_trainer.training.data import TrainingData, permutation
+from finpile_trainer.training.presets import BatchConfig
 from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.errors import ConfigError, InputError
-from finpile.lm.data import TrainingData, permutation
-from finpile.lm.presets import BatchConfig
 from finpile.tokens.store import TokenStore, write_token_shard
 
 #: The order of seed 0, epoch 0, ten sequences. A change of it would make checkpoints resume on other data.

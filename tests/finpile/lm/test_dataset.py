@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from finpile_trainer.model.model import Decoder, ModelConfig, next_token_loss
+from finpile_trainer.training.dataset import TokenDataset
 from torch.utils.data import DataLoader, DistributedSampler
 
 from finpile.errors import ConfigError
-from finpile.lm.dataset import TokenDataset
-from finpile.lm.model import Decoder, ModelConfig, next_token_loss
 from finpile.tokens.store import write_token_shard
 
 

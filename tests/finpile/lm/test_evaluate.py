@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from finpile_trainer.evaluation.breakdown import DocumentSet, evaluate, evaluation_cost
+from finpile_trainer.evaluation.evaluate import Score, Scorer, cut_windows
+from finpile_trainer.model.model import Decoder, ModelConfig
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile.document import PUBLISHED_SCHEMA
+from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.errors import ConfigError, InputError
-from finpile.layout import document_part
-from finpile.lm.breakdown import DocumentSet, evaluate, evaluation_cost
-from finpile.lm.evaluate import Score, Scorer, cut_windows
-from finpile.lm.model import Decoder, ModelConfig
+from finpile.output.layout import document_part
 
 EOT = 256
 

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.tasks.few_shot import (
+    Classification,
+    Example,
+    evaluate_classification,
+    predict,
+    prompt_of,
+    weighted_f1,
+)
+from finpile_trainer.tasks.financial import READERS, binary_prompt, limited, sentiment_prompt
 
 from finpile.errors import InputError
-from finpile.lm.few_shot import Classification, Example, evaluate_classification, predict, prompt_of, weighted_f1
-from finpile.lm.financial_tasks import READERS, binary_prompt, limited, sentiment_prompt
-from finpile.lm.language_model import LanguageModel
 
 
 def test_prompts_are_the_templates_of_table_7() -> None:

@@ -11,13 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-
-from finpile.errors import InputError
-from finpile.lm.few_shot import Example, prompt_of
-from finpile.lm.financial_tasks import limited
-from finpile.lm.generative_tasks import (
+from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.tasks.few_shot import Example, prompt_of
+from finpile_trainer.tasks.financial import limited
+from finpile_trainer.tasks.generative import (
     GENERATIVE_READERS,
     Generation,
     conversation_prompt,
@@ -26,8 +23,7 @@ from finpile.lm.generative_tasks import (
     grade,
     markdown_table,
 )
-from finpile.lm.language_model import LanguageModel
-from finpile.lm.named_entities import (
+from finpile_trainer.tasks.named_entities import (
     KINDS,
     Entity,
     TaggedSentence,
@@ -37,6 +33,10 @@ from finpile.lm.named_entities import (
     score_entities,
     write_entities,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
+from finpile.errors import InputError
 
 
 def test_prompts_are_the_templates_of_table_7() -> None:

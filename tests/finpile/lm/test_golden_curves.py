@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 import torch
+from finpile_trainer.train import Intervention, TrainConfig, train
+from finpile_trainer.training.checkpoint import load_checkpoint
+from finpile_trainer.training.guard import SpikeGuard
+from finpile_trainer.training.losses import LOG_NAME, read_heldout
 
-from finpile.lm.checkpoint import load_checkpoint
-from finpile.lm.guard import SpikeGuard
-from finpile.lm.losses import LOG_NAME, read_heldout
-from finpile.lm.train import Intervention, TrainConfig, train
 from finpile.tokens.store import TokenStore
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -110,7 +110,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from test_golden_curves import steered
-from finpile.lm.train import train
+from finpile_trainer.train import train
 
 train(steered(Path(sys.argv[2]), Path(sys.argv[3])), on_step=lambda record: die() if record.step == 13 else None)
 """.replace("die()", "os.kill(os.getpid(), signal.SIGKILL)")

@@ -17,16 +17,16 @@ from finpile_cli.evaluate import evaluate_command
 from finpile_cli.export import export_command
 from finpile_cli.train import train_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
+from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.model.config import ModelChanges
+from finpile_trainer.train import TrainConfig, train
+from finpile_trainer.training.checkpoint import load_checkpoint, restore_model
+from finpile_trainer.training.hugging_face import check_exportable
+from finpile_trainer.training.presets import PRESETS
+from finpile_trainer.training.retained import load_model
 
 from finpile.errors import ConfigError, InputError
-from finpile.layout import Layout
-from finpile.lm.checkpoint import load_checkpoint, restore_model
-from finpile.lm.hugging_face import check_exportable
-from finpile.lm.language_model import LanguageModel
-from finpile.lm.model_config import ModelChanges
-from finpile.lm.presets import PRESETS
-from finpile.lm.retained import load_model
-from finpile.lm.train import TrainConfig, train
+from finpile.output.layout import Layout
 from finpile.tokens import tokenizer_files
 from finpile.tokens.store import write_token_shard
 

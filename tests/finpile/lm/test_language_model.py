@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.model.config import ModelConfig
+from finpile_trainer.model.model import Decoder, KeyValueCache
+from finpile_trainer.tasks.minimal_pairs import judge_pairs, read_pairs, sample_pairs
 
 from finpile.errors import InputError
-from finpile.lm.language_model import LanguageModel
-from finpile.lm.minimal_pairs import judge_pairs, read_pairs, sample_pairs
-from finpile.lm.model import Decoder, KeyValueCache
-from finpile.lm.model_config import ModelConfig
 
 
 @pytest.fixture(scope="module")

@@ -20,12 +20,12 @@ from finpile_cli.evaluate import evaluate_command
 from finpile_cli.generate import generate_command
 from finpile_cli.train import train_command
 from finpile_tokenizer import UnigramTokenizer, Vocabulary
+from finpile_trainer.model.model import ModelConfig
+from finpile_trainer.training.checkpoint import ModelMeta
 
-from finpile.document import PUBLISHED_SCHEMA
+from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.errors import ConfigError, InputError
-from finpile.layout import Layout
-from finpile.lm.checkpoint import ModelMeta
-from finpile.lm.model import ModelConfig
+from finpile.output.layout import Layout
 from finpile.tokens import tokenizer_files
 from finpile.tokens.store import write_token_shard
 

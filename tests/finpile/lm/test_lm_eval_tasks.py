@@ -16,11 +16,11 @@ import pytest
 import torch
 from click.testing import CliRunner
 from finpile_cli.evaluate import evaluate_command
+from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.evaluation.outcomes import Outcomes
+from finpile_trainer.tasks.lm_eval import LmEvalTasks
 
 from finpile.errors import ConfigError, InputError
-from finpile.lm.language_model import LanguageModel
-from finpile.lm.lm_eval_tasks import LmEvalTasks
-from finpile.lm.outcomes import Outcomes
 
 pytest.importorskip("accelerate", reason="lm-eval of the extra `eval` is not installed")
 lm_eval = pytest.importorskip("lm_eval", reason="lm-eval of the extra `eval` is not installed")
@@ -75,9 +75,8 @@ def test_metrics_equal_those_of_lm_evals_own_adapter(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    from finpile_trainer.tasks import lm_eval as lm_eval_tasks
     from lm_eval.models.huggingface import HFLM
-
-    from finpile.lm import lm_eval_tasks
 
     progress: dict[str, list[float]] = {}
 
@@ -167,7 +166,7 @@ def test_a_long_document_is_read_in_windows(small_model: tuple[Any, Any]) -> Non
 
 
 def test_a_task_that_samples_is_refused(small_model: tuple[Any, Any]) -> None:
-    from finpile.lm import lm_eval_tasks
+    from finpile_trainer.tasks import lm_eval as lm_eval_tasks
 
     model = LanguageModel.of_transformers(*small_model, "small")
     with pytest.raises(ConfigError, match="the task samples its answers"):

@@ -15,15 +15,15 @@ import pytest
 from click.testing import CliRunner
 from finpile_cli import language_models
 from finpile_cli.evaluate import evaluate_command
+from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.evaluation.memorization import CopyGroup, memorized, sample_by_copies
+from finpile_trainer.model.config import ModelChanges
+from finpile_trainer.train import TrainConfig, train
+from finpile_trainer.training.retained import load_model
 
-from finpile.document import PUBLISHED_SCHEMA
+from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.errors import InputError
-from finpile.layout import document_part
-from finpile.lm.language_model import LanguageModel
-from finpile.lm.memorization import CopyGroup, memorized, sample_by_copies
-from finpile.lm.model_config import ModelChanges
-from finpile.lm.retained import load_model
-from finpile.lm.train import TrainConfig, train
+from finpile.output.layout import document_part
 from finpile.tokens.store import write_token_shard
 
 NUM_WORDS, END = 300, 300

@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
-from finpile.errors import InputError
-from finpile.lm.intervals import of_mean, wilson
-from finpile.lm.language_model import LanguageModel
-from finpile.lm.minimal_pairs import (
+from finpile_trainer.evaluation.intervals import of_mean, wilson
+from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.tasks.minimal_pairs import (
     Pair,
     PairScore,
     PairSet,
@@ -24,6 +22,8 @@ from finpile.lm.minimal_pairs import (
     sample_pairs,
     summary,
 )
+
+from finpile.errors import InputError
 
 
 def counting_model() -> LanguageModel:

@@ -9,10 +9,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from finpile_trainer.model.model import Decoder, ModelConfig, alibi_slopes, attention_bias, initial_std, next_token_loss
+from finpile_trainer.training.presets import BLOOMBERGGPT_50B, preset
 
 from finpile.errors import ConfigError
-from finpile.lm.model import Decoder, ModelConfig, alibi_slopes, attention_bias, initial_std, next_token_loss
-from finpile.lm.presets import BLOOMBERGGPT_50B, preset
 
 #: Appendix A.5 as printed: our parameters of a group, the group's total size, and its grand total.
 APPENDIX_A5 = {

@@ -7,14 +7,14 @@ import math
 
 import pytest
 import torch
+from finpile_trainer.model.model import Decoder, ModelConfig
+from finpile_trainer.training.optimizer import OptimizerConfig, make_optimizer, set_rate
+from finpile_trainer.training.presets import BLOOMBERGGPT_50B, PALM_540B, BatchConfig
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from finpile.errors import ConfigError
-from finpile.lm.model import Decoder, ModelConfig
-from finpile.lm.optimizer import OptimizerConfig, make_optimizer, set_rate
-from finpile.lm.presets import BLOOMBERGGPT_50B, PALM_540B, BatchConfig
 
 
 def schedule(**changes: float) -> OptimizerConfig:

@@ -11,9 +11,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from finpile_cli.plan_model import plan_model_command
+from finpile_trainer.training.plan import (
+    Cluster,
+    budget_flops,
+    chinchilla,
+    levine_hidden_size,
+    model_shape,
+    training_cost,
+)
 
 from finpile.errors import ConfigError
-from finpile.lm.plan import Cluster, budget_flops, chinchilla, levine_hidden_size, model_shape, training_cost
 
 #: Parameters and tokens in billions, as printed.
 PRINTED = ((52.993, 1_111.112), (49.753, 1_175.766))

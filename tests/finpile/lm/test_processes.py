@@ -17,18 +17,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from finpile_trainer.train import TrainConfig, Trainer, load_train_config, train
+from finpile_trainer.training.checkpoint import load_checkpoint
+from finpile_trainer.training.chronicle import read_events
+from finpile_trainer.training.data import TrainingData
+from finpile_trainer.training.losses import read_heldout, read_log
+from finpile_trainer.training.presets import BatchConfig
+from finpile_trainer.training.processes import Processes, joined
 from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.errors import ConfigError
-from finpile.layout import Layout, heldout_tokens
-from finpile.lm.checkpoint import load_checkpoint
-from finpile.lm.chronicle import read_events
-from finpile.lm.data import TrainingData
-from finpile.lm.losses import read_heldout, read_log
-from finpile.lm.presets import BatchConfig
-from finpile.lm.processes import Processes, joined
-from finpile.lm.train import TrainConfig, Trainer, load_train_config, train
+from finpile.output.layout import Layout, heldout_tokens
 from finpile.tokens.store import TokenStore, write_token_shard
 
 TOLERANCE = 1e-4
@@ -165,7 +165,7 @@ def test_two_processes_train_as_one_and_either_continues_the_other(training_file
 NO_THREAD_IS_LEFT = """
 import sys
 from pathlib import Path
-from finpile.lm.train import load_train_config, train
+from finpile_trainer.train import load_train_config, train
 
 train(load_train_config(sys.argv[1]))
 left = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]

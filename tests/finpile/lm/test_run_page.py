@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from finpile_trainer.pages.run import run_page, write_run_page
+from finpile_trainer.pages.tables import heldout_table, interventions_table, models_table, table4, total_speed
+from finpile_trainer.training.heldout import HeldoutRecord
+from finpile_trainer.training.losses import LossRecord
 
-from finpile.lm.heldout import HeldoutRecord
-from finpile.lm.losses import LossRecord
-from finpile.lm.run_page import run_page, write_run_page
-from finpile.lm.run_tables import heldout_table, interventions_table, models_table, table4, total_speed
 from finpile.report.render import to_csv
 
 SETTINGS: dict[str, Any] = {

@@ -15,24 +15,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from finpile_trainer.model.config import ModelChanges
+from finpile_trainer.model.model import Decoder, ModelConfig
+from finpile_trainer.train import ROLLBACK_FOLDER, Intervention, TrainConfig, train
+from finpile_trainer.training.board import FOLDER as BOARD_FOLDER
+from finpile_trainer.training.checkpoint import load_checkpoint, restore_model
+from finpile_trainer.training.chronicle import CHRONICLE_NAME, Chronicle, read_events
+from finpile_trainer.training.guard import Rollback, SpikeGuard, active, roll_back, skips
+from finpile_trainer.training.heldout import HeldoutProgress, HeldoutRecord, HeldoutSet, _evenly, heldout_record
+from finpile_trainer.training.losses import HELDOUT_NAME, LOG_NAME, PLOT_NAME, LossRecord, read_heldout, read_log
+from finpile_trainer.training.presets import BatchConfig
+from finpile_trainer.training.retained import SavedModel, best_so_far, load_model, retain_model, retained_path
+from finpile_trainer.training.throughput import Throughput, device_facts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, RunError
-from finpile.layout import Layout, heldout_tokens
-from finpile.lm.board import FOLDER as BOARD_FOLDER
-from finpile.lm.checkpoint import load_checkpoint, restore_model
-from finpile.lm.chronicle import CHRONICLE_NAME, Chronicle, read_events
-from finpile.lm.guard import Rollback, SpikeGuard, active, roll_back, skips
-from finpile.lm.heldout import HeldoutProgress, HeldoutRecord, HeldoutSet, _evenly, heldout_record
-from finpile.lm.losses import HELDOUT_NAME, LOG_NAME, PLOT_NAME, LossRecord, read_heldout, read_log
-from finpile.lm.model import Decoder, ModelConfig
-from finpile.lm.model_config import ModelChanges
-from finpile.lm.presets import BatchConfig
-from finpile.lm.retained import SavedModel, best_so_far, load_model, retain_model, retained_path
-from finpile.lm.throughput import Throughput, device_facts
-from finpile.lm.train import ROLLBACK_FOLDER, Intervention, TrainConfig, train
+from finpile.output.layout import Layout, heldout_tokens
 from finpile.tokens.store import TokenStore, write_token_shard
 
 VOCAB_SIZE, LENGTH = 40, 16
@@ -212,7 +212,7 @@ def test_a_run_killed_in_a_measurement_loses_no_step(
 
     add = Chronicle.add
     with monkeypatch.context() as patch:
-        patch.setattr("finpile.lm.train.retain_model", retaining)
+        patch.setattr("finpile_trainer.train.retain_model", retaining)
         patch.setattr(Chronicle, "add", adding)
         with pytest.raises(Killed):
             train(killed, on_heldout=measuring)
@@ -226,9 +226,9 @@ def test_a_run_killed_in_a_measurement_loses_no_step(
 #: Kills itself in the middle of the last measurement, as no handler can prevent.
 VICTIM = """
 import json, os, signal, sys
-from finpile.lm.heldout import HeldoutProgress
-from finpile.lm.model_config import ModelChanges
-from finpile.lm.train import TrainConfig, train
+from finpile_trainer.training.heldout import HeldoutProgress
+from finpile_trainer.model.config import ModelChanges
+from finpile_trainer.train import TrainConfig, train
 
 values = json.loads(sys.argv[1])
 values["model"] = ModelChanges(**values["model"])
@@ -373,7 +373,7 @@ def test_a_run_killed_while_it_rolls_back_ends_in_the_same_files(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("finpile.lm.trainer.Trainer.restore", die)
+        patch.setattr("finpile_trainer.training.trainer.Trainer.restore", die)
         with pytest.raises(Killed):
             train(spiky)
     train(spiky)

@@ -15,19 +15,19 @@ import torch
 from click.testing import CliRunner
 from finpile_cli import language_models
 from finpile_cli.evaluate import evaluate_command
+from finpile_trainer.evaluation.contamination import MIN_COVERAGE, STATUSES, Finding, find_items, scores_by_status
+from finpile_trainer.evaluation.intervals import bootstrap, wilson
+from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.evaluation.outcomes import TaskItem
+from finpile_trainer.tasks.few_shot import Classification, Example, classification_outcomes, weighted_f1
+from finpile_trainer.tasks.generative import Generation, generation_outcomes, grade
+from finpile_trainer.tasks.minimal_pairs import Judgement, Pair, PairSet, pair_outcomes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile.document import PUBLISHED_SCHEMA
+from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.errors import InputError
-from finpile.layout import document_part
-from finpile.lm.contamination import MIN_COVERAGE, STATUSES, Finding, find_items, scores_by_status
-from finpile.lm.few_shot import Classification, Example, classification_outcomes, weighted_f1
-from finpile.lm.generative_tasks import Generation, generation_outcomes, grade
-from finpile.lm.intervals import bootstrap, wilson
-from finpile.lm.language_model import LanguageModel
-from finpile.lm.minimal_pairs import Judgement, Pair, PairSet, pair_outcomes
-from finpile.lm.outcomes import TaskItem
+from finpile.output.layout import document_part
 
 
 def write_build(root: Path, documents: list[tuple[str, str, str]], num_shards: int = 1) -> str:

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from finpile_trainer.model.config import ModelChanges
+from finpile_trainer.train import Intervention, TrainConfig, Trainer, load_train_config, repeatable, train
+from finpile_trainer.training.checkpoint import FILE_NAME, load_checkpoint, restore_model
+from finpile_trainer.training.losses import LOG_NAME, PLOT_NAME, LossRecord, read_log, smooth
+from finpile_trainer.training.presets import BLOOMBERGGPT_50B, preset
+from finpile_trainer.training.retained import load_model, retained_path, retained_steps
 
 from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, RunError
-from finpile.lm.checkpoint import FILE_NAME, load_checkpoint, restore_model
-from finpile.lm.losses import LOG_NAME, PLOT_NAME, LossRecord, read_log, smooth
-from finpile.lm.model_config import ModelChanges
-from finpile.lm.presets import BLOOMBERGGPT_50B, preset
-from finpile.lm.retained import load_model, retained_path, retained_steps
-from finpile.lm.train import Intervention, TrainConfig, Trainer, load_train_config, repeatable, train
 from finpile.tokens.store import write_token_shard
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -74,9 +74,9 @@ def outcome(settings: TrainConfig) -> tuple[dict[str, Any], bytes]:
 VICTIM = """
 import json, os, signal, sys
 import torch
-from finpile.lm.model_config import ModelChanges
-from finpile.lm.presets import BLOOMBERGGPT_50B
-from finpile.lm.train import TrainConfig, train
+from finpile_trainer.model.config import ModelChanges
+from finpile_trainer.training.presets import BLOOMBERGGPT_50B
+from finpile_trainer.train import TrainConfig, train
 
 values = json.loads(sys.argv[1])
 values["model"] = ModelChanges(**values["model"])

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.layout import Layout
+from finpile.output.layout import Layout
 from finpile.report.chart import NUM_COLOURS, OTHER, year_chart
 from finpile.report.records import write_from_manifest
 from finpile.report.removed import removal_bars, removal_by_source_table

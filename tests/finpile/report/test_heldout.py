@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from finpile.errors import InputError
-from finpile.layout import Layout
+from finpile.output.layout import Layout
 from finpile.report.heldout import heldout_table
 from finpile.report.records import corpus_statistics, write_from_manifest
 from finpile.report.statistics import CorpusStatistics

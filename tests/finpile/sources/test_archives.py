@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from finpile.limits import LimitsConfig
-from finpile.sources.archives import Gap, Member, Structure, walk
-from finpile.sources.compression import decompress
-from finpile.sources.streams import BrokenStream, ByteStream
+from finpile.config.limits import LimitsConfig
+from finpile.sources.archives.archive import Gap, Member, Structure, walk
+from finpile.sources.bytes.compression import decompress
+from finpile.sources.bytes.streams import BrokenStream, ByteStream
 
 DRAW = random.Random(9)
 MEMBERS = {f"news/{n:02}.txt": DRAW.randbytes(DRAW.randint(1, 1500)).hex().encode() for n in range(12)}

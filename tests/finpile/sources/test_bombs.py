@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.ledger import Removal
-from finpile.limits import RATIO_FREE_BYTES, LimitsConfig
+from finpile.config.limits import RATIO_FREE_BYTES, LimitsConfig
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
 from finpile.sources import Account, list_inputs, read_file
 
 ENTITIES = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))

@@ -13,14 +13,15 @@ from typing import Any, BinaryIO
 import pytest
 
 from finpile.config import SourceConfig, load_config
-from finpile.document import RawDocument
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
 from finpile.errors import RunError
-from finpile.format import Format
-from finpile.ledger import Removal
-from finpile.sources import Account, list_inputs, read_file, read_stream, reading
-from finpile.sources.accounting import Books, Claim, Lost, Record, Structure
-from finpile.sources.base import removal
+from finpile.plugins.format import Format
+from finpile.sources import Account, list_inputs, read_file, read_stream
 from finpile.sources.formats import jsonl
+from finpile.sources.readers import reading
+from finpile.sources.readers.accounting import Books, Claim, Lost, Record, Structure
+from finpile.sources.readers.base import removal
 
 Mutations = Any
 Item = RawDocument | Removal

@@ -19,9 +19,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile.limits import LimitsConfig
-from finpile.sources.compression import decompress
-from finpile.sources.streams import BrokenStream, ByteStream
+from finpile.config.limits import LimitsConfig
+from finpile.sources.bytes.compression import decompress
+from finpile.sources.bytes.streams import BrokenStream, ByteStream
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": lambda data: gzip.compress(data, mtime=0),

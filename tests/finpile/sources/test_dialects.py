@@ -17,8 +17,8 @@ import pytest
 import zstandard
 
 from finpile.config import SourceConfig, load_config
-from finpile.document import RawDocument
-from finpile.ledger import Removal
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
 from finpile.sources import list_inputs, read_file
 from tests.support.real_data import DATA, needs
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import HTML, PLAIN, RawDocument
-from finpile.ledger import Removal
-from finpile.limits import LimitsConfig
+from finpile.config.limits import LimitsConfig
+from finpile.documents.document import HTML, PLAIN, RawDocument
+from finpile.documents.ledger import Removal
 from finpile.sources import list_inputs, read_file, read_stream
-from finpile.sources.formats import edgar
-from finpile.sources.streams import BrokenStream, ByteStream
+from finpile.sources.bytes.streams import BrokenStream, ByteStream
+from finpile.sources.formats.edgar import format as edgar
 from tests.support.real_data import find
 
 SOURCE = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=("*",))

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 from fastwarc.warc import ArchiveIterator, WarcRecord
 
-from finpile.sources.http import HttpError, PayloadTooLarge, parse_response
+from finpile.sources.bytes.http import HttpError, PayloadTooLarge, parse_response
 from tests.support.real_data import find
 
 LIMIT = 1 << 26

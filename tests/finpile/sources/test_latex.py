@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import FORMATS
-from finpile.ledger import Removal
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import FORMATS
 from finpile.sources import list_inputs, read_file, read_stream
-from finpile.sources.latex_text import to_text
+from finpile.sources.formats.latex.text import to_text
 
 ARTICLE = r"""\documentclass[a4paper]{article} % class
 \newcommand{\R}[2][x]{\mathbb{R}^{#1}}

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
+from finpile.documents.document import RawDocument
 from finpile.sources import Account, list_inputs, read_file
-from finpile.sources.license_files import MAX_FILES, LicenseFiles, identify, is_license_file
+from finpile.sources.readers.license_files import MAX_FILES, LicenseFiles, identify, is_license_file
 
 MIT = b"""The MIT License
 

@@ -20,12 +20,12 @@ from typing import IO, Any, cast
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import HTML, RawDocument
-from finpile.format import FORMATS
-from finpile.ledger import Removal
+from finpile.documents.document import HTML, RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import FORMATS
 from finpile.sources import Account, list_inputs, read_file, read_stream
 from finpile.sources.formats import mail
-from finpile.sources.one_document import Refused
+from finpile.sources.readers.one_document import Refused
 
 Items = tuple[list[RawDocument], list[Removal]]
 

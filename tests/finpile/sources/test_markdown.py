@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import FORMATS
-from finpile.ledger import Removal
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import FORMATS
 from finpile.sources import list_inputs, read_file, read_stream
 
 WRITTEN = """---

@@ -18,13 +18,13 @@ import pytest
 
 from finpile.clean import clean_batch
 from finpile.config import CleanConfig, SourceConfig, load_config
-from finpile.document import DocumentBuilder, RawDocument
-from finpile.format import COMMON_META, FORMATS, Format
-from finpile.ledger import Removal
-from finpile.rows import RowsConfig
+from finpile.config.rows import RowsConfig
+from finpile.documents.document import DocumentBuilder, RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import COMMON_META, FORMATS, Format
 from finpile.sources import list_inputs, read_file
-from finpile.sources.accounting import Claim, Record
-from finpile.sources.peek import peek
+from finpile.sources.readers.accounting import Claim, Record
+from finpile.sources.readers.peek import peek
 
 ROOT = Path(__file__).resolve().parents[3]
 FIXED = [name for name in FORMATS.built_in if not FORMATS.get(name).keeps_fields]

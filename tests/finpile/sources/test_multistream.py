@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.ledger import Removal
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
 from finpile.sources import Account, InputFile, list_inputs, read_file
-from finpile.sources.multistream import in_ranges, index_of
+from finpile.sources.readers.multistream import in_ranges, index_of
 from tests.support.real_data import find
 
 SOURCE = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=("*multistream.xml.bz2",))

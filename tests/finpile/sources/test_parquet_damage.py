@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.ledger import Removal
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
 from finpile.sources import Account, list_inputs, read_file
 
 NUM_ROWS, GROUP_ROWS = 60, 20
@@ -147,8 +147,8 @@ def test_a_large_parquet_member_is_not_held_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack_tar: Callable[[dict[str, bytes]], bytes]
 ) -> None:
     """Counted: reads of the member are blocks, never all of it."""
+    from finpile.sources.bytes.streams import BLOCK_BYTES, ByteStream
     from finpile.sources.formats import parquet
-    from finpile.sources.streams import BLOCK_BYTES, ByteStream
 
     sizes: list[int] = []
     plain = ByteStream.read

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import FORMATS
-from finpile.ledger import Removal
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import FORMATS
 from finpile.sources import Account, read_stream
-from finpile.sources.formats.pdf import join_hyphens
+from finpile.sources.formats.pdf.format import join_hyphens
 
 #: Catalog, pages and font: objects 1 to 3.
 FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"

@@ -24,13 +24,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.config import SourceConfig
-from finpile.document import DocumentBuilder, RawDocument, document_id
+from finpile.config.limits import LimitsConfig
+from finpile.documents.document import DocumentBuilder, RawDocument, document_id
+from finpile.documents.ledger import Removal, ledger_table
 from finpile.errors import InputError
-from finpile.format import FORMATS
-from finpile.ledger import Removal, ledger_table
-from finpile.limits import LimitsConfig
+from finpile.plugins.format import FORMATS
 from finpile.sources import BrokenStream, ByteStream, list_inputs, read_file, reasons_of, removal
-from finpile.sources.compression import decompress, split_codecs
+from finpile.sources.bytes.compression import decompress, split_codecs
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": lambda data: gzip.compress(data, mtime=0),

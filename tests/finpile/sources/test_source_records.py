@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.config import SourceConfig
-from finpile.document import DocumentBuilder, RawDocument, document_id
-from finpile.ledger import Removal
+from finpile.documents.document import DocumentBuilder, RawDocument, document_id
+from finpile.documents.ledger import Removal
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats import jsonl as jsonl_reader
 from tests.support.real_data import DATA, find

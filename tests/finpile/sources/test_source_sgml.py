@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.ledger import Removal
-from finpile.limits import LimitsConfig
+from finpile.config.limits import LimitsConfig
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
 from finpile.sources import list_inputs, read_file, read_stream
 from finpile.sources.formats import sgml as sgml_reader
 from tests.support.real_data import DATA, find

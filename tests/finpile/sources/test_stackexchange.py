@@ -14,10 +14,10 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from finpile.config import SourceConfig
-from finpile.document import HTML, RawDocument
-from finpile.format import FORMATS
-from finpile.ledger import Removal
-from finpile.limits import LimitsConfig
+from finpile.config.limits import LimitsConfig
+from finpile.documents.document import HTML, RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import FORMATS
 from finpile.sources import Account, list_inputs, read_file, read_stream
 
 Items = tuple[list[RawDocument], list[Removal]]

@@ -13,11 +13,11 @@ import zstandard
 from warcio.archiveiterator import ArchiveIterator
 
 from finpile.config import SourceConfig
-from finpile.document import HTML, PLAIN, RawDocument
-from finpile.ledger import Removal
-from finpile.limits import LimitsConfig
+from finpile.config.limits import LimitsConfig
+from finpile.documents.document import HTML, PLAIN, RawDocument
+from finpile.documents.ledger import Removal
 from finpile.sources import list_inputs, read_file
-from finpile.sources.accounting import Account
+from finpile.sources.readers.accounting import Account
 from tests.support.real_data import find
 
 SOURCE = SourceConfig(name="Web", dataset="FinPile", format="warc", paths=("*",))

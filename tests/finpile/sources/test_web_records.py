@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from fastwarc.warc import ArchiveIterator
 
-from finpile.sources.streams import ByteStream
-from finpile.sources.web_records import Damaged, Found, WebRecord, read_records
+from finpile.sources.bytes.streams import ByteStream
+from finpile.sources.formats.warc.records import Damaged, Found, WebRecord, read_records
 from tests.support.real_data import find
 
 LIMIT = 1 << 28

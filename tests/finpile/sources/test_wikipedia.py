@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.ledger import Removal
-from finpile.limits import LimitsConfig
+from finpile.config.limits import LimitsConfig
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
 from finpile.sources import Account, list_inputs, read_file, read_stream
-from finpile.sources.formats import wikipedia
-from finpile.sources.wikitext import to_text
+from finpile.sources.formats.wikipedia import format as wikipedia
+from finpile.sources.formats.wikipedia.wikitext import to_text
 
 SOURCE = SourceConfig(name="Wikipedia", dataset="Wikipedia", format="wikipedia", paths=("*",))
 HEAD = (

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from finpile.config import SourceConfig
-from finpile.document import RawDocument
-from finpile.format import FORMATS
-from finpile.ledger import Removal
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import FORMATS
 from finpile.sources import Account, list_inputs, read_file, read_stream
-from finpile.sources.xml_text import MAX_DEPTH, Rules, XmlError, paragraphs, parse_xml
+from finpile.sources.readers.xml_text import MAX_DEPTH, Rules, XmlError, paragraphs, parse_xml
 
 ARTICLE = """<?xml version="1.0"?>
 <!DOCTYPE article PUBLIC "-//NLM//DTD JATS//EN" "JATS-journalpublishing1.dtd">

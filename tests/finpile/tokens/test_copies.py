@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finpile.document import text_digest
+from finpile.config.mixture import CopiesWeight, WeightConfig, from_setting, to_setting, weight_of_row, weights
+from finpile.documents.document import text_digest
 from finpile.errors import ConfigError, RunError
-from finpile.mixture import CopiesWeight, WeightConfig, from_setting, to_setting, weight_of_row, weights
 from finpile.tokens.copies import (
     LENGTH_SCHEMA,
     DocumentClass,

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from finpile import stage_record, storage
+from finpile import storage
 from finpile.config import load_config
-from finpile.layout import INPUTS_PART
+from finpile.output import stage_record
+from finpile.output.layout import INPUTS_PART
 from finpile.sources import ACCOUNT_SCHEMA, list_inputs
 from finpile.verify import verify
 

@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from finpile_tokenizer import UnigramTokenizer
 
-from finpile import stage_record, storage
-from finpile.manifest import CHECKSUM, checksum_of
-from finpile.stage_record import fingerprint
+from finpile import storage
+from finpile.output import stage_record
+from finpile.output.manifest import CHECKSUM, checksum_of
+from finpile.output.stage_record import fingerprint
 from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import verify
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from finpile.errors import InputError, IntegrityError
-from finpile.layout import Layout, read_published
-from finpile.manifest import load_manifest
+from finpile.output.layout import Layout, read_published
+from finpile.output.manifest import load_manifest
 from finpile.verify import verify
 from tests.support.damage import (
     BEFORE_CLEAN,

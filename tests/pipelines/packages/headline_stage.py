@@ -8,12 +8,11 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import bounds
-from finpile.config import to_dict
+from finpile.config import bounds, to_dict
 from finpile.dedup import exact
 from finpile.dedup.order import Order
 from finpile.dedup.plan import REMOVAL_SCHEMA, Answer, Exchange, Part, Pass, Plan, Sent, Settings
-from finpile.stages import Algorithm, Reason
+from finpile.plugins.stages import Algorithm, Reason
 
 REASON = "equal_headline"
 ALGORITHM = Algorithm(

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile import bounds
-from finpile.config import to_dict
+from finpile.config import bounds, to_dict
 from finpile.dedup.near.clusters import candidate_pairs
 from finpile.dedup.near.verify import word_hashes
 from finpile.dedup.order import Order, in_order
@@ -34,9 +33,9 @@ from finpile.dedup.plan import (
     key_table,
     scope_bits,
 )
-from finpile.document import text_views
+from finpile.documents.document import text_views
+from finpile.plugins.stages import Algorithm, Reason
 from finpile.splitmix import mix
-from finpile.stages import Algorithm, Reason
 
 _U64 = npt.NDArray[np.uint64]
 _KEY_SCHEMA = pa.schema([("key", pa.uint64()), ("doc", pa.int64())])

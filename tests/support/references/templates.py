@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise, takewhile
 
 from finpile.config import TemplatesConfig
-from finpile.document import text_digest
+from finpile.documents.document import text_digest
 
 _WHITE = re.compile("[ \\t\\r\\v\\f\xa0]+")
 

@@ -1,0 +1,1 @@
+"""HTML to text: pages, markup, tables, Inline XBRL, dates of pages."""

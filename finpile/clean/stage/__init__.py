@@ -1,0 +1,1 @@
+"""The stage `clean` over one batch: normal form, rules, dates, parts."""

@@ -1,0 +1,345 @@
+"""The clean stage over one batch: markup, normal form, filters, dates; each loss a row of the ledger.
+
+1. HTML becomes text; pages of a web crawl lose their menus, other HTML (a filing, a speech) keeps all that it shows.
+2. With `mojibake: repair`, wrongly decoded lines are repaired (`finpile.clean.stage.mojibake`). The text gets its
+   normal form (`finpile.clean.stage.normalise`), unless the source has `normalise: false`. An empty text is then
+   removed as a whole, in its raw form. With `items: documents`, the sections that the format finds, and what is between
+   them, are documents from here on (`finpile.clean.stage.parts`).
+3. A date whose order was open is read in the order of its field. A document without date gets one from its HTML, its
+   URL, or its file's name, in this order. A date that was there but could not be read, or that cannot be true, leaves a
+   row without text. Rows of the ledger have the date found here; documents that step 1 or 2 removes have one without
+   that of their HTML.
+4. The source's filters reject the text or take spans out of it. Ledger offsets are bytes of the text after step 2. With
+   `undated: drop`, a document without a date is removed.
+
+A document on which a step fails is removed in its raw form, with the exception's name; the others are cleaned.
+
+The text after step 2 of every document of step 4 can be reconstructed from the kept text and the ledger; its
+digest is part of the result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from finpile import timestamps
+from finpile.clean.html.markup import TooComplex
+from finpile.clean.html.page import HtmlError, Page, to_text
+from finpile.clean.stage.dating import DATE_REASONS, Dating, to_json
+from finpile.clean.stage.document_rows import Row, batch_of, rows_of
+from finpile.clean.stage.mojibake import repair
+from finpile.clean.stage.normalise import normalise
+from finpile.clean.stage.parts import Part, divide, facts_of_parts
+from finpile.clean.stage.rules import apply_all, byte_spans, without
+from finpile.config import SourceConfig
+from finpile.documents.blank import is_blank, visible_class
+from finpile.documents.digest import add, multiset_digest
+from finpile.documents.document import DOCUMENT_SCHEMA, HTML, UNREADABLE_TIMESTAMP, document_id, text_views
+from finpile.documents.ledger import Removal, masked_as
+from finpile.errors import FinpileError
+from finpile.filings.facts import FACTS, TEXT_FACTS
+from finpile.plugins.filter import FILTERS, Filter, Rejection, Span
+from finpile.plugins.format import FORMATS
+from finpile.timestamps import Order
+
+STAGE = "clean"
+
+#: Why a text, a span, or a date was removed. Filters add reasons of their own.
+REASONS = {
+    "unreadable_html": "a page on which the HTML parser failed",
+    "too_complex": "a document above the last bound of what its cleaning may cost",
+    "cleaning_error": "a document on which a step of the cleaning failed",
+    "empty_text": "nothing but markup and what no one sees; `removed_text` is the document as it was read",
+    "simplified_html": "a page above a bound of what its reading may cost, read by a simpler method; takes no text",
+    "repaired_mojibake": "lines decoded with another encoding than their own, which are repaired; takes no text",
+    "nothing_left": "a text of which the filters' spans take everything",
+    "undated": "a document for which no date was found, under `heldout: {undated: drop}`",
+    **DATE_REASONS,
+}
+
+#: Reasons of whole documents that the filters never saw: their `removed_text` is not in the digest.
+BEFORE_FILTERS = frozenset({"unreadable_html", "too_complex", "cleaning_error", "empty_text"})
+_MAX_DETAIL = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cleaned:
+    """The result of the stage on one batch."""
+
+    batch: pa.RecordBatch
+    """The kept documents, of `DOCUMENT_SCHEMA`, in the order in which they came."""
+    removals: list[Removal]
+    num_documents_before_filters: int
+    """Documents that the filters saw: kept, or rejected by them."""
+    num_bytes_before_filters: int
+    """UTF-8 bytes of their texts."""
+    digest_before_filters: int
+    """`finpile.documents.digest.multiset_digest` of their ids and texts."""
+    num_undated: int
+    """Documents for which no date was found, kept or removed for it."""
+    num_parts_more: int
+    """Parts that are documents of their own, less the documents that they are of."""
+    num_unreadable_dates: int
+    """Documents that have a date which could not be used: unreadable, ambiguous or implausible."""
+
+
+def clean_batch(
+    batch: pa.RecordBatch, source: SourceConfig, order: Order | None = None, *, drop_undated: bool = False
+) -> Cleaned:
+    """Cleans one batch of `RAW_SCHEMA` of one source; the result depends on nothing else.
+
+    `order` is that of the source's dates of three numbers, if their values prove one; a `date_format` overrules it.
+
+    Raises: ConfigError for a `date_pattern` that leaves a part of the date open.
+    """
+    if not drop_undated and _is_settled(batch, source):
+        return _unchanged(batch)
+    work = _Work(source, _filters(source), Dating(source, order), drop_undated)
+    for row in rows_of(batch):
+        work.add(row)
+    return Cleaned(
+        batch=batch_of(batch, work.kept),
+        removals=work.removals,
+        num_documents_before_filters=work.num_documents,
+        num_bytes_before_filters=work.num_bytes,
+        digest_before_filters=work.digest,
+        num_undated=work.num_undated,
+        num_unreadable_dates=work.num_unreadable_dates,
+        num_parts_more=work.num_parts_more,
+    )
+
+
+def reasons_of(source: SourceConfig) -> Mapping[str, str]:
+    """All reasons that documents of a source may have in the ledger, and their meanings."""
+    reasons = dict(REASONS)
+    for rules, _ in _filters(source):
+        reasons |= rules.reasons
+    return reasons
+
+
+def _filters(source: SourceConfig) -> list[tuple[Filter, Any]]:
+    return [(FILTERS.get(entry.name), entry.parameters) for entry in source.clean.filters]
+
+
+def filter_files(source: SourceConfig) -> list[str]:
+    """The files that the filters of a source read. Raises: ConfigError if one is missing or unusable."""
+    return [file for rules, given in _filters(source) if rules.files is not None for file in rules.files(given)]
+
+
+def needs_kernels(source: SourceConfig) -> bool:
+    """Whether cleaning may run kernels: not if a source's texts stay byte for byte."""
+    return source.clean.normalise or source.clean.html != "never"
+
+
+def compile_kernels() -> None:
+    """Compiles the kernels that most pages need into the cache on disk, or loads them from there."""
+    to_text("<table><tr><td>x<td>1</table>", main_content=False)
+    normalise("\u00e9")
+
+
+def _is_settled(batch: pa.RecordBatch, source: SourceConfig) -> bool:
+    """Whether every step would leave every document as it is: then no text need become a Python string."""
+    cleaning = source.clean
+    if (
+        cleaning.normalise
+        or cleaning.mojibake == "repair"
+        or cleaning.html != "never"
+        or cleaning.filters
+        or source.date_pattern
+        or FORMATS.get(source.format).describe
+    ):
+        return False
+    moment, undated = batch["timestamp"], pc.is_null(batch["timestamp"])
+    early, late = (pa.scalar(bound, moment.type) for bound in (timestamps.EARLIEST, timestamps.LATEST))
+    told_otherwise = pc.or_(pc.is_valid(batch["url"]), pc.not_equal(batch["timestamp_origin"], "none"))
+    written = pc.fill_null(pc.not_equal(batch["raw_timestamp"], ""), False)
+    touched = (
+        written if source.date_format else pc.and_(written, undated),
+        pc.match_substring(batch["meta"], UNREADABLE_TIMESTAMP),
+        pc.fill_null(pc.or_(pc.less(moment, early), pc.greater_equal(moment, late)), False),
+        pc.and_(undated, told_otherwise),
+        pc.invert(pc.match_substring_regex(batch["text"], visible_class())),
+    )
+    return not any(pc.any(column).as_py() for column in touched)
+
+
+def _unchanged(batch: pa.RecordBatch) -> Cleaned:
+    return Cleaned(
+        batch=batch.select(DOCUMENT_SCHEMA.names).cast(DOCUMENT_SCHEMA),
+        removals=[],
+        num_documents_before_filters=batch.num_rows,
+        num_bytes_before_filters=pc.sum(pc.binary_length(batch["text"])).as_py() or 0,
+        digest_before_filters=multiset_digest(batch["id"].to_pylist(), text_views(batch)),
+        num_undated=batch["timestamp"].null_count,
+        num_unreadable_dates=0,
+        num_parts_more=0,
+    )
+
+
+_SUMS = ("num_documents", "num_bytes", "digest", "num_undated", "num_unreadable_dates", "num_parts_more")
+
+
+@dataclass(slots=True)
+class _Work:
+    """The stage's state over one batch."""
+
+    source: SourceConfig
+    filters: list[tuple[Filter, Any]]
+    dating: Dating
+    drop_undated: bool
+    kept: list[Row] = field(default_factory=list)
+    removals: list[Removal] = field(default_factory=list)
+    num_documents: int = 0
+    num_bytes: int = 0
+    digest: int = 0
+    num_undated: int = 0
+    num_unreadable_dates: int = 0
+    num_parts_more: int = 0
+
+    def add(self, row: Row) -> None:
+        """Keeps one cleaned document, or records why it is removed."""
+        before = [getattr(self, name) for name in _SUMS]
+        num_removals, num_kept = len(self.removals), len(self.kept)
+        try:
+            self._clean(row)
+        except MemoryError as error:
+            raise MemoryError(f"out of memory while {row.locator} was cleaned") from error
+        except FinpileError:
+            raise  # the configuration's fault, not the document's
+        except Exception as error:  # whatever one document raises, the others are cleaned
+            for name, value in zip(_SUMS, before, strict=True):
+                setattr(self, name, value)
+            del self.removals[num_removals:], self.kept[num_kept:]
+            self._remove_unread(row, "cleaning_error", f"{type(error).__name__}: {error}"[:_MAX_DETAIL])
+
+    def _clean(self, row: Row) -> None:
+        try:
+            page = self._extract(row)
+            text, num_repaired = repair(page.text) if self.source.clean.mojibake == "repair" else (page.text, 0)
+            text = normalise(text) if self.source.clean.normalise else text
+        except HtmlError as error:
+            self._remove_unread(row, "unreadable_html", str(error))
+            return
+        except TooComplex as error:
+            self._remove_unread(row, "too_complex", str(error))
+            return
+        if is_blank(text):
+            self._remove_unread(row, "empty_text", f"{len(row.text)} characters of {row.media_type}")
+            return
+        row = replace(row, title=row.title or page.title)
+        read = {FACTS: page.facts.numbers, TEXT_FACTS: page.facts.texts}
+        facts: dict[str, Any] = {key: some for key, some in read.items() if some}
+        parts = self._parts(row, text, facts)
+        if not parts:
+            self._filter(row, text, page, num_repaired, facts)
+            return
+        self.num_parts_more += len(parts) - 1
+        for part, of_part in parts:
+            place = f"{row.locator}{part.suffix}"
+            of_row = replace(row, id=document_id(self.source.label, place), locator=place, is_part=True)
+            self._filter(of_row, part.text, page, num_repaired, of_part)
+
+    def _parts(self, row: Row, text: str, facts: dict[str, Any]) -> list[tuple[Part, dict[str, Any]]]:
+        """The parts of a text that are documents of their own, with their facts; none if it stays one."""
+        of_format = FORMATS.get(self.source.format)
+        if self.source.clean.items == "meta" or of_format.sections is None:
+            return []
+        meta = json.loads(row.meta)
+        parts = divide(text, of_format.sections(text, meta))
+        described = of_format.describe(text, meta) if of_format.describe and parts else {}
+        return list(zip(parts, facts_of_parts(parts, meta, {**described, **facts}), strict=True))
+
+    def _filter(self, row: Row, text: str, page: Page, num_repaired: int, facts: dict[str, Any]) -> None:
+        """Keeps what the filters leave of a text, under its date."""
+        self._count(row.id, text)
+        dated = self.dating.date(row, page.html, page.counts)
+        row = replace(row, timestamp=dated.moment, timestamp_origin=dated.origin)
+        found = apply_all(self.filters, text, facts, row.url)
+        if isinstance(found, Rejection):
+            self._remove(row, found.reason, found.detail, text)
+            return
+        left = without(text, found)
+        if is_blank(left):
+            self._remove(row, "nothing_left", f"{len(found)} spans", text)
+            return
+        self.num_undated += dated.moment is None
+        self.num_unreadable_dates += bool(dated.notes)
+        if self.drop_undated and dated.moment is None:
+            self._remove(row, "undated", "; ".join(f"{reason}: {detail}" for reason, detail in dated.notes), text)
+            return
+        for reason, detail in dated.notes:
+            self._note(row, reason, detail, 0, 0, b"")
+        if page.simplified:
+            self._note(row, "simplified_html", page.simplified, 0, 0, b"")
+        if num_repaired:
+            self._note(row, "repaired_mojibake", f"{num_repaired} lines", 0, 0, b"")
+        self._take_out(row, text, found)
+        meta = self._described(left, dated.meta, facts, is_part=row.is_part)
+        self.kept.append(replace(row, text=left, meta=meta))
+
+    def _described(self, text: str, meta: str, facts: dict[str, Any], *, is_part: bool = False) -> str:
+        """The metadata with the facts of the filters and those that the source's format finds in a whole text."""
+        describe = FORMATS.get(self.source.format).describe
+        if describe is None or is_part:
+            return meta if not facts else to_json({**json.loads(meta), **facts})
+        known = {**json.loads(meta), **facts}
+        return to_json({**known, **describe(text, known)})
+
+    def _is_html(self, row: Row) -> bool:
+        mode = self.source.clean.html
+        return mode == "always" or (mode == "auto" and row.media_type == HTML)
+
+    def _extract(self, row: Row) -> Page:
+        if not self._is_html(row):
+            return Page(text=row.text)
+        has_menus = FORMATS.get(self.source.format).has_menus
+        return to_text(row.text, main_content=has_menus, tables=self.source.clean.tables)
+
+    def _count(self, identity: str, text: str) -> None:
+        data = text.encode()
+        self.num_documents += 1
+        self.num_bytes += len(data)
+        self.digest = add(self.digest, multiset_digest([identity], [data]))
+
+    def _take_out(self, row: Row, text: str, spans: list[Span]) -> None:
+        if not spans:
+            return
+        data = text.encode()
+        for start, end, reason, mask in byte_spans(text, spans):
+            self._note(row, reason, masked_as(mask), start, end, data[start:end])
+
+    def _remove_unread(self, row: Row, reason: str, detail: str) -> None:
+        """Removes a document of which no filter saw a text, under the date that it has without its HTML."""
+        try:
+            moment = self.dating.date(row, None).moment
+        except (MemoryError, FinpileError):
+            raise
+        except Exception:  # that of a `cleaning_error` may be raised again
+            moment = None
+        self._remove(replace(row, timestamp=moment), reason, detail, row.text)
+
+    def _remove(self, row: Row, reason: str, detail: str, text: str) -> None:
+        self._note(row, reason, detail, None, None, text.encode())
+
+    def _note(self, row: Row, reason: str, detail: str, start: int | None, end: int | None, removed: bytes) -> None:
+        self.removals.append(
+            Removal(
+                id=row.id,
+                dataset=self.source.dataset,
+                source=self.source.label,
+                locator=row.locator,
+                stage=STAGE,
+                reason=reason,
+                detail=detail,
+                start=start,
+                end=end,
+                removed_text=removed,
+                timestamp=row.timestamp,
+            )
+        )

@@ -1,0 +1,54 @@
+"""The documents of a batch as rows that the clean stage changes, and a batch of those that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from finpile.documents.document import DOCUMENT_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The fields of one document that the stage reads and may change."""
+
+    index: int
+    id: str
+    text: str
+    timestamp: datetime | None
+    timestamp_origin: str
+    locator: str
+    url: str | None
+    title: str | None
+    meta: str
+    media_type: str
+    raw_timestamp: str | None
+    is_part: bool = False
+    """Whether it is a part of the document that was read."""
+
+
+_COLUMNS = (
+    "id", "text", "timestamp", "timestamp_origin", "locator", "url", "title", "meta", "media_type", "raw_timestamp",
+)  # fmt: skip
+_CHANGED = ("id", "locator", "text", "timestamp", "timestamp_origin", "title", "meta")
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[Row]:
+    """The documents of a batch of `RAW_SCHEMA`."""
+    columns = [batch.column(name).to_pylist() for name in _COLUMNS]
+    return (Row(index, *values) for index, values in enumerate(zip(*columns, strict=True)))
+
+
+def batch_of(batch: pa.RecordBatch, kept: Sequence[Row]) -> pa.RecordBatch:
+    """The kept documents as a batch of `DOCUMENT_SCHEMA`; what the stage does not change is that of `batch`."""
+    rest = batch.take(pa.array([row.index for row in kept], pa.int64()))
+    columns = [
+        pa.array([getattr(row, entry.name) for row in kept], entry.type)
+        if entry.name in _CHANGED
+        else rest.column(entry.name)
+        for entry in DOCUMENT_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_SCHEMA)

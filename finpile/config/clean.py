@@ -1,0 +1,82 @@
+"""The key `clean` of a source: its filters, and what becomes of its markup."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from finpile.config.values import to_dict
+from finpile.errors import ConfigError
+from finpile.plugins.filter import FILTERS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilterConfig:
+    """A filter of a source, as a name or with parameters: `c4`, `{c4: {min_sentences: 5}}`."""
+
+    name: str
+    """A module of `finpile.clean.filters`, or an entry point `finpile.filters` of another package."""
+    parameters: Any
+    """An instance of the filter's dataclass of parameters."""
+
+    @classmethod
+    def named(cls, name: str) -> FilterConfig:
+        """The filter with its default parameters. Raises: ConfigError for an unknown name or a required parameter."""
+        required = cls._required(name)
+        if required:
+            wanted = ", ".join(f"{key}: ..." for key in required)
+            raise ConfigError(f"filter `{name}` has required parameters: write {{{name}: {{{wanted}}}}}")
+        return cls(name=name, parameters=cls.parameters_of(name)())
+
+    @classmethod
+    def _required(cls, name: str) -> list[str]:
+        missing = dataclasses.MISSING
+        entries = dataclasses.fields(cls.parameters_of(name))
+        return [entry.name for entry in entries if entry.default is missing and entry.default_factory is missing]
+
+    @classmethod
+    def parameters_of(cls, name: str) -> type[Any]:
+        """The dataclass of a filter's parameters. Raises: ConfigError for an unknown name."""
+        return FILTERS.get(name).parameters
+
+    @classmethod
+    def choices(cls) -> tuple[str, ...]:
+        """The names of all filters."""
+        return FILTERS.names()
+
+    def to_setting(self) -> Any:
+        """As a corpus file gives it: the name, with parameters only if they are not the defaults."""
+        if not self._required(self.name) and self == FilterConfig.named(self.name):
+            return self.name
+        return {self.name: to_dict(self.parameters)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CleanConfig:
+    """Cleaning of the text of a source."""
+
+    filters: tuple[FilterConfig, ...] = ()
+    """Filters in order, by name or as `{NAME: {PARAMETER: VALUE}}`: `c4`, `gopher_quality`, `gopher_repetition`,
+    `fineweb`, `language`, `url_list`, `fasttext`, `pii`, or an entry point `finpile.filters` of another package. Rules
+    for web pages remove most of any other text."""
+    html: Literal["auto", "always", "never"] = "auto"
+    """`auto`: extracts the text of documents that the source declares as HTML."""
+    tables: Literal["lines", "markdown"] = "lines"
+    """Tables of HTML with data: a line for each row with tabs between its cells, or Markdown grids with their heads."""
+    items: Literal["meta", "documents"] = "meta"
+    """edgar: `documents` makes each item of a main document a document of its own, and what is in no item too; `meta`
+    only names them."""
+    mojibake: Literal["keep", "repair"] = "keep"
+    """`repair`: lines that were decoded with another encoding than their own (`schÃ¶n`) are repaired before the normal
+    form; a row of the ledger has their number."""
+    normalise: bool = True
+    """Converts to Unicode NFC and normalises white space; `false` with `html: never` keeps texts byte for byte."""
+
+    def __post_init__(self) -> None:
+        given: tuple[FilterConfig | str, ...] = self.filters
+        filters = tuple(FilterConfig.named(entry) if isinstance(entry, str) else entry for entry in given)
+        object.__setattr__(self, "filters", filters)  # callers in Python can give names
+        for entry in filters[:-1]:
+            if FILTERS.get(entry.name).masks:
+                raise ConfigError(f"filters: `{entry.name}` masks text, which later filters would read: put it last")

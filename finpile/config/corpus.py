@@ -1,0 +1,104 @@
+"""The corpus file as frozen dataclasses, read by `finpile.config.strict_yaml`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from finpile.config import bounds
+from finpile.config.dedup import DedupConfig
+from finpile.config.heldout import ContaminationConfig, HeldoutConfig
+from finpile.config.limits import LimitsConfig
+from finpile.config.mixture import WeightConfig, weights
+from finpile.config.sources import SourceConfig, with_files_below
+from finpile.config.strict_yaml import absolute, from_values, load_yaml
+from finpile.config.tokenizer import TokenizerConfig, TokensConfig
+from finpile.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportsConfig:
+    """Tables 1 and 2."""
+
+    private: tuple[str, ...] = ("FinPile",)
+    """Private datasets: the first rows of Table 1, and the columns of Table 2; all others are PUBLIC."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorpusConfig:
+    """A corpus file."""
+
+    name: str
+    """Name of the corpus, for reports."""
+    sources: tuple[SourceConfig, ...]
+    """The sources in order of priority: of two duplicates, the one from the earlier source is kept."""
+    root: str = "."
+    """Base folder of relative paths, itself relative to the corpus file."""
+    dedup: DedupConfig = field(default_factory=DedupConfig)
+    contamination: ContaminationConfig | None = None
+    """Evaluation sets: documents with their items are removed from training and held-out documents; null: no search."""
+    heldout: HeldoutConfig = field(default_factory=HeldoutConfig)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    tokens: TokensConfig = field(default_factory=TokensConfig)
+    mixture: Mapping[str, float | WeightConfig] | None = None
+    """How often documents are in the token shards, by row, dataset or `DATASET/ROW`: a number, `3 epochs`, `40%` of all
+    tokens, or a mapping; rows without an entry: once. With a mixture, even an empty one, shards have their sources."""
+    reports: ReportsConfig = field(default_factory=ReportsConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    """Limits of one input, for every source without limits of its own."""
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise ConfigError("sources is empty: list at least one under `sources:`")
+        bounded = tuple(dataclasses.replace(source, limits=source.limits or self.limits) for source in self.sources)
+        object.__setattr__(self, "sources", bounded)  # so that a source has all settings of its reading
+        grouped = [source.label for source in self.sources if source.template_group is not None]
+        if grouped and self.dedup.templates is None:
+            raise ConfigError(
+                f"dedup.templates are not searched, and source {grouped[0]!r} has a `template_group`: add "
+                "`templates: {}` to `dedup`, or remove it"
+            )
+        if self.dedup.templates is not None and not grouped:
+            raise ConfigError("dedup: `templates` needs a source with a `template_group`, such as host or meta.cik")
+        known = sorted({source.dataset for source in self.sources})
+        for name in self.tokenizer.train_on:
+            bounds.one_of("tokenizer.train_on", name, known)
+        self.heldout.check_order(self.dedup.order)
+        if self.mixture is not None:
+            weights(self.mixture, self.rows)
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """(dataset, source) of all rows of Table 1, sorted."""
+        return tuple(sorted({(source.dataset, row) for source in self.sources for row in source.rows}))
+
+    @property
+    def has_sub_sources(self) -> bool:
+        """Whether the documents have the column `sub_source`."""
+        return any(source.sub_source is not None for source in self.sources)
+
+
+def load_config(path: str | Path) -> CorpusConfig:
+    """Reads a corpus file; `root` of the result is absolute.
+
+    Raises: ConfigError with file, line, the value found and the value expected.
+    """
+    config = load_yaml(path, CorpusConfig, "the corpus")
+    root = absolute(path, config.root)
+    return dataclasses.replace(
+        config, root=root, sources=tuple(with_files_below(source, root) for source in config.sources)
+    )
+
+
+def from_dict(values: Mapping[str, Any]) -> CorpusConfig:
+    """The inverse of `to_dict` for a corpus file, as its values are in a manifest.
+
+    Raises: ConfigError for values of another version.
+    """
+    after = values["heldout"]["after"]
+    heldout = {**values["heldout"], "after": None if after is None else date.fromisoformat(after)}
+    return from_values({**values, "heldout": heldout}, CorpusConfig, "the corpus of the manifest")

@@ -1,0 +1,171 @@
+"""The mixture: how often the documents of each row of Table 1 are in the training data.
+
+    mixture:
+      News: 1.0                    # every document once, as without an entry
+      Wikipedia: 3 epochs          # every document three times
+      GitHub: 0.5                  # half of the tokens
+      Web: 40%                     # of all tokens of the mixture
+      PubMed: {epochs: 1, copies: [{least: 3, weight: 2}]}
+
+A key is a row, a dataset for all of its rows without a key of their own, or `DATASET/ROW` for a row whose name several
+datasets have. Weights are exact fractions, so that no result depends on rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from finpile.config import bounds
+from finpile.errors import ConfigError, nearest
+
+#: How often a document can be in the training data: a hundred times the epochs that do no harm (Muennighoff et al.
+#: 2023, "Scaling Data-Constrained Language Models", find four).
+MAX_EPOCHS = 400
+
+Row = tuple[str, str]
+"""The dataset and the source: the two levels of Table 1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CopiesWeight:
+    """The weight of documents of which the input had many copies.
+
+    Source: Penedo et al. 2025, "FineWeb2", section on rehydration, https://arxiv.org/abs/2506.20920
+    """
+
+    least: int
+    """The least `num_copies` of a document to which the weight applies; the entry with the largest one counts."""
+    weight: float
+    """Multiplies the epochs of the row."""
+
+    def __post_init__(self) -> None:
+        bounds.within("least", self.least, 1, bounds.MAX_DOCUMENTS, "few texts have more copies")
+        _check_weight("weight", self.weight)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WeightConfig:
+    """How often the documents of a row are in the training data: a number, `3 epochs`, `40%`, or a mapping."""
+
+    epochs: float | None = None
+    """The number of times: 1 if neither this nor `share` is given. Of a fraction, documents are chosen by digest."""
+    share: float | None = None
+    """Instead of `epochs`: the row's part of all tokens of the mixture, above 0 and below 1."""
+    copies: tuple[CopiesWeight, ...] = ()
+    """Weights by `num_copies`, the number of equal or similar documents that deduplication found; 1 without."""
+
+    @classmethod
+    def named(cls, text: str) -> WeightConfig:
+        """`3 epochs` or `40%`. Raises: ConfigError for any other text."""
+        number, _, unit = text.strip().partition(" ")
+        try:
+            if text.strip().endswith("%"):
+                return cls(share=float(Fraction(text.strip()[:-1].strip()) / 100))
+            if unit.strip() in ("epoch", "epochs"):
+                return cls(epochs=float(number))
+        except (ValueError, ZeroDivisionError):
+            pass
+        raise ConfigError(f"weight {text!r}: expected a number such as 1.5, `3 epochs`, `40%` or a mapping")
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None and self.share is not None:
+            raise ConfigError("share and `epochs` are given together: they exclude each other, remove one")
+        if self.epochs is not None:
+            _check_weight("epochs", self.epochs)
+        if self.share is not None and not 0 < self.share < 1:
+            raise ConfigError(f"share is {self.share}: expected 0 < value < 1, such as 0.4 or 40%")
+        least = [step.least for step in self.copies]
+        if least != sorted(set(least)):
+            raise ConfigError(f"copies has {least} as `least`: expected ascending numbers, each once")
+
+    @property
+    def classes(self) -> tuple[tuple[int, Fraction], ...]:
+        """(least `num_copies`, factor of the epochs) of the classes of documents, ascending; the first begins at 1."""
+        steps = [(step.least, exactly(step.weight)) for step in self.copies]
+        return tuple(steps) if steps and steps[0][0] == 1 else ((1, Fraction(1)), *steps)
+
+
+MixtureConfig = Mapping[str, float | WeightConfig]
+
+
+def _check_weight(what: str, value: float) -> None:
+    if not 0 <= value <= MAX_EPOCHS:
+        raise ConfigError(f"{what} is {value}: expected 0 to {MAX_EPOCHS}")
+
+
+def exactly(value: float) -> Fraction:
+    """The number that is written: 1/10 for 0.1."""
+    return Fraction(str(value))
+
+
+def weight_of(value: float | WeightConfig) -> WeightConfig:
+    """The weight of an entry. Raises: ConfigError for a number that is none."""
+    return value if isinstance(value, WeightConfig) else WeightConfig(epochs=value)
+
+
+def weights(mixture: MixtureConfig, rows: Iterable[Row]) -> dict[Row, WeightConfig]:
+    """The weight of each row, in the order of the rows.
+
+    Raises: ConfigError for a key without a row or with rows of several datasets, for shares without a row that has
+    epochs, and for shares of which nothing is left.
+    """
+    known = sorted(set(rows))
+    _check_keys(mixture, known)
+    found = {row: weight_of_row(mixture, row) for row in known}
+    shares = [exactly(weight.share) for weight in found.values() if weight.share is not None]
+    if shares and sum(shares) >= 1:
+        raise ConfigError(
+            f"mixture has shares of {float(100 * sum(shares)):g}% in total: expected less than 100%; a share of a "
+            "dataset is that of each of its rows"
+        )
+    if shares and len(shares) == len(found):
+        raise ConfigError("mixture has no row with epochs, so that shares have no size: give one row its epochs")
+    return found
+
+
+def weight_of_row(mixture: MixtureConfig, row: Row) -> WeightConfig:
+    """The weight that the most specific key gives a row; once without one."""
+    for key in ("/".join(row), row[1], row[0]):
+        if key in mixture:
+            return weight_of(mixture[key])
+    return WeightConfig()
+
+
+def from_setting(setting: Mapping[str, Any]) -> dict[str, float | WeightConfig]:
+    """A mixture from its JSON form in a manifest."""
+    return {
+        key: value
+        if not isinstance(value, Mapping)
+        else WeightConfig(**{**value, "copies": tuple(CopiesWeight(**step) for step in value.get("copies", ()))})
+        for key, value in setting.items()
+    }
+
+
+def _check_keys(mixture: MixtureConfig, rows: list[Row]) -> None:
+    datasets = {dataset for dataset, _ in rows}
+    for key, value in mixture.items():
+        if not isinstance(value, WeightConfig):
+            _check_weight(f"mixture of {key!r}", value)
+        of_key = [row for row in rows if key in ("/".join(row), row[1])]
+        if not of_key and key not in datasets:
+            names = {name for row in rows for name in row}
+            raise ConfigError(f"mixture: {key!r} is not a row or dataset of this corpus{nearest(key, names)}")
+        if len(of_key) > 1:
+            choices = ", ".join("/".join(row) for row in of_key)
+            raise ConfigError(f"mixture: {key!r} is a row of several datasets: name one of {choices}")
+
+
+def to_setting(weight: float | WeightConfig) -> Any:
+    """An entry in one form, so that equal mixtures have equal settings."""
+    weight = weight_of(weight)
+    setting: dict[str, Any] = {}
+    if weight.share is not None:
+        setting["share"] = weight.share
+    else:
+        setting["epochs"] = 1.0 if weight.epochs is None else float(weight.epochs)
+    if weight.copies:
+        setting["copies"] = [{"least": step.least, "weight": float(step.weight)} for step in weight.copies]
+    return setting

@@ -1,0 +1,58 @@
+"""Rows of Table 1 from a field of the records, so that one source gives several rows: The Pile's shards give 22."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from finpile.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowsConfig:
+    """Rows of Table 1 from a field of the records; instead of one name, a source has a row for each value."""
+
+    field: str
+    """The field with the row's name: `meta.pile_set_name`. Dots select keys."""
+    allow: tuple[str, ...]
+    """Its values that are rows."""
+    rename: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Rows with another name than the value: `{Github: GitHub}`."""
+    unknown: Literal["ledger"] = "ledger"
+    """`ledger`: records with another value or without the field are removed, with the reason `unknown_row`."""
+
+    def __post_init__(self) -> None:
+        if not self.field.strip():
+            raise ConfigError("field of the rows of a source is empty: name the field with the row, such as meta.set")
+        if not self.allow:
+            raise ConfigError("allow is empty: list the values of the field that are rows of Table 1")
+        twice = next((value for value in self.allow if self.allow.count(value) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"allow has {twice!r} twice: expected each value once")
+        unused = next((value for value in self.rename if value not in self.allow), None)
+        if unused is not None:
+            raise ConfigError(f"rename has {unused!r}, which is not in `allow`: add it there, or correct it")
+        if not all(name.strip() for name in self.rows):
+            raise ConfigError("the name of a row is empty: expected the name of a row of Table 1")
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The names of the rows, in the order of `allow`."""
+        return tuple(dict.fromkeys(self.rename.get(value, value) for value in self.allow))
+
+    @property
+    def label(self) -> str:
+        """Name of the source where no row is known: in accounts of files, and of records without a row."""
+        return f"rows by {self.field}"
+
+    def row_of(self, value: Any) -> str | None:
+        """The row of a record with that value of the field; None for a value that is not allowed."""
+        is_allowed = isinstance(value, str) and value in self.allow
+        return self.rename.get(value, value) if is_allowed else None
+
+
+def rows_of(name: str | Mapping[str, Any]) -> tuple[str, ...]:
+    """The rows of a source from its `name` in a manifest: a text, or the keys of `RowsConfig`."""
+    return (name,) if isinstance(name, str) else RowsConfig(**{**name, "allow": tuple(name["allow"])}).rows

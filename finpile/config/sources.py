@@ -1,0 +1,135 @@
+"""A source of the corpus file: its files, their format, and the row of Table 1 that they belong to."""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from finpile.config import bounds
+from finpile.config.clean import CleanConfig
+from finpile.config.limits import LimitsConfig
+from finpile.config.rows import RowsConfig
+from finpile.config.strict_yaml import PLACE, Place
+from finpile.config.text_template import is_template, parse_template
+from finpile.documents.labels import check_rule
+from finpile.errors import ConfigError
+from finpile.plugins.filter import with_root
+from finpile.plugins.format import FORMATS
+from finpile.timestamps import check_pattern, date_format
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceConfig:
+    """A set of files, which is a row of Table 1, a part of one, or several rows."""
+
+    name: str | RowsConfig
+    """The row: `News`, `Web`, `GitHub`, ... Several entries can share a row. Or the field of the records with it:
+    `{field: meta.pile_set_name, allow: [ArXiv, Github]}`."""
+    dataset: str
+    """The group of rows: `FinPile`, `The Pile`, `C4`, `Wikipedia`, ..."""
+    format: str
+    """`jsonl`, `json`, `parquet`, `csv`, `text`, `edgar`, `warc`, `sgml`, `wikipedia`, `jats`, `uspto`, `tei`,
+    `subtitles`, `pdf`, `mail`, `stackexchange`, `irc`, `code`, `markdown`, `latex`, or an entry point
+    `finpile.formats` of another package."""
+    paths: tuple[str, ...]
+    """Files or patterns: relative to `root`, or fsspec URLs. Archives (.tar[.gz|.zst|.lz4], .zip) are opened."""
+    members: tuple[str, ...] = ()
+    """Patterns of files inside archives; empty: all files."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """jsonl, json, parquet, csv: the input fields of `text`, `timestamp`, `title`, `url`, `license`. Dots select keys.
+    `text` can be a template of several: `"{{title}} {{#turns}}{{speaker}}: {{text}} {{/turns}}"`."""
+    date_pattern: str | None = None
+    """Date in the path, as strptime pattern: `%Y-%m-%d`, `%y%m%d`. It can be anywhere in the file name without adjacent
+    digits; with `*` at its end (`%Y%m%d*`), more digits can follow, as in `201603092` for the second on 2016-03-09.
+    Without a day it is of a period, which counts as its last second: `%Y-%m`, `q%q_%Y` (`%q`: quarter, `%h`: half)."""
+    date_format: str | None = None
+    """jsonl, json, parquet, csv: the format of the date field: `day-first`, `month-first`, `year-first`, or a pattern
+    like `%d-%m-%Y`. If null, dates such as 2/10/2008 need a value that proves their order: `23/10/2008`."""
+    encoding: tuple[str, ...] = ()
+    """Encodings to try in order; empty: those of the format (strict UTF-8 for jsonl, parquet and text)."""
+    clean: CleanConfig = field(default_factory=CleanConfig)
+    license: str | None = None
+    """Licence of documents without a licence of their own."""
+    sub_source: str | None = None
+    """The parts of the row, such as sites, outlets or forms, with a line of Table 1 each: a rule as for
+    `template_group`, or `region` (US, UK, Asia-Pac, ... by the domain of the URL) or `region.meta.KEY` (by the two
+    letters of a country). Documents get the column `sub_source`; null: the row has no parts."""
+    template_group: str | None = None
+    """The documents among which `dedup.templates` counts lines: `row` (all of the row), `host` (those of one host of
+    their URLs), `folder` (one folder of their files) or a name of metadata, such as `meta.cik`; null: none, so that no
+    template is cut from this source. Documents without the value are in no group."""
+    max_removed: float = 0.5
+    """A warning names each reason and each filter that removes more than this share of the source's documents, or of
+    its cleaned text in spans, in (0, 1]."""
+    limits: LimitsConfig | None = None
+    """Limits of one input of this source; null: the limits of the corpus."""
+
+    where: Place = field(default_factory=Place, compare=False, repr=False, metadata=PLACE)
+    """Where the entry is in the corpus file."""
+
+    @property
+    def label(self) -> str:
+        """The row; of a source with several, what replaces it in messages and accounts."""
+        return self.name if isinstance(self.name, str) else self.name.label
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The rows of the documents."""
+        return (self.name,) if isinstance(self.name, str) else self.name.rows
+
+    def of_row(self, row: str | None) -> SourceConfig:
+        """The source restricted to one of several rows; itself for None."""
+        return self if row is None else dataclasses.replace(self, name=row)
+
+    def __post_init__(self) -> None:
+        for key in ("label", "dataset"):
+            if not getattr(self, key).strip():
+                key = key.replace("label", "name")
+                raise ConfigError(f"{key} of a source is empty: it is the name of a row or group of rows of Table 1")
+        FORMATS.check(self.format)
+        bounds.part(f"max_removed of source {self.label!r}", self.max_removed)
+        for key, rule in (("template_group", self.template_group), ("sub_source", self.sub_source)):
+            if rule is not None:
+                check_rule(f"{key} of source {self.label!r}", rule)
+        if not self.paths:
+            raise ConfigError(f"paths of source {self.label!r} is empty: name at least one file or pattern")
+        if self.clean.items == "documents" and FORMATS.get(self.format).sections is None:
+            raise ConfigError(
+                f"clean.items: format {self.format} of source {self.label!r} has no items: remove `items: documents`"
+            )
+        fields = FORMATS.get(self.format).fields if self.fields or self.date_format is not None else ()
+        if self.fields and not fields:
+            raise ConfigError(
+                f"fields: format {self.format} of source {self.label!r} has no named fields: remove `fields`"
+            )
+        for key in self.fields:
+            bounds.one_of("fields", key, fields)
+        if is_template(self.fields.get("text", "")):
+            parse_template(self.fields["text"])
+        if self.date_format is not None:
+            if "timestamp" not in fields:
+                raise ConfigError(f"date_format: format {self.format} has no date field, in source {self.label!r}")
+            date_format(self.date_format)
+        if self.date_pattern is not None:
+            check_pattern(self.date_pattern)
+        for name in self.encoding:
+            try:
+                "".encode(name)
+            except (LookupError, ValueError):
+                raise ConfigError(
+                    f"encoding: no encoding is called {name!r}, in source {self.label!r}; try utf-8 or latin-1"
+                ) from None
+
+
+def with_files_below(source: SourceConfig, root: str) -> SourceConfig:
+    """The source with the files of its filters relative to the root of the corpus."""
+
+    def place(path: str) -> str:
+        return path if "://" in path else posixpath.join(root, path)
+
+    filters = tuple(
+        dataclasses.replace(entry, parameters=with_root(entry.parameters, place)) for entry in source.clean.filters
+    )
+    return dataclasses.replace(source, clean=dataclasses.replace(source.clean, filters=filters))

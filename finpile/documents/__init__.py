@@ -1,0 +1,1 @@
+"""Documents: batches of them, labels, names, digests, the split, and the ledger of what was removed."""

@@ -1,0 +1,53 @@
+"""The state of an output folder: complete, or changed by a running or interrupted build.
+
+`OUT/.work/build.json` has the state `running` from the first change of a published file until the manifest is written;
+the manifest of the previous build remains until then. A folder without `.work` is complete if it has a manifest.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from finpile import storage
+from finpile.output.layout import Layout
+
+_RUNNING, _WHOLE = "running", "whole"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BuildState:
+    """The last build that wrote to the folder."""
+
+    name: str
+    """The name of the corpus."""
+    paths: tuple[str, ...]
+    """The paths of the sources: absolute paths or URLs, with their patterns."""
+    is_whole: bool
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, Any], *, is_whole: bool) -> BuildState:
+        """The state of a build with this configuration, given as in a manifest."""
+        root = str(config["root"])
+        paths = [path for source in config["sources"] for path in source["paths"]]
+        located = [path if "://" in path else posixpath.join(root, path) for path in paths]
+        return cls(name=config["name"], paths=tuple(located), is_whole=is_whole)
+
+
+def read_state(layout: Layout) -> BuildState | None:
+    """The recorded state; None if there is none. An unreadable record counts as running."""
+    try:
+        raw = storage.read_json(layout.state)
+        name, paths = str(raw["name"]), tuple(map(str, raw["paths"]))
+        return BuildState(name=name, paths=paths, is_whole=raw["state"] == _WHOLE)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError):
+        return BuildState(name="", paths=(), is_whole=False)
+
+
+def write_state(layout: Layout, state: BuildState) -> None:
+    word = _WHOLE if state.is_whole else _RUNNING
+    storage.write_json(layout.state, {"name": state.name, "paths": list(state.paths), "state": word})

@@ -1,0 +1,241 @@
+"""Paths in the output folder of a build.
+
+OUT/manifest.json                                         written last
+OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
+OUT/removed/stage=S/part-00000-of-00001.parquet
+OUT/inputs/part-00000-of-00001.parquet                    the account of each input's bytes
+OUT/tokenizer/  OUT/reports/
+OUT/tokens/split=train/part-00000-of-00001.arrow
+OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if documents are held out
+OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
+OUT/versions/documents/dataset=D/source=S/part-*.parquet  files that only earlier snapshots have
+OUT/versions/removed/stage=S/part-*.parquet
+OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
+OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
+OUT/explorer/                                             pages of `finpile explore`
+OUT/index/STAGE/STEP/000001/                              keys of the documents that a snapshot brought to a stage
+OUT/index/batches/000012.json                             places of the batches of a clean shard
+OUT/.work/STAGE/                                          the record of a stage
+OUT/.work/STAGE/RUN/                                      files that it passes to later ones; RUN is its fingerprint
+OUT/.work/tokenizer/RUN/domains/                          the model of each domain, for corpora as of days
+OUT/.work/snapshots/000001/                               the same for a snapshot, laid out like OUT
+OUT/.work/build.json                                      whether the manifest describes the folder
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+
+from finpile import storage
+from finpile.documents.document import DOCUMENT_FOLDERS
+from finpile.documents.ledger import LEDGER_FOLDERS
+from finpile.plugins import stages
+
+#: Beside a tokenizer: the model before its cut to the vocabulary.
+MERGED_MODEL = "merged.parquet"
+#: The accounts of all inputs, relative to the root.
+INPUTS_PART = "inputs/part-00000-of-00001.parquet"
+#: The folder of the indexes of token shards, relative to the root.
+TOKEN_INDEX = "tokens/index"
+#: The folders that hold the files of the current snapshot alone.
+TABLES = ("documents", "removed")
+#: The folder of the files of these that only earlier snapshots have, laid out like OUT.
+VERSIONS = "versions"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths below one output folder (a local path or an fsspec URL), all of them absolute."""
+
+    root: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", storage.absolute(self.root))
+
+    @property
+    def manifest(self) -> str:
+        return storage.join(self.root, "manifest.json")
+
+    @property
+    def state(self) -> str:
+        """Whether a build is changing the folder (`finpile.output.build_state`)."""
+        return storage.join(self.root, ".work", "build.json")
+
+    @property
+    def documents(self) -> str:
+        return storage.join(self.root, "documents")
+
+    @property
+    def removed(self) -> str:
+        return storage.join(self.root, "removed")
+
+    @property
+    def inputs(self) -> str:
+        return storage.join(self.root, "inputs")
+
+    @property
+    def tokenizer(self) -> str:
+        return storage.join(self.root, "tokenizer")
+
+    @property
+    def tokens(self) -> str:
+        return storage.join(self.root, "tokens")
+
+    @property
+    def reports(self) -> str:
+        return storage.join(self.root, "reports")
+
+    @property
+    def explorer(self) -> str:
+        """Pages that `finpile explore` makes of the build; they may be deleted."""
+        return storage.join(self.root, "explorer")
+
+    @property
+    def snapshots(self) -> str:
+        return storage.join(self.root, "snapshots")
+
+    @property
+    def versions(self) -> str:
+        return storage.join(self.root, VERSIONS)
+
+    def index(self, stage: str, step: str) -> str:
+        """The index of keys from which a snapshot finds the documents that new ones touch
+        (`finpile.output.key_index`)."""
+        return storage.join(self.indexes, stage, step)
+
+    def batch_places(self, shard: int) -> str:
+        """The places of the batches of a clean shard."""
+        return storage.join(self.indexes, "batches", f"{shard:06d}.json")
+
+    @property
+    def indexes(self) -> str:
+        return storage.join(self.root, "index")
+
+    def snapshot(self, number: int) -> str:
+        """The manifest of a snapshot; number 0 is the build to which the first snapshot was added."""
+        return storage.join(self.snapshots, f"{number:06d}.json")
+
+    def snapshot_work(self, number: int) -> Layout:
+        """The folder in which a snapshot is made, laid out like OUT; that of number 0 is OUT."""
+        return Layout(storage.join(self.snapshots_work, f"{number:06d}")) if number else self
+
+    def snapshot_tokens(self, number: int) -> Layout:
+        """The folder with the folder `tokens` of a snapshot; that of number 0 is OUT."""
+        return Layout(storage.join(self.snapshots, f"{number:06d}")) if number else self
+
+    @property
+    def snapshots_work(self) -> str:
+        return self.work("snapshots")
+
+    def work(self, stage: str) -> str:
+        return storage.join(self.root, ".work", stage)
+
+    def published(self, stage: str) -> tuple[str, ...]:
+        """The folders outside `.work` that a stage writes, and removes before it runs again."""
+        return tuple(storage.join(self.root, name) for name in stages.find(stage).published)
+
+
+def document_part(dataset: str, source: str, index: int, count: int) -> str:
+    """Path of a documents shard, relative to the root; names are percent-encoded as hive readers expect."""
+    return f"documents/{_source_folder(dataset, source)}/part-{index:05d}-of-{count:05d}.parquet"
+
+
+def removed_part(stage: str, index: int, count: int) -> str:
+    return f"removed/stage={stage}/part-{index:05d}-of-{count:05d}.parquet"
+
+
+def added_part(path: str, snapshot: int) -> str:
+    """The path of a published file that a snapshot adds, from that of a build's file.
+
+    >>> added_part("documents/dataset=D/source=S/part-00000-of-00001.parquet", 3)
+    'documents/dataset=D/source=S/part-00000-of-00001-snapshot-000003.parquet'
+    """
+    return f"{path.removesuffix('.parquet')}-snapshot-{snapshot:06d}.parquet"
+
+
+def rewritten_part(path: str, snapshot: int) -> str:
+    """The path of the file that replaces an earlier one in a snapshot.
+
+    >>> rewritten_part("removed/stage=near/part-00000-of-00001-rewritten-000001.parquet", 3)
+    'removed/stage=near/part-00000-of-00001-rewritten-000003.parquet'
+    """
+    return f"{path.removesuffix('.parquet').split('-rewritten-')[0]}-rewritten-{snapshot:06d}.parquet"
+
+
+def earlier_place(path: str) -> str:
+    """Where a published file is that only earlier snapshots have; those of tables leave them for the current one.
+
+    >>> earlier_place("removed/stage=near/part-00000-of-00001.parquet")
+    'versions/removed/stage=near/part-00000-of-00001.parquet'
+    >>> earlier_place("snapshots/000001-copies.parquet")
+    'snapshots/000001-copies.parquet'
+    """
+    return f"{VERSIONS}/{path}" if path.split("/")[0] in TABLES else path
+
+
+def token_part(split: str, index: int, count: int) -> str:
+    return f"tokens/split={split}/part-{index:05d}-of-{count:05d}.arrow"
+
+
+def heldout_token_part(dataset: str, source: str, index: int, count: int) -> str:
+    """Path of a shard of one source's held-out tokens."""
+    return f"tokens/split=heldout/{_source_folder(dataset, source)}/part-{index:05d}-of-{count:05d}.arrow"
+
+
+def heldout_tokens(layout: Layout, dataset: str, source: str) -> str:
+    """The folder of one source's held-out token shards."""
+    return storage.join(layout.tokens, "split=heldout", _source_folder(dataset, source))
+
+
+def token_index(shard: str) -> str:
+    """Path or URL of the index of a token shard."""
+    root, _, below = shard.rpartition("tokens/split=")
+    return f"{root}{TOKEN_INDEX}/split={below.removesuffix('.arrow')}.parquet"
+
+
+def _source_folder(dataset: str, source: str) -> str:
+    return f"dataset={quote(dataset, safe='')}/source={quote(source, safe='')}"
+
+
+def row_of(path: str) -> tuple[str, str]:
+    """(dataset, source) of the path of a documents shard."""
+    named = values_in_path(path)
+    return named["dataset"], named["source"]
+
+
+def read_published(url: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """A Parquet file below `documents/` or `removed/`, with the columns that its folders' names hold, as strings."""
+    (table,) = with_path_columns(url, columns, lambda stored: [storage.read_parquet(url, stored)])
+    return table
+
+
+def with_path_columns(
+    path: str, columns: Sequence[str] | None, read: Callable[[list[str] | None], Iterable[pa.Table]]
+) -> Iterator[pa.Table]:
+    """The tables that `read` returns for those of the columns that are in a file at `path`, None for all, with the
+    columns that the names of its folders hold, as strings."""
+    named, stored = _split_columns(path, columns)
+    return (_with_named(table, named, columns) for table in read(stored))
+
+
+def _split_columns(url: str, columns: Sequence[str] | None) -> tuple[dict[str, str], list[str] | None]:
+    """The wanted columns that the path holds, with their values, and the names of the others; None for all."""
+    named = {name: value for name, value in values_in_path(url).items() if columns is None or name in columns}
+    return named, None if columns is None else [name for name in columns if name not in named]
+
+
+def _with_named(table: pa.Table, named: Mapping[str, str], columns: Sequence[str] | None) -> pa.Table:
+    for name, value in named.items():
+        field = pa.field(name, pa.string(), nullable=False)
+        table = table.append_column(field, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
+    return table if columns is None else table.select(columns)
+
+
+def values_in_path(path: str) -> dict[str, str]:
+    """The values of the folders `name=value` above a file, by name."""
+    named = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    return {name: unquote(named[name]) for name in (*DOCUMENT_FOLDERS, *LEDGER_FOLDERS) if name in named}

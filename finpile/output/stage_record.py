@@ -1,0 +1,238 @@
+"""Stage records: the files that a finished stage wrote, and whether a later run can reuse them.
+
+A stage's files count only once its `StageRecord` exists; the record is written last. A run that finds a record with the
+fingerprint that it expects skips the stage.
+
+The files are in a folder of the fingerprint (`run_folder`), below that of the records: a job of another run that still
+writes, because its launcher was killed, writes into another folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from pathlib import PurePath
+from typing import Any
+
+from finpile import storage
+from finpile.errors import IntegrityError
+from finpile.storage.seals import Seal, find_damage, is_sealed, seals_of
+
+_DOMAIN = "finpile-stage-1"
+_RECORD, _STARTED = "stage.json", "started.json"
+_RUN_CHARS = 12
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileRecord:
+    """A finished file: path relative to the root of OUT, size, BLAKE2b-128 of its bytes, rows where it has rows.
+
+    `footer` is the BLAKE2b-64 of the footer of a Parquet file, for readers of some of its pages.
+    """
+
+    path: str
+    size_bytes: int
+    checksum: str
+    num_rows: int | None = None
+    footer: str | None = None
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[str, Any]) -> FileRecord:
+        """That of a row of the counts of `split` (`finpile.counts.published`)."""
+        return cls(
+            path=counts["path"],
+            size_bytes=counts["size_bytes"],
+            checksum=counts["checksum"],
+            num_rows=counts["rows"],
+            footer=counts["footer"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StageRecord:
+    """The files and counts of a finished stage; written after all of its files."""
+
+    stage: str
+    fingerprint: str
+    files: tuple[FileRecord, ...]
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Of the launcher and all workers."""
+    peak_memory_bytes: int = 0
+    """On the local runner that of the launcher and its workers together, else that of the launcher or of the worker
+    that had the most."""
+    seals: tuple[Seal, ...] = ()
+    """Of the files that the stage left in its folder of `.work`; they are not part of the manifest."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the manifest."""
+        return {name: value for name, value in asdict(self).items() if name != "seals"}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> StageRecord:
+        files = tuple(FileRecord(**entry) for entry in raw["files"])
+        seals = tuple(Seal(**entry) for entry in raw.get("seals", ()))
+        return cls(**{**raw, "files": files, "seals": seals})
+
+
+def fingerprint(*parts: Any) -> str:
+    """32 hex digits over JSON-able parts: equal parts, equal fingerprint, on any machine and run."""
+    text = json.dumps([_DOMAIN, *parts], sort_keys=True, ensure_ascii=False, default=_plain)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _plain(value: Any) -> str:
+    """Days and paths as text. Raises: TypeError for a value without a fixed text, such as a set."""
+    if isinstance(value, (date, PurePath)):
+        return str(value)
+    raise TypeError(f"{value!r} cannot be part of a fingerprint")
+
+
+def file_record(root: str, path: str, num_rows: int | None = None) -> FileRecord:
+    """Measures the finished file `root/path`."""
+    checksum, size, tail = storage.digest_with_tail(storage.join(root, path))
+    footer = storage.footer_digest(tail) if path.endswith(".parquet") else None
+    return FileRecord(path=path, size_bytes=size, checksum=checksum, num_rows=num_rows, footer=footer)
+
+
+def run_folder(folder: str, mark: str) -> str:
+    """The folder of the files of a run with this fingerprint, below that of the stage's records."""
+    return storage.join(folder, fingerprint(mark)[:_RUN_CHARS])
+
+
+def files_of(folder: str) -> str:
+    """The folder of the files of a finished stage. Raises: FileNotFoundError if it never finished."""
+    record = load_stage(folder)
+    if record is None:
+        raise FileNotFoundError(errno.ENOENT, "no record of a finished stage", folder)
+    return run_folder(folder, record.fingerprint)
+
+
+def load_stage(folder: str) -> StageRecord | None:
+    """The record of a finished stage, or None if it never finished, or its record is damaged."""
+    url = storage.join(folder, _RECORD)
+    try:
+        return StageRecord.from_json(storage.read_json(url))
+    except (FileNotFoundError, NotADirectoryError, IntegrityError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def save_stage(folder: str, record: StageRecord) -> None:
+    """Marks a stage as finished. Called after all other files of the stage are written."""
+    seals = [asdict(seal) for seal in record.seals]
+    storage.write_json(storage.join(folder, _RECORD), {**record.to_json(), "seals": seals})
+
+
+def seal_again(folder: str) -> None:
+    """Makes the record of a finished stage list the files that are in its folder now; does nothing without a record."""
+    record = load_stage(folder)
+    if record is not None:
+        files = run_folder(folder, record.fingerprint)
+        seals = seals_of(files, _own_files(files))
+        if seals != record.seals:
+            save_stage(folder, replace(record, seals=seals))
+
+
+def is_done(folder: str, mark: str) -> bool:
+    """Whether the stage finished with this fingerprint."""
+    done = load_stage(folder)
+    return done is not None and done.fingerprint == mark
+
+
+def find_stage_damage(root: str, folder: str, record: StageRecord) -> str | None:
+    """A message about a damaged file of a finished stage, in its folder or below `root`; None if there is none.
+
+    All of them are read.
+    """
+    files = run_folder(folder, record.fingerprint)
+    wrong = find_damage(files, _own_files(files), record.seals)
+    if wrong is not None:
+        return storage.join(files, wrong)
+    for expected in record.files:
+        try:
+            found = file_record(root, expected.path)
+        except FileNotFoundError:
+            return f"{storage.join(root, expected.path)} is missing"
+        if found.checksum != expected.checksum:
+            return f"{storage.join(root, expected.path)} is damaged"
+    return None
+
+
+def find_missing(root: str, record: StageRecord) -> str | None:
+    """A message about a published file of a finished stage that is missing or has another size; None if none does."""
+    sizes = storage.sizes_of(root, [file.path for file in record.files])
+    for expected in record.files:
+        if expected.path not in sizes:
+            return f"{storage.join(root, expected.path)} is missing"
+        if sizes[expected.path] != expected.size_bytes:
+            return f"{storage.join(root, expected.path)} is damaged"
+    return None
+
+
+def _own_files(files: str) -> list[str]:
+    """The files of a run that have seals."""
+    return [name for name in storage.list_files(files) if is_sealed(storage.join(files, name))]
+
+
+def _began(folder: str, mark: str) -> bool:
+    """Whether a run with this fingerprint was interrupted here, and nothing of what it left is damaged."""
+    url, files = storage.join(folder, _STARTED), run_folder(folder, mark)
+    try:
+        return bool(storage.read_json(url) == mark) and find_damage(files, _own_files(files)) is None
+    except (FileNotFoundError, NotADirectoryError, IntegrityError, ValueError):
+        return False
+
+
+def begin(folder: str, mark: str, published: Sequence[str] = ()) -> None:
+    """Prepares the folders of a stage that is to run.
+
+    Files of an interrupted run with the same fingerprint are kept, since names and bytes are the same again. Files of
+    any other run, in `folder` and in the `published` folders, are removed; all are if one of them is damaged.
+    """
+    storage.remove_temporaries(folder)
+    if not _began(folder, mark):
+        for stale in (folder, *published):
+            storage.remove_tree(stale)
+        storage.write_json(storage.join(folder, _STARTED), mark)
+    for unfinished in published:
+        storage.remove_temporaries(unfinished)
+
+
+def run_once(
+    folder: str, mark: str, run: Callable[[], StageRecord], published: Sequence[str] = ()
+) -> tuple[StageRecord, bool]:
+    """Runs a stage unless its record with the same fingerprint is there; returns the record and whether it ran.
+
+    Raises: IntegrityError if a published folder has files that the stage did not write.
+    """
+    done = load_stage(folder)
+    if done is not None and done.fingerprint == mark:
+        return done, False
+    begin(folder, mark, published)
+    record = run()
+    if foreign := _find_foreign(record, published):
+        storage.remove_tree(storage.join(folder, _STARTED))  # the next run begins anew
+        raise IntegrityError(
+            f"{foreign} is not what stage {record.stage} wrote: another run, or a job of one that was killed, writes "
+            "into this folder: end it, and run the same command again"
+        )
+    files = run_folder(folder, mark)
+    record = replace(record, seals=seals_of(files, _own_files(files)))
+    save_stage(folder, record)
+    return record, True
+
+
+def _find_foreign(record: StageRecord, published: Sequence[str]) -> str | None:
+    """A file in the published folders that the record does not list, or with another size; None if there is none."""
+    sizes = {file.path: file.size_bytes for file in record.files}
+    for folder in published:
+        name = folder.rsplit("/", 1)[-1]
+        for path, size in storage.sizes_below(folder).items():
+            if sizes.get(f"{name}/{path}") != size:
+                return storage.join(folder, path)
+    return None

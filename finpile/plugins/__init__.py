@@ -1,0 +1,1 @@
+"""What other packages add: formats, filters and stages, and the registries that find them."""

@@ -1,0 +1,1 @@
+"""From URLs to bytes: requests, streams, compression, members of streams, encodings."""

@@ -1,0 +1,5 @@
+"""Filings of EDGAR."""
+
+from finpile.sources.formats.edgar.format import FORMAT
+
+__all__ = ["FORMAT"]

@@ -1,0 +1,5 @@
+"""PDF."""
+
+from finpile.sources.formats.pdf.format import FORMAT
+
+__all__ = ["FORMAT"]

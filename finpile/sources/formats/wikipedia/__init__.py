@@ -1,0 +1,5 @@
+"""Dumps of Wikipedia."""
+
+from finpile.sources.formats.wikipedia.format import FORMAT
+
+__all__ = ["FORMAT"]

@@ -1,0 +1,156 @@
+"""Dumps of MediaWiki (`pages-articles.xml`, also `.bz2`): one article a document, its wikitext as plain text.
+
+A large dump in several bzip2 streams is read by several tasks if its index is beside it (`sources.multistream`).
+Redirects and pages outside of the main namespace are rows of the ledger. A dump is read page by page, so that its size
+has no bound; of a page with several revisions, the last one is read. Its date is that of the revision.
+
+Source: https://www.mediawiki.org/wiki/Help:Export, schema export-0.11.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO, cast
+
+from finpile import timestamps
+from finpile.config import SourceConfig
+from finpile.documents.blank import is_blank
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.plugins.format import Format
+from finpile.sources.bytes.decoding import UTF8, Undecodable, decode
+from finpile.sources.bytes.streams import BLOCK_BYTES, ByteStream
+from finpile.sources.formats.wikipedia import wikitext
+from finpile.sources.readers.accounting import Claim, Record, Structure
+from finpile.sources.readers.base import removal
+from finpile.sources.readers.pieces import Piece, lost, pieces
+
+_FILE, _CATEGORY = "6", "14"
+_PROLOG = re.compile(rb"\s*(?:<\?xml[^<>]*>\s*)?<mediawiki\b.*\Z", re.DOTALL)
+_TAIL = re.compile(rb"\s*(?:</mediawiki>\s*)?\Z")
+_INDEX = re.compile(r"multistream-index\d*\.txt(?:-p\d+p\d+)?(?:\.bz2)?\Z")
+_NAMESPACE = re.compile(r'<namespace key="(-?\d+)"[^<>]*>([^<>]*)</namespace>')
+_BASE = re.compile(r"<base>([^<>]*/)[^<>/]*</base>")
+#: Tags that are neither in text nor in attributes, where a `<` is written as `&lt;`.
+_TEXT = re.compile(r"<text\b[^<>]*?(?:/>|>(.*?)</text>)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """What the head of a dump says about its wiki."""
+
+    base: str = ""
+    """The URL of a page without its title."""
+    namespaces: frozenset[str] = wikitext.NAMESPACES
+
+    @classmethod
+    def of(cls, prolog: bytes) -> _Site:
+        head = prolog.decode("utf-8", "replace")
+        base = _BASE.search(head)
+        names = {html.unescape(name).lower() for key, name in _NAMESPACE.findall(head) if key in (_FILE, _CATEGORY)}
+        return cls(html.unescape(base[1]) if base else "", wikitext.NAMESPACES | names)
+
+
+def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
+    """The pages of a dump. Locators end in the byte offset of `<page>`, decompressed (`ByteStream.place`)."""
+    if _INDEX.search(locator):
+        yield from _index(stream)
+        return
+    dump = cast(ByteStream, stream)
+    dump.stored_offset(dump.tell())  # from here on it remembers the frames
+    site = _Site.of(dump.head)
+    for piece in pieces(stream, rb"<page>", b"</page>"):
+        where = f"{locator}#{dump.place(piece.start)}"
+        if piece.is_open and piece.is_closed and piece.is_whole:
+            yield Record(piece.start, piece.end, where, piece.data, partial(_page, piece.data, where, source, site))
+        elif piece.is_open and piece.is_whole:
+            reason = "truncated_file" if piece.is_last else "unreadable_record"
+            yield lost(source, where, reason, f"a page without its end, {len(piece.data)} bytes", piece)
+        elif not piece.is_whole:
+            yield lost(source, where, "too_large", f"a page of {piece.end - piece.start} bytes", piece)
+        elif piece.start == 0 and _PROLOG.match(piece.data):
+            dump.head = piece.data
+            site = _Site.of(dump.head)
+            end = piece.start + len(piece.data.rstrip())
+            yield Structure(piece.start, end, "wikipedia_head")
+            yield Structure(end, piece.end, "white_space")
+        else:
+            yield _between(piece, where, source)
+
+
+def _index(stream: BinaryIO) -> Iterator[Claim]:
+    while block := stream.read(BLOCK_BYTES):
+        yield Structure(stream.tell() - len(block), stream.tell(), "wikipedia_index")
+
+
+def _between(piece: Piece, where: str, source: SourceConfig) -> Claim:
+    if piece.data.isspace():
+        return Structure(piece.start, piece.end, "white_space")
+    if _TAIL.match(piece.data):
+        return Structure(piece.start, piece.end, "wikipedia_head")
+    if piece.start == 0 and piece.is_last:
+        return lost(source, where, "no_record", "no <page> element in UTF-8", piece)
+    return lost(source, where, "unreadable_record", "neither a page nor white space", piece)
+
+
+def _page(data: bytes, locator: str, source: SourceConfig, site: _Site) -> RawDocument | Removal:
+    try:
+        page, _ = decode(data, source.encoding or UTF8)
+    except Undecodable as error:
+        return removal(source, locator, "undecodable", str(error), data)
+    head, _, revision = page[: page.rfind("</revision>")].rpartition("<revision>")
+    text = _TEXT.search(revision)
+    if not head or text is None:
+        return removal(source, locator, "unreadable_record", "a page without <revision> and <text>", data)
+    title, space = _element(head, "title"), _element(head, "ns") or "0"
+    if space != "0":
+        return removal(source, locator, "other_namespace", f"namespace {space}: {title}", data)
+    raw = html.unescape(text[1] or "")
+    if "<redirect " in head or wikitext.is_redirect(raw):
+        return removal(source, locator, "redirect", title, data)
+    model = _element(revision, "model") or "wikitext"
+    if model != "wikitext":
+        return removal(source, locator, "not_text", f"content model {model}", data)
+    body = wikitext.to_text(raw, site.namespaces)
+    if is_blank(body):
+        return removal(source, locator, "empty_text", f"{len(raw)} characters of wikitext, no text", data)
+    written = _element(revision, "timestamp")
+    moment = timestamps.read(written).moment
+    meta = {"page": _element(head, "id"), "revision": _element(revision, "id")}
+    return RawDocument(
+        locator=locator,
+        text=body,
+        timestamp=moment,
+        timestamp_origin="none" if moment is None else "header",
+        url=site.base + title.replace(" ", "_") if site.base and title else None,
+        title=title or None,
+        meta={**meta, **({"unreadable_timestamp": written} if written and moment is None else {})},
+    )
+
+
+def _element(markup: str, name: str) -> str:
+    """The text of the first element of that name; empty if there is none."""
+    start = markup.find(f"<{name}>")
+    end = markup.find(f"</{name}>", start)
+    return html.unescape(markup[start + len(name) + 2 : end]).strip() if 0 <= start < end else ""
+
+
+FORMAT = Format(
+    name="wikipedia",
+    read=read,
+    reasons={
+        "redirect": "a page that redirects to another one",
+        "unusable_index": "the index of a multistream dump, which is damaged or another dump's: the dump is read whole",
+        "other_namespace": "a page outside of the main namespace (talk, users, templates, categories, ...)",
+    },
+    structure={
+        "wikipedia_head": "the head of a dump with its site's settings, and its end tag",
+        "wikipedia_index": "the index of a multistream dump",
+    },
+    is_multistream=True,
+    meta={"page": "the number of the page", "revision": "the number of the revision"},
+)

@@ -1,0 +1,1 @@
+"""From files to documents: which files, in which pieces, with which limits and accounts."""

@@ -1,0 +1,47 @@
+"""Parsing one line of JSON Lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from finpile.sources.bytes.decoding import UTF8, decode
+
+#: NaN and Infinity are not JSON, yet common; they are read as null, which can be written again.
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+
+#: Nested objects and lists. Python's own limit depends on the caller's depth, so documents would depend on it too.
+MAX_DEPTH = 100
+
+
+def parse_line(line: bytes, encodings: Sequence[str] = UTF8) -> Any:
+    """The value of a line.
+
+    Raises: Undecodable for bytes that none of the encodings fits; ValueError for text that is not JSON or is nested
+        more than `MAX_DEPTH` deep.
+    """
+    text, _ = decode(line, encodings)
+    try:
+        value = _DECODER.decode(text)
+        is_deep = _is_deep(value)
+    except RecursionError:
+        is_deep = True
+    if is_deep:
+        raise ValueError(f"nested more than {MAX_DEPTH} deep")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value is nested more than `MAX_DEPTH` deep; without recursion."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            entry
+            for outer in level
+            for entry in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(entry, (dict, list))
+        ]
+        if not level:
+            return False
+    return True

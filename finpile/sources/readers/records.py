@@ -1,0 +1,214 @@
+"""From a record with named fields (a JSON object, a Parquet row) to a document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, time
+from typing import Any
+
+from finpile import timestamps
+from finpile.config import SourceConfig
+from finpile.config.text_template import is_template, parse_template
+from finpile.documents.blank import is_blank
+from finpile.documents.document import RawDocument
+from finpile.documents.ledger import Removal
+from finpile.sources.bytes.decoding import UTF8, Undecodable, decode, has_surrogates, spell_surrogates
+from finpile.sources.readers.base import removal
+from finpile.sources.readers.evidence import in_template
+from finpile.sources.readers.json_line import parse_line
+
+#: Fields of a document that a record may have, each under its own name unless `fields` maps it.
+TARGETS = ("text", "timestamp", "title", "url", "license")
+
+#: The field of a record whose keys are keys of the document's `meta`.
+META = "meta"
+
+#: Ledger reasons of formats whose records have named fields.
+RECORD_REASONS = {
+    "no_text": "a record without the text field, or with null in it",
+    "wrong_type": "a record whose text is not a string",
+}
+
+_SIMPLE = (str, int, float)
+#: Characters of a date field that are kept: no date has as many.
+_MAX_WRITTEN = 1000
+
+
+def field_keys(source: SourceConfig) -> dict[str, str]:
+    """Which input key each field of a document is read from."""
+    return {target: source.fields.get(target, target) for target in TARGETS}
+
+
+def to_document(
+    record: dict[str, Any], locator: str, source: SourceConfig, keys: dict[str, str], raw: bytes = b""
+) -> RawDocument | Removal:
+    """The document of a record, or the ledger row with the reason why it has none.
+
+    The record is consumed: values that no field takes become `meta`, and so do the keys of an object called `meta`. The
+    row holds `raw`, the record's bytes.
+    """
+    is_composed = is_template(keys["text"])
+    found = {
+        target: None if is_composed and target == "text" else _Place.find(record, key) for target, key in keys.items()
+    }
+    values = {target: None if place is None else place.value for target, place in found.items()}
+    text: Any = values["text"]
+    seen: set[str] = set()
+    if is_composed:
+        template = parse_template(keys["text"])
+        try:
+            text = template.render(record, seen)
+        except (TypeError, RecursionError) as error:
+            return removal(source, locator, "wrong_type", str(error), raw)
+        parts = [_Place.find(record, name) for name in template.names]
+    if isinstance(text, bytes):
+        raw = raw or text
+        try:
+            text = decode(text, source.encoding or UTF8)[0]
+        except Undecodable as error:
+            return removal(source, locator, "undecodable", str(error), raw)
+    if fault := _fault(text, keys["text"]):
+        return removal(source, locator, *fault, raw or _bytes_of(text))
+    moment = values["timestamp"]
+    written = _written(moment)
+    reading = _reading(moment, written)
+    for target, place in found.items():
+        if place is not None and (target in ("text", "timestamp") or isinstance(place.value, _SIMPLE)):
+            place.remove()
+    for place in parts if is_composed else ():
+        if place is not None:
+            place.remove()
+    meta = _flat(_plain(record))
+    if reading.moment is None and written is None and moment is not None:
+        meta["unreadable_timestamp"] = _plain(moment)
+    if reading.precision != "second":
+        meta["timestamp_precision"] = reading.precision
+    return RawDocument(
+        locator=locator,
+        text=text,
+        timestamp=reading.moment,
+        timestamp_origin="none" if reading.moment is None else "field",
+        raw_timestamp=written,
+        fields_found=(
+            *(target for target, place in found.items() if place is not None or (is_composed and target == "text")),
+            *map(in_template, seen),
+        ),
+        url=_string(values["url"]),
+        title=_string(values["title"]),
+        license=_string(values["license"]),
+        meta=meta,
+    )
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record with those of its own object `meta`, as an object or its JSON, on one level.
+
+    Where both have a key, the record's is kept, and that of its `meta` stays in an object called `meta`.
+    """
+    own = record.get(META)
+    if isinstance(own, str) and own[:1] == "{":
+        with suppress(ValueError, Undecodable):
+            own = parse_line(own.encode())
+    if not isinstance(own, dict):
+        return record
+    fields = {key: value for key, value in record.items() if key != META}
+    twice = {key: value for key, value in own.items() if key in fields}
+    if twice and META in own:
+        twice[META] = own[META]
+    once = {key: value for key, value in own.items() if key not in twice}
+    return {**once, **fields, **({META: twice} if twice else {})}
+
+
+class _Place:
+    """The place of a key in nested objects."""
+
+    __slots__ = ("_key", "_parents", "value")
+
+    def __init__(self, parents: list[tuple[dict[str, Any], str]]) -> None:
+        self._parents = parents
+        holder, self._key = parents[-1]
+        self.value = holder[self._key]
+
+    @classmethod
+    def find(cls, record: dict[str, Any], key: str) -> _Place | None:
+        """A key that has dots of its own wins over one that dots reach into objects for."""
+        if key in record:  # nearly always; spares the search
+            return cls([(record, key)])
+        path = next(_paths(record, key), None) if "." in key else None
+        return None if path is None else cls(path)
+
+    def remove(self) -> None:
+        """Takes the value out, and the objects that are empty then."""
+        for holder, key in reversed(self._parents):
+            holder.pop(key, None)
+            if holder:
+                break
+
+
+def _paths(record: dict[str, Any], key: str) -> Iterator[list[tuple[dict[str, Any], str]]]:
+    if key in record:
+        yield [(record, key)]
+    dot = key.find(".")
+    while dot >= 0:
+        inner = record.get(key[:dot])
+        if isinstance(inner, dict):
+            for rest in _paths(inner, key[dot + 1 :]):
+                yield [(record, key[:dot]), *rest]
+        dot = key.find(".", dot + 1)
+
+
+def _fault(text: Any, key: str) -> tuple[str, str] | None:
+    if text is None:
+        return "no_text", f"`{key}` is missing or null"
+    if not isinstance(text, str):
+        return "wrong_type", f"`{key}` is of type {type(text).__name__}, not a string"
+    if is_blank(text):
+        return "empty_text", f"{len(text)} characters, none of them visible"
+    if has_surrogates(text):
+        return "undecodable", "half of a surrogate pair, which UTF-8 cannot write"
+    return None
+
+
+def _bytes_of(text: Any) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b""
+
+
+def _written(value: Any) -> str | None:
+    """A date field's value as text, if a source's `date_format` could read it."""
+    if isinstance(value, bool) or not isinstance(value, _SIMPLE):
+        return None
+    if isinstance(value, float) and value.is_integer():  # as other tables write it: 2022.0 is a year, 1.6e9 an epoch
+        value = int(value)
+    return spell_surrogates(value[:_MAX_WRITTEN]) if isinstance(value, str) else str(value)
+
+
+def _reading(value: Any, written: str | None) -> timestamps.Reading:
+    """The date of a value that needs no order of day and month; others wait until all values of the field are read."""
+    if written is not None and timestamps.is_order_open(written):
+        return timestamps.Reading()
+    return timestamps.read(value) if isinstance(value, (str, int, float, date)) else timestamps.Reading()
+
+
+def _string(value: Any) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, _SIMPLE) or value == "":
+        return None
+    return spell_surrogates(value) if isinstance(value, str) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """The value in JSON's types."""
+    if isinstance(value, str):
+        return spell_surrogates(value)
+    if isinstance(value, dict):
+        return {spell_surrogates(str(key)): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return value if value is None or isinstance(value, int) else str(value)

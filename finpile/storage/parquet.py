@@ -1,0 +1,137 @@
+"""Parquet files at fsspec URLs, or in memory.
+
+Row order, row groups and compression are functions of the content alone, so the same content gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from finpile.storage import files
+from finpile.storage.files import Source, opened
+
+#: Rows of one Parquet row group; small enough to be read alone, large enough to compress.
+ROW_GROUP_ROWS = 8192
+
+
+#: Rows that are decoded at a time where a file is read in parts.
+_BATCH_ROWS = 256
+
+
+_PARQUET: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 3,
+    "store_schema": True,
+    "write_page_checksum": True,
+}
+
+
+#: Bytes of the end of a Parquet file: the length of the footer before it, and `PAR1`.
+FOOTER_END_BYTES = 8
+
+
+def footer_digest(tail: bytes) -> str | None:
+    """BLAKE2b-64 of the footer of a Parquet file, as 16 hex digits, from the last bytes of the file.
+
+    None if these do not have all of it.
+    """
+    size = footer_bytes(tail)
+    return hashlib.blake2b(tail[-size:], digest_size=8).hexdigest() if size <= len(tail) else None
+
+
+def footer_bytes(tail: bytes) -> int:
+    """The bytes of that footer, its length and the mark at the end included, from the last 8 bytes of the file."""
+    return FOOTER_END_BYTES + int.from_bytes(tail[-FOOTER_END_BYTES:][:4], "little")
+
+
+def checked_parquet(stream: IO[bytes]) -> pq.ParquetFile:
+    """An open Parquet file that compares each page that it reads with the checksum of the page, if it has one.
+
+    Raises: pyarrow.ArrowException or OSError for a damaged file; so does reading.
+    """
+    return pq.ParquetFile(stream, page_checksum_verification=True)
+
+
+def write_parquet(url: str, table: pa.Table, *, durable: bool = True) -> None:
+    """One zstd Parquet file with row groups of `ROW_GROUP_ROWS`."""
+    with files.write_atomically(url, durable=durable) as stream:
+        pq.write_table(table.combine_chunks(), stream, row_group_size=ROW_GROUP_ROWS, **_PARQUET)
+
+
+def write_parquet_sorted(url: str, table: pa.Table, order: pa.Array) -> None:
+    """Writes the same file as `write_parquet` of `table.take(order)`, without a second copy of the table."""
+    table = table.combine_chunks()
+    with files.write_atomically(url) as stream, pq.ParquetWriter(stream, table.schema, **_PARQUET) as writer:
+        for start in range(0, max(1, len(order)), ROW_GROUP_ROWS):  # a table without rows has a row group too
+            writer.write_table(table.take(order[start : start + ROW_GROUP_ROWS]), ROW_GROUP_ROWS)
+
+
+def write_parquet_rows(url: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+    """Writes the same file as `write_parquet` of all tables joined, with few of them in memory; returns its rows."""
+    left = schema.empty_table()
+    num_rows = 0
+    with files.write_atomically(url) as stream, pq.ParquetWriter(stream, schema, **_PARQUET) as writer:
+        for table in tables:
+            num_rows += table.num_rows
+            left = pa.concat_tables([left, table.cast(schema)])
+            whole = left.num_rows - left.num_rows % ROW_GROUP_ROWS
+            for start in range(0, whole, ROW_GROUP_ROWS):
+                writer.write_table(left.slice(start, ROW_GROUP_ROWS).combine_chunks(), ROW_GROUP_ROWS)
+            left = left.slice(whole)
+        if left.num_rows or not num_rows:
+            writer.write_table(left.combine_chunks(), ROW_GROUP_ROWS)
+    return num_rows
+
+
+def read_parquet(source: Source, columns: list[str] | None = None) -> pa.Table:
+    """The table in a file. Its pages are compared with their checksums; so do all functions that read Parquet."""
+    with opened(source) as stream:
+        # On this thread: a thread of Arrow could still release buffers of the stream while Python shuts down.
+        return checked_parquet(stream).read(columns=columns, use_threads=False)
+
+
+def read_parquet_rows(source: Source, rows: Iterable[int], columns: list[str] | None = None) -> pa.Table:
+    """Rows of a file, in ascending order, each once; only the row groups that have them are read.
+
+    Raises: IndexError if there is no such row.
+    """
+    wanted = sorted(set(rows))
+    with opened(source) as stream:
+        file = checked_parquet(stream)
+        if wanted and not 0 <= wanted[0] <= wanted[-1] < file.metadata.num_rows:
+            raise IndexError(f"the file has {file.metadata.num_rows} rows, and not row {wanted[-1]}")
+        parts, first = [], 0
+        for group in range(file.num_row_groups):
+            end = first + file.metadata.row_group(group).num_rows
+            if here := [row - first for row in wanted if first <= row < end]:
+                parts.append(file.read_row_group(group, columns=columns, use_threads=False).take(here))
+            first = end
+        return pa.concat_tables(parts) if parts else file.schema_arrow.empty_table()
+
+
+def read_parquet_parts(source: Source, columns: list[str] | None = None, *, size_bytes: int) -> Iterator[pa.Table]:
+    """The rows of a file, in tables of about `size_bytes`; of a file without rows, none."""
+    batches: list[pa.RecordBatch] = []
+    held_bytes = 0
+    with opened(source) as stream:
+        for batch in checked_parquet(stream).iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+            batches.append(batch)
+            held_bytes += batch.nbytes
+            if held_bytes >= size_bytes:
+                yield pa.Table.from_batches(batches)
+                batches, held_bytes = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches)
+
+
+def read_parquet_if_exists(url: str, schema: pa.Schema) -> pa.Table:
+    """The table in a file; one without rows if there is no such file."""
+    try:
+        return read_parquet(url)
+    except FileNotFoundError:
+        return schema.empty_table()

@@ -1,0 +1,1 @@
+"""Evaluations of models: held-out text, tasks, memorization."""
