@@ -30,6 +30,14 @@ _LISTED = 500
     help="Rows that lists have of each reason and source. Counts are always of all rows.",
 )
 @click.option(
+    "--pairs",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Look for pairs just below the limit of `near`: of N documents of each dataset with all others.",
+)
+@click.option(
     "--against",
     type=PathOrUrl(),
     metavar="OTHER",
@@ -39,7 +47,7 @@ _LISTED = 500
 @click.option("--port", type=click.IntRange(0, 65535), help="With --serve: the port.  [default: one that is free]")
 @json_option
 def explore_command(
-    out: str, samples: int, rows: int, against: str | None, serve: bool, port: int | None, as_json: bool
+    out: str, samples: int, rows: int, pairs: int, against: str | None, serve: bool, port: int | None, as_json: bool
 ) -> None:
     """Write pages in which a person looks at a build: where documents went, what was removed, what is left.
 
@@ -53,8 +61,8 @@ def explore_command(
     """
     from finpile.explorer import write_explorer
 
-    if serve and against is not None:
-        raise ConfigError("--against is for static pages: leave out --serve")
+    if serve and (against is not None or pairs):
+        raise ConfigError("--against and --pairs are for static pages: leave out --serve")
     if serve:
         _serve(Console(as_json), out, port or 0)
         return
@@ -64,7 +72,7 @@ def explore_command(
         raise ConfigError(f"--samples is {samples} and --rows {rows}: raise --rows, texts are those of listed rows")
     console = Console(as_json)
     with console.progress("reading", unit="B") as advance:
-        written = write_explorer(out, samples=samples, rows=rows, against=against, advance=advance)
+        written = write_explorer(out, samples=samples, rows=rows, pairs=pairs, against=against, advance=advance)
     texts = f"texts of {written.num_texts:,} documents" if written.num_texts else "no texts"
     console.line(f"{written.num_files:,} files, {quantity(written.num_bytes, 'B')}, {texts}")
     console.line(f"open {written.folder}/index.html")

@@ -13,6 +13,7 @@ from finpile import storage
 from finpile.explorer.changes import changes
 from finpile.explorer.corpus import Corpus, summarise
 from finpile.explorer.counts import sample
+from finpile.explorer.pairs import close_pairs
 from finpile.explorer.scan import Advance, columns_of
 from finpile.explorer.site import data_script, page_files, plain
 from finpile.explorer.vocabulary import vocabulary
@@ -42,6 +43,7 @@ def write_explorer(
     *,
     samples: int = 0,
     rows: int = LISTED_ROWS,
+    pairs: int = 0,
     against: str | None = None,
     advance: Advance = lambda amount: None,
 ) -> Written:
@@ -49,7 +51,9 @@ def write_explorer(
 
     Lists have `rows` documents or removals of each source and reason. With `samples`, the pages have the texts of that
     many of each, those of the copies that were kept instead, and titles; without, they have no text. All are chosen by
-    their ids, which are digests. With `against`, another build, they have what changed since that one. Texts that were
+    their ids, which are digests. With `pairs`, they have pairs of
+    documents that are barely not near duplicates (`finpile.explorer.pairs`), of that many of each dataset. With
+    `against`, another build, they have what changed since that one. Texts that were
     taken down are in no file that this reads.
 
     Raises: InputError if OUT holds no finished build; IntegrityError if a file is missing or damaged.
@@ -58,6 +62,8 @@ def write_explorer(
     documents, removals = _Listed(["source", "split"], rows, samples), _Listed(["source", "reason"], rows, samples)
     summary = summarise(corpus, documents.add, removals.add, advance)
     shown = {name for row in summary["removals"]["passages"] for name in (row["rows"][0][0], row["rows"][0][3]) if name}
+    close = close_pairs(corpus, pairs, advance) if pairs else None
+    shown |= {name for pair in (close["pairs"] if close else ()) for name in (pair["a"], pair["b"])}
     texts = _texts(corpus, {*documents.ids, *removals.ids, *shown}) if samples else {}
     if against is not None:
         summary["changes"] = changes(corpus, Corpus.open(against))
@@ -65,7 +71,7 @@ def write_explorer(
     for name, data in page_files().items():
         written.add(name, data)
     pieces = vocabulary(corpus.layout, advance)
-    summary |= {"listed": {"rows": rows, "samples": samples}, "has_vocabulary": pieces is not None}
+    summary |= {"listed": {"rows": rows, "samples": samples}, "has_vocabulary": pieces is not None, "pairs": close}
     if pieces is not None:
         written.add("data/vocabulary.js", data_script("vocabulary", pieces))
     written.add("data/summary.js", data_script("summary", summary))

@@ -174,6 +174,25 @@ function diffPanels(context, record, kept, focus) {
     panel("The kept copy", nodes("right", "ins"), "As the stage compared it", openLink(context, focus.duplicate_of)));
 }
 
+/** Two kept documents beside each other, with the words that differ. */
+export async function showPair(place, context, { a, b }) {
+  const { store } = context;
+  const token = (place.token = Symbol(a + b));
+  fill(place, h("p", { class: "soft" }, "Reading …"));
+  const [left, right] = await Promise.all([store.record(a), store.record(b)]);
+  if (place.token !== token) return;
+  if (!left || !right || !left.document || !right.document) {
+    fill(place, withoutText(store), openLink(context, a), openLink(context, b));
+    return;
+  }
+  const parts = differences(left.document.text.slice(0, MOST_BYTES), right.document.text.slice(0, MOST_BYTES));
+  const nodes = (kind, tag) => parts.filter((part) => part.kind === "same" || part.kind === kind)
+    .map((part) => (part.kind === "same" ? part.text : h(tag, { class: "differs" }, part.text)));
+  fill(place, h("div", { class: "panels two" },
+    panel("One", nodes("left", "del"), a, openLink(context, a)),
+    panel("The other", nodes("right", "ins"), b, openLink(context, b))));
+}
+
 function openLink(context, id) {
   return [" ", h("a", { href: context.to("documents", { id }) }, "open")];
 }
