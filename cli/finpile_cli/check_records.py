@@ -73,8 +73,8 @@ def _decide(console: Console, source: SourceConfig, files: Sequence[InputFile], 
     Raises: InputError for a field that no record has, and for an order that is neither declared nor proven.
     """
     from finpile.errors import InputError
-    from finpile.sources.readers.evidence import FieldEvidence
     from finpile.sources.readers.peek import read_whole
+    from finpile.sources.readers.record_evidence import FieldEvidence
 
     try:
         found.evidence.check_fields(source)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from finpile.report.bar_chart import BarChart
+from finpile.report.charts.grouped_bars import BarChart
 from finpile.report.figures import NOTHING, Cell, count, name
 from finpile.report.table import Column, Row, RowKind, Table
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
-from finpile.report.chart import year_chart
+from finpile.report.charts.by_year import year_chart
 from finpile.report.dates import dates_table
 from finpile.report.evaluation import EvalSetFacts, evaluation_table
 from finpile.report.facts import facts_table

@@ -7,9 +7,9 @@ from datetime import date
 from typing import Literal
 
 from finpile.report.bits_per_byte import HELDOUT, TRAIN, UNDATED, Group, Report, group_cells, model_names, summed
+from finpile.report.charts.lines import Line, LineChart, Rule
+from finpile.report.charts.svg import series_colour
 from finpile.report.figures import name
-from finpile.report.line_chart import Line, LineChart, Rule
-from finpile.report.svg import series_colour
 from finpile.report.table import Column, Row, Table
 
 Period = Literal["month", "quarter", "year"]

@@ -15,11 +15,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from finpile.report.charts.lines import Line, LineChart
+from finpile.report.charts.svg import series_colour
 from finpile.report.figures import NOTHING, Cell, count, name
 from finpile.report.html import html_page
-from finpile.report.line_chart import Line, LineChart
 from finpile.report.render import to_html, to_markdown
-from finpile.report.svg import series_colour
 from finpile.report.table import Column, Row, Table
 from finpile.storage import join, write_bytes, write_json
 

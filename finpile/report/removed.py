@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from finpile.report.chart import NUM_COLOURS, legend
+from finpile.report.charts.by_year import NUM_COLOURS, legend
 from finpile.report.figures import Cell, count, name, percent, rounded
 from finpile.report.statistics import RemovalCount
 from finpile.report.table import Column, Row, RowKind, Table

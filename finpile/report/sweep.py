@@ -11,7 +11,7 @@ from typing import Any
 from finpile_tokenizer.sweep import SweepPoint, edge_of, power_of_two_above, smallest
 
 from finpile.report import figures
-from finpile.report.line_chart import Label, Line, LineChart, Rule
+from finpile.report.charts.lines import Label, Line, LineChart, Rule
 from finpile.report.table import Column, Row, Table
 
 TABLE_NAME = "sweep"

@@ -16,7 +16,7 @@ All moments are aware, in UTC, and truncated to whole seconds. A moment without 
 
 from finpile.timestamps.clock import EARLIEST, LATEST, is_plausible
 from finpile.timestamps.declared import DateFormat, date_format
-from finpile.timestamps.evidence import DateEvidence
+from finpile.timestamps.field_order import DateEvidence
 from finpile.timestamps.numeric import ORDERS, Order, is_order_open, possible_orders
 from finpile.timestamps.paths import check_pattern, from_name, from_url
 from finpile.timestamps.values import Reading, parse, read

@@ -19,9 +19,9 @@ from finpile.clean import clean_batch
 from finpile.config import SourceConfig
 from finpile.documents.document import DocumentBuilder, RawDocument
 from finpile.errors import ConfigError, InputError
-from finpile.sources.readers.evidence import FieldEvidence
 from finpile.sources.readers.finding import list_inputs
 from finpile.sources.readers.reading import read_file
+from finpile.sources.readers.record_evidence import FieldEvidence
 
 #: (the value as written, the moment that is meant)
 Written = tuple[Any, datetime]

@@ -16,8 +16,8 @@ from finpile.documents.document import RawDocument
 from finpile.documents.ledger import Removal
 from finpile.sources.bytes.decoding import UTF8, Undecodable, decode, has_surrogates, spell_surrogates
 from finpile.sources.readers.base import removal
-from finpile.sources.readers.evidence import in_template
 from finpile.sources.readers.json_line import parse_line
+from finpile.sources.readers.record_evidence import in_template
 
 #: Fields of a document that a record may have, each under its own name unless `fields` maps it.
 TARGETS = ("text", "timestamp", "title", "url", "license")

@@ -16,7 +16,7 @@ from finpile.documents.ledger import ledger_table
 from finpile.errors import InputError
 from finpile.filings.facts import fact_counts
 from finpile.plugins.filter import FILTERS
-from finpile.sources.readers.evidence import decide_orders, evidence_by_entry
+from finpile.sources.readers.record_evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
 from finpile_pipelines.exchange.passed import Passed
 from finpile_pipelines.exchange.tasks import After, Gather, Outcomes, PlannedTasks, Tasks

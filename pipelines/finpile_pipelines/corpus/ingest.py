@@ -23,10 +23,10 @@ from finpile.output import stage_record
 from finpile.output.layout import INPUTS_PART, Layout
 from finpile.output.stage_record import FileRecord
 from finpile.sources.readers.accounting import ACCOUNT_SCHEMA, SUMS, Account, account_batch, whole_accounts
-from finpile.sources.readers.evidence import FieldEvidence, evidence_by_entry
 from finpile.sources.readers.finding import InputFile, list_inputs
 from finpile.sources.readers.multistream import in_ranges
 from finpile.sources.readers.reading import read_file
+from finpile.sources.readers.record_evidence import FieldEvidence, evidence_by_entry
 from finpile.storage.sizes import SHARD_BYTES, task_bytes_of
 from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.exchange.tasks import Gather, Tasks

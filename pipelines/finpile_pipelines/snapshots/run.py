@@ -26,7 +26,7 @@ from finpile.errors import ConfigError, InputError
 from finpile.output.stage_record import StageRecord
 from finpile.output.takedowns import TAKEDOWN
 from finpile.plugins import stages
-from finpile.sources.readers.evidence import decide_orders, evidence_by_entry
+from finpile.sources.readers.record_evidence import decide_orders, evidence_by_entry
 from finpile_pipelines.build import load
 from finpile_pipelines.corpus import clean, ingest, split
 from finpile_pipelines.executors import incremental

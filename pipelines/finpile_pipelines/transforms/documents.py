@@ -13,8 +13,8 @@ from finpile.clean import clean_batch
 from finpile.config import CorpusConfig, SourceConfig
 from finpile.documents.document import PLAIN, RAW_SCHEMA, DocumentBuilder
 from finpile.documents.ledger import LEDGER_SCHEMA, Removal, ledger_table
-from finpile.sources.readers.evidence import FieldEvidence
 from finpile.sources.readers.reading import read_file
+from finpile.sources.readers.record_evidence import FieldEvidence
 from finpile.timestamps import DateEvidence, Order
 from finpile_pipelines.corpus.ingest import IngestTask, find_inputs, plan
 from finpile_pipelines.executors.batches import Composite

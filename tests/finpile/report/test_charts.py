@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finpile.output.layout import Layout
-from finpile.report.chart import NUM_COLOURS, OTHER, year_chart
+from finpile.report.charts.by_year import NUM_COLOURS, OTHER, year_chart
 from finpile.report.records import write_from_manifest
 from finpile.report.removed import removal_bars, removal_by_source_table
 from finpile.report.statistics import RemovalCount, YearStatistics

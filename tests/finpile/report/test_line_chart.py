@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.report.line_chart import Label, Line, LineChart, Point, Rule, ticks
+from finpile.report.charts.lines import Label, Line, LineChart, Point, Rule, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from finpile import storage
+from finpile.report.charts.lines import Line, LineChart
+from finpile.report.charts.svg import SERIES, series_colour
 from finpile.report.figures import NOTHING
 from finpile.report.html import html_page
-from finpile.report.line_chart import Line, LineChart
 from finpile.report.render import to_html
-from finpile.report.svg import SERIES, series_colour
 from finpile_trainer.pages.tables import (
     events_table,
     heldout_table,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from finpile.report.svg import SERIES, Series, svg_figure, svg_file, text_at
+from finpile.report.charts.svg import SERIES, Series, svg_figure, svg_file, text_at
 
 Point = tuple[float, float]
 Colour = Literal["main", "mark", "faint"] | Series

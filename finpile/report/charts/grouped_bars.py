@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from finpile.report.charts.lines import ticks
+from finpile.report.charts.svg import series_colour, svg_figure, svg_file, text_at
 from finpile.report.figures import NOTHING
-from finpile.report.line_chart import ticks
-from finpile.report.svg import series_colour, svg_figure, svg_file, text_at
 
 _WIDTH = 800
 _RIGHT, _TOP, _BOTTOM = 64, 40, 48
