@@ -34,6 +34,7 @@ PACKAGES = {
     "finpile_pipelines": "pipelines/finpile_pipelines",
     "finpile": "finpile",
     "finpile_tokenizer": "tokenizer/finpile_tokenizer",
+    "finpile_trainer": "trainer/finpile_trainer",
 }
 Place = Literal["top", "typing", "function", "literal"]
 Graph = Mapping[str, Iterable[str]]
