@@ -43,11 +43,27 @@ _LISTED = 500
     metavar="OTHER",
     help="Another build: the pages have what changed from that one to this one, by source and reason.",
 )
+@click.option(
+    "--run",
+    "runs",
+    type=PathOrUrl(),
+    multiple=True,
+    metavar="RUN",
+    help="A training run of `finpile train`: the pages have its curves. May be repeated.",
+)
 @click.option("--serve", is_flag=True, help="Show the pages of all rows and texts on this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), help="With --serve: the port.  [default: one that is free]")
 @json_option
 def explore_command(
-    out: str, samples: int, rows: int, pairs: int, against: str | None, serve: bool, port: int | None, as_json: bool
+    out: str,
+    samples: int,
+    rows: int,
+    pairs: int,
+    against: str | None,
+    runs: tuple[str, ...],
+    serve: bool,
+    port: int | None,
+    as_json: bool,
 ) -> None:
     """Write pages in which a person looks at a build: where documents went, what was removed, what is left.
 
@@ -61,8 +77,8 @@ def explore_command(
     """
     from finpile.explorer import write_explorer
 
-    if serve and (against is not None or pairs):
-        raise ConfigError("--against and --pairs are for static pages: leave out --serve")
+    if serve and (against is not None or pairs or runs):
+        raise ConfigError("--against, --pairs and --run are for static pages: leave out --serve")
     if serve:
         _serve(Console(as_json), out, port or 0)
         return
@@ -72,7 +88,9 @@ def explore_command(
         raise ConfigError(f"--samples is {samples} and --rows {rows}: raise --rows, texts are those of listed rows")
     console = Console(as_json)
     with console.progress("reading", unit="B") as advance:
-        written = write_explorer(out, samples=samples, rows=rows, pairs=pairs, against=against, advance=advance)
+        written = write_explorer(
+            out, samples=samples, rows=rows, pairs=pairs, against=against, runs=runs, advance=advance
+        )
     texts = f"texts of {written.num_texts:,} documents" if written.num_texts else "no texts"
     console.line(f"{written.num_files:,} files, {quantity(written.num_bytes, 'B')}, {texts}")
     console.line(f"open {written.folder}/index.html")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from finpile.explorer.changes import changes
 from finpile.explorer.corpus import Corpus, summarise
 from finpile.explorer.counts import sample
 from finpile.explorer.pairs import close_pairs
+from finpile.explorer.runs import read_runs
 from finpile.explorer.scan import Advance, columns_of
 from finpile.explorer.site import data_script, page_files, plain
 from finpile.explorer.vocabulary import vocabulary
@@ -45,6 +46,7 @@ def write_explorer(
     rows: int = LISTED_ROWS,
     pairs: int = 0,
     against: str | None = None,
+    runs: Sequence[str] = (),
     advance: Advance = lambda amount: None,
 ) -> Written:
     """Writes the pages of the build in `out`, a folder or URL, and returns what was written.
@@ -71,7 +73,12 @@ def write_explorer(
     for name, data in page_files().items():
         written.add(name, data)
     pieces = vocabulary(corpus.layout, advance)
-    summary |= {"listed": {"rows": rows, "samples": samples}, "has_vocabulary": pieces is not None, "pairs": close}
+    summary |= {
+        "listed": {"rows": rows, "samples": samples},
+        "has_vocabulary": pieces is not None,
+        "pairs": close,
+        "runs": read_runs(runs),
+    }
     if pieces is not None:
         written.add("data/vocabulary.js", data_script("vocabulary", pieces))
     written.add("data/summary.js", data_script("summary", summary))

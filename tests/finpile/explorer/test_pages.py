@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -11,6 +12,8 @@ from urllib.parse import quote
 import pytest
 
 from finpile import open_documents, open_ledger
+from finpile.errors import InputError
+from finpile.explorer import write_explorer
 from finpile.explorer.site import data_script
 from finpile.history.document import document_history, segments
 from tests.finpile.explorer.browser import Browser
@@ -213,3 +216,24 @@ def test_markup_in_texts_names_and_addresses_is_inert(browser: Browser, explored
         assert browser.run("window.hit") is None
         assert browser.run("document.querySelectorAll('img, body script').length") == 0
         assert browser.run("document.querySelectorAll('a[href^=\"javascript\" i]').length") == 0
+
+
+def test_curves_of_runs_are_those_of_their_logs(browser: Browser, copy_of_sample: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run-1"
+    run.mkdir()
+    steps = [{"step": step, "tokens": 512 * step, "loss": 9.0 - step / 500} for step in range(1, 1501)]
+    (run / "losses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in steps))
+    measured = {"step": 1500, "tokens": 768_000, "loss": 6.25, "num_tokens": 9, "sources": {"D/A": 6.5, "D/B": 6.0}}
+    (run / "heldout.jsonl").write_text(json.dumps(measured) + "\n")
+    write_explorer(str(copy_of_sample), runs=[str(run)])
+    (found,) = read_data(copy_of_sample, "summary")["runs"]
+    assert (found["steps"], found["width"], len(found["loss"])) == (1500, 3, 500)
+    assert sum(found["loss"]) * 3 == pytest.approx(sum(row["loss"] for row in steps))
+    browser.open((copy_of_sample / "explorer" / "index.html").as_uri() + "#/runs")
+    assert browser.texts("tbody tr") == ["D/B\t6.0000", "D/A\t6.5000", "All\t6.2500"]
+    assert browser.run("document.querySelectorAll('polyline')[0].points.length") == 500
+
+
+def test_folder_without_a_run_is_refused(copy_of_sample: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no training run"):
+        write_explorer(str(copy_of_sample), runs=[str(tmp_path)])

@@ -11,9 +11,10 @@ import { clusters } from "./views/clusters.js";
 import { passages } from "./views/passages.js";
 import { tokenizer } from "./views/tokenizer.js";
 import { papers } from "./views/papers.js";
+import { runs } from "./views/runs.js";
 import { changes } from "./views/changes.js";
 
-const VIEWS = [flow, removals, clusters, passages, documents, tokenizer, papers, changes];
+const VIEWS = [flow, removals, clusters, passages, documents, tokenizer, runs, papers, changes];
 
 async function begin() {
   const app = document.getElementById("app");
