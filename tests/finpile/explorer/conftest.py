@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.common.browser import Browser, executable
 from finpile.explorer import write_explorer
 from tests.conftest import Share
-from tests.finpile.explorer.browser import Browser, executable
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +48,8 @@ def browser(browser_process: Browser) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def browser_process() -> Iterator[Browser]:
-    executable()
+    if executable() is None:
+        pytest.skip("no Chromium: `apt-get install chromium`")
     profile = Path(tempfile.mkdtemp(prefix="chromium-"))
     browser = Browser(profile)
     yield browser

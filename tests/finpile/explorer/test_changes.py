@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.common.browser import Browser
 from finpile import open_documents, open_ledger
 from finpile.config import load_config
 from finpile.explorer import write_explorer
 from tests.conftest import SAMPLE_CONFIG, Share
-from tests.finpile.explorer.browser import Browser
 from tests.finpile.explorer.conftest import read_data
 
 

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import pytest
 
+from benchmarks.common.browser import Browser
 from finpile import open_documents, open_ledger
 from finpile.errors import InputError
 from finpile.explorer import write_explorer
 from finpile.explorer.site import data_script
 from finpile.history.document import document_history, segments
-from tests.finpile.explorer.browser import Browser
 from tests.finpile.explorer.conftest import read_data
 
 VIEWS = ("flow", "removals", "clusters", "passages", "documents", "tokenizer", "papers")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.common.browser import Browser
 from finpile import open_documents
 from finpile.config import from_dict
 from finpile.dedup.near.minhash import FAST, NO_KEY, band_keys
@@ -17,7 +18,6 @@ from finpile.explorer import write_explorer
 from finpile.explorer.corpus import Corpus
 from finpile.explorer.pairs import BELOW, close_pairs
 from tests.conftest import Share
-from tests.finpile.explorer.browser import Browser
 
 WORDS = ("oil", "gas", "gold", "rose", "fell", "sharply", "monday", "traders", "supply", "north", "demand", "east")
 

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.common.browser import Browser
 from finpile import open_documents, open_ledger
 from finpile.explorer import write_index
 from finpile.explorer.serve import PAGE, address_of, make_server
-from tests.finpile.explorer.browser import Browser
 
 
 @pytest.fixture(scope="module")

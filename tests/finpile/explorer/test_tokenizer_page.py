@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from finpile_tokenizer import UnigramTokenizer
 
+from benchmarks.common.browser import Browser
 from finpile import open_documents
 from finpile.tokens import TokenStore
-from tests.finpile.explorer.browser import Browser
 from tests.finpile.explorer.conftest import read_data
 
 #: First and last code points of scripts and signs.

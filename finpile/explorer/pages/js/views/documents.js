@@ -157,9 +157,11 @@ export const documents = {
 function rowContent(context, row) {
   const source = context.summary.sources[row.source];
   return [
-    h("span", { class: "row-main" }, h("b", { class: `dot c${row.split}` }, row.title || row.locator.split("/").pop())),
-    h("span", { class: "row-side" }, bytes(row.bytes)),
-    h("span", { class: "row-sub" }, row.locator),
-    h("span", { class: "row-sub side" }, `${source.source}, ${dayName(row.day)}${row.copies > 1 ? `, ${count(row.copies)} copies` : ""}`),
+    h("span", { class: "line" },
+      h("span", { class: "row-main" }, h("b", { class: `dot c${row.split}` }, row.title || row.locator.split("/").pop())),
+      h("span", { class: "row-side" }, bytes(row.bytes))),
+    h("span", { class: "line" },
+      h("span", { class: "row-sub" }, row.locator),
+      h("span", { class: "row-sub side" }, `${source.source}, ${dayName(row.day)}${row.copies > 1 ? `, ${count(row.copies)} copies` : ""}`)),
   ];
 }

@@ -20,10 +20,11 @@ export const passages = {
       .map((row, at) => ({ ...row, at, name: summary.reasons[row.reason] }))
       .filter((row) => (meaning.source === null || row.sources[meaning.source]) && (!filters.reason || row.name.reason === filters.reason))
       .sort((a, b) => b.bytes - a.bytes);
+    const hasStages = new Set(rows.map((row) => row.name.stage)).size > 1;
     fill(this.parts.head, titled("h2", "Passages", "Texts that were cut two times or more, those first that took most bytes of text. Choose one to see it in a document, and all documents that had it."));
     fill(this.parts.list, h("div", { class: "tall", tabindex: "0", role: "region", "aria-label": "Passages" }, ranking("Passages", rows.slice(0, 200).map((row) => ({
       label: `${count(row.cuts)} × ${count(Math.round(row.bytes / row.cuts))} bytes`,
-      note: row.name.stage,
+      note: hasStages ? row.name.stage : null,
       value: row.bytes,
       text: bytes(row.bytes),
       title: Object.entries(row.sources).map(([source, cuts]) => `${summary.sources[source].source}: ${count(cuts)}`).join(", "),

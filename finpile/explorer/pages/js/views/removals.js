@@ -105,10 +105,14 @@ function rowContent(context, row) {
   const { stage, reason } = named(context.summary, row);
   const source = context.summary.sources[row.source];
   const size = row.start === null ? "whole" : row.end > row.start ? `${count(row.end - row.start)} B` : "note";
+  const detail = row.detail && row.detail !== "round 1" ? h("span", { class: "soft" }, row.detail) : null;
+  const isSame = Boolean(context.filters.reason && detail);
   return [
-    h("span", { class: "row-main" }, h("b", { class: `dot stage-${stage}` }, reason), " ", row.detail && row.detail !== "round 1" ? h("span", { class: "soft" }, row.detail) : null),
-    h("span", { class: "row-side" }, size),
-    h("span", { class: "row-sub" }, row.locator),
-    h("span", { class: "row-sub side" }, `${source.source}, ${dayName(row.day)}`),
+    h("span", { class: "line" },
+      h("span", { class: "row-main" }, h("b", { class: `dot stage-${stage}` }, isSame ? row.detail : reason), " ", isSame ? null : detail),
+      h("span", { class: "row-side" }, size)),
+    h("span", { class: "line" },
+      h("span", { class: "row-sub" }, row.locator),
+      h("span", { class: "row-sub side" }, `${source.source}, ${dayName(row.day)}`)),
   ];
 }
