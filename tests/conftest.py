@@ -31,7 +31,7 @@ settings.load_profile("finpile")
 
 
 #: Files and folders of tests that run first, so that no process is left alone with a long file at the end.
-_LONGEST_FIRST = ("test_docs.py", "pipelines", "finpile/lm", "finpile/dedup", "tokenizer", "cli", "benchmarks")
+_LONGEST_FIRST = ("test_docs.py", "pipelines", "trainer", "finpile/dedup", "tokenizer", "cli", "benchmarks")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,7 +25,7 @@ from finpile_trainer.training.losses import LOG_NAME, read_heldout
 
 from finpile.tokens.store import TokenStore
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 GOLDEN = REPOSITORY / "tests/golden/loss_curves.json"
 PRESETS = ("bloomberggpt-tiny", "gpt-neox-tiny", "palm-tiny")
 TOLERANCE = 1e-4

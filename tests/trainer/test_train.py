@@ -24,7 +24,7 @@ from finpile.config import to_dict
 from finpile.errors import ConfigError, InputError, RunError
 from finpile.tokens.store import write_token_shard
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 VOCAB_SIZE = 40
 
 

@@ -32,7 +32,7 @@ from finpile.output.layout import Layout, heldout_tokens
 from finpile.tokens.store import TokenStore, write_token_shard
 
 TOLERANCE = 1e-4
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def write(folder: str, ids: np.ndarray) -> None:
