@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from finpile.errors import ConfigError
@@ -119,6 +121,7 @@ def _serve(console: Console, out: str, port: int) -> None:
         raise ConfigError(f"port {port} cannot be used ({error.strerror}): name another with --port") from None
     console.line(f"open {address_of(server)}  (Ctrl-C ends it)")
     console.result({"out": out, "page": address_of(server)})
+    sys.stdout.flush()  # the address is read while the server runs
     with server:
         try:
             server.serve_forever()

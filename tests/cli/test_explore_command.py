@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,3 +23,21 @@ def test_pages_are_written_and_named(run: Run, copy_of_sample: Path) -> None:
 
 def test_more_samples_than_rows_are_refused(run: Run, sample_build: Path) -> None:
     assert "raise --rows" in run("explore", sample_build, "--samples", "2", "--rows", "1").refusal()
+
+
+def test_pages_are_served_until_ctrl_c(copy_of_sample: Path) -> None:
+    command = [sys.executable, "-m", "finpile_cli", "explore", str(copy_of_sample), "--serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if line.startswith("open http"))
+        with urllib.request.urlopen(line.split()[1]) as response:
+            assert b"FinPile explorer" in response.read()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "ended\n"
+    assert process.returncode == 0
+
+
+def test_options_of_static_pages_are_refused_with_a_server(run: Run, sample_build: Path) -> None:
+    assert "leave out --serve" in run("explore", sample_build, "--serve", "--pairs", "5").refusal()
+    assert "--port is for --serve" in run("explore", sample_build, "--port", "8000").refusal()
+    assert "is not on this machine" in run("explore", "memory://out", "--serve").refusal()

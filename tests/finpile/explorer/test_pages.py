@@ -163,6 +163,10 @@ def test_cuts_are_marked_where_the_ledger_says(browser: Browser, page: str, expl
         assert browser.run("document.querySelector('del.focus').textContent") == row["removed_text"].decode()
         if row["duplicate_offset"] is not None and row["duplicate_of"] in known:
             assert browser.run("document.querySelector('mark.focus').textContent") == row["removed_text"].decode()
+        assert browser.run(
+            "[...document.querySelectorAll('.text .focus')].every((mark) => { const box = mark.closest('.text');"
+            "return mark.offsetTop >= box.scrollTop && mark.offsetTop < box.scrollTop + box.clientHeight; })"
+        )
         checked += 1
     assert checked > 20
 

@@ -30,8 +30,9 @@ export async function showDocument(place, context, id, { at = null, of = null } 
       history(context, id, rows, record, focus),
       copies(context, rows));
     place.dataset.shown = `${id} ${at ?? ""}`;
-    const marked = place.querySelector(".focus");
-    if (marked) marked.closest(".text").scrollTop = Math.max(0, marked.offsetTop - 90);
+    for (const marked of place.querySelectorAll(".focus")) {
+      marked.closest(".text").scrollTop = Math.max(0, marked.offsetTop - 90);
+    }
   } catch (error) {
     if (place.token === token) fill(place, h("p", { role: "alert" }, error.message));
   }

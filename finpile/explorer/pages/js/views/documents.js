@@ -110,7 +110,7 @@ export const documents = {
   },
   searchBox(context) {
     const { filters } = context;
-    const field = h("input", { type: "search", id: "find", value: filters.find || "", placeholder: "id, locator, title or words of the text", autocomplete: "off" });
+    const field = h("input", { type: "search", id: "find", value: filters.find || "", placeholder: context.store.withWords ? "id, locator, title or words of the text" : "id, locator or title", autocomplete: "off" });
     const answer = (this.parts.answer = h("div", { class: "answer", role: "status" }));
     fill(this.parts.search, h("form", {
       class: "search", role: "search",
