@@ -27,7 +27,6 @@ import json
 import re
 import sys
 import tempfile
-import time
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -41,13 +40,11 @@ from finpile_pipelines.runner.engine import Engine
 
 from benchmarks.common.data import DATA
 from benchmarks.common.report import RESULTS, Report, say, table
-from benchmarks.sources.formats import members_of
 from finpile.clean.html.page import to_text
 from finpile.clean.stage.normalise import normalise
 from finpile.config import CleanConfig, CorpusConfig, DedupConfig, SourceConfig, SubstringConfig
 from finpile.documents.document import HTML, RawDocument
 from finpile.filings import find_items
-from finpile.filings.facts import figures, num_found
 from finpile.plugins.format import FORMATS
 from finpile.report.facts import fact_statistics
 from finpile.sources import read_stream
@@ -234,32 +231,6 @@ def figure_rows(data: Path, folder: str) -> list[list[str]]:
     ]
 
 
-def table_rows(data: Path) -> list[list[str]]:
-    """The same pages with their tables as lines and as grids."""
-    counts: Counter[str] = Counter()
-    seconds = {"lines": 0.0, "markdown": 0.0}
-    for _, raw in members_of(data / "fin_filings/edgar_10k10q_ixbrl_html.tar.zst"):
-        page = raw.decode()
-        pages = {}
-        for tables in seconds:
-            start = time.process_time()
-            pages[tables] = to_text(page, main_content=False, tables=tables)  # type: ignore[arg-type]
-            seconds[tables] += time.process_time() - start
-        lines, grids = pages["lines"], pages["markdown"]
-        wanted = figures(grids.facts.numbers)
-        counts.update(
-            pages=1,
-            tables=len(re.findall(r"<table\b", page, re.IGNORECASE)),
-            grids=len(re.findall(r"^\|(?: --- \|)+$", grids.text, re.MULTILINE)),
-            same=re.findall(r"\w+", lines.text) == re.findall(r"\w+", grids.text),
-            figures=len(wanted),
-            found=num_found(wanted, grids.text),
-        )
-    keys = ("pages", "tables", "grids", "same", "figures", "found")
-    ratio = seconds["markdown"] / seconds["lines"]
-    return [[*(f"{counts[key]:,}" for key in keys), f"{ratio:.1f}"]]
-
-
 def _figure_row(what: str, rows: list[dict[str, Any]], num_facts: int, num_found: int) -> list[str]:
     size = sum(row["text_bytes"] for row in rows)
     return [what, f"{size:,}", f"{num_facts:,}", f"{num_found:,}", _share(num_found, num_facts)]
@@ -316,9 +287,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         report.add("## Figures", table(["texts", "bytes", "figures", "found", "share"],
                                        figure_rows(arguments.data, folder)))  # fmt: skip
-    say("tables")
-    head = ["pages", "tables", "grids", "pages with the words of lines", "figures", "found", "CPU time against lines"]
-    report.add("## Tables as grids", table(head, table_rows(arguments.data)))
     return 0
 
 
