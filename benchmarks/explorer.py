@@ -9,6 +9,7 @@ each with an empty cache; a row is shown when its text is in the page.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import sys
@@ -77,8 +78,9 @@ def main(arguments: list[str] | None = None) -> None:
     report = Report(
         options.results, "explorer", "The explorer: cost of its pages, and time to the first row", ["pyarrow"]
     )
+    load = f"{os.getloadavg()[1]:.0f} processes were running or waiting on {os.cpu_count()} cores (mean of 5 minutes)."
     head = ["build", "documents", "ledger rows", "Parquet MB", "pages", "wall s", "CPU s", "peak MiB", "written MB"]
-    report.add("## Writing", table(head, written))
+    report.add(load, "## Writing", table(head, written))
     head = ["build", "pages", "first row s", "bytes, kB", "jump in the list, median ms", "worst ms"]
     text = (
         "Time from the request of an address of the view Documents to its first row, and what was transferred until "
