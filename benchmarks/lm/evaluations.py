@@ -218,8 +218,8 @@ def _tasks(data: Path, out: Path, items: int) -> list[str]:
 def _search(data: Path, out: Path) -> list[str]:
     """Items of two whole sets in the training documents, and the time of the search."""
     from finpile_trainer.evaluation.contamination import STATUSES, find_items
+    from finpile_trainer.evaluation.lm_eval import strings_of
     from finpile_trainer.evaluation.outcomes import TaskItem
-    from finpile_trainer.tasks.lm_eval import strings_of
 
     items = [
         TaskItem(name, str(number), tuple(strings_of(json.loads(line))))

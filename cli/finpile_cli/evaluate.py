@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from finpile_trainer.evaluation.task import TASKS
 
 from finpile_cli import language_models
 from finpile_cli.console import Console, json_option
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--tasks",
     metavar="NAME,...",
-    help="Tasks instead of held-out documents: blimp, clams, fpb, fiqa_sa, headline, ner, convfinqa, or any of "
-    "lm-evaluation-harness.",
+    help=f"Tasks instead of held-out documents: {', '.join(TASKS.names())}, or any of lm-evaluation-harness.",
 )
 @click.option("--data", type=click.Path(file_okay=False), metavar="DIR", help="Folder with the files of the tasks.")
 @click.option(

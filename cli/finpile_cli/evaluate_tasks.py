@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,13 @@ from finpile_cli.console import Console
 
 if TYPE_CHECKING:
     from finpile_trainer.evaluation.language_model import LanguageModel
+    from finpile_trainer.evaluation.lm_eval import LmEvalTasks
     from finpile_trainer.evaluation.outcomes import Outcomes
-    from finpile_trainer.tasks.few_shot import Classification
-    from finpile_trainer.tasks.generative import Generation
-    from finpile_trainer.tasks.lm_eval import LmEvalTasks
-    from finpile_trainer.tasks.minimal_pairs import PairSet, Suite
+    from finpile_trainer.evaluation.task import Task, TaskData
 
     from finpile.report.table import Table
 
 TASKS_NAME, ITEMS_NAME = "tasks.json", "contamination.csv"
-PAIR_SUITES: tuple[Suite, ...] = ("blimp", "clams")
 
 
 class _Tasks:
@@ -32,69 +28,45 @@ class _Tasks:
 
     def __init__(self, names: list[str], data: str | None, limit: int | None, console: Console) -> None:
         """Raises: ConfigError if a task is not known, or the folder of the data is not given."""
-        from finpile_trainer.tasks.financial import READERS, limited
-        from finpile_trainer.tasks.generative import GENERATIVE_READERS
-        from finpile_trainer.tasks.minimal_pairs import read_pairs, sample_pairs
+        from finpile_trainer.evaluation.task import TASKS, in_order
 
-        ours = (*PAIR_SUITES, *READERS, *GENERATIVE_READERS)
-        others = [name for name in names if name not in ours]
+        others = [name for name in names if name not in TASKS]
         if data is None and len(others) < len(names):
             raise ConfigError("--tasks: name the folder with the files of the tasks with --data DIR")
         if others and importlib.util.find_spec("lm_eval") is None:
+            ours = ", ".join(task.name for task in in_order(TASKS.names()))
             raise ConfigError(
-                f"--tasks {','.join(others)}: expected names of {', '.join(ours)}; for tasks of "
+                f"--tasks {','.join(others)}: expected names of {ours}; for tasks of "
                 'lm-evaluation-harness: pip install "finpile[eval]"'
             )
-
-        def folder(task: str) -> Path:
-            """DIR/TASK if it exists, else DIR."""
-            return Path(data or "", task) if Path(data or "", task).is_dir() else Path(data or "")
-
-        self.pairs: dict[Suite, list[PairSet]] = {
-            suite: sample_pairs(read_pairs(suite, folder(suite)), limit) for suite in PAIR_SUITES if suite in names
-        }
-        self.classifications: list[Classification] = [
-            limited(read(folder(name)), limit) for name, read in READERS.items() if name in names
-        ]
-        self.generations: list[Generation] = [
-            limited(read(folder(name)), limit) for name, read in GENERATIVE_READERS.items() if name in names
-        ]
-        self.scored = [*self.pairs, *(task.name for task in (*self.classifications, *self.generations))]
+        self._kinds: dict[Any, dict[Task, TaskData]] = {}
+        """Those of one table, by its function."""
+        for task in in_order(name for name in names if name in TASKS):
+            folder = Path(data or "", task.name)
+            read = task.read(folder if folder.is_dir() else folder.parent, limit)
+            self._kinds.setdefault(task.table, {})[task] = read
+        self.scored = [task.name for tasks in self._kinds.values() for task in tasks]
         """Tasks with one score."""
         self.limit, self._console = limit, console
         self.outcomes: list[Outcomes] = []
         """Of the examples of all evaluated tasks."""
         self.lm_eval: LmEvalTasks | None = None
         if others:
-            from finpile_trainer.tasks.lm_eval import LmEvalTasks
+            from finpile_trainer.evaluation.lm_eval import LmEvalTasks
 
             console.line(f"Loading {', '.join(others)} of lm-evaluation-harness")
             self.lm_eval = LmEvalTasks(others, data)
 
     def evaluate(self, model: LanguageModel, results: dict[str, Any]) -> Iterator[Table]:
         """Adds the results by task and the outcomes, and yields the tables of results."""
-        from finpile_trainer.tasks.few_shot import classification_outcomes, classification_report, predict
-        from finpile_trainer.tasks.generative import answer_questions, generation_outcomes, generation_report
+        from finpile.report.tasks import lm_eval_table
 
-        from finpile.report.tasks import classification_table, generation_table, lm_eval_table, pairs_table
-
-        for suite, sets in self.pairs.items():
-            results[suite] = self._score_pairs(model, suite, sets)
-            yield pairs_table(suite, results[suite])
-        for task in self.classifications:
-            with self._console.progress(task.name, total=len(task.test), unit="examples") as advance:
-                predictions = predict(model, task, on_example=partial(advance, 1))
-            report = results[task.name] = classification_report(model, task, predictions)
-            self.outcomes.append(classification_outcomes(task, predictions[report["best_method"]]))
-        if self.classifications:
-            yield classification_table([results[task.name] for task in self.classifications])
-        for asked in self.generations:
-            with self._console.progress(asked.name, total=len(asked.test), unit="examples") as advance:
-                answers = answer_questions(model, asked, on_example=partial(advance, 1))
-            results[asked.name] = generation_report(model, asked, answers)
-            self.outcomes.append(generation_outcomes(asked, answers))
-        if self.generations:
-            yield generation_table([results[task.name] for task in self.generations])
+        for table, tasks in self._kinds.items():
+            for task, data in tasks.items():
+                with self._console.progress(task.name, total=data.num_items, unit=task.unit) as advance:
+                    results[task.name], outcomes = data.evaluate(model, advance)
+                self.outcomes.append(outcomes)
+            yield table([results[task.name] for task in tasks])
         if self.lm_eval is not None:
             found = self.lm_eval.evaluate(model, self.limit, self._requests, self.outcomes)
             for entry in found:
@@ -104,17 +76,6 @@ class _Tasks:
     def _requests(self, kind: str, number: int) -> AbstractContextManager[Callable[[float], None]]:
         """The progress of the requests of one kind that lm-eval makes."""
         return self._console.progress(f"lm-evaluation-harness, {kind}", number, "requests")
-
-    def _score_pairs(self, model: LanguageModel, suite: Suite, sets: list[PairSet]) -> dict[str, Any]:
-        from finpile_trainer.tasks.minimal_pairs import judge_pairs, pair_outcomes, pair_score, summary
-
-        judged = []
-        with self._console.progress(suite, total=sum(len(entry.pairs) for entry in sets), unit="pairs") as advance:
-            for entry in sets:
-                judged.append(judge_pairs(model, entry))
-                advance(len(entry.pairs))
-        self.outcomes.append(pair_outcomes(suite, sets, judged))
-        return summary([pair_score(entry, pairs) for entry, pairs in zip(sets, judged, strict=True)])
 
 
 def evaluate_tasks(

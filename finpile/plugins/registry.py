@@ -80,8 +80,9 @@ class Registry(Generic[T]):
     @cached_property
     def built_in(self) -> tuple[str, ...]:
         """Names of the built-in objects, sorted: those of the modules of the package."""
-        folder = Path(__file__).parents[1].joinpath(*self._package.split(".")[1:])
-        return tuple(sorted(module.name for module in pkgutil.iter_modules([str(folder)])))
+        root, *names = self._package.split(".")  # the packages below the root are not imported
+        folders = [str(Path(place, *names)) for place in importlib.import_module(root).__path__]
+        return tuple(sorted(module.name for module in pkgutil.iter_modules(folders)))
 
     @cached_property
     def _entry_points(self) -> dict[str, EntryPoint]:

@@ -16,16 +16,13 @@ from finpile.report.table import Column, Row, RowKind, Table
 from finpile.storage import join, write_bytes
 
 MARKDOWN_NAME, PAGE_NAME = "tasks.md", "tasks.html"
-#: By suite of minimal pairs: the names of its groups and of its sets.
-_GROUPS = {"blimp": ("Term", "Phenomenon"), "clams": ("Language", "Test")}
 #: Rows of a task in the table of contamination.
 _NUM_STATUSES = 3
 _METRICS = {"entity_f1": "entity F1", "exact_match": "exact match"}
 
 
-def pairs_table(suite: str, result: Mapping[str, Any]) -> Table:
-    """Accuracy by set, the mean of each group, and the mean of all."""
-    group, kind = _GROUPS[suite]
+def pairs_table(suite: str, group: str, kind: str, result: Mapping[str, Any]) -> Table:
+    """Accuracy by set, the mean of each group, and the mean of all; `group` and `kind` are titles of columns."""
     columns = [
         Column(key="set", title=kind),
         Column(key="group", title=group),

@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from finpile_trainer.evaluation.classification import Classification, predict, weighted_f1
+from finpile_trainer.evaluation.few_shot import Example, limited, prompt_of
 from finpile_trainer.evaluation.language_model import LanguageModel
-from finpile_trainer.tasks.few_shot import (
-    Classification,
-    Example,
-    evaluate_classification,
-    predict,
-    prompt_of,
-    weighted_f1,
-)
-from finpile_trainer.tasks.financial import READERS, binary_prompt, limited, sentiment_prompt
+from finpile_trainer.evaluation.task import TASKS
+from finpile_trainer.tasks.fpb import sentiment_prompt
+from finpile_trainer.tasks.headline import binary_prompt
 
 from finpile.errors import InputError
+
+
+def read(name: str, folder: Path) -> Classification:
+    found = TASKS.get(name).read(folder, None)
+    assert isinstance(found, Classification)
+    return found
 
 
 def test_prompts_are_the_templates_of_table_7() -> None:
@@ -53,17 +55,17 @@ def task_of(choices: tuple[str, ...], count: int = 3) -> Classification:
 def test_the_three_methods_are_those_of_the_paper() -> None:
     """Of `x` and `xyyy`, the longer is less likely, but its tokens are likelier in the mean."""
     model, task = model_of({"y": 3.0}), task_of(("x", "xyyy"))
-    found = predict(model, task)
+    found = predict(model, task, print)
     assert found["regular"] == ["x"] * 3
     assert found["normalization"] == ["xyyy"] * 3
     assert found["calibration"] == ["x"] * 3, "both ratios are 1: the first choice"
-    result = evaluate_classification(model, task)
+    result, _ = task.evaluate(model, print)
     assert (result["score"], result["best_method"]) == (1.0, "regular")
     assert result["scores"] == {"regular": 1.0, "calibration": 1.0, "normalization": 0.0}
     assert result["num_truncated"] == 0
     lengths = [len(f"{prompt_of(task, example)} xyyy") for example in task.test]
     model.max_length = max(lengths) - 2
-    assert evaluate_classification(model, task)["num_truncated"] == lengths.count(max(lengths))
+    assert task.evaluate(model, print)[0]["num_truncated"] == lengths.count(max(lengths))
 
 
 def test_calibration_divides_by_the_likelihood_after_an_empty_context() -> None:
@@ -79,7 +81,7 @@ def test_calibration_divides_by_the_likelihood_after_an_empty_context() -> None:
     model = LanguageModel(
         logits, lambda text: list(map(ord, text)), lambda ids: "", begin_id=127, max_length=999, name="m"
     )
-    found = predict(model, task_of(("a", "b")))
+    found = predict(model, task_of(("a", "b")), print)
     assert found["regular"] == ["b"] * 3
     assert found["calibration"] == ["a"] * 3
 
@@ -116,7 +118,7 @@ SIZES = {"fpb": (3_876, 970), "fiqa_sa": (938, 235), "headline": (8_456, 2_114)}
 
 @pytest.mark.parametrize("name", SIZES)
 def test_sizes_are_those_of_appendix_b(name: str, real_data: Callable[[str], Path]) -> None:
-    task = READERS[name](real_data(f"eval_tasks/{name}"))
+    task = read(name, real_data(f"eval_tasks/{name}"))
     train, test = ({example.key for example in part} for part in (task.train, task.test))
     assert (len(train), len(test), train & test) == (*SIZES[name], set())
     answers = Counter(example.answer for example in (*task.train, *task.test))
@@ -131,13 +133,13 @@ def test_sizes_are_those_of_appendix_b(name: str, real_data: Callable[[str], Pat
 
 
 def test_phrasebank_reads_the_same_from_both_encodings(real_data: Callable[[str], Path]) -> None:
-    assert READERS["fpb"](real_data("eval_tasks/fpb")) == READERS["fpb"](real_data("eval_tasks/fpb_latin1"))
+    assert read("fpb", real_data("eval_tasks/fpb")) == read("fpb", real_data("eval_tasks/fpb_latin1"))
 
 
 def test_absent_and_foreign_files_are_named(tmp_path: Path) -> None:
-    for name in READERS:
+    for name in SIZES:
         with pytest.raises(InputError, match="has no "):
-            READERS[name](tmp_path)
+            read(name, tmp_path)
     (tmp_path / "Sentences_50Agree.txt").write_text("Profit rose.@good\n")
     with pytest.raises(InputError, match=r"Sentences_50Agree\.txt:1: expected a sentence"):
-        READERS["fpb"](tmp_path)
+        read("fpb", tmp_path)

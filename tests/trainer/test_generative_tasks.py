@@ -11,19 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from finpile_trainer.evaluation.few_shot import Example, limited, prompt_of
+from finpile_trainer.evaluation.generative import Generation, grade
 from finpile_trainer.evaluation.language_model import LanguageModel
-from finpile_trainer.tasks.few_shot import Example, prompt_of
-from finpile_trainer.tasks.financial import limited
-from finpile_trainer.tasks.generative import (
-    GENERATIVE_READERS,
-    Generation,
-    conversation_prompt,
-    entity_prompt,
-    evaluate_generation,
-    grade,
-    markdown_table,
-)
-from finpile_trainer.tasks.named_entities import (
+from finpile_trainer.evaluation.named_entities import (
     KINDS,
     Entity,
     TaggedSentence,
@@ -33,6 +24,9 @@ from finpile_trainer.tasks.named_entities import (
     score_entities,
     write_entities,
 )
+from finpile_trainer.tasks import convfinqa, ner
+from finpile_trainer.tasks.convfinqa import conversation_prompt, markdown_table
+from finpile_trainer.tasks.ner import entity_prompt
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,7 +128,7 @@ def test_sizes_of_ner_are_those_of_appendix_b(real_data: Callable[[str], Path]) 
 
     The training file has 511 sentences with an entity, the paper 504.
     """
-    task = GENERATIVE_READERS["ner"](real_data("eval_tasks/ner_sec"))
+    task = ner.TASK.read(real_data("eval_tasks/ner_sec"), None)
     assert (len(task.train), len(task.test)) == (511, 98)
     kinds = Counter(entity.kind for example in task.test for entity in read_entities(example.answer))
     assert kinds == {"person": 216, "location": 39, "organization": 56}
@@ -147,7 +141,7 @@ def test_sizes_of_ner_are_those_of_appendix_b(real_data: Callable[[str], Path]) 
 
 def test_sizes_of_convfinqa_are_those_of_appendix_b(real_data: Callable[[str], Path]) -> None:
     """Each turn is an example: 1,490. The paper's 5,932 questions are those of the conversation of each example."""
-    task = GENERATIVE_READERS["convfinqa"](real_data("eval_tasks/convfinqa"))
+    task = convfinqa.TASK.read(real_data("eval_tasks/convfinqa"), None)
     assert (len(task.train), len(task.test)) == (421, 1_490)
     turns = Counter(example.key.rpartition("/")[0] for example in task.test)
     assert sum(number**2 for number in turns.values()) == 5_932
@@ -165,14 +159,14 @@ def test_sizes_of_convfinqa_are_those_of_appendix_b(real_data: Callable[[str], P
 
 
 def test_absent_and_foreign_files_are_named(tmp_path: Path) -> None:
-    for read in GENERATIVE_READERS.values():
+    for task in (ner.TASK, convfinqa.TASK):
         with pytest.raises(InputError, match="has no "):
-            read(tmp_path)
+            task.read(tmp_path, None)
     path = tmp_path / "convfinqa_dataset.json"
     for text in ("[", "[]", "{}", '{"dev": [{"id": "x"}]}', '{"dev": [3]}'):
         path.write_text(text)
         with pytest.raises(InputError, match=r"convfinqa_dataset\.json: expected conversations"):
-            GENERATIVE_READERS["convfinqa"](tmp_path)
+            convfinqa.TASK.read(tmp_path, None)
 
 
 # --- generation ----------------------------------------------------------------------------------------------------
@@ -208,11 +202,11 @@ def test_an_answer_is_the_generated_line() -> None:
     )
     prompts = [prompt_of(task, one) for one in task.test]
     assert prompts == ["a= 7\n\nb=", "a= 7\n\nc="]
-    advanced: list[None] = []
-    result = evaluate_generation(copying_model(64), task, on_example=lambda: advanced.append(None))
-    assert (result["score"], result["num_right"], result["num_test"], len(advanced)) == (0.5, 1, 2, 2)
+    advanced: list[float] = []
+    result, _ = task.evaluate(copying_model(64), advanced.append)
+    assert (result["score"], result["num_right"], result["num_test"], sum(advanced)) == (0.5, 1, 2, task.num_items)
     assert result["num_truncated"] == 0
-    assert evaluate_generation(copying_model(11), task)["num_truncated"] == 2
+    assert task.evaluate(copying_model(11), print)[0]["num_truncated"] == 2
     assert len(limited(task, 1).test) == 1
     assert limited(task, 1).metric == "exact_match"
     assert json.loads(json.dumps(result)) == result

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.evaluation.minimal_pairs import judge_pairs
 from finpile_trainer.model.config import ModelConfig
 from finpile_trainer.model.model import Decoder, KeyValueCache
-from finpile_trainer.tasks.minimal_pairs import judge_pairs, read_pairs, sample_pairs
+from finpile_trainer.tasks import blimp
 
 from finpile.errors import InputError
 
@@ -186,7 +187,7 @@ def test_blimp_equals_that_of_lm_eval(
     model: LanguageModel, small_model: tuple[Any, Any], real_data: Any, tmp_path: Path
 ) -> None:
     """Its task `blimp_*`: the log-likelihood of both sentences after an empty context."""
-    sets = sample_pairs(read_pairs("blimp", real_data("blimp")), 3)
+    sets = blimp.TASK.read(real_data("blimp"), 3).sets
     for entry in sets[::10]:
         sentences = [("", sentence) for pair in entry.pairs for sentence in (pair.good, pair.bad)]
         expected = peer_likelihoods(small_model, sentences)

@@ -17,8 +17,8 @@ import torch
 from click.testing import CliRunner
 from finpile_cli.evaluate import evaluate_command
 from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.evaluation.lm_eval import LmEvalTasks
 from finpile_trainer.evaluation.outcomes import Outcomes
-from finpile_trainer.tasks.lm_eval import LmEvalTasks
 
 from finpile.errors import ConfigError, InputError
 
@@ -75,7 +75,7 @@ def test_metrics_equal_those_of_lm_evals_own_adapter(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from finpile_trainer.tasks import lm_eval as lm_eval_tasks
+    from finpile_trainer.evaluation import lm_eval as lm_eval_tasks
     from lm_eval.models.huggingface import HFLM
 
     progress: dict[str, list[float]] = {}
@@ -166,7 +166,7 @@ def test_a_long_document_is_read_in_windows(small_model: tuple[Any, Any]) -> Non
 
 
 def test_a_task_that_samples_is_refused(small_model: tuple[Any, Any]) -> None:
-    from finpile_trainer.tasks import lm_eval as lm_eval_tasks
+    from finpile_trainer.evaluation import lm_eval as lm_eval_tasks
 
     model = LanguageModel.of_transformers(*small_model, "small")
     with pytest.raises(ConfigError, match="the task samples its answers"):

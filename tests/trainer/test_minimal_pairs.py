@@ -12,16 +12,17 @@ import pytest
 import torch
 from finpile_trainer.evaluation.intervals import of_mean, wilson
 from finpile_trainer.evaluation.language_model import LanguageModel
-from finpile_trainer.tasks.minimal_pairs import (
+from finpile_trainer.evaluation.minimal_pairs import (
     Pair,
     PairScore,
     PairSet,
+    PairSuite,
     judge_pairs,
     pair_score,
-    read_pairs,
     sample_pairs,
     summary,
 )
+from finpile_trainer.evaluation.task import TASKS
 
 from finpile.errors import InputError
 
@@ -38,6 +39,12 @@ def counting_model() -> LanguageModel:
         max_length=64,
         name="bytes",
     )
+
+
+def read_pairs(suite: str, folder: Path) -> list[PairSet]:
+    found = TASKS.get(suite).read(folder, None)
+    assert isinstance(found, PairSuite)
+    return [*found.sets]
 
 
 def score_pairs(model: LanguageModel, entry: PairSet) -> PairScore:

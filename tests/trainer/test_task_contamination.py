@@ -15,13 +15,14 @@ import torch
 from click.testing import CliRunner
 from finpile_cli import language_models
 from finpile_cli.evaluate import evaluate_command
+from finpile_trainer.evaluation.classification import Classification, classification_outcomes, weighted_f1
 from finpile_trainer.evaluation.contamination import MIN_COVERAGE, STATUSES, Finding, find_items, scores_by_status
+from finpile_trainer.evaluation.few_shot import Example
+from finpile_trainer.evaluation.generative import Generation, generation_outcomes, grade
 from finpile_trainer.evaluation.intervals import bootstrap, wilson
 from finpile_trainer.evaluation.language_model import LanguageModel
+from finpile_trainer.evaluation.minimal_pairs import Judgement, Pair, PairSet, PairSuite, pair_outcomes
 from finpile_trainer.evaluation.outcomes import TaskItem
-from finpile_trainer.tasks.few_shot import Classification, Example, classification_outcomes, weighted_f1
-from finpile_trainer.tasks.generative import Generation, generation_outcomes, grade
-from finpile_trainer.tasks.minimal_pairs import Judgement, Pair, PairSet, pair_outcomes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,9 +141,8 @@ def test_the_score_of_a_part_of_generated_answers_is_that_of_the_part_alone(metr
 def test_parts_have_their_items_scores_and_intervals() -> None:
     pairs = tuple(Pair(f"good {number}", f"bad {number}") for number in range(6))
     right = [Judgement(flag, False) for flag in (True, True, False, True, False, False)]
-    outcomes = pair_outcomes(
-        "blimp", [PairSet("g", "n", pairs[:4]), PairSet("g", "m", pairs[4:])], [right[:4], right[4:]]
-    )
+    suite = PairSuite(name="blimp", sets=(PairSet("g", "n", pairs[:4]), PairSet("g", "m", pairs[4:])))
+    outcomes = pair_outcomes(suite, [right[:4], right[4:]])
     statuses = ["clean", "clean", "clean", "contaminated", "contaminated", "clean"]
     findings = {item: Finding(status, 0.0, None) for item, status in zip(outcomes.items, statuses, strict=True)}  # type: ignore[arg-type]
     rows = {row["status"]: row for row in scores_by_status(outcomes, findings)}

@@ -52,7 +52,7 @@ GROUP = {
 
 
 def test_tables_have_the_figures_of_the_results() -> None:
-    rows = to_csv(pairs_table("clams", PAIRS)).splitlines()
+    rows = to_csv(pairs_table("clams", "Language", "Test", PAIRS)).splitlines()
     assert rows[1:] == [
         "row,agreement,en,1200,2,0.75,0.7,0.8",
         "total,mean of 1,en,,,0.75,0.25,1.0",
@@ -67,7 +67,12 @@ def test_tables_have_the_figures_of_the_results() -> None:
 
 
 def test_the_report_is_markdown_and_one_page(tmp_path: Path) -> None:
-    tables = [pairs_table("clams", PAIRS), classification_table([FPB]), generation_table([NER]), lm_eval_table([ACC])]
+    tables = [
+        pairs_table("clams", "Language", "Test", PAIRS),
+        classification_table([FPB]),
+        generation_table([NER]),
+        lm_eval_table([ACC]),
+    ]
     markdown, page = (Path(url).read_text() for url in write_task_report(str(tmp_path), "<m>", tables))
     assert "| agreement | en | 1,200 | 2 | 0.750 | 0.700 | 0.800 |" in markdown
     assert "| fpb | 970 | 5 | 7 | 50.00 | 62.50 | 62.50 (calibration) |" in markdown

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from finpile.errors import InputError
-from finpile_trainer.tasks.few_shot import classification_metrics
+from finpile_trainer.evaluation.classification import classification_metrics
 
 #: Kinds of the paper by their tag; it drops MISC (§5.3.1).
 KINDS = {"PER": "person", "LOC": "location", "ORG": "organization"}

@@ -1,10 +1,7 @@
-"""BLiMP and CLAMS: of two sentences, the grammatical one must be more likely.
+"""Minimal pairs: of two sentences, the grammatical one must be more likely.
 
 A sentence is scored whole, from the beginning of a document on, so targets of several tokens count fully. Equal
 likelihoods are wrong.
-
-Sources: Warstadt et al. 2020, "BLiMP"; Mueller et al. 2020, "Cross-Linguistic Syntactic Evaluation of Word Prediction
-Models" (CLAMS), whose English part has the sets of Marvin and Linzen 2018.
 """
 
 from __future__ import annotations
@@ -12,27 +9,22 @@ from __future__ import annotations
 import hashlib
 import heapq
 import io
-import json
 import tarfile
 import zipfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import zstandard
 
 from finpile.errors import InputError
+from finpile.report.table import Table
+from finpile.report.tasks import pairs_table
 from finpile_trainer.evaluation.intervals import Interval, of_mean, wilson
 from finpile_trainer.evaluation.language_model import LanguageModel
 from finpile_trainer.evaluation.outcomes import Outcomes, TaskItem, of_flags
-
-Suite = Literal["blimp", "clams"]
-_SUFFIXES = {"blimp": ".jsonl", "clams": ".txt"}
-#: A term of two files that the paper counts among the nine of another one.
-_BLIMP_TERMS = {"s-selection": "argument_structure"}
-#: Ends of the name of a folder of CLAMS: `en_evalset`.
-_CLAMS_FOLDER = "_evalset"
+from finpile_trainer.evaluation.task import Advance, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +35,10 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PairSet:
-    """The pairs of one phenomenon."""
+    """The pairs of one phenomenon, which is in a group."""
 
     group: str
-    """BLiMP: the linguistic term; CLAMS: the language."""
     name: str
-    """BLiMP: the UID; CLAMS: the test."""
     pairs: tuple[Pair, ...]
 
 
@@ -72,24 +62,52 @@ class PairScore:
         return wilson(self.num_right, self.num_pairs)
 
 
-def read_pairs(suite: Suite, folder: str | Path) -> list[PairSet]:
-    """The sets of a suite, from its files or its archive in a folder, by group and name.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairSuite:
+    """The sets of a task, by group and name."""
 
-    Raises: InputError if there are none, or if a file has another format.
+    name: str
+    sets: tuple[PairSet, ...]
+
+    @property
+    def num_items(self) -> int:
+        return sum(len(entry.pairs) for entry in self.sets)
+
+    def evaluate(self, model: LanguageModel, advance: Advance) -> tuple[dict[str, Any], Outcomes]:
+        """The `summary` of the accuracies on all sets."""
+        judged = []
+        for entry in self.sets:
+            judged.append(judge_pairs(model, entry))
+            advance(len(entry.pairs))
+        result = summary([pair_score(entry, pairs) for entry, pairs in zip(self.sets, judged, strict=True)])
+        return result, pair_outcomes(self, judged)
+
+
+def pair_task(
+    name: str, order: int, *, suffix: str, read_set: Callable[[str, str], PairSet], group: str, kind: str
+) -> Task:
+    """A suite whose sets are files with a suffix, alone or in an archive; `group` and `kind` are titles of its table.
+
+    `read_set(path, text)` raises InputError if a file has another format.
     """
-    texts = dict(_texts(Path(folder), _SUFFIXES[suite]))
-    if not texts:
-        raise InputError(f"{folder}: has no *{_SUFFIXES[suite]} of {suite}, alone or in a .zip or .tar.zst")
-    read = _read_blimp if suite == "blimp" else _read_clams
-    sets = [read(path, text) for path, text in texts.items()]
-    return sorted(sets, key=lambda entry: (entry.group, entry.name))
+
+    def read(folder: Path, limit: int | None) -> PairSuite:
+        texts = dict(_texts(folder, suffix))
+        if not texts:
+            raise InputError(f"{folder}: has no *{suffix} of {name}, alone or in a .zip or .tar.zst")
+        sets = sorted(map(read_set, texts, texts.values()), key=lambda entry: (entry.group, entry.name))
+        return PairSuite(name=name, sets=tuple(sets if limit is None else sample_pairs(sets, limit)))
+
+    def table(results: Sequence[Mapping[str, Any]]) -> Table:
+        (result,) = results
+        return pairs_table(name, group, kind, result)
+
+    return Task(name=name, read=read, unit="pairs", table=table, order=order)
 
 
-def sample_pairs(sets: Sequence[PairSet], limit: int | None) -> list[PairSet]:
+def sample_pairs(sets: Sequence[PairSet], limit: int) -> list[PairSet]:
     """At most `limit` pairs of each set: those with the smallest hashes, an unbiased sample of fixed content."""
-    if limit is None:
-        return list(sets)
-    return [PairSet(entry.group, entry.name, tuple(heapq.nsmallest(limit, entry.pairs, key=_hash))) for entry in sets]
+    return [replace(entry, pairs=tuple(heapq.nsmallest(limit, entry.pairs, key=_hash))) for entry in sets]
 
 
 class Judgement(NamedTuple):
@@ -116,14 +134,14 @@ def pair_score(entry: PairSet, judged: Sequence[Judgement]) -> PairScore:
     return PairScore(entry.group, entry.name, num_right, len(entry.pairs), num_truncated)
 
 
-def pair_outcomes(suite: Suite, sets: Sequence[PairSet], judged: Sequence[Sequence[Judgement]]) -> Outcomes:
+def pair_outcomes(suite: PairSuite, judged: Sequence[Sequence[Judgement]]) -> Outcomes:
     """The accuracy over all pairs of a suite."""
     items = [
-        TaskItem(suite, f"{entry.group}/{entry.name}/{number}", (pair.good, pair.bad))
-        for entry in sets
+        TaskItem(suite.name, f"{entry.group}/{entry.name}/{number}", (pair.good, pair.bad))
+        for entry in suite.sets
         for number, pair in enumerate(entry.pairs)
     ]
-    return of_flags(suite, "accuracy of pairs", items, [pair.is_right for pairs in judged for pair in pairs])
+    return of_flags(suite.name, "accuracy of pairs", items, [pair.is_right for pairs in judged for pair in pairs])
 
 
 def summary(scores: Sequence[PairScore]) -> dict[str, Any]:
@@ -178,28 +196,3 @@ def _texts(folder: Path, suffix: str) -> Iterator[tuple[str, str]]:
                     content = members.extractfile(member) if member.name.endswith(suffix) else None
                     if content is not None:
                         yield member.name, content.read().decode()
-
-
-def _read_blimp(path: str, text: str) -> PairSet:
-    try:
-        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        pairs = tuple(Pair(row["sentence_good"], row["sentence_bad"]) for row in rows)
-        term = rows[0]["linguistics_term"]
-        return PairSet(_BLIMP_TERMS.get(term, term), rows[0]["UID"], pairs)
-    except (ValueError, KeyError, IndexError) as error:
-        raise InputError(f"{path}: is not a file of BLiMP ({error!r}); expected its JSON lines") from error
-
-
-def _read_clams(path: str, text: str) -> PairSet:
-    """Lines `True<TAB>sentence` and `False<TAB>sentence` in turn: a pair."""
-    lines = [line.split("\t") for line in text.splitlines() if line.strip()]
-    if len(lines) % 2 or any(
-        [good[0], bad[0]] != ["True", "False"] or len(good) != 2 or len(bad) != 2
-        for good, bad in zip(lines[::2], lines[1::2], strict=False)
-    ):
-        raise InputError(
-            f"{path}: is not a file of CLAMS; expected lines of True and False in turn, a tab, and a sentence"
-        )
-    pairs = tuple(Pair(good[1].strip(), bad[1].strip()) for good, bad in zip(lines[::2], lines[1::2], strict=True))
-    where = Path(path)
-    return PairSet(where.parent.name.removesuffix(_CLAMS_FOLDER), where.stem, pairs)
