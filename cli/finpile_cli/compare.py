@@ -1,4 +1,4 @@
-"""`finpile tokenizer compare`: Table 3 over any documents, for any tokenizers."""
+"""`finpile tokenizer compare`: Table 3, or Tables 14 to 18 of GPT-NeoX-20B, of any documents and any tokenizers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from finpile_cli.paths import Output, PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
     from finpile.report.table import Table
-    from finpile.report.table3 import Comparison, TotalOf
+    from finpile.report.table3 import By, Comparison, TotalOf
 
 
 total_of_option = click.option(
@@ -38,8 +38,19 @@ total_of_option = click.option(
 )
 @text_field_option
 @click.option("--ours", metavar="TOKENIZER", help="The tokenizer that the others are measured against.")
-@click.option("--by", type=click.Choice(["dataset", "source"]), help="What a row is; sources if there is one dataset.")
-@click.option("-o", "--output", type=Output(), metavar="FOLDER", help="Write table3.{md,csv,tex,json} here.")
+@click.option(
+    "--tables",
+    type=click.Choice(["bloomberggpt", "neox"]),
+    default="bloomberggpt",
+    show_default=True,
+    help="The paper whose tables are made: Table 3, or Tables 14 to 18 of GPT-NeoX-20B.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["dataset", "source"]),
+    help="What a row is; sources with neox, or if there is one dataset.",
+)
+@click.option("-o", "--output", type=Output(), metavar="FOLDER", help="Write each table as .{md,csv,tex,json} here.")
 @click.option(
     "--limit-bytes", type=click.IntRange(min=1), metavar="N", help="Count only the first N bytes of a source."
 )
@@ -50,39 +61,51 @@ def compare_command(
     documents: tuple[str, ...],
     text_field: str,
     ours: str | None,
-    by: Literal["dataset", "source"] | None,
+    tables: Literal["bloomberggpt", "neox"],
+    by: By | None,
     output: str | None,
     limit_bytes: int | None,
     total_of: TotalOf,
     as_json: bool,
 ) -> None:
-    """Count the same documents with several tokenizers (Table 3 of the paper).
+    """Count the same documents with several tokenizers.
+
+    The table is Table 3 of the paper; with --tables neox, the tables are those of appendix E of GPT-NeoX-20B: tokens by
+    component, with and without white space, shared tokens, the longest tokens, and the words of which one tokenizer
+    makes far more tokens than another.
 
     TOKENIZER is a folder or file of FinPile, Hugging Face (tokenizer.json), SentencePiece (.model) or GPT-2
     (encoder.json and vocab.bpe), or NAME=PATH. DOCS is an OUT folder of `finpile build`, or Parquet, JSON Lines
-    (.zst, .gz) or text. Percentages are against --ours, or else against the last TOKENIZER.
+    (.zst, .gz) or text. The others are measured against --ours, or else against the last TOKENIZER.
     """
     from finpile.report.documents import iter_texts
+    from finpile.report.neox_tables import neox_tables
+    from finpile.report.render import to_json_value
     from finpile.report.table3 import compare, efficiency, table3
+    from finpile.report.words import WordCounts
 
     console = Console(as_json)
     others = [argument for argument in tokenizers if argument != ours]
     opened = [open_named(argument) for argument in (*others, *([ours] if ours else []))]
+    texts, words = iter_texts(documents, limit_bytes, text_field), WordCounts()
     with console.progress("counting", unit="B") as advance:
         comparison = compare(
             opened,
-            iter_texts(documents, limit_bytes, text_field),
+            words.watch(texts) if tables == "neox" else texts,
             limit_bytes=limit_bytes,
             total_of=total_of,
             advance=advance,
         )
-    tables = [table3(comparison, by, ours=ours is not None), efficiency(comparison)]
-    for table in tables:
+    if tables == "neox":
+        made = neox_tables(comparison, opened, words, by or "source")
+    else:
+        made = [table3(comparison, by, ours=ours is not None), efficiency(comparison)]
+    for table in made:
         _show(console, table)
-    files = _write(output, tables, comparison) if output else []
+    files = _write(output, made, comparison) if output else []
     for file in files:
         console.line(file)
-    console.result({**comparison.to_json(), "files": files})
+    console.result({**comparison.to_json(), "tables": list(map(to_json_value, made)), "files": files})
 
 
 def open_named(argument: str) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = {
     "train": ("finpile_cli.tokenizer_train", "train_command", "Train a tokenizer on documents: split, train, merge."),
-    "compare": ("finpile_cli.compare", "compare_command", "Count tokens with several tokenizers: Table 3."),
+    "compare": ("finpile_cli.compare", "compare_command", "Count tokens with several tokenizers: tables of papers."),
     "sweep": ("finpile_cli.sweep", "sweep_command", "Find the vocabulary size that encodes a text best."),
     "encode": ("finpile_cli.tokenizer", "encode_command", "Encode each line of standard input to ids."),
     "export": (

@@ -26,8 +26,16 @@ _TEX_SPECIAL = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "–": "--",
+    "␣": r"\textvisiblespace{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
+#: The characters that pdfLaTeX sets without a package, in its default font encoding.
+_PDFLATEX = frozenset(
+    "¡¢£¤¥¦§¨©ª¬®¯°±²³´µ¶·¸¹º¼½¾¿ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖ×ØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõö÷øùúûüýÿ"
+    "ĀāĂăĆćĈĉĊċČčĎďĒēĔĕĖėĚěĜĝĞğĠġĢģĤĥĨĩĪīĬĭİıĲĳĴĵĶķĹĺĻļĽľŁłŃńŅņŇňŌōŎŏŐőŒœŔŕŖŗŘřŚśŜŝŞşŠšŢţŤťŨũŪūŬŭŮůŰűŴŵŶŷŸŹźŻżŽž"
+    "‐‑–—―‘’“”†‡•…‰€™←→"
+)
+_UNICODE_COMMAND = r"\providecommand{\unicodechar}[2]{\ifdefined\Umathcode #1\else\texttt{U+#2}\fi}"
 
 
 def to_json_value(table: Table) -> dict[str, Any]:
@@ -89,7 +97,7 @@ def _not_a_formula(value: int | float | str) -> int | float | str:
 def to_markdown(table: Table) -> str:
     """A pipe table with bold totals; the rows below a total are indented."""
     headings = [escape_markdown(column.heading) for column in table.columns]
-    lines = [_pipes(headings), _pipes([":--", *["--:"] * (len(headings) - 1)])]
+    lines = [_pipes(headings), _pipes([":--" if text else "--:" for text in _texts(table)])]
     lines += [_pipes([_markdown_cell(row, index) for index in range(len(row.cells))]) for row in table.rows]
     notes = [f"- {escape_markdown(note)}" for note in table.footnotes]
     heading = f"**{escape_markdown(table.title)}.** {escape_markdown(table.caption)}"
@@ -97,7 +105,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_tex(table: Table) -> str:
-    """A `table` environment for the packages `booktabs` and `inputenc` (utf8)."""
+    """A `table` environment for the package `booktabs`, which pdfLaTeX, LuaLaTeX and XeLaTeX compile."""
     units = any(column.unit for column in table.columns)
     head = [_tex_line([escape_tex(column.title) for column in table.columns])]
     if units:
@@ -108,11 +116,14 @@ def to_tex(table: Table) -> str:
             body.append(r"\midrule" if row.kind is RowKind.TOTAL else r"\addlinespace")
         body.append(_tex_line([_tex_cell(row, at) for at in range(len(row.cells))]))
     notes = [rf"\par\smallskip{{\footnotesize {escape_tex(note)}}}" for note in table.footnotes]
+    caption = escape_tex(table.caption)
+    others = any(r"\unicodechar{" in line for line in (*head, *body, *notes, caption))
     return "\n".join(
         [
+            *([_UNICODE_COMMAND] if others else []),
             r"\begin{table}",
             r"\centering",
-            rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
+            rf"\begin{{tabular}}{{{''.join('l' if text else 'r' for text in _texts(table))}}}",
             r"\toprule",
             *head,
             r"\midrule",
@@ -120,7 +131,7 @@ def to_tex(table: Table) -> str:
             r"\bottomrule",
             r"\end{tabular}",
             *notes,
-            rf"\caption{{{escape_tex(table.caption)}}}",
+            rf"\caption{{{caption}}}",
             rf"\label{{tab:{table.name}}}",
             r"\end{table}",
             "",
@@ -130,14 +141,18 @@ def to_tex(table: Table) -> str:
 
 def to_html(table: Table) -> str:
     """A `figure` with the table, its caption and notes; the style sheet uses the classes `total`, `indent`, `gap`."""
-    head = "".join(f"<th scope=col>{_heading_html(column.title, column.unit)}</th>" for column in table.columns)
+    texts = _texts(table)
+    head = "".join(
+        f"<th scope=col{_LEFT if text and index else ''}>{_heading_html(column.title, column.unit)}</th>"
+        for index, (column, text) in enumerate(zip(table.columns, texts, strict=True))
+    )
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in table.footnotes)
     return "\n".join(
         [
             f'<figure id="{html.escape(table.name)}">',
             f"<figcaption><b>{html.escape(table.title)}.</b> {html.escape(table.caption)}</figcaption>",
             f"<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>",
-            *(_html_row(row) for row in table.rows),
+            *(_html_row(row, texts) for row in table.rows),
             "</tbody></table></div>",
             *([f"<ul class=notes>{notes}</ul>"] if notes else []),
             "</figure>",
@@ -150,13 +165,28 @@ FORMATS: Mapping[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_cs
 
 
 def escape_tex(text: str) -> str:
-    """The text escaped for TeX; control characters become spaces."""
-    return "".join(_TEX_SPECIAL.get(sign, sign) for sign in _CONTROL.sub(" ", text))
+    """The text escaped for TeX; control characters become spaces.
+
+    A character that pdfLaTeX lacks is written `\\unicodechar{CHARACTER}{CODE}`, which `to_tex` defines: pdfLaTeX prints
+    its code, and the other engines print the character in the document's font.
+    """
+    return "".join(map(_tex_character, _CONTROL.sub(" ", text)))
+
+
+def _tex_character(sign: str) -> str:
+    if sign in _TEX_SPECIAL:
+        return _TEX_SPECIAL[sign]
+    return sign if sign.isascii() or sign in _PDFLATEX else rf"\unicodechar{{{sign}}}{{{ord(sign):04X}}}"
 
 
 def escape_markdown(text: str) -> str:
     """The text escaped for Markdown and its inline HTML, on one line."""
     return _MARKDOWN_SPECIAL.sub(r"\\\1", _CONTROL.sub(" ", text))
+
+
+def _texts(table: Table) -> list[bool]:
+    """Whether each column is left-aligned."""
+    return [index == 0 or column.is_text for index, column in enumerate(table.columns)]
 
 
 def _pipes(cells: list[str]) -> str:
@@ -190,20 +220,21 @@ def _heading_html(title: str, unit: str) -> str:
     return html.escape(title) + (f" <small>{html.escape(unit)}</small>" if unit else "")
 
 
+_LEFT = ' style="text-align:left"'
 #: Indents the name of a part of a row.
 _PART_STYLE = ' style="padding-left:2.35rem"'
 
 
-def _html_row(row: Row) -> str:
+def _html_row(row: Row, texts: list[bool]) -> str:
     marks = [
         word for word, on in (("total", row.kind is RowKind.TOTAL), ("indent", row.indent), ("gap", row.gap)) if on
     ]
     first = f"<th scope=row{_PART_STYLE if row.kind is RowKind.PART else ''}>{html.escape(row.cells[0].text)}</th>"
-    cells = first + "".join(map(_html_cell, row.cells[1:]))
+    cells = first + "".join(_html_cell(cell, text) for cell, text in zip(row.cells[1:], texts[1:], strict=True))
     return f'<tr class="{" ".join(marks)}">{cells}</tr>' if marks else f"<tr>{cells}</tr>"
 
 
-def _html_cell(cell: Cell) -> str:
+def _html_cell(cell: Cell, is_text: bool) -> str:
     text = html.escape(cell.text)
     exact = f' title="{cell.value:,}"' if isinstance(cell.value, int) and f"{cell.value:,}" != cell.text else ""
-    return f"<td{exact}>{text}</td>"
+    return f"<td{exact}{_LEFT if is_text else ''}>{text}</td>"

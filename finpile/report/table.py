@@ -27,6 +27,8 @@ class Column:
     title: str
     unit: str = ""
     """`1e4`; empty if values are shown in units of one."""
+    is_text: bool = False
+    """Whether the cells are words, left-aligned as the first column is."""
 
     @property
     def heading(self) -> str:
@@ -49,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """A table: the first column has the row names and is left-aligned; the other columns have figures."""
+    """A table: the first column has the row names and is left-aligned; the other columns have figures or text."""
 
     name: str
     """File name without suffix: `table1`."""

@@ -27,6 +27,8 @@ from finpile.report.table import Column, Row, RowKind, Table
 from finpile.report.tokenizers import CountingTokenizer
 
 _FORMAT_VERSION = 1
+By = Literal["dataset", "source"]
+"""What a row of a table is."""
 TotalOf = Literal["all", "public"]
 """The rows that Table 3's `Total` adds up; `public` is the paper's rule."""
 #: The unit is chosen so that the total has at least this many of it; the paper prints 345 billion tokens.
@@ -164,9 +166,9 @@ def compare(
     )
 
 
-def table3(comparison: Comparison, by: Literal["dataset", "source"] | None = None, ours: bool = False) -> Table:
+def table3(comparison: Comparison, by: By | None = None, ours: bool = False) -> Table:
     """Table 3; rows are datasets, or sources if there is only one dataset. `ours`: the reference is FinPile's own."""
-    rows, total = _rows(comparison, by), comparison.printed_total
+    rows, total = labelled_rows(comparison, by), comparison.printed_total
     largest = max(one.num_tokens for one in total.counts)
     exponent = choose_unit(largest, step=STEP_THOUSAND, least=_LEAST_UNITS)
     *others, reference = comparison.tokenizers
@@ -181,7 +183,7 @@ def table3(comparison: Comparison, by: Literal["dataset", "source"] | None = Non
         caption=f"Tokens that each tokenizer makes of the same text, in {unit_name(exponent, 'tokens')}.",
         columns=(*columns, Column(key=reference.name, title=reference.name)),
         rows=(*(_row(label, row, exponent) for label, row in rows), _total_row(total, exponent)),
-        footnotes=(*_total_note(comparison), *_losses(comparison), *_limit_note(comparison)),
+        footnotes=footnotes(comparison),
     )
 
 
@@ -238,8 +240,11 @@ def _check_names(names: Sequence[str]) -> None:
         raise InputError(f"two tokenizers are called {repeated[0]!r}: name them apart as NAME=PATH")
 
 
-def _rows(comparison: Comparison, by: str | None) -> list[tuple[str, ComparedSource]]:
-    """Private datasets first; then as in Table 1 by the reference's tokens, datasets by their largest source."""
+def labelled_rows(comparison: Comparison, by: By | None) -> list[tuple[str, ComparedSource]]:
+    """Name and sums of each row; rows are datasets, or sources if there is only one dataset.
+
+    Private datasets first; then as in Table 1 by the reference's tokens, datasets by their largest source.
+    """
     by_source = _by_source(by, {row.dataset for row in comparison.sources})
 
     def group(row: ComparedSource) -> tuple[str, str]:
@@ -305,6 +310,11 @@ def _efficiency_cells(facts: TokenizerFacts, made: TokenCount, total: ComparedSo
         count(made.num_unknown),
         count(made.num_altered),
     )
+
+
+def footnotes(comparison: Comparison) -> tuple[str, ...]:
+    """What the total adds up, whose counts are of altered text, and how much of the text was counted."""
+    return (*_total_note(comparison), *_losses(comparison), *_limit_note(comparison))
 
 
 def _total_note(comparison: Comparison) -> list[str]:

@@ -1,4 +1,4 @@
-"""Token counting with any tokenizer: FinPile, Hugging Face `tokenizer.json`, SentencePiece, the two files of GPT-2.
+"""Tokens and vocabulary of any tokenizer: FinPile, Hugging Face `tokenizer.json`, SentencePiece, the files of GPT-2.
 
 Counts are comparable only if encoding loses no text. So every measurement also decodes, and counts the texts that
 differ (normalised, or unknown to the vocabulary).
@@ -7,6 +7,7 @@ differ (normalised, or unknown to the vocabulary).
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from finpile.errors import InputError
 from finpile.tokens.tokenizer_files import local_tokenizer
 
 _SPACE_MARK = "▁"
+#: How a vocabulary of text writes a piece of one byte.
+_BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 #: Generic file and folder names; the parent folder then names the tokenizer.
 _GENERIC = {"tokenizer", "vocabulary", "spiece", "sentencepiece", "encoder", "vocab", "model", "vocab.bpe"}
 _LOOKED_FOR = (
@@ -67,7 +70,25 @@ class CountingTokenizer(Protocol):
         ...
 
 
-def open_tokenizer(path: str | Path, name: str | None = None) -> CountingTokenizer:
+class OpenTokenizer(CountingTokenizer, Protocol):
+    """A tokenizer that also shows its tokens, for `finpile.report.neox_tables`."""
+
+    @property
+    def pieces(self) -> Sequence[bytes]:
+        """The UTF-8 bytes of each id's text, in order of ids; of a control token, its name."""
+        ...
+
+    @property
+    def control_ids(self) -> frozenset[int]:
+        """Ids that are no text: ends of documents, padding, unknown text."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text, without start and end tokens."""
+        ...
+
+
+def open_tokenizer(path: str | Path, name: str | None = None) -> OpenTokenizer:
     """The tokenizer at a path or fsspec URL, named `name` or after its file or folder.
 
     Raises: InputError if the path does not exist or has no tokenizer of a known kind.
@@ -98,9 +119,17 @@ class _IdTokenizer(ABC):
     @abstractmethod
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
 
+    @property
     @abstractmethod
-    def spell(self, token_id: int) -> str:
-        """The text of one id."""
+    def control_ids(self) -> frozenset[int]: ...
+
+    @abstractmethod
+    def piece(self, token_id: int) -> bytes:
+        """The UTF-8 bytes of one id's text; of a control token, its name."""
+
+    @cached_property
+    def pieces(self) -> tuple[bytes, ...]:
+        return tuple(map(self.piece, range(self.vocab_size)))
 
     def measure(self, texts: pa.Array) -> Measured:
         given = texts.to_pylist()
@@ -119,7 +148,7 @@ class _IdTokenizer(ABC):
 
     @cached_property
     def _whitespace(self) -> list[int]:
-        return [index for index in range(self.vocab_size) if self.spell(index).isspace()]
+        return [index for index, piece in enumerate(self.pieces) if piece.decode(errors="replace").isspace()]
 
 
 class HuggingFaceTokenizer(_IdTokenizer):
@@ -131,6 +160,8 @@ class HuggingFaceTokenizer(_IdTokenizer):
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
+        self._settings = json.loads(tokenizer.to_str())
+        self._added = tokenizer.get_added_tokens_decoder()
         self.unknown_id = self._unknown()
 
     @classmethod
@@ -153,12 +184,32 @@ class HuggingFaceTokenizer(_IdTokenizer):
         decoded: list[str] = self._tokenizer.decode_batch(ids, skip_special_tokens=False)
         return decoded
 
-    def spell(self, token_id: int) -> str:
-        piece: str = self._tokenizer.id_to_token(token_id) or ""
-        return piece.replace(_SPACE_MARK, " ") if _SPACE_MARK in piece else self.decode([[token_id]])[0]
+    @cached_property
+    def control_ids(self) -> frozenset[int]:
+        unknown = () if self.unknown_id is None else (self.unknown_id,)
+        return frozenset([*unknown, *(index for index, token in self._added.items() if token.special)])
+
+    def piece(self, token_id: int) -> bytes:
+        shown: str = self._tokenizer.id_to_token(token_id) or ""
+        if token_id in self._added:
+            return shown.encode()
+        if self._byte_of and self._byte_of.keys() >= set(shown):
+            return bytes(map(self._byte_of.__getitem__, shown))
+        if self._settings["model"].get("byte_fallback") and _BYTE_PIECE.fullmatch(shown):
+            return bytes.fromhex(shown[3:5])
+        return (shown.replace(_SPACE_MARK, " ") if _SPACE_MARK in shown else self.decode([[token_id]])[0]).encode()
+
+    @cached_property
+    def _byte_of(self) -> dict[str, int]:
+        """The byte of each character of a byte-level vocabulary; empty if the vocabulary is of text."""
+        from finpile_tokenizer.export import byte_alphabet
+
+        if '"ByteLevel"' not in json.dumps(self._settings["decoder"]):
+            return {}
+        return {character: byte for byte, character in byte_alphabet().items()}
 
     def _unknown(self) -> int | None:
-        model = json.loads(self._tokenizer.to_str())["model"]
+        model = self._settings["model"]
         if model.get("unk_id") is not None:
             return int(model["unk_id"])
         token = model.get("unk_token")
@@ -195,9 +246,16 @@ class SentencePieceTokenizer(_IdTokenizer):
         decoded: list[str] = self._processor.decode(list(ids)) if ids else []
         return decoded
 
-    def spell(self, token_id: int) -> str:
-        piece: str = self._processor.id_to_piece(token_id)
-        return piece.replace(_SPACE_MARK, " ")
+    @cached_property
+    def control_ids(self) -> frozenset[int]:
+        of = self._processor
+        return frozenset(i for i in range(self.vocab_size) if of.is_control(i) or of.is_unknown(i) or of.is_unused(i))
+
+    def piece(self, token_id: int) -> bytes:
+        shown: str = self._processor.id_to_piece(token_id)
+        if self._processor.is_byte(token_id):
+            return bytes.fromhex(shown[3:5])
+        return shown.replace(_SPACE_MARK, " ").encode()
 
 
 class OwnTokenizer:
@@ -222,6 +280,20 @@ class OwnTokenizer:
     def vocab_size(self) -> int:
         return int(self._tokenizer.vocab_size)
 
+    @cached_property
+    def pieces(self) -> tuple[bytes, ...]:
+        from finpile_tokenizer.model import END_OF_TEXT
+
+        return (*self._tokenizer.vocabulary.pieces.to_pylist(), END_OF_TEXT.encode())
+
+    @property
+    def control_ids(self) -> frozenset[int]:
+        return frozenset([self._tokenizer.eot_id])
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        ids: list[list[int]] = self._tokenizer.encode_array(pa.array(texts, pa.large_string())).to_pylist()
+        return ids
+
     def measure(self, texts: pa.Array) -> Measured:
         encoded = self._tokenizer.encode_array(texts)
         return Measured(
@@ -234,9 +306,7 @@ class OwnTokenizer:
 
     @cached_property
     def _whitespace(self) -> npt.NDArray[np.bool_]:
-        pieces = self._tokenizer.vocabulary.pieces.to_pylist()
-        blank = [piece.decode(errors="replace").isspace() for piece in pieces]
-        return np.array([*blank, False])  # the last id is the end-of-text token
+        return np.array([piece.decode(errors="replace").isspace() for piece in self.pieces])
 
 
 def open_gpt2(folder: Path, name: str) -> HuggingFaceTokenizer:
@@ -258,7 +328,7 @@ def open_gpt2(folder: Path, name: str) -> HuggingFaceTokenizer:
     return HuggingFaceTokenizer(name, tokenizer)
 
 
-_Opener = Callable[[Path, str], CountingTokenizer]
+_Opener = Callable[[Path, str], OpenTokenizer]
 
 
 def _find(path: Path) -> tuple[_Opener, Path]:

@@ -116,3 +116,29 @@ def test_a_total_of_public_datasets_leaves_out_the_private_ones(run: Run, sample
 
 def test_compare_refuses_a_folder_without_a_tokenizer(run: Run, sample_build: Path, tmp_path: Path) -> None:
     assert "absent" in run("tokenizer", "compare", tmp_path / "absent", "--on", sample_build).refusal()
+
+
+NEOX_TABLES = ["neox_table14", "neox_table15", "neox_table16", "neox_shared_tokens", "neox_table17", "neox_table18"]
+
+
+def test_compare_writes_the_tables_of_neox(run: Run, sample_build: Path, tokenizer: Path, tmp_path: Path) -> None:
+    both = [f"one={tokenizer}", f"two={tokenizer / 'tokenizer.json'}"]
+    command = ["tokenizer", "compare", *both, "--on", sample_build, "--tables", "neox", "-o", tmp_path / "made"]
+    found = run(*command, "--json").json()
+    assert [table["name"] for table in found["tables"]] == NEOX_TABLES
+    names = {Path(file).name for file in found["files"]}
+    expected = {f"{name}.{suffix}" for name in NEOX_TABLES for suffix in ("md", "csv", "tex", "json")}
+    assert names == expected | {"comparison.json"} == {path.name for path in (tmp_path / "made").iterdir()}
+    for table in found["tables"]:
+        assert json.loads((tmp_path / "made" / f"{table['name']}.json").read_text()) == table
+    by_name = {table["name"]: table["rows"] for table in found["tables"]}
+    assert all(row["shown"][1] == row["shown"][2] and row["shown"][3] == "1.00000" for row in by_name["neox_table15"])
+    assert by_name["neox_table18"] == []  # the two are the same tokenizer
+    by_dataset = run(*command[:-2], "--by", "dataset", "--json").json()
+    assert len(by_dataset["tables"][1]["rows"]) < len(by_name["neox_table15"])
+
+
+def test_compare_makes_the_tables_of_neox_of_one_tokenizer(run: Run, sample_build: Path, tokenizer: Path) -> None:
+    command = ["tokenizer", "compare", tokenizer, "--on", sample_build, "--tables", "neox", "--json"]
+    made = [table["name"] for table in run(*command).json()["tables"]]
+    assert made == ["neox_table14", "neox_table15", "neox_table16", "neox_table17"]

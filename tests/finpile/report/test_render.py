@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
@@ -35,6 +37,8 @@ from finpile.report.table import Column, Row, RowKind, Table
 from finpile.report.table1 import table1
 from finpile.report.table2 import documents_by_year, public_by_year, table2, year_labels
 
+#: Characters that pdfLaTeX lacks, beside some that it has.
+SCRIPTS = "Zürich Łódź ąę « » 中文 नमस्ते Ελλάδα עברית 😀 ␣ − \u200b\u00a0\u00ad\ufeff‚‹œ"
 NASTY = 'A&B_50% #1 $x$ {y} ~^\\ <script>alert("1")</script> | `z` *w*, "q"\nnext'
 VOID = {"meta", "input"}
 
@@ -192,7 +196,7 @@ def test_tex_keeps_one_cell_a_column_and_no_sign_of_its_own(table: Table) -> Non
     text = to_tex(table)
     lines = [line for line in text.splitlines() if line.endswith(r" \\")]
     assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(table.columns) - 1}
-    assert not re.search(r"(?<!\\)[#$%_^~]", re.sub(r"\\label{.*}", "", text))
+    assert not re.search(r"(?<!\\)[#$%_^~]", re.sub(r"\\label{.*}|^\\providecommand.*", "", text))
     assert re.sub(r"\\[{}]", "", text).count("{") == re.sub(r"\\[{}]", "", text).count("}")
 
 
@@ -344,3 +348,44 @@ def test_warnings_come_before_all_figures() -> None:
 def test_an_empty_corpus_still_has_tables_and_a_page(tmp_path: Path) -> None:
     write_reports(str(tmp_path), CorpusStatistics(sources=()), [], facts(num_read=0, num_heldout=0))
     assert "do not add up" not in (tmp_path / "index.html").read_text()
+
+
+def test_tex_has_only_characters_that_pdflatex_sets_or_their_codes() -> None:
+    tex = to_tex(worded(SCRIPTS))
+    left = re.sub(r"\\unicodechar\{(.)\}\{([0-9A-F]{4,})\}", lambda found: same_code(*found.groups()), tex)
+    assert {sign for sign in left if not sign.isascii()} == set("üŁóźœ\u00a0\u00ad") - {"\u00a0", "\u00ad"}
+    assert tex.startswith(r"\providecommand{\unicodechar}")
+    assert "unicodechar" not in to_tex(worded("Zürich"))
+
+
+def same_code(sign: str, code: str) -> str:
+    assert ord(sign) == int(code, 16)
+    return ""
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is absent")
+def test_tex_compiles(tmp_path: Path) -> None:
+    body = to_tex(worded(SCRIPTS)) + to_tex(worded(NASTY))
+    page = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n" + body + "\\end{document}\n"
+    (tmp_path / "page.tex").write_text(page, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    for _ in range(2):  # the second run reads what the first one wrote of captions
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=False)
+        assert ran.returncode == 0, ran.stdout[-2000:].decode(errors="replace")
+
+
+def worded(text: str) -> Table:
+    return Table(
+        name="words",
+        title="Words",
+        caption=f"Words: {text}",
+        columns=(Column(key="word", title="Word"), Column(key="tokens", title=text, is_text=True)),
+        rows=(Row(cells=(Cell(text, text), Cell(text, text))),),
+        footnotes=(text,),
+    )
+
+
+def test_columns_of_text_are_left_aligned() -> None:
+    assert "| :-- | :-- |" in to_markdown(worded("x"))
+    assert r"\begin{tabular}{ll}" in to_tex(worded("x"))
+    assert '<td style="text-align:left">x</td>' in to_html(worded("x"))
