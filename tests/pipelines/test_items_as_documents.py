@@ -139,5 +139,5 @@ def test_filters_read_parts_and_remove_them_alone(tmp_path: Path) -> None:
 def test_formats_without_items_refuse_the_key(tmp_path: Path) -> None:
     source = {"name": "News", "dataset": "A", "format": "text", "paths": "*.txt", "clean": {"items": "documents"}}
     (tmp_path / "corpus.yaml").write_text(yaml.safe_dump({"name": "items", "sources": [source]}))
-    with pytest.raises(ConfigError, match="format text has no items"):
+    with pytest.raises(ConfigError, match="format text of source 'News' has no items"):
         load_config(tmp_path / "corpus.yaml")

@@ -21,7 +21,7 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.stage_runner import StageEvent, StageRunner
 
 from finpile.config import load_config
-from finpile.errors import ConfigError, InputError, RunError
+from finpile.errors import ConfigError, InputError, IntegrityError, RunError
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.plugins.stages import required
@@ -163,7 +163,8 @@ def test_garbage_in_the_manifest_or_the_state_is_rewritten(
 ) -> None:
     before, manifest = snapshot(out), json.loads((out / "manifest.json").read_bytes())
     (out / name).write_bytes(data)
-    with pytest.raises(InputError, match="damaged" if name == "manifest.json" else "no finished build"):
+    error, message = (IntegrityError, "damaged") if name == "manifest.json" else (InputError, "no finished build")
+    with pytest.raises(error, match=message):
         verify(str(out))
     assert run(corpus, out) == []
     assert snapshot(out) == before

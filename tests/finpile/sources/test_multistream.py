@@ -164,7 +164,7 @@ def damaged(folder: Path, kind: str) -> None:
     ("kind", "message"),
     [
         ("cut", "cut after"),
-        ("no bzip2", "is no .bz2 file"),
+        ("no bzip2", "is not a .bz2 file"),
         ("other lines", "a line is not `offset:page id:title`"),
         ("other dump", "no stream of the dump begins with a page at its offset"),
         ("beyond", "in a dump of"),
