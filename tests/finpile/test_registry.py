@@ -38,7 +38,8 @@ def test_every_module_and_package_of_the_folder_is_a_format_or_a_filter() -> Non
 
 def test_names_are_known_without_imports_of_formats() -> None:
     code = (
-        "import sys\nfrom finpile.plugins.filter import FILTERS\nfrom finpile.plugins.format import FORMATS\n"
+        "import sys, finpile.config\n"
+        "from finpile.plugins.filter import FILTERS\nfrom finpile.plugins.format import FORMATS\n"
         "assert 'warc' in FORMATS and 'c4' in FILTERS; "
         "print(*(n for n in sys.modules if n.startswith(('finpile.sources', 'finpile.clean', 'resiliparse', 'numba'))))"
     )
