@@ -8,14 +8,13 @@ from pathlib import Path
 
 import finpile_trainer
 import pytest
-import torch
 from click.testing import CliRunner
 from finpile_cli import language_models
 from finpile_cli.evaluate import evaluate_command
-from finpile_trainer.evaluation.language_model import LanguageModel
 from finpile_trainer.evaluation.task import TASKS, in_order
 
 from finpile.errors import ConfigError
+from tests.support.byte_model import byte_model
 
 #: Whether the model prefers the first of two words in a line.
 TASK_FILE = """
@@ -74,22 +73,6 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     TASKS.__dict__.pop("_entry_points", None)
 
 
-@pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes, of which `a` is likelier than any other."""
-    row = torch.zeros(257)
-    row[ord("a")] = 3.0
-    found = LanguageModel(
-        lambda ids: row.expand(*ids.shape, 257),
-        lambda text: list(text.encode()),
-        lambda ids: bytes(ids).decode(),
-        begin_id=256,
-        max_length=64,
-        name="bytes",
-    )
-    monkeypatch.setattr(language_models, "load_language_model", lambda *_: found)
-
-
 def test_every_module_of_tasks_is_a_task_and_tables_have_the_order_of_the_paper() -> None:
     folder = Path(finpile_trainer.__file__).parent / "tasks"
     files = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
@@ -99,8 +82,9 @@ def test_every_module_of_tasks_is_a_task_and_tables_have_the_order_of_the_paper(
     assert ", ".join(TASKS.built_in) in " ".join(CliRunner().invoke(evaluate_command, ["--help"]).output.split())
 
 
-@pytest.mark.usefixtures("package", "model")
-def test_task_of_another_package_is_evaluated_beside_others(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("package")
+def test_task_of_another_package_is_evaluated_beside_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language_models, "load_language_model", lambda *_: byte_model({"a": 20}))
     (tmp_path / "data/clams/en_evalset").mkdir(parents=True)
     (tmp_path / "data/clams/en_evalset/order.txt").write_text("True\taab\nFalse\tabb\n")
     (tmp_path / "data/words.txt").write_text("aab abb\nabb aab\naa ba\nx y\n")

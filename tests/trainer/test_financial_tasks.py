@@ -16,6 +16,7 @@ from finpile_trainer.tasks.fpb import sentiment_prompt
 from finpile_trainer.tasks.headline import binary_prompt
 
 from finpile.errors import InputError
+from tests.support.byte_model import byte_model
 
 
 def read(name: str, folder: Path) -> Classification:
@@ -32,21 +33,6 @@ def test_prompts_are_the_templates_of_table_7() -> None:
     assert binary_prompt("gold", question) == f"gold\nQuestion: {question}\nAnswer:"
 
 
-def model_of(weights: dict[str, float]) -> LanguageModel:
-    """Characters, with log-weights for some of them after any other."""
-    row = torch.zeros(128)
-    for letter, weight in weights.items():
-        row[ord(letter)] = weight
-    return LanguageModel(
-        lambda ids: row.expand(*ids.shape, 128),
-        lambda text: [min(ord(letter), 126) for letter in text],
-        lambda ids: "".join(map(chr, ids)),
-        begin_id=127,
-        max_length=4096,
-        name="letters",
-    )
-
-
 def task_of(choices: tuple[str, ...], count: int = 3) -> Classification:
     examples = [Example(key=f"{number}", prompt=f"{number}?\nAnswer:", answer=choices[0]) for number in range(40)]
     return Classification(name="t", choices=choices, train=tuple(examples[count:]), test=tuple(examples[:count]))
@@ -54,7 +40,7 @@ def task_of(choices: tuple[str, ...], count: int = 3) -> Classification:
 
 def test_the_three_methods_are_those_of_the_paper() -> None:
     """Of `x` and `xyyy`, the longer is less likely, but its tokens are likelier in the mean."""
-    model, task = model_of({"y": 3.0}), task_of(("x", "xyyy"))
+    model, task = byte_model({"y": 20}), task_of(("x", "xyyy"))
     found = predict(model, task, print)
     assert found["regular"] == ["x"] * 3
     assert found["normalization"] == ["xyyy"] * 3

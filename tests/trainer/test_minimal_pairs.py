@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from finpile_trainer.evaluation.intervals import of_mean, wilson
 from finpile_trainer.evaluation.language_model import LanguageModel
 from finpile_trainer.evaluation.minimal_pairs import (
@@ -25,20 +24,7 @@ from finpile_trainer.evaluation.minimal_pairs import (
 from finpile_trainer.evaluation.task import TASKS
 
 from finpile.errors import InputError
-
-
-def counting_model() -> LanguageModel:
-    """Bytes, of which `a` has half of the probability after any other."""
-    row = torch.zeros(257)
-    row[ord("a")] = np.log(256)
-    return LanguageModel(
-        lambda ids: row.expand(*ids.shape, 257),
-        lambda text: list(text.encode()),
-        lambda ids: bytes(ids).decode(),
-        begin_id=256,
-        max_length=64,
-        name="bytes",
-    )
+from tests.support.byte_model import byte_model
 
 
 def read_pairs(suite: str, folder: Path) -> list[PairSet]:
@@ -53,7 +39,7 @@ def score_pairs(model: LanguageModel, entry: PairSet) -> PairScore:
 
 def test_the_more_likely_sentence_is_right_and_equal_ones_are_wrong() -> None:
     pairs = (Pair("aab", "abb"), Pair("abb", "aab"), Pair("ab", "ba"), Pair("aaaa", "aaaaa"))
-    score = score_pairs(counting_model(), PairSet("g", "n", pairs))
+    score = score_pairs(byte_model({"a": 256}, max_length=64), PairSet("g", "n", pairs))
     assert (score.num_right, score.num_pairs, score.num_truncated, score.accuracy) == (2, 4, 0, 0.5)
 
 
@@ -61,7 +47,7 @@ def test_a_sentence_longer_than_the_model_reads_loses_its_beginning_and_is_count
     """The model reads 64 bytes, so the last 64 of a sentence are scored."""
     good, bad = "b" * 40 + "a" * 64, "a" * 40 + "b" * 64
     pairs = (Pair(good, bad), Pair("a" * 64, "b" * 64), Pair("aab", "abb" * 30))
-    score = score_pairs(counting_model(), PairSet("g", "n", pairs))
+    score = score_pairs(byte_model({"a": 256}, max_length=64), PairSet("g", "n", pairs))
     assert (score.num_right, score.num_pairs, score.num_truncated) == (3, 3, 2)
     assert summary([score])["sets"][0]["num_truncated"] == 2
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 from click.testing import CliRunner
 from finpile_cli import language_models
 from finpile_cli.evaluate import evaluate_command
@@ -20,7 +19,6 @@ from finpile_trainer.evaluation.contamination import MIN_COVERAGE, STATUSES, Fin
 from finpile_trainer.evaluation.few_shot import Example
 from finpile_trainer.evaluation.generative import Generation, generation_outcomes, grade
 from finpile_trainer.evaluation.intervals import bootstrap, wilson
-from finpile_trainer.evaluation.language_model import LanguageModel
 from finpile_trainer.evaluation.minimal_pairs import Judgement, Pair, PairSet, PairSuite, pair_outcomes
 from finpile_trainer.evaluation.outcomes import TaskItem
 from hypothesis import given, settings
@@ -29,6 +27,7 @@ from hypothesis import strategies as st
 from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.errors import InputError
 from finpile.output.layout import document_part
+from tests.support.byte_model import byte_model
 
 
 def write_build(root: Path, documents: list[tuple[str, str, str]], num_shards: int = 1) -> str:
@@ -173,16 +172,7 @@ def test_planted_sentences_are_counted_by_the_command(tmp_path: Path, monkeypatc
     (tmp_path / "Sentences_50Agree.txt").write_text("\n".join(lines))
     documents = [(f"d{number}", f"On Monday: {texts[number]}, it was said.", "train") for number in range(0, 40, 3)]
     build = write_build(tmp_path / "out", documents, 2)
-    row = torch.zeros(257)
-    model = LanguageModel(
-        lambda ids: row.expand(*ids.shape, 257),
-        lambda text: list(text.encode()),
-        lambda ids: bytes(ids).decode(),
-        begin_id=256,
-        max_length=512,
-        name="bytes",
-    )
-    monkeypatch.setattr(language_models, "load_language_model", lambda *_: model)
+    monkeypatch.setattr(language_models, "load_language_model", lambda *_: byte_model())
     arguments = ["run", "--tasks", "fpb", "--data", tmp_path, "--contamination", build, "-o", tmp_path / "report"]
     result = CliRunner().invoke(evaluate_command, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0
