@@ -25,9 +25,14 @@ def test_more_samples_than_rows_are_refused(run: Run, sample_build: Path) -> Non
     assert "raise --rows" in run("explore", sample_build, "--samples", "2", "--rows", "1").refusal()
 
 
+def heed_interrupts() -> None:
+    """In the process that is started: a suite that runs in the background of a shell ignores the signal."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_pages_are_served_until_ctrl_c(copy_of_sample: Path) -> None:
     command = [sys.executable, "-m", "finpile_cli", "explore", str(copy_of_sample), "--serve"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed_interrupts) as process:
         assert process.stdout is not None
         line = next(line for line in process.stdout if line.startswith("open http"))
         with urllib.request.urlopen(line.split()[1]) as response:
