@@ -19,6 +19,7 @@ from finpile import storage
 from finpile.errors import IntegrityError
 from finpile.output import stage_record
 from finpile.output.stage_record import FileRecord, StageRecord, fingerprint, run_folder, run_once
+from finpile.storage import files
 
 StartCode = Callable[..., subprocess.Popen[str]]
 JSON = st.recursive(
@@ -28,7 +29,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("size", [0, 1, storage._BLOCK_BYTES, storage._BLOCK_BYTES + 1])
+@pytest.mark.parametrize("size", [0, 1, files._BLOCK_BYTES, files._BLOCK_BYTES + 1])
 def test_file_record_is_size_and_blake2b(root: str, size: int) -> None:
     data = os.urandom(size)
     storage.write_bytes(storage.join(root, "a/file"), data)
@@ -178,6 +179,7 @@ def test_record_is_written_after_all_files(root: str, monkeypatch: pytest.Monkey
         write(url, data)
 
     monkeypatch.setattr(storage, "write_bytes", watched)
+    monkeypatch.setattr(files, "write_bytes", watched)  # of JSON
     stage.run()
     assert written[-1] == storage.join(stage.folder, "stage.json")
     assert [name.rsplit("/", 1)[-1] for name in written] == ["started.json", "one-m1", "two-m1", "stage.json"]

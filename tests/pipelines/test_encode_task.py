@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pytest
 from finpile_pipelines import tokens
 
-from finpile import storage
 from finpile.documents.split import TRAIN
 from finpile.output.layout import Layout, read_published, row_of
 from finpile.output.published_files import PublishedFile
 from finpile.output.snapshots import published_files
+from finpile.storage import parquet
 from finpile.tokens.counts import count_documents
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 
@@ -43,7 +43,7 @@ def test_ids_and_counts_do_not_depend_on_parts(
     sample_build: Path, shards: list[PublishedFile], size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tokens, "SHARD_BYTES", size_bytes)
-    monkeypatch.setattr(storage, "_BATCH_ROWS", 7)
+    monkeypatch.setattr(parquet, "_BATCH_ROWS", 7)
     layout = Layout(str(sample_build))
     tokenizer, checksum = load_tokenizer(layout.tokenizer), tokenizer_checksum(layout)
     for file in shards:

@@ -19,6 +19,7 @@ from finpile.config import CorpusConfig, SourceConfig, load_config
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import RunError
 from finpile.output.layout import INPUTS_PART, Layout
+from finpile.storage import parquet
 from finpile.verify import verify
 
 NUM_LINES = 50
@@ -65,6 +66,7 @@ def test_accounts_do_not_depend_on_tasks_or_row_groups(tmp_path: Path, monkeypat
     assert len(many) == 23
     one = replace(many[0], files=tuple(file for task in many for file in task.files))
     monkeypatch.setattr(storage, "ROW_GROUP_ROWS", 5)
+    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 5)
     for name, some in (("many", many), ("one", [one])):
         for task in some:
             ingest.ingest_task(task, str(tmp_path / name / "work"))

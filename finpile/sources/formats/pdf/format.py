@@ -34,7 +34,7 @@ _MARK_BYTES = 1024
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?\d*(?:([Z+\-])(?:(\d\d)'?(\d\d)?)?)?'?")
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _NUM_PAGES_SHOWN = 20
-_SCRIPT = str(Path(__file__).parents[1] / "pdf_pages.py")
+_SCRIPT = str(Path(__file__).with_name("pages.py"))
 #: PDFium's mark of a hyphen at the end of a line, which it joins with the next one.
 _HYPHEN = "\ufffe"
 #: A word with hyphens.
