@@ -53,19 +53,15 @@ def test_missing_inputs_are_the_error_of_a_build(tmp_path: Path) -> None:
         assert "matches no file" in done.stderr
 
 
-def test_it_starts_without_beam_and_without_numba_for_plain_text(sample_config: Path, tmp_path: Path) -> None:
-    plain = tmp_path / "corpus.yaml"
-    (tmp_path / "a.txt").write_text("Oil rose.")
-    plain.write_text("name: x\nsources: [{name: A, dataset: B, format: text, paths: a.txt}]\n")
-    for config, packages in ((sample_config, {"apache_beam"}), (plain, {"apache_beam", "numba"})):
-        program = (
-            "import sys; from click.testing import CliRunner; from finpile_cli.main import finpile; "
-            f"done = CliRunner().invoke(finpile, ['plan', {str(config)!r}]); "
-            "assert done.exit_code == 0, done.output; "
-            f"assert not {packages!r} & set(sys.modules), sorted(sys.modules)"
-        )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+def test_it_starts_without_beam(sample_config: Path) -> None:
+    program = (
+        "import sys; from click.testing import CliRunner; from finpile_cli.main import finpile; "
+        f"done = CliRunner().invoke(finpile, ['plan', {str(sample_config)!r}]); "
+        "assert done.exit_code == 0, done.output; "
+        "assert 'apache_beam' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_sources_that_cannot_be_read_are_marked(tmp_path: Path) -> None:
