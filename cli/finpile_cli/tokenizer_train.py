@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from finpile.config import TokenizerConfig
+from finpile.errors import ConfigError
 from finpile.report.vocabulary import short_chunks, shortfall
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from finpile_pipelines.unigram.held_out import HeldOut
     from finpile_pipelines.unigram.run import Listener, StepEvent
     from finpile_pipelines.unigram.train_folder import TrainedFolder
+
+    from finpile.tokens.paper_tokenizers import Like
 
 #: Source: BloombergGPT (arXiv:2303.17564) §2.3.
 _PRESETS: dict[str, dict[str, Any]] = {
@@ -55,6 +59,12 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     "--preset", type=click.Choice(list(_PRESETS)), help="256 chunks a domain, 65,536 pieces each, 131,072 ids."
 )
 @click.option(
+    "--like",
+    type=click.Choice(["gpt-neox", "palm"]),
+    help="Instead the tokenizer of another paper, trained with its library: byte-level BPE of 50,257 entries, or "
+    "SentencePiece Unigram of 256,000.",
+)
+@click.option(
     "--vocab-size", type=click.IntRange(min=_LEAST), help=f"Entries in all.  [default: {_DEFAULT.vocab_size}]"
 )
 @click.option(
@@ -86,10 +96,14 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 )
 @engine_options
 @json_option
+@click.pass_context
 def train_command(
+    ctx: click.Context,
+    /,
     docs: tuple[str, ...],
     out: str,
     preset: str | None,
+    like: Like | None,
     text_field: str,
     domain_field: str | None,
     held_out: tuple[str, ...],
@@ -106,9 +120,13 @@ def train_command(
     DOCS are OUT folders of `finpile build` (their training documents), Parquet, JSON Lines (.zst, .gz) or text files,
     or folders of them. A domain is a dataset and source, as named in the records (for The Pile its component), or else
     the file or folder; with --domain-field, each value of that field, whatever the file. Run the same command again to
-    resume after an interruption; other texts or settings start a new training.
+    resume after an interruption; other texts or settings start a new training. --like trains in one process.
     """
     console = Console(as_json)
+    if like is not None:
+        _check_options_of_like(ctx)
+        _train_like(console, like, docs, out, settings["vocab_size"], text_field, replace=replace, fresh=fresh)
+        return
     config = read_settings(preset, settings)
     logging.getLogger().setLevel(logging.ERROR)
     from finpile_pipelines.unigram.train_folder import check_held_out, evaluate_folder, train_folder
@@ -132,6 +150,49 @@ def train_command(
         )
         evaluated = evaluate_folder(held_out, out, engine, text_field) if held_out else []
     _close(console, trained, evaluated, config, out)
+
+
+#: The options that `--like` can have beside it.
+_OPTIONS_OF_LIKE = {"docs", "out", "like", "vocab_size", "text_field", "replace", "fresh", "as_json"}
+
+
+def _check_options_of_like(ctx: click.Context) -> None:
+    """Raises: ConfigError for an option that says how FinPile's own tokenizer is trained."""
+    for parameter in ctx.command.params:
+        given = ctx.get_parameter_source(str(parameter.name)) is click.core.ParameterSource.COMMANDLINE
+        if given and parameter.name not in _OPTIONS_OF_LIKE:
+            raise ConfigError(f"{parameter.opts[0]} is a setting of FinPile's own tokenizer: leave it out with --like")
+
+
+def _train_like(
+    console: Console,
+    like: Like,
+    docs: tuple[str, ...],
+    out: str,
+    vocab_size: int | None,
+    text_field: str,
+    *,
+    replace: bool,
+    fresh: bool,
+) -> None:
+    from finpile.report.documents import iter_texts
+    from finpile.tokens.paper_tokenizers import train_like
+
+    def texts() -> Iterator[str]:
+        return (text for *_, array in iter_texts(docs, text_field=text_field) for text in array.to_pylist())
+
+    console.line(f"training a tokenizer in {out}", style="bold")
+    record, file, ran = train_like(like, texts, out, vocab_size, replace=replace, fresh=fresh)
+    if not ran:
+        console.line("the training was done before; nothing to do (--fresh starts over)")
+    about = {"vocab_size": record.vocab_size, "vocab_size_asked_for": record.vocab_size_asked_for, "mode": "global"}
+    short = shortfall(about, size="--vocab-size", chunk_settings="")
+    if short:
+        console.line(f"warning: {short}", style="yellow")
+    console.line(f"{record.num_docs:,} documents, {record.num_bytes:,} bytes, {record.vocab_size:,} entries")
+    console.line(f"tokenizer: {file}")
+    warnings = [short] if short else []
+    console.result({"out": out, "ran": ran, **asdict(record), "warnings": warnings, "tokenizer": file})
 
 
 def read_settings(preset: str | None, settings: dict[str, Any]) -> TokenizerConfig:

@@ -334,3 +334,12 @@ def test_wrong_settings_are_refused(run: Run, docs: Path, tmp_path: Path, flags:
     assert flags[0] in found.err
     assert "Traceback" not in found.err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("like", "file"), [("gpt-neox", "tokenizer.json"), ("palm", "spiece.model")])
+def test_like_trains_the_tokenizer_of_another_paper(run: Run, docs: Path, tmp_path: Path, like: str, file: str) -> None:
+    command = ["tokenizer", "train", docs, "-o", tmp_path / "made", "--like", like, "--vocab-size", 400]
+    first, again = run(*command, "--json").json(), run(*command, "--json").json()
+    assert (first["ran"], again["ran"], first["tokenizer"]) == (True, False, str(tmp_path / "made" / file))
+    assert run("tokenizer", "compare", tmp_path / "made", "--on", docs).code == 0
+    assert "--mode is a setting of FinPile's own tokenizer" in run(*command, "--mode", "global").refusal()
