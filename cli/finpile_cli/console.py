@@ -75,6 +75,15 @@ class Console:
         if self.as_json:
             click.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str))
 
+    def results(self, value: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Prints the value as JSON with one more key `name`: a list of the rows, each on a line, one at a time in
+        memory."""
+        head = json.dumps(value, ensure_ascii=False, default=str).removesuffix("}")
+        click.echo(f"{head}{', ' if value else ''}{json.dumps(name)}: [", nl=False)
+        for number, row in enumerate(rows):
+            click.echo(f"{',' if number else ''}\n{json.dumps(row, ensure_ascii=False, default=str)}", nl=False)
+        click.echo("\n]}")
+
     @contextmanager
     def progress(self, what: str, total: float | None = None, unit: str = "") -> Iterator[Callable[[float], None]]:
         """A bar on a terminal, otherwise a line every few seconds; yields `advance(amount)`.

@@ -27,6 +27,8 @@ _COMMANDS = {
     "report": ("finpile_cli.inspect", "report_command", "Write the reports of a build again."),
     "verify": ("finpile_cli.inspect", "verify_command", "Check the output of a build for completeness and changes."),
     "show": ("finpile_cli.inspect", "show_command", "Print the history of a document: origin, text, removals."),
+    "ls": ("finpile_cli.ls", "ls_command", "List documents, kept or removed, by conditions."),
+    "search": ("finpile_cli.search", "search_command", "Find exact words in kept and in removed text."),
     "explore": ("finpile_cli.explore", "explore_command", "Write pages in which a person looks at a build."),
     "trace": ("finpile_cli.trace", "trace_command", "Find the documents of tokens, and the tokens of a document."),
     "as-of": ("finpile_cli.as_of", "as_of_command", "Write a build's corpus as it would have been on a day."),

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from finpile import storage
+from finpile.documents.conditions import Condition
 from finpile.documents.split import TRAIN
 from finpile.errors import ConfigError, InputError
 from finpile.history.document import find_ids
@@ -36,7 +37,8 @@ _NUM_SHOWN = 5
     "--where",
     multiple=True,
     metavar="COLUMN=PATTERN",
-    help="Documents whose column, such as url or locator, is as the pattern with * and ?; may be repeated.",
+    help="Documents whose column, such as url or meta.cik, is as the pattern with * and ?, or by <, <=, >, >=, != of a "
+    "value; may be repeated.",
 )
 @click.option("--why", help="The reason, for the ledger; required without --dry-run.")
 @click.option("--run", "runs", multiple=True, type=PathOrUrl(), help="A training run: say which steps saw them.")
@@ -95,18 +97,11 @@ def _wanted(
             named |= {line.strip() for line in lines} - {""}
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"--ids-from {ids_from} cannot be read: {error}") from error
-    conditions = []
-    for text in where:
-        column, sign, pattern = text.partition("=")
-        if not column or not sign:
-            raise ConfigError(f"--where is {text!r}: expected COLUMN=PATTERN, such as url=https://example.com/*")
-        conditions.append((column, pattern))
+    conditions = tuple(map(Condition.parse, where))
     if not named and ids_from is None and dataset is None and source is None and not conditions:
         raise ConfigError("say which documents: --ids, --ids-from, --dataset, --source or --where")
     found = find_ids(out, named).values() if named or ids_from is not None else None
-    return Wanted(
-        ids=None if found is None else frozenset(found), dataset=dataset, source=source, where=tuple(conditions)
-    )
+    return Wanted(ids=None if found is None else frozenset(found), dataset=dataset, source=source, where=conditions)
 
 
 def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequence[str], num_run: int) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.documents.conditions import Condition
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.output.layout import Layout
 from finpile.output.manifest import file_of_list
@@ -56,9 +56,7 @@ class Wanted:
     ids: frozenset[str] | None = None
     dataset: str | None = None
     source: str | None = None
-    where: tuple[tuple[str, str], ...] = ()
-    """Columns of documents, each with a pattern (`*`, `?`, `[...]`) for its value as text. A document without a value
-    is not wanted."""
+    where: tuple[Condition, ...] = ()
 
     def find(self, documents: pa.Table) -> npt.NDArray[np.int64]:
         """The rows of the wanted documents. Without the column of a condition, there are none."""
@@ -69,11 +67,8 @@ class Wanted:
         if self.ids is not None:
             ids = pa.array(sorted(self.ids), pa.string())
             mask &= np.asarray(pc.is_in(documents["id"], ids))
-        for column, pattern in self.where:
-            if column not in documents.column_names:
-                return np.empty(0, np.int64)
-            values = documents[column].cast(pa.string()).to_pylist()
-            mask &= np.array([value is not None and fnmatchcase(value, pattern) for value in values], bool)
+        for condition in self.where:
+            mask &= condition.mask(documents)
         return np.flatnonzero(mask)
 
 
@@ -103,6 +98,17 @@ def tombstones(takedowns: pa.Table) -> pa.Table:
         "removed_text": pa.array([b""] * size, pa.large_binary()),
     }
     return pa.table(columns).select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA)
+
+
+def without_texts(table: pa.Table, mask: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Documents or rows of the ledger, of which those in `mask` have neither text nor what is made from it."""
+    # An array keeps the bytes of values that a mask makes null: so none is null here.
+    blank: dict[str, Any] = {"text": "", "title": "", "meta": "{}", "removed_text": b"", "detail": ""}
+    for place, column in enumerate(table.schema):
+        if column.name in blank:
+            value = pa.scalar(blank[column.name], column.type)
+            table = table.set_column(place, column, pc.if_else(mask, value, table[column.name]))
+    return table
 
 
 def list_path(snapshot: int) -> str:

@@ -252,6 +252,7 @@ def test_a_corpus_as_of_a_day_on_a_store_equals_one_on_a_disk(
     from benchmarks.common.random_past import RandomPast
     from finpile.as_of import Cut
     from finpile.config import load_config
+    from finpile.documents.conditions import Condition
     from finpile.output.takedowns import Wanted
     from finpile.verify import verify
 
@@ -259,7 +260,7 @@ def test_a_corpus_as_of_a_day_on_a_store_equals_one_on_a_disk(
     config = load_config(corpus.write(tmp_path / "files"))
     for root in (str(tmp_path), store_here.root):
         build(config, f"{root}/whole", Engine(), until="split")
-        remove(f"{root}/whole", Wanted(where=(("locator", "*/00*"),)), "they asked", Engine())
+        remove(f"{root}/whole", Wanted(where=(Condition.parse("locator=*/00*"),)), "they asked", Engine())
         manifest = as_of(f"{root}/whole", cut, f"{root}/past", Engine())
         assert manifest["as_of"]["takedowns"]["num_rows"] > 0
         assert [check for check in verify(f"{root}/past") if not check.ok] == []

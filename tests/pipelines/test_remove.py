@@ -23,6 +23,7 @@ from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.stage import Sizes
 
 from finpile.config import CorpusConfig, load_config
+from finpile.documents.conditions import Condition
 from finpile.errors import ConfigError, InputError
 from finpile.explorer import write_explorer
 from finpile.output.layout import Layout
@@ -217,7 +218,7 @@ def test_a_fresh_build_brings_nothing_back_silently(copies: tuple[Path, CorpusCo
 def test_nothing_wanted_is_an_error(copies: tuple[Path, CorpusConfig]) -> None:
     out, _ = copies
     with pytest.raises(InputError, match="no document fulfils all conditions"):
-        remove(str(out), Wanted(source="Web", where=(("locator", "*.pdf"),)), "x", Engine())
+        remove(str(out), Wanted(source="Web", where=(Condition.parse("locator=*.pdf"),)), "x", Engine())
     with pytest.raises(InputError, match="1 of 1 ids are of no document"):
         remove(str(out), Wanted(ids=frozenset({"0" * 32})), "x", Engine())
     assert load_snapshot(Layout(str(out))).get("snapshot") is None

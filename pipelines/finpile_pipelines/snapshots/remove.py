@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.config import from_dict
+from finpile.documents.conditions import check_columns
 from finpile.documents.document import DOCUMENT_SCHEMA
 from finpile.errors import ConfigError, InputError, nearest
 from finpile.history.trace import tokens_of
@@ -33,6 +34,9 @@ from finpile_pipelines.snapshots.run import SnapshotRun, check_base
 from finpile_pipelines.snapshots.selection import select
 from finpile_pipelines.stage import Sizes
 from finpile_pipelines.stage_runner import Listener, StageEvent, teller
+
+#: Columns of documents that are not compared: clean shards are read without texts, and before copies are counted.
+_NOT_IN_CLEAN = {"text", "num_copies"}
 
 
 def remove(
@@ -107,10 +111,10 @@ def check_conditions(wanted: Wanted, manifest: Mapping[str, Any]) -> None:
     for what, value, known in (
         ("--dataset", wanted.dataset, {dataset for dataset, _ in config.rows}),
         ("--source", wanted.source, sources),
-        *(("--where", column, {*DOCUMENT_SCHEMA.names}) for column, _ in wanted.where),
     ):
         if value is not None and value not in known:
             raise ConfigError(f"{what}: {value!r} is not known{nearest(value, known)}")
+    check_columns(wanted.where, {*DOCUMENT_SCHEMA.names} - _NOT_IN_CLEAN)
 
 
 def _taken_down(base: Base, ids: Collection[str]) -> dict[str, Any]:

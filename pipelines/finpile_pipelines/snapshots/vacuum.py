@@ -33,7 +33,7 @@ from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest, record
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import BUILD, load_snapshot, number_of, numbers
 from finpile.output.stage_record import FileRecord, file_record
-from finpile.output.takedowns import TAKEDOWN, read_takedowns
+from finpile.output.takedowns import TAKEDOWN, read_takedowns, without_texts
 from finpile.plugins import stages
 from finpile_pipelines.corpus.ingest import FILES
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -195,24 +195,13 @@ def _blank_shard(root: str, task: tuple[ShardRef, _I32]) -> dict[str, Any]:
         mask = np.isin(np.arange(first, first + batch.num_rows), rows)
         first += batch.num_rows
         table = pa.Table.from_batches([batch])
-        blank = _without_texts(table, pa.array(mask)) if mask.any() else table
+        blank = without_texts(table, pa.array(mask)) if mask.any() else table
         is_changed = is_changed or not blank.equals(table)
         batches += blank.combine_chunks().to_batches() if blank.num_rows else [batch]
     report_progress(first, 0)
     if is_changed:
         storage.write_ipc(url, CLEAN_SCHEMA, batches)
     return {"path": url.removeprefix(f"{root.rstrip('/')}/"), "rewritten": is_changed}
-
-
-def _without_texts(table: pa.Table, mask: pa.Array) -> pa.Table:
-    """Documents or rows of the ledger, in which rows have neither text nor what is made from it."""
-    # An array keeps the bytes of values that a mask makes null: so none is null here.
-    blank: dict[str, Any] = {"text": "", "title": "", "meta": "{}", "removed_text": b"", "detail": ""}
-    for place, column in enumerate(table.schema):
-        if column.name in blank:
-            value = pa.scalar(blank[column.name], column.type)
-            table = table.set_column(place, column, pc.if_else(mask, value, table[column.name]))
-    return table
 
 
 def _write_blank(
@@ -242,7 +231,7 @@ def _write_blank_file(root: str, task: tuple[PublishedFile, pa.Array]) -> dict[s
     if not pc.any(mask).as_py():
         return done
     table = file.stored()
-    blank = _without_texts(table, mask)
+    blank = without_texts(table, mask)
     report_progress(table.num_rows, table.nbytes)
     if blank.equals(table):
         return done
