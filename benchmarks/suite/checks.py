@@ -35,7 +35,8 @@ from finpile.output.snapshots import published_files
 _SEED, _NEW_SHARE = 1, 0.01
 _WITHOUT = """
 import pyarrow.parquet as pq
-from finpile import published_files, storage
+from finpile import storage
+from finpile.output import published_files
 published_files.PublishedFile.buffer = lambda self: self._found(published_files.read_buffer)
 storage.checked_parquet = pq.ParquetFile
 """

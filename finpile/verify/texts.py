@@ -154,7 +154,8 @@ class _Audit:
 
     def _nothing_is_lost(self) -> Check:
         wrong, total = [], 0
-        more = {label_of(row): row.get("parts_more", 0) for row in self._stages["clean"]["counts"]["sources"]}
+        cleaned = self._stages["clean"]["counts"]["sources"]
+        more = Counter({label_of(row): row.get("parts_more", 0) for row in cleaned})
         for row in self._stages["ingest"]["counts"]["sources"]:
             source = label_of(row)
             read = row["documents"] + sum(row["removed"].values())

@@ -27,8 +27,6 @@ from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.stage import Sizes
 from finpile_pipelines.transforms import Deduplicate
-from made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
-from work_folders import files_of_stage
 
 from finpile import storage
 from finpile.config import CorpusConfig, load_config
@@ -37,6 +35,8 @@ from finpile.dedup.near.clusters import PAIR_SCHEMA
 from finpile.dedup.plan import REMOVAL_SCHEMA, Answer, Exchange, Groups, Part, Plan, Sent, Settings, plan_of
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.plugins import stages
+from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
+from tests.support.work_folders import files_of_stage
 
 PACKAGES = Path(__file__).parent / "packages"
 ENABLED = ("exact", "templates", "near", "simhash", "substring", "overlap", "contamination")
