@@ -99,7 +99,7 @@ def document_history(out: str, name: str) -> DocumentHistory:
     if found is None or not found[2]:
         found = _of_prefix(files, find_ids(out, [name])[name])
     documents, removed, locators = found
-    damage = sorted((*documents.damage, *removed.damage))
+    damage = [*warnings, *sorted((*documents.damage, *removed.damage))]
     if not locators and damage:
         raise IntegrityError(damage[0])
     identifier = the_one(out, name, locators)
@@ -107,10 +107,14 @@ def document_history(out: str, name: str) -> DocumentHistory:
     copies = tuple(row for row in removed.rows if row["duplicate_of"] == identifier)
     document = documents.rows[0] if documents.rows else None
     if document is not None and numbers(layout):
-        known = read_copies(layout, read_manifest(layout))
-        counted = known.filter(pc.equal(known["id"], identifier))["num_copies"].to_pylist()
-        document = {**document, "num_copies": (*counted, document["num_copies"])[0]}
-    return DocumentHistory(identifier, document, tuple(removals), copies, (*warnings, *damage))
+        try:
+            known = read_copies(layout, read_manifest(layout))
+        except IntegrityError as error:
+            damage.append(str(error))
+        else:
+            counted = known.filter(pc.equal(known["id"], identifier))["num_copies"].to_pylist()
+            document = {**document, "num_copies": (*counted, document["num_copies"])[0]}
+    return DocumentHistory(identifier, document, tuple(removals), copies, tuple(damage))
 
 
 def find_ids(out: str, names: Collection[str]) -> dict[str, str]:

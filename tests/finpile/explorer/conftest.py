@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,14 +46,12 @@ def browser(browser_process: Browser) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def browser_process() -> Iterator[Browser]:
+def browser_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if executable() is None:
         pytest.skip("no Chromium: `apt-get install chromium`")
-    profile = Path(tempfile.mkdtemp(prefix="chromium-"))
-    browser = Browser(profile)
+    browser = Browser(tmp_path_factory.mktemp("chromium"))  # its processes write there after it has ended
     yield browser
     browser.close()
-    shutil.rmtree(profile)
 
 
 def read_data(folder: Path, name: str) -> Any:
