@@ -110,7 +110,9 @@ def document_history(out: str, name: str) -> DocumentHistory:
         try:
             known = read_copies(layout, read_manifest(layout))
         except IntegrityError as error:
-            damage.append(str(error))
+            if not warnings:
+                raise
+            damage.append(str(error))  # of an altered manifest, which may be what is wrong
         else:
             counted = known.filter(pc.equal(known["id"], identifier))["num_copies"].to_pylist()
             document = {**document, "num_copies": (*counted, document["num_copies"])[0]}
