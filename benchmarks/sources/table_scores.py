@@ -3,7 +3,7 @@
 One scorer for all tools. Texts are compared by their letters and digits, in lower case.
 
 - figures: the multiset of signed figures of the page in that of the text;
-- rows: figures in a line that has the row's label; a line stands for one row of the page, and each of its figures for
+- rows: figures in a line that has the row's label; a line counts for one row of the page, and each of its figures for
   one figure;
 - lowest head and all heads: figures in a cell of a Markdown or pipe table whose column has the head, or all heads, in a
   row above.

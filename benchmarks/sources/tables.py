@@ -7,7 +7,7 @@ inscriptis html2text trafilatura sec-parser`); `--every 3` reads each third page
 
 The pages are the reports in Inline XBRL of `fin_filings/edgar_10k10q_ixbrl_html.tar.zst`, and the 10-K and 10-Q of
 `edgar_other_forms_html.tar.zst`, both from the tests of edgartools. What they show is read by the HTML
-table model over the tree of the page (`table_truth`), not by FinPile, and all texts are scored alike (`table_scores`):
+table model over the tree of the page (`table_truth`), not by FinPile, and one scorer takes all texts (`table_scores`):
 
 - figures: visible numeric facts that are in the text with their sign, as often as in the page;
 - rows: of the facts in tables whose row has a label, those in one line with the label and the others of the row;

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from finpile.documents.digest import add, from_hex, to_hex
+from finpile.documents.digest import add, to_hex
 
 Label = tuple[str, str]
 """Dataset and source."""
@@ -66,9 +66,8 @@ class Counts:
         return to_hex(add(getattr(self, name))) if name in _DIGESTS else getattr(self, name)
 
     def on(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of the manifest, changed by these counts; `parts_more` is in it only if there are any."""
+        """A row of counts, changed in those that it has. Its digests are numbers; in the result they are hex digits."""
         known = {name: row[name] for name in row.keys() & {*_NUMBERS, "removed"}}
-        known |= {name: from_hex(known[name]) for name in known.keys() & {*_DIGESTS}}
         total = Counts(**{**known, "removed": Counter(row["removed"])})
         total.change(self)
         return {**row, **{name: total.value(name) for name in known}}

@@ -5,6 +5,7 @@ ends the job server with it, or when it receives SIGINT, with which Beam stops j
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,8 @@ _PATIENCE_SECONDS = 3.0
 def main() -> int:
     """Returns the exit code of the job server."""
     launcher = int(sys.argv[1])
+    # Also where a shell started the launcher in the background: such processes inherit that SIGINT is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     server = subprocess.Popen(sys.argv[2:])
     try:
         while os.getppid() == launcher and server.poll() is None:

@@ -33,7 +33,7 @@ def owned(
 ) -> Iterator[Engine]:
     """The engine, whose jobs may write into OUT until another run takes it over; jobs of earlier runs are ended.
 
-    `tell` is told of them. Called by the holder of the lock of OUT, which object stores and the jobs do not have.
+    `tell` receives a message about each. The caller holds the lock of OUT; object stores and jobs have no lock.
 
     Raises: ConfigError if a job of an earlier run does not end.
     """

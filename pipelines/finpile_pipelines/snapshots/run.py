@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from finpile.config import CorpusConfig, to_dict
 from finpile.counts.stages import StageCounts, label_of
-from finpile.documents.digest import add, from_hex, to_hex
+from finpile.documents.digest import from_hex
 from finpile.errors import ConfigError, InputError
 from finpile.output.stage_record import StageRecord
 from finpile.output.takedowns import TAKEDOWN
@@ -185,5 +185,4 @@ def _merged_clean(before: Mapping[str, Any], counts: Mapping[str, Any], changes:
         {**row, **{name: from_hex(row[name]) for name in _DIGESTS}} for row in (*before["sources"], *counts["sources"])
     ]
     merged = add_counts(rows, ("dataset", "source"))
-    merged = [{**row, **{name: to_hex(add(row[name])) for name in _DIGESTS}} for row in merged]
     return {"sources": [changes.of("clean", label_of(row)).on(row) for row in merged]}
