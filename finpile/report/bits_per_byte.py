@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from finpile.report.charts.grouped_bars import BarChart
-from finpile.report.figures import NOTHING, Cell, count, name
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.figures import Cell, count, decimal, name
+from finpile.report.table import Column, Field, Row, RowKind, Table, columns, table_of
 
 Report = Mapping[str, Any]
 Entry = Mapping[str, Any]
@@ -91,31 +91,35 @@ def summed(entries: Iterable[Entry]) -> Entry:
     return sums
 
 
+_MODEL: Sequence[Field[Mapping[str, Any]]] = (
+    Field("model", "Model", lambda model: name(model["name"])),
+    Field("step", "Step", lambda model: count(model["step"])),
+    Field("window", "Window", lambda model: count(model["window"])),
+    Field("tokens", "Tokens", lambda model: count(_total(model)["num_tokens"])),
+    Field("bits_per_token", "Bits/token", lambda model: decimal(_total(model)["bits_per_token"], ".3f")),
+    Field("bits_per_byte", "Bits/byte", lambda model: decimal(_total(model)["bits_per_byte"], ".4f")),
+)
+
+
 def models_table(report: Report) -> Table:
     """A row for each model: what it reads, and its sums over all held-out documents."""
-    titles = {"model": "Model", "step": "Step", "window": "Window", "tokens": "Tokens", "bits_per_token": "Bits/token"}
-    columns = [Column(key=key, title=title) for key, title in {**titles, "bits_per_byte": "Bits/byte"}.items()]
-    rows = []
-    for model in report["models"]:
-        total = model["splits"][HELDOUT]["total"]
-        step = Cell(NOTHING) if model["step"] is None else count(model["step"])
-        figures = (_decimal(total["bits_per_token"], 3), _decimal(total["bits_per_byte"], 4))
-        rows.append(
-            Row(cells=(name(model["name"]), step, count(model["window"]), count(total["num_tokens"]), *figures))
-        )
-    total = report["models"][0]["splits"][HELDOUT]["total"]
-    caption = (
-        f"{total['num_documents']:,} held-out documents, {total['num_bytes']:,} bytes of text{_sample(report)}. "
-        "A model reads windows of this many tokens, of which the first half is context in all but the first."
-    )
-    return Table(
+    total = _total(report["models"][0])
+    return table_of(
+        report["models"],
+        _MODEL,
         name="bits_models",
         title="Models",
-        caption=caption,
-        columns=tuple(columns),
-        rows=tuple(rows),
+        caption=f"{total['num_documents']:,} held-out documents, {total['num_bytes']:,} bytes of text"
+        f"{_sample(report)}. A model reads windows of this many tokens, of which the first half is context in all but "
+        "the first.",
         footnotes=tuple(_unknown(report)),
     )
+
+
+def _total(model: Mapping[str, Any]) -> Entry:
+    """The sums of all held-out documents under a model."""
+    total: Entry = model["splits"][HELDOUT]["total"]
+    return total
 
 
 def _sample(report: Report) -> str:
@@ -124,7 +128,7 @@ def _sample(report: Report) -> str:
 
 def _unknown(report: Report) -> Iterable[str]:
     for model in report["models"]:
-        total = model["splits"][HELDOUT]["total"]
+        total = _total(model)
         if total["num_unknown"]:
             yield (
                 f"{model['name']}: {total['num_unknown']:,} of {total['num_tokens']:,} tokens replace text that its "
@@ -155,27 +159,27 @@ def group_table(
     table_name: str, title: str, what: str, report: Report, found: Sequence[Group], split: str = HELDOUT
 ) -> Table:
     """Documents, bytes, and the bits per byte of each model, by group; all of them in the first row."""
-    columns = (
-        Column(key="group", title=what),
-        Column(key="num_documents", title="Documents"),
-        Column(key="num_bytes", title="Bytes"),
-        *(Column(key=model, title=model) for model in model_names(report)),
-    )
     shown = [overall(report, split), *largest(found, _MOST_ROWS)] if found else []
     return Table(
         name=table_name,
         title=title,
         caption="Bits to predict the tokens of a text, over the UTF-8 bytes of the text; lower is better.",
-        columns=columns,
+        columns=group_columns("group", what, report),
         rows=tuple(Row(cells=group_cells(group), kind=group.kind, group=group.dataset) for group in shown),
     )
+
+
+def group_columns(key: str, title: str, report: Report) -> tuple[Column, ...]:
+    """The columns of `group_cells`; `key` and `title` are those of the label."""
+    models = {model: model for model in model_names(report)}
+    return columns({key: title, "num_documents": "Documents", "num_bytes": "Bytes", **models})
 
 
 def group_cells(group: Group) -> tuple[Cell, ...]:
     """Label, documents, bytes, and bits per byte of each model."""
     first = group.entries[0]
     sizes = (count(first["num_documents"]), count(first["num_bytes"]))
-    return (name(group.label), *sizes, *(_decimal(entry["bits_per_byte"], 4) for entry in group.entries))
+    return (name(group.label), *sizes, *(decimal(entry["bits_per_byte"], ".4f") for entry in group.entries))
 
 
 def figure3(report: Report) -> BarChart:
@@ -221,9 +225,5 @@ def long_table(report: Report) -> Table:
                 texts = (model["name"], split, by, entry.get("dataset", ""), entry.get("source", ""), group or "")
                 sums = (Cell(str(entry[key]), entry[key]) for key in names)
                 rows.append(Row(cells=(*map(name, texts), *sums)))
-    columns = tuple(Column(key=key, title=key) for key in keys)
-    return Table(name="evaluation", title="Bits per byte", caption="", columns=columns, rows=tuple(rows))
-
-
-def _decimal(value: float | None, digits: int) -> Cell:
-    return Cell(NOTHING) if value is None else Cell(f"{value:.{digits}f}", value)
+    titles = {key: key for key in keys}
+    return Table(name="evaluation", title="Bits per byte", caption="", columns=columns(titles), rows=tuple(rows))

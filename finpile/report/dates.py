@@ -7,7 +7,7 @@ from typing import Any
 
 from finpile.report.figures import count, name, percent
 from finpile.report.statistics import DateStatistics
-from finpile.report.table import Column, Row, Table
+from finpile.report.table import Field, Table, table_of
 
 #: Share of a source's documents above which missing or unusable dates are a warning.
 _CALLED_OUT = 0.05
@@ -41,32 +41,23 @@ def date_warnings(rows: Sequence[DateStatistics]) -> list[str]:
     return found
 
 
+_FIELDS: Sequence[Field[DateStatistics]] = (
+    Field("source", "Source", lambda row: name(f"{row.dataset}: {row.source}")),
+    Field("num_docs", "Documents", lambda row: count(row.num_docs)),
+    Field("num_undated", "Undated", lambda row: count(row.num_undated)),
+    Field("undated_percent", "of documents", lambda row: percent(row.num_undated, row.num_docs, 2)),
+    Field("num_unreadable", "Not usable", lambda row: count(row.num_unreadable)),
+    Field("unreadable_percent", "of documents", lambda row: percent(row.num_unreadable, row.num_docs, 2)),
+)
+
+
 def dates_table(rows: Sequence[DateStatistics]) -> Table:
     """One row for each source."""
-    return Table(
+    return table_of(
+        rows,
+        _FIELDS,
         name="dates",
         title="Dates",
         caption="Documents after cleaning, before duplicates are removed. A date that could not be used is unreadable, "
         "ambiguous or implausible; such a document may have got another from its page, its URL or its file's name.",
-        columns=(
-            Column(key="source", title="Source"),
-            Column(key="num_docs", title="Documents"),
-            Column(key="num_undated", title="Undated"),
-            Column(key="undated_percent", title="of documents"),
-            Column(key="num_unreadable", title="Not usable"),
-            Column(key="unreadable_percent", title="of documents"),
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    name(f"{row.dataset}: {row.source}"),
-                    count(row.num_docs),
-                    count(row.num_undated),
-                    percent(row.num_undated, row.num_docs, 2),
-                    count(row.num_unreadable),
-                    percent(row.num_unreadable, row.num_docs, 2),
-                )
-            )
-            for row in rows
-        ),
     )

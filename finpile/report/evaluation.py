@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from finpile.report.figures import count, name
-from finpile.report.table import Column, Row, Table
+from finpile.report.table import Field, Table, table_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +26,15 @@ class EvalSetFacts:
     """Names of the first items found."""
 
 
+_FIELDS: Sequence[Field[EvalSetFacts]] = (
+    Field("set", "Set", lambda one: name(one.set)),
+    Field("items", "Items", lambda one: count(one.items)),
+    Field("items_not_checkable", "Too short", lambda one: count(one.items_not_checkable)),
+    Field("items_found", "Found", lambda one: count(one.items_found)),
+    Field("documents", "Documents removed", lambda one: count(one.documents)),
+)
+
+
 def evaluation_table(sets: Sequence[EvalSetFacts]) -> Table:
     """One row per set; the notes name items that were found."""
     notes = [
@@ -34,27 +43,14 @@ def evaluation_table(sets: Sequence[EvalSetFacts]) -> Table:
         if one.items and one.items_not_checkable == one.items
     ]
     notes += [f"{one.set}: {', '.join(one.first_found)}{_more(one)}." for one in sets if one.first_found]
-    return Table(
+    return table_of(
+        sets,
+        _FIELDS,
         name="evaluation",
         title="Evaluation sets",
-        caption=(
-            "Items that were in documents. These documents were removed, from the training and the held-out side; the "
-            "ledger tells of each which item it held."
-        ),
-        columns=(
-            Column(key="set", title="Set"),
-            Column(key="items", title="Items"),
-            Column(key="items_not_checkable", title="Too short"),
-            Column(key="items_found", title="Found"),
-            Column(key="documents", title="Documents removed"),
-        ),
-        rows=tuple(
-            Row(
-                cells=(name(one.set), *map(count, (one.items, one.items_not_checkable, one.items_found, one.documents)))
-            )
-            for one in sets
-        ),
-        footnotes=tuple(notes),
+        caption="Items that were in documents. These documents were removed, from the training and the held-out side; "
+        "the ledger tells of each which item it held.",
+        footnotes=notes,
     )
 
 

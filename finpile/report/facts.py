@@ -8,7 +8,7 @@ from typing import Any
 
 from finpile.report.figures import count, name, percent
 from finpile.report.statistics import FactStatistics
-from finpile.report.table import Column, Row, Table
+from finpile.report.table import Field, Table, table_of
 
 
 def fact_statistics(
@@ -36,35 +36,25 @@ def fact_statistics(
     )
 
 
+_FIELDS: Sequence[Field[FactStatistics]] = (
+    Field("source", "Source", lambda row: name(f"{row.dataset}: {row.source}")),
+    Field("num_facts", "Figures", lambda row: count(row.num_facts)),
+    Field("num_found", "In the text", lambda row: count(row.num_found)),
+    Field("found_percent", "of figures", lambda row: percent(row.num_found, row.num_facts, 2)),
+    Field("num_facts_kept", "After dedup", lambda row: count(row.num_facts_kept)),
+    Field("num_found_kept", "In the text", lambda row: count(row.num_found_kept)),
+    Field("found_kept_percent", "of figures", lambda row: percent(row.num_found_kept, row.num_facts_kept, 2)),
+)
+
+
 def facts_table(rows: Sequence[FactStatistics]) -> Table:
     """One row for each source."""
-    return Table(
+    return table_of(
+        rows,
+        _FIELDS,
         name="number_fidelity",
         title="Number fidelity",
         caption="Figures of Inline XBRL that the text of their document has, after cleaning, and in the documents that "
         "are left after duplicates and repeated passages are removed. Hidden facts and figures without digits do not "
         "count.",
-        columns=(
-            Column(key="source", title="Source"),
-            Column(key="num_facts", title="Figures"),
-            Column(key="num_found", title="In the text"),
-            Column(key="found_percent", title="of figures"),
-            Column(key="num_facts_kept", title="After dedup"),
-            Column(key="num_found_kept", title="In the text"),
-            Column(key="found_kept_percent", title="of figures"),
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    name(f"{row.dataset}: {row.source}"),
-                    count(row.num_facts),
-                    count(row.num_found),
-                    percent(row.num_found, row.num_facts, 2),
-                    count(row.num_facts_kept),
-                    count(row.num_found_kept),
-                    percent(row.num_found_kept, row.num_facts_kept, 2),
-                )
-            )
-            for row in rows
-        ),
     )

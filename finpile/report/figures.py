@@ -49,14 +49,21 @@ def name(text: str) -> Cell:
     return Cell(text, text)
 
 
-def count(value: int, exponent: int = 0) -> Cell:
-    """A count in units of 10 ** exponent; `<1` for a positive count that rounds to zero.
+def count(value: int | None, exponent: int = 0) -> Cell:
+    """A count in units of 10 ** exponent; `<1` for a positive count that rounds to zero, a dash for None.
 
     >>> count(363_481_500_000, 6).text, count(3, 4).text, count(0, 4).text
     ('363,482', '<1', '0')
     """
+    if value is None:
+        return Cell(NOTHING)
     shown = rounded(value, 10**exponent, 0)
     return Cell("<1" if shown == "0" and value else shown, value)
+
+
+def decimal(value: float | None, form: str) -> Cell:
+    """A value in a format such as `.2f`; a dash for None."""
+    return Cell(NOTHING) if value is None else Cell(format(value, form), value)
 
 
 def ratio(numerator: int, denominator: int, digits: int) -> Cell:

@@ -15,12 +15,12 @@ from finpile.report.html import BuildFacts, build_page
 from finpile.report.licenses import licenses_table
 from finpile.report.removed import removal_by_source_table, removal_table
 from finpile.report.render import FORMATS
-from finpile.report.statistics import CorpusStatistics, RemovalCount, save_statistics
+from finpile.report.statistics import CorpusStatistics, RemovalCount
 from finpile.report.table import Table
 from finpile.report.table1 import table1
 from finpile.report.table2 import documents_by_year, public_by_year, public_rows, table2
 from finpile.report.table3 import efficiency, table3
-from finpile.storage import join, write_bytes
+from finpile.storage import join, write_bytes, write_json
 
 
 def write_reports(
@@ -36,7 +36,7 @@ def write_reports(
         beside.append(licenses_table(statistics.licenses))
     written = [url for table in (*tables, *beside) for url in write_table(folder, table)]
     counts = join(folder, "statistics.json")
-    save_statistics(counts, statistics)
+    write_json(counts, statistics.to_json())
     page = join(folder, "index.html")
     write_bytes(page, build_page(statistics, removals, facts, tables).encode())
     return [*written, counts, page]

@@ -9,9 +9,9 @@ from typing import Any
 from finpile.output.layout import Layout
 from finpile.output.manifest import SNAPSHOT
 from finpile.output.snapshots import load_snapshot, numbers
-from finpile.report.figures import NOTHING, Cell, count
+from finpile.report.figures import count
 from finpile.report.files import write_table
-from finpile.report.table import Column, Row, Table
+from finpile.report.table import Row, Table, columns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,8 +63,8 @@ def growth_table(rows: Sequence[Growth]) -> Table:
         caption="Documents of each snapshot, held-out ones too, the bytes of their texts, and the documents in its "
         "ledger; the documents that it took down, the training tokens and the files that it added, and the earlier "
         "files that it replaced. Snapshot 0 is the build. A dash: the snapshot has no tokens.",
-        columns=tuple(Column(key=key, title=title) for key, title in titles.items()),
-        rows=tuple(Row(cells=tuple(_cell(getattr(row, key)) for key in titles)) for row in rows),
+        columns=columns(titles),
+        rows=tuple(Row(cells=tuple(count(getattr(row, key)) for key in titles)) for row in rows),
     )
 
 
@@ -85,10 +85,6 @@ def _growth(manifest: Mapping[str, Any]) -> Growth:
         files_added=len(facts["added"]) if facts else num_files,
         files_rewritten=len(facts["rewritten"]) if facts else 0,
     )
-
-
-def _cell(value: int | None) -> Cell:
-    return Cell(NOTHING) if value is None else count(value)
 
 
 def _sum(rows: Iterable[Mapping[str, Any]], key: str) -> int:

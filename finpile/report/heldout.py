@@ -7,7 +7,7 @@ from datetime import date
 
 from finpile.report.figures import NOTHING, Cell, count, name, percent, ratio
 from finpile.report.statistics import CorpusStatistics, HeldoutStatistics
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.table import Row, RowKind, Table, columns
 
 
 def heldout_table(statistics: CorpusStatistics) -> Table:
@@ -21,18 +21,20 @@ def heldout_table(statistics: CorpusStatistics) -> Table:
         title="Held-out documents",
         caption="Documents and tokens that are not in the training set, their shares of those that are left of the "
         "source, characters per document (C/D) and per token (C/T), and the days of the first and the last one.",
-        columns=(
-            Column(key="source", title="Source"),
-            Column(key="num_docs", title="Docs"),
-            Column(key="docs_percent", title="of docs"),
-            Column(key="chars_per_doc", title="C/D"),
-            Column(key="num_chars", title="Chars"),
-            Column(key="chars_per_token", title="C/T"),
-            Column(key="num_tokens", title="Toks"),
-            Column(key="token_percent", title="of toks"),
-            Column(key="num_bytes", title="Bytes"),
-            Column(key="first_day", title="First day"),
-            Column(key="last_day", title="Last day"),
+        columns=columns(
+            {
+                "source": "Source",
+                "num_docs": "Docs",
+                "docs_percent": "of docs",
+                "chars_per_doc": "C/D",
+                "num_chars": "Chars",
+                "chars_per_token": "C/T",
+                "num_tokens": "Toks",
+                "token_percent": "of toks",
+                "num_bytes": "Bytes",
+                "first_day": "First day",
+                "last_day": "Last day",
+            }
         ),
         rows=(*(Row(cells=cells) for cells in lines), Row(cells=total, kind=RowKind.TOTAL, gap=True)),
     )

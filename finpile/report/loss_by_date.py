@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Literal
 
-from finpile.report.bits_per_byte import HELDOUT, TRAIN, UNDATED, Group, Report, group_cells, model_names, summed
+from finpile.report.bits_per_byte import (
+    HELDOUT,
+    TRAIN,
+    UNDATED,
+    Group,
+    Report,
+    group_cells,
+    group_columns,
+    model_names,
+    summed,
+)
 from finpile.report.charts.lines import Line, LineChart, Rule
 from finpile.report.charts.svg import series_colour
 from finpile.report.figures import name
@@ -61,13 +71,6 @@ def dated_groups(report: Report, split: str) -> dict[Number, Group]:
 
 def date_table(report: Report) -> Table:
     """A row for each period of each split."""
-    columns = (
-        Column(key="period", title=report["period"].capitalize()),
-        Column(key="num_documents", title="Documents"),
-        Column(key="num_bytes", title="Bytes"),
-        *(Column(key=model, title=model) for model in model_names(report)),
-        Column(key="split", title="Split"),
-    )
     rows = [
         Row(cells=(*group_cells(group), name(_SPLITS[split])))
         for split in _splits(report)
@@ -78,7 +81,10 @@ def date_table(report: Report) -> Table:
         name="bits_by_date",
         title="Bits per byte by document date",
         caption=f"By the {report['period']} of the document's date (UTC).{cut}",
-        columns=columns,
+        columns=(
+            *group_columns("period", report["period"].capitalize(), report),
+            Column(key="split", title="Split"),
+        ),
         rows=tuple(rows),
     )
 

@@ -20,7 +20,7 @@ from finpile.report.charts.svg import series_colour
 from finpile.report.figures import NOTHING, Cell, count, name
 from finpile.report.html import html_page
 from finpile.report.render import to_html, to_markdown
-from finpile.report.table import Column, Row, Table
+from finpile.report.table import Row, Table, columns
 from finpile.storage import join, write_bytes, write_json
 
 NAME = "memorization"
@@ -50,8 +50,7 @@ def memorization_table(report: Report) -> Table:
         for model in report["models"]
         for group in model["groups"]
     ]
-    columns = tuple(Column(key=key, title=title) for key, title in titles.items())
-    return Table(name=NAME, title="Memorization", caption=_CAPTION, columns=columns, rows=tuple(rows))
+    return Table(name=NAME, title="Memorization", caption=_CAPTION, columns=columns(titles), rows=tuple(rows))
 
 
 def _copies(group: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from finpile.config import NearConfig
 from finpile.report.figures import Cell
-from finpile.report.table import Column, Row, Table
+from finpile.report.table import Row, Table, columns
 
 #: Jaccard similarities at which the table has the value of the curve.
 JACCARDS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -43,10 +43,7 @@ def near_table(facts: NearFacts) -> Table:
             f"similarity J{alike} become a candidate pair with probability 1 − (1 − J^{near.rows})^{near.bands}; a "
             f"candidate is a near duplicate where the edit similarity of its words is above {near.edit_similarity}."
         ),
-        columns=(
-            Column(key="jaccard", title="Jaccard similarity"),
-            Column(key="candidate_probability", title="P(candidate)"),
-        ),
+        columns=columns({"jaccard": "Jaccard similarity", "candidate_probability": "P(candidate)"}),
         rows=tuple(
             Row(cells=(Cell(f"{jaccard}", jaccard), Cell(f"{probability:.4f}", probability)))
             for jaccard, probability in zip(JACCARDS, facts.curve, strict=True)

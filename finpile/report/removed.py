@@ -10,7 +10,7 @@ from itertools import groupby
 from finpile.report.charts.by_year import NUM_COLOURS, legend
 from finpile.report.figures import Cell, count, name, percent, rounded
 from finpile.report.statistics import RemovalCount
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.table import Column, Row, RowKind, Table, columns
 
 OTHER = "other reasons"
 #: Decimals of the widths of a bar's parts.
@@ -122,13 +122,8 @@ def _by_source(removals: Sequence[RemovalCount]) -> dict[_Source, list[RemovalCo
 
 
 def _columns(first: str) -> tuple[Column, ...]:
-    return (
-        Column(key="reason", title=first),
-        Column(key="num_docs", title="Documents"),
-        Column(key="doc_percent", title="of read"),
-        Column(key="num_spans", title="Spans"),
-        Column(key="num_bytes", title="Bytes"),
-    )
+    figures = {"num_docs": "Documents", "doc_percent": "of read", "num_spans": "Spans", "num_bytes": "Bytes"}
+    return columns({"reason": first, **figures})
 
 
 def _row(label: str, rows: Sequence[RemovalCount], num_read: int, total: bool = False, group: str = "") -> Row:

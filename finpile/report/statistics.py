@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
 from finpile.errors import InputError
-from finpile.storage import read_json, write_json
 
 _FORMAT_VERSION = 1
+#: The parts of statistics.json, in their order: those that are always there, and those that are there if not empty.
+_ALWAYS = ("sources", "years", "dates")
+_IF_ANY = ("heldout", "facts", "sub_sources", "licenses")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SourceStatistics:
-    """One source's documents of the training split; 0 for a source of which all documents are held out or removed."""
+class _Counts:
+    """Counts of one source, whose names begin with `num_`.
+
+    Raises: InputError if one is negative.
+    """
 
     dataset: str
     source: str
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if name.startswith("num_") and value is not None and value < 0:
+                raise InputError(f"{name} of {self.dataset}/{self.source} is {value}: a count cannot be negative")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceStatistics(_Counts):
+    """One source's documents of the training split; 0 for a source of which all documents are held out or removed."""
+
     num_docs: int
     num_chars: int
     """Unicode code points."""
@@ -29,16 +44,11 @@ class SourceStatistics:
     num_effective_tokens: int | None = None
     """`num_tokens`, each document as often as the mixture has it; absent without a mixture."""
 
-    def __post_init__(self) -> None:
-        _reject_negative(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HeldoutStatistics:
+class HeldoutStatistics(_Counts):
     """One source's held-out documents."""
 
-    dataset: str
-    source: str
     num_docs: int
     num_chars: int
     """Unicode code points."""
@@ -48,16 +58,11 @@ class HeldoutStatistics:
     first_day: date | None = None
     last_day: date | None = None
 
-    def __post_init__(self) -> None:
-        _reject_negative(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SubSourceStatistics:
+class SubSourceStatistics(_Counts):
     """One sub-source's documents of the training split: a part of a source."""
 
-    dataset: str
-    source: str
     sub_source: str | None
     """None: the documents of the source that have no sub-source."""
     num_docs: int
@@ -67,32 +72,22 @@ class SubSourceStatistics:
     num_bytes: int
     """UTF-8 bytes."""
 
-    def __post_init__(self) -> None:
-        _reject_negative(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class YearStatistics:
+class YearStatistics(_Counts):
     """One source's training documents of one year (UTC); those without a date have `year` None."""
 
-    dataset: str
-    source: str
     year: int | None
     num_docs: int
     num_tokens: int
     first_day: date | None = None
     last_day: date | None = None
 
-    def __post_init__(self) -> None:
-        _reject_negative(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DateStatistics:
+class DateStatistics(_Counts):
     """The dates of one source's documents, of both splits, before duplicates are removed."""
 
-    dataset: str
-    source: str
     num_docs: int
     """Documents after the filters."""
     num_undated: int
@@ -100,16 +95,11 @@ class DateStatistics:
     num_unreadable: int
     """Documents with an unusable date: unreadable, ambiguous or implausible."""
 
-    def __post_init__(self) -> None:
-        _reject_negative(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FactStatistics:
+class FactStatistics(_Counts):
     """The figures of Inline XBRL in one source's documents, of both splits."""
 
-    dataset: str
-    source: str
     num_facts: int
     """Figures of the documents after the filters."""
     num_found: int
@@ -119,24 +109,16 @@ class FactStatistics:
     num_found_kept: int
     """Of these, figures that the document's remaining text has."""
 
-    def __post_init__(self) -> None:
-        _reject_negative(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LicenseStatistics:
+class LicenseStatistics(_Counts):
     """One source's published documents of one licence, of both splits."""
 
-    dataset: str
-    source: str
     license: str | None
     """None: the documents of the source that have no licence."""
     num_docs: int
     num_bytes: int
     """UTF-8 bytes."""
-
-    def __post_init__(self) -> None:
-        _reject_negative(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -185,50 +167,15 @@ class CorpusStatistics:
         return sum(row.num_bytes for row in self.sources)
 
     def to_json(self) -> dict[str, Any]:
-        years, heldout = (
-            [{**asdict(row), "first_day": _iso(row.first_day), "last_day": _iso(row.last_day)} for row in rows]
-            for rows in (self.years, self.heldout)
-        )
-        sources = [{name: value for name, value in asdict(row).items() if value is not None} for row in self.sources]
-        dates = [asdict(row) for row in self.dates]
-        found = {"version": _FORMAT_VERSION, "private": list(self.private), "sources": sources, "years": years}
-        held_out = {"heldout": heldout} if heldout else {}
-        facts = {"facts": [asdict(row) for row in self.facts]} if self.facts else {}
-        parts = {"sub_sources": [asdict(row) for row in self.sub_sources]} if self.sub_sources else {}
-        licenses = {"licenses": [asdict(row) for row in self.licenses]} if self.licenses else {}
-        return {**found, "dates": dates, **held_out, **facts, **parts, **licenses}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> CorpusStatistics:
-        """The inverse of `to_json`.
-
-        Raises: InputError if `raw` is no such object.
-        """
-        try:
-            if raw["version"] != _FORMAT_VERSION:
-                raise InputError(
-                    f"corpus statistics of version {raw['version']}: expected {_FORMAT_VERSION}; build again"
-                )
-            return cls(
-                sources=tuple(SourceStatistics(**row) for row in raw["sources"]),
-                years=tuple(YearStatistics(**_with_days(row)) for row in raw["years"]),
-                heldout=tuple(HeldoutStatistics(**_with_days(row)) for row in raw.get("heldout", ())),
-                dates=tuple(DateStatistics(**row) for row in raw["dates"]),
-                sub_sources=tuple(SubSourceStatistics(**row) for row in raw.get("sub_sources", ())),
-                licenses=tuple(LicenseStatistics(**row) for row in raw.get("licenses", ())),
-                facts=tuple(FactStatistics(**row) for row in raw.get("facts", ())),
-                private=tuple(raw["private"]),
-            )
-        except (KeyError, TypeError) as error:
-            raise InputError(f"not corpus statistics: {error!r}; expected version, private, sources, years") from error
+        rows = {name: [_json_row(row) for row in getattr(self, name)] for name in (*_ALWAYS, *_IF_ANY)}
+        shown = {name: found for name, found in rows.items() if found or name in _ALWAYS}
+        return {"version": _FORMAT_VERSION, "private": list(self.private), **shown}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RemovalCount:
+class RemovalCount(_Counts):
     """How much of one source a stage took out for one reason."""
 
-    dataset: str
-    source: str
     stage: str
     reason: str
     num_docs: int
@@ -238,32 +185,6 @@ class RemovalCount:
     num_bytes: int = 0
     """UTF-8 bytes of both."""
 
-    def __post_init__(self) -> None:
-        _reject_negative(self)
-
-
-def save_statistics(url: str, statistics: CorpusStatistics) -> None:
-    write_json(url, statistics.to_json())
-
-
-def load_statistics(url: str) -> CorpusStatistics:
-    """What `save_statistics` wrote.
-
-    Raises: InputError if the file is missing or holds something else.
-    """
-    try:
-        return CorpusStatistics.from_json(read_json(url))
-    except FileNotFoundError:
-        raise InputError(f"{url}: there are no corpus statistics; run `finpile build` first") from None
-    except ValueError as error:
-        raise error if isinstance(error, InputError) else InputError(f"{url}: is not JSON: {error}") from error
-
-
-def _reject_negative(row: Any) -> None:
-    for name, value in asdict(row).items():
-        if name.startswith("num_") and value is not None and value < 0:
-            raise InputError(f"{name} of {row.dataset}/{row.source} is {value}: a count cannot be negative")
-
 
 def _reject_twins(names: list[str]) -> None:
     twins = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
@@ -271,10 +192,6 @@ def _reject_twins(names: list[str]) -> None:
         raise InputError(f"corpus statistics name {twins[0]} twice: add its counts up first")
 
 
-def _iso(day: date | None) -> str | None:
-    return None if day is None else day.isoformat()
-
-
-def _with_days(row: Mapping[str, Any]) -> dict[str, Any]:
-    days = {key: None if row[key] is None else date.fromisoformat(row[key]) for key in ("first_day", "last_day")}
-    return {**row, **days}
+def _json_row(row: Any) -> dict[str, Any]:
+    found = {key: value.isoformat() if isinstance(value, date) else value for key, value in asdict(row).items()}
+    return {key: value for key, value in found.items() if value is not None or key != "num_effective_tokens"}

@@ -10,18 +10,11 @@ from typing import Any
 
 from finpile_tokenizer.sweep import SweepPoint, edge_of, power_of_two_above, smallest
 
-from finpile.report import figures
 from finpile.report.charts.lines import Label, Line, LineChart, Rule
-from finpile.report.table import Column, Row, Table
+from finpile.report.figures import Cell, count, decimal
+from finpile.report.table import Field, Table, table_of
 
 TABLE_NAME = "sweep"
-_COLUMNS = (
-    Column(key="vocab_size", title="Vocabulary"),
-    Column(key="tokens", title="Tokens"),
-    Column(key="bytes_per_token", title="Bytes/token"),
-    Column(key="encoded_bytes", title="Encoded bytes"),
-    Column(key="above_smallest", title="Above the smallest, %"),
-)
 
 
 def sweep_table(points: Sequence[SweepPoint], text_bytes: int, largest_asked: int) -> Table:
@@ -32,12 +25,27 @@ def sweep_table(points: Sequence[SweepPoint], text_bytes: int, largest_asked: in
     Raises: TokenizerError if the text was empty.
     """
     best = smallest(points)
-    return Table(
+
+    def size(point: SweepPoint) -> Cell:
+        return Cell(f"{point.vocab_size:,}{' (smallest)' if point == best else ''}", point.vocab_size)
+
+    fields: list[Field[SweepPoint]] = [
+        Field("vocab_size", "Vocabulary", size),
+        Field("tokens", "Tokens", lambda point: count(point.num_tokens)),
+        Field("bytes_per_token", "Bytes/token", lambda point: decimal(text_bytes / point.num_tokens, ".3f")),
+        Field("encoded_bytes", "Encoded bytes", lambda point: decimal(point.encoded_bytes, ",.0f")),
+        Field(
+            "above_smallest",
+            "Above the smallest, %",
+            lambda point: decimal(100 * (point.encoded_bytes / best.encoded_bytes - 1), ".2f"),
+        ),
+    ]
+    return table_of(
+        points,
+        fields,
         name=TABLE_NAME,
         title="Vocabulary size",
         caption=f"{text_bytes:,} bytes of text, encoded with log2(vocabulary) bits a token.",
-        columns=_COLUMNS,
-        rows=tuple(_row(point, best, text_bytes) for point in points),
         footnotes=tuple(_notes(points, largest_asked)),
     )
 
@@ -92,17 +100,3 @@ def sweep_plot(points: Sequence[SweepPoint]) -> bytes:
         labels=[Label(point=(best.vocab_size, best.encoded_bytes / 1e6), text=mark)],
     )
     return chart.to_svg()
-
-
-def _row(point: SweepPoint, best: SweepPoint, text_bytes: int) -> Row:
-    above = 100 * (point.encoded_bytes / best.encoded_bytes - 1)
-    mark = " (smallest)" if point == best else ""
-    return Row(
-        cells=(
-            figures.Cell(f"{point.vocab_size:,}{mark}", point.vocab_size),
-            figures.count(point.num_tokens),
-            figures.Cell(f"{text_bytes / point.num_tokens:.3f}", text_bytes / point.num_tokens),
-            figures.Cell(f"{point.encoded_bytes:,.0f}", point.encoded_bytes),
-            figures.Cell(f"{above:.2f}", above),
-        )
-    )

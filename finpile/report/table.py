@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Generic, TypeVar
 
 from finpile.report.figures import Cell
+
+Record = TypeVar("Record")
 
 
 class RowKind(Enum):
@@ -60,3 +64,37 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     footnotes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Generic[Record]):
+    """A column of a table with a row for each record: its key, its title, and its cell of a record."""
+
+    key: str
+    title: str
+    cell: Callable[[Record], Cell]
+
+
+def columns(titles: Mapping[str, str]) -> tuple[Column, ...]:
+    """Columns of figures, from their titles by key."""
+    return tuple(Column(key=key, title=title) for key, title in titles.items())
+
+
+def table_of(
+    records: Iterable[Record],
+    fields: Sequence[Field[Record]],
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    footnotes: Sequence[str] = (),
+) -> Table:
+    """A table with a row for each record."""
+    return Table(
+        name=name,
+        title=title,
+        caption=caption,
+        columns=columns({field.key: field.title for field in fields}),
+        rows=tuple(Row(cells=tuple(field.cell(record) for field in fields)) for record in records),
+        footnotes=tuple(footnotes),
+    )

@@ -9,10 +9,10 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finpile.report.figures import NOTHING, Cell, count, name
+from finpile.report.figures import Cell, count, decimal, name
 from finpile.report.html import html_page
 from finpile.report.render import to_html, to_markdown
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.table import Field, Row, RowKind, Table, columns, table_of
 from finpile.storage import join, write_bytes
 
 MARKDOWN_NAME, PAGE_NAME = "tasks.md", "tasks.html"
@@ -20,18 +20,12 @@ MARKDOWN_NAME, PAGE_NAME = "tasks.md", "tasks.html"
 _NUM_STATUSES = 3
 _METRICS = {"entity_f1": "entity F1", "exact_match": "exact match"}
 
+Result = Mapping[str, Any]
 
-def pairs_table(suite: str, group: str, kind: str, result: Mapping[str, Any]) -> Table:
+
+def pairs_table(suite: str, group: str, kind: str, result: Result) -> Table:
     """Accuracy by set, the mean of each group, and the mean of all; `group` and `kind` are titles of columns."""
-    columns = [
-        Column(key="set", title=kind),
-        Column(key="group", title=group),
-        Column(key="pairs", title="Pairs"),
-        Column(key="cut", title="Cut"),
-        Column(key="accuracy", title="Accuracy"),
-        Column(key="low", title="From"),
-        Column(key="high", title="To"),
-    ]
+    figures = {"pairs": "Pairs", "cut": "Cut", "accuracy": "Accuracy", "low": "From", "high": "To"}
     rows = [_pair_row(entry["name"], entry) for entry in result["sets"]]
     means = [*result["groups"], {"group": "all", **result["all"]}]
     rows += [_pair_row(f"mean of {entry['num_sets']}", entry, RowKind.TOTAL) for entry in means]
@@ -39,104 +33,84 @@ def pairs_table(suite: str, group: str, kind: str, result: Mapping[str, Any]) ->
         "Pairs whose grammatical sentence is likelier, with intervals of 95%. "
         "A sentence of a cut pair has lost its beginning, because the model reads less."
     )
-    return Table(name=suite, title=suite.upper(), caption=caption, columns=tuple(columns), rows=tuple(rows))
+    titles = {"set": kind, "group": group, **figures}
+    return Table(name=suite, title=suite.upper(), caption=caption, columns=columns(titles), rows=tuple(rows))
 
 
-def _pair_row(label: str, entry: Mapping[str, Any], kind: RowKind = RowKind.PLAIN) -> Row:
-    values = [entry["accuracy"], *entry["interval"]]
+def _pair_row(label: str, entry: Result, kind: RowKind = RowKind.PLAIN) -> Row:
+    values = [decimal(value, ".3f") for value in (entry["accuracy"], *entry["interval"])]
     counts = [count(entry[key]) if key in entry else Cell("") for key in ("num_pairs", "num_truncated")]
-    return Row(cells=(name(label), name(entry["group"]), *counts, *(_decimal(value, 3) for value in values)), kind=kind)
+    return Row(cells=(name(label), name(entry["group"]), *counts, *values), kind=kind)
 
 
-def classification_table(results: Sequence[Mapping[str, Any]]) -> Table:
+_OF_TASK: Sequence[Field[Result]] = (
+    Field("task", "Task", lambda result: name(result["task"])),
+    Field("test", "Test", lambda result: count(result["num_test"])),
+    Field("shots", "Shots", lambda result: count(result["num_shots"])),
+    Field("cut", "Cut prompts", lambda result: count(result["num_truncated"])),
+)
+_BEST: Field[Result] = Field(
+    "best", "Best", lambda result: Cell(f"{100 * result['score']:.2f} ({result['best_method']})", 100 * result["score"])
+)
+_GENERATED: Sequence[Field[Result]] = (
+    *_OF_TASK,
+    Field("metric", "Metric", lambda result: name(_METRICS[result["metric"]])),
+    Field("score", "Score", lambda result: decimal(100 * result["score"], ".2f")),
+)
+_LM_EVAL: Sequence[Field[Result]] = (
+    Field("task", "Task", lambda result: name(result["task"])),
+    Field("shots", "Shots", lambda result: count(result["num_shots"])),
+    Field("cut", "Cut items", lambda result: count(result["num_truncated"])),
+    Field("metric", "Metric", lambda result: name(result["metric"])),
+    Field("filter", "Filter", lambda result: name(result["filter"])),
+    Field("value", "Value", lambda result: decimal(result["value"], ".4f")),
+    Field("error", "Standard error", lambda result: decimal(result["standard_error"], ".4f")),
+)
+_ITEM: Sequence[Field[Result]] = (
+    Field("task", "task", lambda item: name(item["task"])),
+    Field("item", "item", lambda item: name(item["item"])),
+    Field("status", "status", lambda item: name(item["status"])),
+    Field("coverage", "coverage", lambda item: decimal(item["coverage"], ".4f")),
+    Field("document", "document", lambda item: name(item["document"] or "")),
+    Field("text", "text", lambda item: name(item["text"])),
+)
+
+
+def _method(method: str) -> Field[Result]:
+    return Field(method, method.capitalize(), lambda result: decimal(100 * result["scores"][method], ".2f"))
+
+
+def classification_table(results: Sequence[Result]) -> Table:
     """Weighted F1 by each way of scoring, and the best."""
-    methods = list(results[0]["scores"])
-    columns = [
-        Column(key="task", title="Task"),
-        Column(key="test", title="Test"),
-        Column(key="shots", title="Shots"),
-        Column(key="cut", title="Cut prompts"),
-        *(Column(key=method, title=method.capitalize()) for method in methods),
-        Column(key="best", title="Best"),
-    ]
-    rows = [
-        Row(
-            cells=(
-                name(result["task"]),
-                count(result["num_test"]),
-                count(result["num_shots"]),
-                count(result["num_truncated"]),
-                *(_decimal(100 * result["scores"][method], 2) for method in methods),
-                Cell(f"{100 * result['score']:.2f} ({result['best_method']})", 100 * result["score"]),
-            )
-        )
-        for result in results
-    ]
-    caption = (
-        "The answer is the likeliest of a few, by three ways of scoring. "
-        "A cut prompt has lost its beginning, because the model reads less."
+    return table_of(
+        results,
+        [*_OF_TASK, *map(_method, results[0]["scores"]), _BEST],
+        name="classification",
+        title="Weighted F1",
+        caption="The answer is the likeliest of a few, by three ways of scoring. "
+        "A cut prompt has lost its beginning, because the model reads less.",
     )
-    return Table(name="classification", title="Weighted F1", caption=caption, columns=tuple(columns), rows=tuple(rows))
 
 
-def generation_table(results: Sequence[Mapping[str, Any]]) -> Table:
+def generation_table(results: Sequence[Result]) -> Table:
     """The score of each task whose answers are generated."""
-    titles = {"task": "Task", "test": "Test", "shots": "Shots", "cut": "Cut prompts", "metric": "Metric"}
-    columns = [Column(key=key, title=title) for key, title in {**titles, "score": "Score"}.items()]
-    rows = [
-        Row(
-            cells=(
-                name(result["task"]),
-                count(result["num_test"]),
-                count(result["num_shots"]),
-                count(result["num_truncated"]),
-                name(_METRICS[result["metric"]]),
-                _decimal(100 * result["score"], 2),
-            )
-        )
-        for result in results
-    ]
     caption = "The answer is generated greedily. A cut prompt has lost its beginning, because the model reads less."
-    return Table(
-        name="generation", title="Generated answers", caption=caption, columns=tuple(columns), rows=tuple(rows)
-    )
+    return table_of(results, _GENERATED, name="generation", title="Generated answers", caption=caption)
 
 
-def lm_eval_table(results: Sequence[Mapping[str, Any]]) -> Table:
+def lm_eval_table(results: Sequence[Result]) -> Table:
     """The metrics of tasks of lm-evaluation-harness."""
-    titles = {"task": "Task", "shots": "Shots", "cut": "Cut items", "metric": "Metric", "filter": "Filter"}
-    titles |= {"value": "Value", "error": "Standard error"}
-    columns = [Column(key=key, title=title) for key, title in titles.items()]
-    rows = [
-        Row(
-            cells=(
-                name(result["task"]),
-                *(
-                    Cell(NOTHING) if value is None else count(value)
-                    for value in (result["num_shots"], result["num_truncated"])
-                ),
-                name(result["metric"]),
-                name(result["filter"]),
-                _decimal(result["value"], 4),
-                _decimal(result["standard_error"], 4),
-            )
-        )
-        for result in results
-    ]
     caption = (
         "Data, prompts and metrics of lm-evaluation-harness. "
         "A cut item has lost its beginning, because the model reads less."
     )
-    return Table(
-        name="lm_eval", title="lm-evaluation-harness", caption=caption, columns=tuple(columns), rows=tuple(rows)
-    )
+    return table_of(results, _LM_EVAL, name="lm_eval", title="lm-evaluation-harness", caption=caption)
 
 
-def contamination_table(build: str, min_coverage: float, results: Sequence[Mapping[str, Any]]) -> Table:
+def contamination_table(build: str, min_coverage: float, results: Sequence[Result]) -> Table:
     """The score on the clean, the contaminated, and the other items of each task."""
     titles = {"task": "Task", "metric": "Metric", "status": "Items", "num_items": "Number"}
-    columns = [Column(key=key, title=title) for key, title in {**titles, "score": "Score"}.items()]
-    columns += [Column(key="low", title="From"), Column(key="high", title="To")]
+    titles |= {"score": "Score", "low": "From", "high": "To"}
     rows = [
         Row(
             cells=(
@@ -144,8 +118,7 @@ def contamination_table(build: str, min_coverage: float, results: Sequence[Mappi
                 name(result["metric"]),
                 name(result["status"]),
                 count(result["num_items"]),
-                _decimal(result["score"], 4),
-                *(_decimal(bound, 4) for bound in result["interval"] or (None, None)),
+                *(decimal(value, ".4f") for value in (result["score"], *(result["interval"] or (None, None)))),
             ),
             gap=number % _NUM_STATUSES == 0,
         )
@@ -159,34 +132,15 @@ def contamination_table(build: str, min_coverage: float, results: Sequence[Mappi
         name="contamination",
         title="Scores on clean and contaminated items",
         caption=caption,
-        columns=tuple(columns),
+        columns=columns(titles),
         rows=tuple(rows),
         footnotes=("contamination.csv has every item, its coverage, and the document.",),
     )
 
 
-def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
+def items_table(items: Sequence[Result]) -> Table:
     """Every item of every task, for CSV."""
-    keys = ("task", "item", "status", "coverage", "document", "text")
-    rows = [
-        Row(
-            cells=(
-                name(item["task"]),
-                name(item["item"]),
-                name(item["status"]),
-                _decimal(item["coverage"], 4),
-                name(item["document"] or ""),
-                name(item["text"]),
-            )
-        )
-        for item in items
-    ]
-    columns = tuple(Column(key=key, title=key) for key in keys)
-    return Table(name="contamination_items", title="Items", caption="", columns=columns, rows=tuple(rows))
-
-
-def _decimal(value: float | None, digits: int) -> Cell:
-    return Cell(NOTHING) if value is None else Cell(f"{value:.{digits}f}", value)
+    return table_of(items, _ITEM, name="contamination_items", title="Items", caption="")
 
 
 def write_task_report(folder: str, model: str, tables: Sequence[Table]) -> list[str]:

@@ -11,7 +11,7 @@ from math import fsum, nan
 from typing import Any
 
 from finpile.report.figures import Cell, name
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.table import Row, RowKind, Table, columns
 
 #: Scores by task, by the name of the model.
 Scores = Mapping[str, Mapping[str, float]]
@@ -46,13 +46,13 @@ def win_rates(scores: Scores) -> dict[str, float]:
 def model_table(scores: Scores) -> Table:
     """The table of all models; they must have scores of the same tasks."""
     tasks = list(next(iter(scores.values())))
-    columns = [Column(key="task", title="Task"), *(Column(key=model, title=model) for model in scores)]
+    titles = {"task": "Task", **{model: model for model in scores}}
     rows = [_row(task, [mine[task] for mine in scores.values()]) for task in tasks]
     means = [fsum(mine.values()) / len(mine) for mine in scores.values()]
     rows.append(_row("All tasks (mean)", means, RowKind.TOTAL))
     rows.append(_row("All tasks (win rate)", list(win_rates(scores).values()), RowKind.TOTAL))
     caption = "Scores in percent. A win rate is the share of comparisons with each other model on each task."
-    return Table(name="models", title="Models", caption=caption, columns=tuple(columns), rows=tuple(rows))
+    return Table(name="models", title="Models", caption=caption, columns=columns(titles), rows=tuple(rows))
 
 
 def _row(label: str, values: list[float], kind: RowKind = RowKind.PLAIN) -> Row:

@@ -64,7 +64,9 @@ def test_held_out_documents_have_counts_shares_and_days(statistics: CorpusStatis
 
 
 def test_statistics_have_the_held_out_sources(statistics: CorpusStatistics) -> None:
-    assert CorpusStatistics.from_json(statistics.to_json()) == statistics
+    written = statistics.to_json()["heldout"]
+    assert [row["num_tokens"] for row in written] == [row.num_tokens for row in statistics.heldout]
+    assert written[0]["first_day"] == "2023-03-05"
     assert "heldout" not in corpus_statistics(GROUPS[:1], ("D",)).to_json()
     undated = statistics.heldout[0]
     with pytest.raises(InputError, match="twice"):

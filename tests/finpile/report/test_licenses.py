@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pyarrow as pa
 
 from finpile.counts.published import license_counts
@@ -40,7 +42,7 @@ def test_files_of_a_row_are_summed_and_rows_without_licences_are_listed_beside_o
         ["Public: Code", "none", "1", "10", "14.29%"],
     ]
     statistics = CorpusStatistics(sources=(), licenses=rows)
-    assert CorpusStatistics.from_json(statistics.to_json()) == statistics
+    assert statistics.to_json()["licenses"] == [asdict(row) for row in statistics.licenses]
 
 
 def test_corpora_without_licences_have_no_table() -> None:

@@ -30,8 +30,6 @@ from finpile.report.statistics import (
     RemovalCount,
     SourceStatistics,
     YearStatistics,
-    load_statistics,
-    save_statistics,
 )
 from finpile.report.table import Column, Row, RowKind, Table
 from finpile.report.table1 import table1
@@ -268,16 +266,13 @@ def test_reports_are_the_same_bytes_again(tmp_path: Path) -> None:
     assert expected | {"statistics.json", "index.html"} <= set(first)
 
 
-def test_statistics_survive_their_file(tmp_path: Path) -> None:
-    save_statistics(str(tmp_path / "s.json"), statistics())
-    assert load_statistics(str(tmp_path / "s.json")) == statistics()
-
-
-@pytest.mark.parametrize("content", ["", "{}", '{"version": 9}', '{"version": 1, "sources": [{"x": 1}]}', "[1]"])
-def test_other_files_are_no_statistics(tmp_path: Path, content: str) -> None:
-    (tmp_path / "s.json").write_text(content)
-    with pytest.raises(InputError):
-        load_statistics(str(tmp_path / "s.json"))
+def test_statistics_are_written_row_by_row() -> None:
+    written = statistics().to_json()
+    years = [(row["source"], row["year"], row["num_docs"], row["first_day"]) for row in written["years"]]
+    expected = [(row.source, row.year, row.num_docs, row.first_day) for row in statistics().years]
+    assert years == [(*row[:3], row[3] and row[3].isoformat()) for row in expected]
+    assert list(written) == ["version", "private", "sources", "years", "dates"]
+    assert "num_effective_tokens" not in written["sources"][0]
 
 
 def test_statistics_reject_repeated_sources_and_negative_counts() -> None:
