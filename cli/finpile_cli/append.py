@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ import click
 from finpile_cli.build import load, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
-from finpile_cli.engine import BeamOptionsLast, heavy_imports, make_engine, placement_options
+from finpile_cli.engine import BeamOptionsLast, Placement, heavy_imports, placement_options
 from finpile_cli.paths import PathOrUrl, root_option
 
 
@@ -21,9 +20,7 @@ from finpile_cli.paths import PathOrUrl, root_option
 @root_option
 @placement_options
 @json_option
-def append_command(
-    config: str, out: str, root: str | None, runner: Any, workers: int | None, transport: Any, as_json: bool
-) -> None:
+def append_command(config: str, out: str, root: str | None, placement: Placement, as_json: bool) -> None:
     """Add new files to a finished build, as a snapshot of it.
 
     CONFIG is the corpus file of the build; its `paths` may be others. Files that the build has not read are added.
@@ -33,12 +30,11 @@ def append_command(
     """
     console = Console(as_json)
     parsed = load(config, root)
-    logging.getLogger().setLevel(logging.ERROR)
-    with heavy_imports(is_lean=runner == "local" and not parsed.dedup.added):
+    with heavy_imports(is_lean=placement.is_local and not parsed.dedup.added):
         from finpile_pipelines.snapshots.append import append
 
     display = Display(console)
-    engine = make_engine(runner, workers, transport, display)
+    engine = placement.engine(display)
     with display:
         manifest = append(parsed, out, engine, listen=stage_lines(display, f"appending to {out}"))
     _close(console, manifest, out, display.num_run)

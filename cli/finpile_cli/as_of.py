@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +11,7 @@ from finpile.plugins.stages import DEDUPLICATED, after
 from finpile_cli.build import close, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
-from finpile_cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
+from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -27,7 +26,8 @@ _LAST = (DEDUPLICATED, *after(DEDUPLICATED))
 @click.option("-o", "--out", "target", required=True, type=PathOrUrl(), metavar="OUT2", help="Output folder or URL.")
 @click.option("--undated", is_flag=True, help="Keep documents without a date; they are decided again.")
 @click.option("--until", type=click.Choice(_LAST), help="The last stage, if not that of OUT. split: no tokenizer.")
-@engine_options
+@placement_options
+@again_options
 @json_option
 def as_of_command(
     build: str,
@@ -35,11 +35,8 @@ def as_of_command(
     target: str,
     undated: bool,
     until: str | None,
-    runner: Any,
-    workers: int | None,
-    transport: Any,
-    fresh: bool,
-    replace: bool,
+    placement: Placement,
+    again: Again,
     as_json: bool,
 ) -> None:
     """Write the corpus of the build OUT as it would have been built at the end of DATE.
@@ -50,17 +47,16 @@ def as_of_command(
     reports are made from the documents of the day; for domains without later documents, the tokenizer's models are
     those of OUT. Run the same command again to go on after an interruption. Options after `--` go to Beam as they are.
     """
-    logging.getLogger().setLevel(logging.ERROR)
     console = Console(as_json)
-    with heavy_imports(is_lean=runner == "local"):
+    with heavy_imports(is_lean=placement.is_local):
         from finpile_pipelines.as_of import as_of
 
         from finpile.as_of import Cut
 
     display = Display(console)
-    engine = make_engine(runner, workers, transport, display)
+    engine = placement.engine(display)
     cut = Cut(date(day.year, day.month, day.day), undated)
     with display:
         listen = stage_lines(display, f"{build} as of {cut.day} in {target}")
-        manifest = as_of(build, cut, target, engine, until=until, fresh=fresh, replace=replace, listen=listen)
+        manifest = as_of(build, cut, target, engine, until=until, **again, listen=listen)
     close(console, manifest, target, display.num_run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from finpile_cli.console import Console, duration, json_option, quantity
 from finpile_cli.display import Display
-from finpile_cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
+from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
 from finpile_cli.paths import PathOrUrl, root_option
 
 if TYPE_CHECKING:
@@ -29,7 +28,8 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 @click.argument("config", type=PathOrUrl())
 @click.option("-o", "--out", required=True, type=PathOrUrl(), metavar="OUT", help="Output folder or fsspec URL.")
 @root_option
-@engine_options
+@placement_options
+@again_options
 @click.option(
     "--takedowns-to",
     type=PathOrUrl(),
@@ -41,11 +41,8 @@ def build_command(
     config: str,
     out: str,
     root: str | None,
-    runner: Any,
-    workers: int | None,
-    transport: Any,
-    fresh: bool,
-    replace: bool,
+    placement: Placement,
+    again: Again,
     takedowns_to: str | None,
     as_json: bool,
 ) -> None:
@@ -56,15 +53,14 @@ def build_command(
     """
     console = Console(as_json)
     parsed = load(config, root)
-    logging.getLogger().setLevel(logging.ERROR)
-    with heavy_imports(is_lean=runner == "local" and not parsed.dedup.added):
+    with heavy_imports(is_lean=placement.is_local and not parsed.dedup.added):
         from finpile_pipelines.build import build
 
     display = Display(console)
-    engine = make_engine(runner, workers, transport, display)
+    engine = placement.engine(display)
     listen = stage_lines(display, f"building {parsed.name} in {out}")
     with display:
-        manifest = build(parsed, out, engine, fresh=fresh, replace=replace, listen=listen, takedowns_to=takedowns_to)
+        manifest = build(parsed, out, engine, **again, listen=listen, takedowns_to=takedowns_to)
     close(console, manifest, out, display.num_run)
 
 
@@ -131,7 +127,7 @@ def close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int)
     console.table("Documents", titles, [[row[name] for name in columns] for row in (*rows, total)], num_keys=2)
     warnings = build_warnings(manifest)
     for warning in warnings:
-        console.line(f"warning: {warning}", style="yellow")
+        console.warn(warning)
     if num_run:
         console.line(_run_facts(manifest))
     else:

@@ -59,7 +59,7 @@ def check_command(config: str, root: str | None, peek: int, as_json: bool) -> No
         row["first_records"] = check_records(console, source, files, peek)
     warnings = _unknown_names(parsed)
     for warning in warnings:
-        console.line(f"warning: {warning}", style="yellow")
+        console.warn(warning)
     console.line(f"{config} is valid; build it with: finpile build {config} -o OUT")
     result = {"name": parsed.name, "sources": rows, "warnings": warnings}
     console.result({**result, **({"evaluation_sets": sets} if sets else {})})

@@ -120,8 +120,7 @@ def open_named(argument: str) -> Any:
 
 
 def _show(console: Console, table: Table) -> None:
-    headings = [column.heading for column in table.columns]
-    console.table(table.caption, headings, [[cell.text for cell in row.cells] for row in table.rows])
+    console.report_table(table.caption, table)
     for note in table.footnotes:
         console.line(f"- {note}")
     console.line("")

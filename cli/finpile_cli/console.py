@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from rich.cells import cell_len, set_cell_size
@@ -16,6 +16,9 @@ from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from finpile.report.table import Table as ReportTable
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for machines.")
 
@@ -69,6 +72,17 @@ class Console:
             console = _rich_console(file=sys.stdout, width=_PLAIN_WIDTH)
         for chosen in _that_fit(columns, rows, num_keys, console.width):
             console.print(_rich_table([columns[at] for at in chosen], [[row[at] for at in chosen] for row in rows]))
+
+    def report_table(self, title: str, table: ReportTable) -> None:
+        """Prints a table of a report, without its notes."""
+        self.table(
+            title,
+            [column.heading for column in table.columns],
+            [[cell.text for cell in row.cells] for row in table.rows],
+        )
+
+    def warn(self, text: str) -> None:
+        self.line(f"warning: {text}", style="yellow")
 
     def result(self, value: dict[str, Any]) -> None:
         """Prints the command's result as JSON if `--json` is set."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 import typing
@@ -17,7 +16,7 @@ from finpile.errors import ConfigError
 from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
-from finpile_cli.engine import BeamOptionsLast, engine_options, heavy_imports, make_engine
+from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
 from finpile_cli.paths import PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
@@ -113,7 +112,8 @@ def _number_or(word: str) -> Any:
 )
 @click.option("--unit", type=_values(SubstringConfig, "unit"), help="What a symbol is.  [default: bytes]")
 @click.option("--tokenizer", type=PathOrUrl(), metavar="T", help="Folder of a FinPile tokenizer, for --unit tokens.")
-@engine_options
+@placement_options
+@again_options
 @json_option
 def dedup_command(
     inputs: tuple[str, ...],
@@ -124,11 +124,8 @@ def dedup_command(
     order: Any,
     near: str,
     exact_fold: Any,
-    runner: Any,
-    workers: int | None,
-    transport: Any,
-    fresh: bool,
-    replace: bool,
+    placement: Placement,
+    again: Again,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -149,8 +146,7 @@ def dedup_command(
     began = time.monotonic()
     console = Console(as_json)
     dedup = _dedup_config(order, near, exact_fold, settings)
-    logging.getLogger().setLevel(logging.ERROR)
-    with heavy_imports(is_lean=runner == "local"):
+    with heavy_imports(is_lean=placement.is_local):
         from finpile_cli.dedup_inputs import find_inputs
 
     found = find_inputs(inputs, out, text_field, timestamp_field, date_format)
@@ -159,14 +155,13 @@ def dedup_command(
         from finpile_pipelines.build import DEDUPLICATED, Sizes, build
 
     display = Display(console)
-    engine = make_engine(runner, workers, transport, display)
+    engine = placement.engine(display)
     with display:
         manifest = build(
             config,
             out,
             engine,
-            fresh=fresh,
-            replace=replace,
+            **again,
             sizes=Sizes(worker_bytes=_WORKER_BYTES),
             listen=stage_lines(display, f"deduplicating {_described(found)} in {out}"),
             until=DEDUPLICATED,

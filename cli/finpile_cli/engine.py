@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
+
+from finpile_cli.option_groups import grouped
 
 if TYPE_CHECKING:
     from finpile_pipelines.runner.engine import Engine
 
     from finpile_cli.display import Display
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -38,27 +40,64 @@ def heavy_imports(*, is_lean: bool = False) -> Iterator[None]:
 
 
 class BeamOptionsLast(click.Command):
-    """A command whose options after `--` are Beam's; any number of arguments may precede `--`."""
+    """A command whose options after `--` are Beam's; any number of arguments may precede `--`.
+
+    Of the logs of libraries, only errors are printed.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         cut = args.index("--") if "--" in args else len(args)
         ctx.meta["beam_options"] = tuple(args[cut + 1 :])
         return super().parse_args(ctx, args[:cut])
 
+    def invoke(self, ctx: click.Context) -> Any:
+        logging.getLogger().setLevel(logging.ERROR)
+        return super().invoke(ctx)
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "[-- BEAM_OPTIONS...]"]
 
 
-def engine_options(command: Command) -> Command:
-    """Adds --runner, --workers, --transport, --fresh and --replace, in this order."""
-    replace = click.option("--replace", is_flag=True, help="Overwrite what was made of something else.")
-    fresh = click.option("--fresh", is_flag=True, help="Forget what an earlier run finished.")
-    return placement_options(fresh(replace(command)))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """Where the pipelines of a command run."""
+
+    runner: Any
+    workers: int | None
+    transport: Any
+
+    @property
+    def is_local(self) -> bool:
+        return bool(self.runner == "local")
+
+    def engine(self, display: Display) -> Engine:
+        """The engine, with `display` as its watcher; Beam's options are those after `--`."""
+        from finpile_pipelines.runner.beam_parts import changed
+        from finpile_pipelines.runner.engine import Engine
+
+        for message in changed(self.runner):
+            display.line(f"warning: {message}", style="yellow")
+        return Engine(
+            runner=self.runner,
+            num_workers=self.workers or os.cpu_count() or 1,
+            beam_args=click.get_current_context().meta["beam_options"],
+            transport=self.transport,
+            watch=display.watch,
+        )
 
 
-def placement_options(command: Command) -> Command:
-    """Adds --runner, --workers and --transport, in this order."""
-    options = (
+class Again(TypedDict):
+    """What becomes of the output of an earlier run."""
+
+    fresh: bool
+    replace: bool
+
+
+#: --runner, --workers and --transport, which a command receives as `placement`.
+placement_options = grouped(
+    "placement",
+    Placement,
+    (
         click.option(
             "--runner",
             type=click.Choice(["local", "spark", "flink", "dataflow"]),
@@ -76,23 +115,14 @@ def placement_options(command: Command) -> Command:
             type=click.Choice(["files", "shuffle"]),
             help="How exchanges travel.  [default: files on local]",
         ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def make_engine(runner: Any, workers: int | None, transport: Any, display: Display) -> Engine:
-    """The engine for the given options, with `display` as its watcher; Beam's options are those after `--`."""
-    from finpile_pipelines.runner.beam_parts import changed
-    from finpile_pipelines.runner.engine import Engine
-
-    for message in changed(runner):
-        display.line(f"warning: {message}", style="yellow")
-    return Engine(
-        runner=runner,
-        num_workers=workers or os.cpu_count() or 1,
-        beam_args=click.get_current_context().meta["beam_options"],
-        transport=transport,
-        watch=display.watch,
-    )
+    ),
+)
+#: --fresh and --replace, which a command receives as `again`.
+again_options = grouped(
+    "again",
+    Again,
+    (
+        click.option("--fresh", is_flag=True, help="Forget what an earlier run finished."),
+        click.option("--replace", is_flag=True, help="Overwrite what was made of something else."),
+    ),
+)

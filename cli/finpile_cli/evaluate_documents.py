@@ -74,8 +74,7 @@ def evaluate_documents(
         about = {"name": name, "model": model, "step": saved_step, "window": scorer.window}
         report["models"].append({**about, "splits": splits})
     for table in evaluation_tables(report):
-        rows = [[cell.text for cell in row.cells] for row in table.rows]
-        console.table(table.title, [column.heading for column in table.columns], rows)
+        console.report_table(table.title, table)
     written = write_evaluation(output, report)
     console.line(f"Page, tables and charts: {written[-1]}")
     console.result(report)

@@ -37,7 +37,6 @@ def evaluate_memorization(
             found = memorized(loaded, groups, partial(advance, 1))
         report["models"].append({"name": name, "model": model, "step": step, "groups": found})
     table = memorization_table(report)
-    rows = [[cell.text for cell in row.cells] for row in table.rows]
-    console.table(table.title, [column.heading for column in table.columns], rows)
+    console.report_table(table.title, table)
     console.line(f"Page, table and chart: {write_memorization(output, report)[-1]}")
     console.result(report)

@@ -118,18 +118,18 @@ def evaluate_tasks(
     tables = []
     for table in chosen.evaluate(loaded, report["tasks"]):
         tables.append(table)
-        _print(console, table)
+        console.report_table(table.title, table)
     if contamination is not None:
         table, report["contamination"] = _contamination(chosen.outcomes, contamination, output, console)
         tables.append(table)
-        _print(console, table)
+        console.report_table(table.title, table)
     if others:
         scores = {about["model"]: task_scores(report), **others}
         report["models"] = {
             model: {"scores": scores[model], "win_rate": rate} for model, rate in win_rates(scores).items()
         }
         tables.append(model_table(scores))
-        _print(console, tables[-1])
+        console.report_table(tables[-1].title, tables[-1])
     storage.write_json(storage.join(output, TASKS_NAME), report)
     write_task_report(output, loaded.name, tables)
     console.result(report)
@@ -154,11 +154,6 @@ def _contamination(
     storage.write_bytes(storage.join(output, ITEMS_NAME), to_csv(items_table(found)).encode())
     result = {"on": build, "min_coverage": MIN_COVERAGE, "scores": rows}
     return contamination_table(build, MIN_COVERAGE, rows), result
-
-
-def _print(console: Console, table: Table) -> None:
-    rows = [[cell.text for cell in row.cells] for row in table.rows]
-    console.table(table.title, [column.heading for column in table.columns], rows)
 
 
 def _scores_of(folder: str, tasks: list[str], limit: int | None) -> dict[str, float]:

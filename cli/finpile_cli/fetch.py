@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ from finpile.fetch import common_crawl, edgar, wikipedia
 from finpile.version import __version__
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.lazy_group import LazyGroup
+from finpile_cli.option_groups import Command, grouped
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ _COMMANDS = {
 }
 #: Failures and unreadable lines of an index that are printed; `--json` has all failures.
 _NUM_SHOWN = 10
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
@@ -58,6 +57,13 @@ class _Way:
     connections: int
     check: bool
     as_json: bool
+
+
+def _checked_server(ctx: click.Context, parameter: click.Parameter, server: str) -> str:
+    del ctx, parameter
+    if not server.startswith(("https://", "http://")):
+        raise ConfigError(f"--server {server}: expected a URL that begins with https://")
+    return server.rstrip("/")
 
 
 def _options(publisher: ModuleType, most_per_second: float) -> Callable[[Command], Command]:
@@ -92,41 +98,13 @@ def _options(publisher: ModuleType, most_per_second: float) -> Callable[[Command
             show_default=True,
             envvar=f"FINPILE_{name}_SERVER",
             show_envvar=True,
+            callback=_checked_server,
             help="For a mirror.",
         ),
         json_option,
     )
 
-    def decorate(command: Command) -> Command:
-        def call(
-            *,
-            out: str,
-            contact: str | None,
-            rate: float,
-            connections: int,
-            check: bool,
-            server: str,
-            as_json: bool,
-            **arguments: Any,
-        ) -> None:
-            way = _Way(
-                out=out,
-                server=_checked_server(server),
-                contact=contact,
-                rate=rate,
-                connections=connections,
-                check=check,
-                as_json=as_json,
-            )
-            command(way=way, **arguments)
-
-        call.__doc__ = command.__doc__
-        call.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-        for option in reversed(options):
-            call = option(call)
-        return call  # type: ignore[return-value]
-
-    return decorate
+    return grouped("way", _Way, options)
 
 
 def _day(required: bool, name: str, text: str) -> Callable[[Command], Command]:
@@ -298,9 +276,3 @@ def _run(way: _Way) -> Iterator[_Run]:
             raise ConfigError(f"-o {way.out}: the folder cannot be written: name another one")
         with open_manifest(Path(way.out)) as manifest:
             yield _Run(way, client, Path(way.out), manifest)
-
-
-def _checked_server(server: str) -> str:
-    if not server.startswith(("https://", "http://")):
-        raise ConfigError(f"--server {server}: expected a URL that begins with https://")
-    return server.rstrip("/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from finpile.output.takedowns import Wanted
 from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
-from finpile_cli.engine import BeamOptionsLast, heavy_imports, make_engine, placement_options
+from finpile_cli.engine import BeamOptionsLast, Placement, heavy_imports, placement_options
 from finpile_cli.language_models import check_run, steps_that_saw
 from finpile_cli.paths import PathOrUrl
 
@@ -55,9 +54,7 @@ def remove_command(
     why: str | None,
     runs: Sequence[str],
     dry_run: bool,
-    runner: Any,
-    workers: int | None,
-    transport: Any,
+    placement: Placement,
     as_json: bool,
 ) -> None:
     """Take documents out of a finished build, as a snapshot of it.
@@ -72,12 +69,11 @@ def remove_command(
         raise ConfigError("--why TEXT is the reason that the ledger keeps: say it, or --dry-run")
     for run in runs:
         check_run(out, run)
-    logging.getLogger().setLevel(logging.ERROR)
-    with heavy_imports(is_lean=runner == "local"):
+    with heavy_imports(is_lean=placement.is_local):
         from finpile_pipelines.snapshots.remove import preview, remove
 
     display = Display(console)
-    engine = make_engine(runner, workers, transport, display)
+    engine = placement.engine(display)
     if dry_run or why is None:
         _print_preview(console, preview(out, wanted, engine), out, runs)
         return

@@ -217,8 +217,7 @@ def _print_result(
     from finpile.storage import join, write_bytes
 
     table = sweep_table(points, text_bytes, largest)
-    headings = [column.heading for column in table.columns]
-    console.table(table.caption, headings, [[cell.text for cell in row.cells] for row in table.rows])
+    console.report_table(table.caption, table)
     for note in table.footnotes:
         console.line(note)
     files = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ from finpile.errors import ConfigError
 from finpile.report.vocabulary import short_chunks, shortfall
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
-from finpile_cli.engine import BeamOptionsLast, engine_options, make_engine
+from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, placement_options
 from finpile_cli.paths import PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
@@ -94,7 +93,8 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     metavar="DOCS",
     help="Measure the fit to these; of a build, to its held-out documents.",
 )
-@engine_options
+@placement_options
+@again_options
 @json_option
 @click.pass_context
 def train_command(
@@ -107,11 +107,8 @@ def train_command(
     text_field: str,
     domain_field: str | None,
     held_out: tuple[str, ...],
-    runner: Any,
-    workers: int | None,
-    transport: Any,
-    fresh: bool,
-    replace: bool,
+    placement: Placement,
+    again: Again,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -125,16 +122,15 @@ def train_command(
     console = Console(as_json)
     if like is not None:
         _check_options_of_like(ctx)
-        _train_like(console, like, docs, out, settings["vocab_size"], text_field, replace=replace, fresh=fresh)
+        _train_like(console, like, docs, out, settings["vocab_size"], text_field, **again)
         return
     config = read_settings(preset, settings)
-    logging.getLogger().setLevel(logging.ERROR)
     from finpile_pipelines.unigram.train_folder import check_held_out, evaluate_folder, train_folder
 
     if held_out:
         check_held_out(held_out, text_field)
     display = Display(console, by_pipeline=True)
-    engine = make_engine(runner, workers, transport, display)
+    engine = placement.engine(display)
     console.line(f"training a tokenizer in {out}", style="bold")
     with display:
         trained = train_folder(
@@ -144,8 +140,7 @@ def train_command(
             engine,
             text_field=text_field,
             domain_field=domain_field,
-            fresh=fresh,
-            replace=replace,
+            **again,
             listen=_listener(console, display),
         )
         evaluated = evaluate_folder(held_out, out, engine, text_field) if held_out else []
@@ -188,7 +183,7 @@ def _train_like(
     about = {"vocab_size": record.vocab_size, "vocab_size_asked_for": record.vocab_size_asked_for, "mode": "global"}
     short = shortfall(about, size="--vocab-size", chunk_settings="")
     if short:
-        console.line(f"warning: {short}", style="yellow")
+        console.warn(short)
     console.line(f"{record.num_docs:,} documents, {record.num_bytes:,} bytes, {record.vocab_size:,} entries")
     console.line(f"tokenizer: {file}")
     warnings = [short] if short else []
@@ -229,7 +224,7 @@ def _close(
         console.table("Held out", columns, [_held_out_cells(row) for row in evaluated])
     warnings = list(_warnings(trained, config))
     for warning in warnings:
-        console.line(f"warning: {warning}", style="yellow")
+        console.warn(warning)
     if not trained.ran:
         console.line("the training was done before; nothing to do (--fresh starts over)")
     tokenizer = f"{out.rstrip('/')}/tokenizer.json"

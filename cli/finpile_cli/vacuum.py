@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict
-from typing import Any
 
 import click
 
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
-from finpile_cli.engine import BeamOptionsLast, heavy_imports, make_engine, placement_options
+from finpile_cli.engine import BeamOptionsLast, Placement, heavy_imports, placement_options
 from finpile_cli.paths import PathOrUrl
 
 
@@ -20,9 +18,7 @@ from finpile_cli.paths import PathOrUrl
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and change nothing.")
 @placement_options
 @json_option
-def vacuum_command(
-    out: str, keep: int, dry_run: bool, runner: Any, workers: int | None, transport: Any, as_json: bool
-) -> None:
+def vacuum_command(out: str, keep: int, dry_run: bool, placement: Placement, as_json: bool) -> None:
     """Delete files of old snapshots, and all texts of documents that were taken down.
 
     Files that no kept snapshot lists are deleted. Texts of documents that `finpile remove` took down are blanked in
@@ -30,12 +26,11 @@ def vacuum_command(
     Run the same command again to go on after an interruption.
     """
     console = Console(as_json)
-    logging.getLogger().setLevel(logging.ERROR)
-    with heavy_imports(is_lean=runner == "local"):
+    with heavy_imports(is_lean=placement.is_local):
         from finpile_pipelines.snapshots.vacuum import vacuum
 
     display = Display(console)
-    engine = make_engine(runner, workers, transport, display)
+    engine = placement.engine(display)
     with display:
         found = vacuum(out, engine, keep=keep, dry_run=dry_run)
     if not found.kept:

@@ -1,0 +1,29 @@
+"""Options of several commands, whose values a command receives as one argument."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def grouped(
+    argument: str, make: Callable[..., object], options: Sequence[Callable[[Any], Any]]
+) -> Callable[[Command], Command]:
+    """Adds options, in this order, to a command, which receives `make(**values)` of them as `argument`."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def call(*args: Any, **values: Any) -> Any:
+            own = {name: values.pop(name) for name in names}
+            return command(*args, **{argument: make(**own)}, **values)
+
+        num_others = len(getattr(command, "__click_params__", ()))
+        for option in reversed(options):
+            option(call)
+        names = [parameter.name for parameter in call.__click_params__[num_others:]]  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
+
+    return decorate
