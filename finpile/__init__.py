@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from finpile.lazy_exports import lazy_exports
+from finpile_tokenizer.lazy_exports import lazy_exports
+
 from finpile.version import __version__
 
 if TYPE_CHECKING:
@@ -39,13 +40,4 @@ __all__ = [
     "open_ledger",
 ]
 
-_SOURCES = {
-    "finpile.config": ("CorpusConfig", "NearConfig", "SubstringConfig", "load_config"),
-    "finpile.dedup.in_memory": ("Deduplicated", "deduplicate"),
-    "finpile.documents.document": ("DOCUMENT_SCHEMA",),
-    "finpile.errors": ("ConfigError", "FinpileError", "InputError", "IntegrityError", "RunError"),
-    "finpile.documents.ledger": ("LEDGER_SCHEMA",),
-    "finpile.output.published": ("open_documents", "open_ledger"),
-    "finpile.tokens.store": ("TokenStore",),
-}
-__getattr__, __dir__ = lazy_exports(__name__, {name: module for module, names in _SOURCES.items() for name in names})
+__getattr__, __dir__ = lazy_exports(__name__)

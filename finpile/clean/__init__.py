@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from finpile.lazy_exports import lazy_exports
+from finpile_tokenizer.lazy_exports import lazy_exports
+
 from finpile.plugins.filter import Rejection, Span
 
 if TYPE_CHECKING:
@@ -30,5 +31,4 @@ __all__ = [
     "reasons_of",
 ]
 
-_STAGE = ("REASONS", "Cleaned", "clean_batch", "compile_kernels", "filter_files", "needs_kernels", "reasons_of")
-__getattr__, __dir__ = lazy_exports(__name__, dict.fromkeys(_STAGE, "finpile.clean.stage.clean"))
+__getattr__, __dir__ = lazy_exports(__name__)

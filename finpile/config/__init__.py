@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from finpile.lazy_exports import lazy_exports
+from finpile_tokenizer.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from finpile.config.clean import CleanConfig, FilterConfig
@@ -37,19 +37,4 @@ __all__ = [
     "to_dict",
 ]
 
-_SOURCES = {
-    "finpile.config.clean": ("CleanConfig", "FilterConfig"),
-    "finpile.config.corpus": ("CorpusConfig", "ReportsConfig", "from_dict", "load_config"),
-    "finpile.config.dedup": ("DedupConfig", "NearConfig", "SubstringConfig", "TemplatesConfig"),
-    "finpile.config.heldout": (
-        "MAX_GRAM_WORDS",
-        "ContaminationConfig",
-        "EvalSetConfig",
-        "HeldoutConfig",
-        "OverlapConfig",
-    ),
-    "finpile.config.sources": ("SourceConfig",),
-    "finpile.config.tokenizer": ("TokenizerConfig", "TokensConfig"),
-    "finpile.config.values": ("to_dict",),
-}
-__getattr__, __dir__ = lazy_exports(__name__, {name: module for module, names in _SOURCES.items() for name in names})
+__getattr__, __dir__ = lazy_exports(__name__)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from finpile.lazy_exports import lazy_exports
+from finpile_tokenizer.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from finpile.dedup.exact import document_digests, find_duplicates
@@ -44,23 +44,7 @@ __all__ = [
     "signatures",
 ]
 
-_SOURCES = {
-    "finpile.dedup.exact": ("document_digests", "find_duplicates"),
-    "finpile.dedup.in_memory": ("Deduplicated", "deduplicate"),
-    "finpile.dedup.near.clusters": ("candidate_pairs", "components"),
-    "finpile.dedup.near.minhash": (
-        "FAST",
-        "NO_KEY",
-        "PAPER",
-        "band_keys",
-        "keys_in_scope",
-        "s_curve",
-        "signatures",
-    ),
-    "finpile.dedup.near.verify": ("NearDuplicate", "Resolution", "find_near_duplicates", "resolve_group"),
-    "finpile.dedup.substring.repeats": ("find_repeats",),
-}
-__getattr__, __dir__ = lazy_exports(__name__, {name: module for module, names in _SOURCES.items() for name in names})
+__getattr__, __dir__ = lazy_exports(__name__)
 
 
 def compile_kernels() -> None:

@@ -15,7 +15,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from finpile.lazy_exports import lazy_exports
+from finpile_tokenizer.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from finpile_pipelines.build import Sizes, build
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "Sizes", "build"]
 
-_SOURCES = {
-    "Engine": "finpile_pipelines.runner.engine",
-    "Sizes": "finpile_pipelines.build",
-    "build": "finpile_pipelines.build",
-}
-__getattr__, __dir__ = lazy_exports(__name__, _SOURCES)
+__getattr__, __dir__ = lazy_exports(__name__)
 
 
 class _Package(ModuleType):

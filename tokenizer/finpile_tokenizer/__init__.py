@@ -12,8 +12,9 @@ need.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from finpile_tokenizer.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from finpile_tokenizer.errors import EmptyCorpusError, FormatError, InputTypeError, TokenizerError
@@ -54,27 +55,4 @@ __all__ = [
     "prune_to",
 ]
 
-_NAMES_OF_MODULE = {
-    "errors": ("EmptyCorpusError", "FormatError", "InputTypeError", "TokenizerError"),
-    "merging": ("MIN_VOCAB_SIZE", "merge", "prune_to"),
-    "model": ("END_OF_TEXT", "UnigramModel", "Vocabulary"),
-    "pretokens.counts": ("MAX_PRETOKEN_BYTES", "PretokenCounts", "count_pretokens"),
-    "pretokens.pretokenizer": ("PRETOKEN_PATTERN", "pretokenize"),
-    "segmentations.sampling": ("DistinctSample",),
-    "tokenizer": ("UnigramTokenizer",),
-    "trainer": ("CHUNK_VOCAB_SIZE", "DEFAULT_MAX_PIECE_BYTES", "UnigramTrainer"),
-    "warmup": ("KERNEL_GROUPS", "compile_kernels"),
-}
-_MODULE_OF_NAME = {name: f"{__name__}.{module}" for module, names in _NAMES_OF_MODULE.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF_NAME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_MODULE_OF_NAME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__)

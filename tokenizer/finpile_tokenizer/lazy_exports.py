@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
-def lazy_exports(package: str, sources: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package; `sources` has the module of each name.
-
-    The package also imports the names under `TYPE_CHECKING`, for type checkers and editors.
-    """
+def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package, for the names that it imports below `if TYPE_CHECKING`."""
     namespace = vars(sys.modules[package])
+    code = ast.parse(Path(namespace["__file__"]).read_text(encoding="utf-8"))
+    below = [part for block in code.body if isinstance(block, ast.If) for part in block.body]
+    imports = [part for part in below if isinstance(part, ast.ImportFrom)]
+    sources = {alias.name: part.module or "" for part in imports for alias in part.names}
 
     def get(name: str) -> Any:
         if name not in sources:
