@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import timestamps
 from finpile.clean.html.markup import TooComplex
 from finpile.clean.html.page import HtmlError, Page, to_text
 from finpile.clean.stage.dating import DATE_REASONS, Dating, to_json
@@ -36,11 +36,12 @@ from finpile.clean.stage.document_rows import Row, batch_of, rows_of
 from finpile.clean.stage.mojibake import repair
 from finpile.clean.stage.normalise import normalise
 from finpile.clean.stage.parts import Part, divide, facts_of_parts
+from finpile.clean.stage.plain import Plain, find_plain
 from finpile.clean.stage.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
-from finpile.documents.blank import is_blank, visible_class
+from finpile.documents.blank import is_blank
 from finpile.documents.digest import add, multiset_digest
-from finpile.documents.document import DOCUMENT_SCHEMA, HTML, UNREADABLE_TIMESTAMP, document_id, text_views
+from finpile.documents.document import HTML, document_id, text_views
 from finpile.documents.ledger import Removal, masked_as
 from finpile.errors import FinpileError
 from finpile.filings.facts import FACTS, TEXT_FACTS
@@ -98,21 +99,34 @@ def clean_batch(
 
     Raises: ConfigError for a `date_pattern` that leaves a part of the date open.
     """
-    if not drop_undated and _is_settled(batch, source):
-        return _unchanged(batch)
+    plain = find_plain(batch, source, drop_undated=drop_undated)
     work = _Work(source, _filters(source), Dating(source, order), drop_undated)
-    for row in rows_of(batch):
+    for row in rows_of(batch, np.flatnonzero(~plain.rows)):
         work.add(row)
     return Cleaned(
-        batch=batch_of(batch, work.kept),
+        batch=_joined(batch, plain, work.kept),
         removals=work.removals,
-        num_documents_before_filters=work.num_documents,
-        num_bytes_before_filters=work.num_bytes,
-        digest_before_filters=work.digest,
-        num_undated=work.num_undated,
+        num_documents_before_filters=work.num_documents + plain.batch.num_rows,
+        num_bytes_before_filters=work.num_bytes + (pc.sum(pc.binary_length(plain.batch["text"])).as_py() or 0),
+        digest_before_filters=add(work.digest, _digest(plain.batch)),
+        num_undated=work.num_undated + plain.batch["timestamp"].null_count,
         num_unreadable_dates=work.num_unreadable_dates,
         num_parts_more=work.num_parts_more,
     )
+
+
+def _joined(batch: pa.RecordBatch, plain: Plain, kept: list[Row]) -> pa.RecordBatch:
+    """The plain documents of a batch and the `kept` ones of the others, in the order in which they came."""
+    if not kept:
+        return plain.batch
+    if not plain.rows.any():
+        return batch_of(batch, kept)
+    order = np.argsort([*np.flatnonzero(plain.rows), *(row.number for row in kept)], kind="stable")
+    return pa.concat_batches([plain.batch, batch_of(batch, kept)]).take(pa.array(order))
+
+
+def _digest(batch: pa.RecordBatch) -> int:
+    return multiset_digest(batch["id"].to_pylist(), text_views(batch))
 
 
 def reasons_of(source: SourceConfig) -> Mapping[str, str]:
@@ -141,45 +155,6 @@ def compile_kernels() -> None:
     """Compiles the kernels that most pages need into the cache on disk, or loads them from there."""
     to_text("<table><tr><td>x<td>1</table>", main_content=False)
     normalise("\u00e9")
-
-
-def _is_settled(batch: pa.RecordBatch, source: SourceConfig) -> bool:
-    """Whether every step would leave every document as it is: then no text need become a Python string."""
-    cleaning = source.clean
-    if (
-        cleaning.normalise
-        or cleaning.mojibake == "repair"
-        or cleaning.html != "never"
-        or cleaning.filters
-        or source.date_pattern
-        or FORMATS.get(source.format).describe
-    ):
-        return False
-    moment, undated = batch["timestamp"], pc.is_null(batch["timestamp"])
-    early, late = (pa.scalar(bound, moment.type) for bound in (timestamps.EARLIEST, timestamps.LATEST))
-    told_otherwise = pc.or_(pc.is_valid(batch["url"]), pc.not_equal(batch["timestamp_origin"], "none"))
-    written = pc.fill_null(pc.not_equal(batch["raw_timestamp"], ""), False)
-    touched = (
-        written if source.date_format else pc.and_(written, undated),
-        pc.match_substring(batch["meta"], UNREADABLE_TIMESTAMP),
-        pc.fill_null(pc.or_(pc.less(moment, early), pc.greater_equal(moment, late)), False),
-        pc.and_(undated, told_otherwise),
-        pc.invert(pc.match_substring_regex(batch["text"], visible_class())),
-    )
-    return not any(pc.any(column).as_py() for column in touched)
-
-
-def _unchanged(batch: pa.RecordBatch) -> Cleaned:
-    return Cleaned(
-        batch=batch.select(DOCUMENT_SCHEMA.names).cast(DOCUMENT_SCHEMA),
-        removals=[],
-        num_documents_before_filters=batch.num_rows,
-        num_bytes_before_filters=pc.sum(pc.binary_length(batch["text"])).as_py() or 0,
-        digest_before_filters=multiset_digest(batch["id"].to_pylist(), text_views(batch)),
-        num_undated=batch["timestamp"].null_count,
-        num_unreadable_dates=0,
-        num_parts_more=0,
-    )
 
 
 _SUMS = ("num_documents", "num_bytes", "digest", "num_undated", "num_unreadable_dates", "num_parts_more")
@@ -232,7 +207,7 @@ class _Work:
         if is_blank(text):
             self._remove_unread(row, "empty_text", f"{len(row.text)} characters of {row.media_type}")
             return
-        row = replace(row, title=row.title or page.title)
+        row = row._replace(title=row.title or page.title)
         read = {FACTS: page.facts.numbers, TEXT_FACTS: page.facts.texts}
         facts: dict[str, Any] = {key: some for key, some in read.items() if some}
         parts = self._parts(row, text, facts)
@@ -242,7 +217,7 @@ class _Work:
         self.num_parts_more += len(parts) - 1
         for part, of_part in parts:
             place = f"{row.locator}{part.suffix}"
-            of_row = replace(row, id=document_id(self.source.label, place), locator=place, is_part=True)
+            of_row = row._replace(id=document_id(self.source.label, place), locator=place, is_part=True)
             self._filter(of_row, part.text, page, num_repaired, of_part)
 
     def _parts(self, row: Row, text: str, facts: dict[str, Any]) -> list[tuple[Part, dict[str, Any]]]:
@@ -259,7 +234,7 @@ class _Work:
         """Keeps what the filters leave of a text, under its date."""
         self._count(row.id, text)
         dated = self.dating.date(row, page.html, page.counts)
-        row = replace(row, timestamp=dated.moment, timestamp_origin=dated.origin)
+        row = row._replace(timestamp=dated.moment, timestamp_origin=dated.origin)
         found = apply_all(self.filters, text, facts, row.url)
         if isinstance(found, Rejection):
             self._remove(row, found.reason, found.detail, text)
@@ -281,7 +256,7 @@ class _Work:
             self._note(row, "repaired_mojibake", f"{num_repaired} lines", 0, 0, b"")
         self._take_out(row, text, found)
         meta = self._described(left, dated.meta, facts, is_part=row.is_part)
-        self.kept.append(replace(row, text=left, meta=meta))
+        self.kept.append(row._replace(text=left, meta=meta))
 
     def _described(self, text: str, meta: str, facts: dict[str, Any], *, is_part: bool = False) -> str:
         """The metadata with the facts of the filters and those that the source's format finds in a whole text."""
@@ -322,7 +297,7 @@ class _Work:
             raise
         except Exception:  # that of a `cleaning_error` may be raised again
             moment = None
-        self._remove(replace(row, timestamp=moment), reason, detail, row.text)
+        self._remove(row._replace(timestamp=moment), reason, detail, row.text)
 
     def _remove(self, row: Row, reason: str, detail: str, text: str) -> None:
         self._note(row, reason, detail, None, None, text.encode())

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from finpile.documents.document import DOCUMENT_SCHEMA
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """The fields of one document that the stage reads and may change."""
 
-    index: int
+    number: int
+    """The row of the batch."""
     id: str
     text: str
     timestamp: datetime | None
@@ -36,15 +38,16 @@ _COLUMNS = (
 _CHANGED = ("id", "locator", "text", "timestamp", "timestamp_origin", "title", "meta")
 
 
-def rows_of(batch: pa.RecordBatch) -> Iterator[Row]:
-    """The documents of a batch of `RAW_SCHEMA`."""
-    columns = [batch.column(name).to_pylist() for name in _COLUMNS]
-    return (Row(index, *values) for index, values in enumerate(zip(*columns, strict=True)))
+def rows_of(batch: pa.RecordBatch, numbers: npt.NDArray[np.int64]) -> Iterator[Row]:
+    """The documents of a batch of `RAW_SCHEMA` in rows of these numbers, which ascend."""
+    chosen = batch if len(numbers) == batch.num_rows else batch.take(pa.array(numbers))
+    columns = [chosen.column(name).to_pylist() for name in _COLUMNS]
+    return (Row(*values) for values in zip(numbers.tolist(), *columns, strict=True))
 
 
 def batch_of(batch: pa.RecordBatch, kept: Sequence[Row]) -> pa.RecordBatch:
     """The kept documents as a batch of `DOCUMENT_SCHEMA`; what the stage does not change is that of `batch`."""
-    rest = batch.take(pa.array([row.index for row in kept], pa.int64()))
+    rest = batch.take(pa.array([row.number for row in kept], pa.int64()))
     columns = [
         pa.array([getattr(row, entry.name) for row in kept], entry.type)
         if entry.name in _CHANGED

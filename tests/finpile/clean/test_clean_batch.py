@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib
 import itertools
@@ -10,14 +11,16 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finpile.clean import Cleaned, clean_batch, reasons_of
 from finpile.clean.stage.clean import BEFORE_FILTERS
 from finpile.clean.stage.normalise import normalise
+from finpile.clean.stage.plain import Plain
 from finpile.config import CleanConfig, SourceConfig
 from finpile.documents.blank import is_blank
 from finpile.documents.digest import add, from_hex, multiset_digest, to_hex
@@ -364,10 +367,58 @@ def test_an_error_in_one_document_is_a_row_and_the_others_are_cleaned(
 def test_only_memory_and_the_configuration_stop_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("finpile.clean.stage.clean.normalise", broken(MemoryError()))
     with pytest.raises(MemoryError, match=re.escape("archive.tar!page.htm")):
-        clean(RawDocument(locator="archive.tar!page.htm", text=PAGE))
+        clean(RawDocument(locator="archive.tar!page.htm", text=PAGE, media_type=HTML))
     monkeypatch.setattr("finpile.clean.stage.clean.normalise", broken(ConfigError("date_pattern")))
     with pytest.raises(ConfigError, match="date_pattern"):
-        clean(RawDocument(locator="a", text=PAGE))
+        clean(RawDocument(locator="a", text=PAGE, media_type=HTML))
+
+
+DATED: list[dict[str, Any]] = [
+    {},
+    {"timestamp": MOMENT, "timestamp_origin": "field", "title": "t", "url": "http://a.org/2011/02/03/x"},
+    {"timestamp": datetime(1850, 1, 1, tzinfo=UTC), "timestamp_origin": "field"},
+    {"raw_timestamp": "2/10/2008", "title": ""},
+    {"raw_timestamp": "Monday"},
+    {"url": "http://a.org/2011/02/03/x"},
+    {"meta": {"unreadable_timestamp": 7}},
+    {"meta": {"timestamp_precision": "year"}},
+    {"media_type": HTML},
+]
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.tuples(st.one_of(TEXTS.map("\n".join), st.text(), st.just("\u2800")), st.sampled_from(DATED)), max_size=6
+    ),
+    st.sampled_from([{}, {"html": "never"}, {"html": "never", "normalise": False}, {"date_pattern": "%Y"}]),
+    st.booleans(),
+)
+def test_documents_without_work_are_cleaned_as_all_others(
+    documents: list[tuple[str, dict[str, Any]]], given_settings: dict[str, Any], drop_undated: bool
+) -> None:
+    """The reference takes every document through the steps, one by one."""
+    batch = batch_of(*(RawDocument(locator=str(at), text=text, **more) for at, (text, more) in enumerate(documents)))
+
+    def cleaned() -> Cleaned:
+        return clean_batch(batch, source(**given_settings), "day-first", drop_undated=drop_undated)
+
+    def find_none(batch: pa.RecordBatch, *_: Any, **__: Any) -> Plain:
+        return Plain(rows=np.zeros(batch.num_rows, bool), batch=batch.slice(0, 0).select(DOCUMENT_SCHEMA.names))
+
+    found = cleaned()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("finpile.clean.stage.clean.find_plain", find_none)
+        expected = cleaned()
+    found.batch.validate(full=True)
+    assert found.batch.equals(expected.batch)
+    assert dataclasses.replace(found, batch=None) == dataclasses.replace(expected, batch=None)
+
+
+def test_texts_in_normal_form_are_not_copied() -> None:
+    batch = batch_of(RawDocument(locator="a", text=PAGE), RawDocument(locator="b", text=f"  {PAGE}\n\n{PAGE}"))
+    found = clean_batch(batch, source()).batch
+    assert found["text"].buffers()[2].address == batch["text"].buffers()[2].address
 
 
 def test_a_page_above_a_bound_is_simplified_or_removed_with_its_counts() -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 import tarfile
 import unicodedata
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from zstandard import ZstdDecompressor
 
 from finpile.clean.html._tag_kernels import has_preformatted, may_have_facts
 from finpile.clean.html.markup import TooComplex, strip_markup
 from finpile.clean.html.page import to_text
-from finpile.clean.stage.normalise import MAX_MARKS, _is_mark, normalise
+from finpile.clean.stage.normalise import MAX_MARKS, _is_mark, _is_special, normal_texts, normalise, normalise_any
 from finpile.clean.words import _text_kernels
 from tests.support.real_data import find
 
@@ -76,6 +78,34 @@ def test_the_longest_run_of_marks_is_that_of_unicodedata(signs: list[str]) -> No
     ]
     found = _text_kernels.most_marks_in_a_row(np.frombuffer(text.encode(), np.uint8), _is_mark())
     assert found == max(runs, default=0)
+
+
+SIGNS = st.text(
+    alphabet=st.sampled_from(
+        "ab \t\n\n\n\r\v\f\0\x1b\x7f\u00a0\u00c2\u2003\u0301\u1161\uac00\u65e5\U0001f600\U00020000"
+    )
+)
+
+
+@settings(max_examples=500)
+@given(st.lists(SIGNS | TEXT, max_size=5), st.integers(0, 2))
+def test_normal_forms_of_a_batch_are_those_of_each_text(texts: list[str], first: int) -> None:
+    found = normal_texts(pa.array(texts, pa.large_string())[first:])
+    found.texts.validate(full=True)
+    for text, form, is_done in zip(texts[first:], found.texts.to_pylist(), found.is_done, strict=True):
+        assert form == (normalise_any(text) if is_done else "")
+        assert is_done or not text.isascii()
+
+
+def test_characters_that_nfc_changes_or_joins_with_others_are_special() -> None:
+    is_special = _is_special()
+    for code in range(sys.maxunicode + 1):
+        parts = unicodedata.normalize("NFD", chr(code))
+        seconds = (ord(sign) for sign in parts[1:] if ord(sign) < len(is_special))
+        assert all(map(is_special.__getitem__, seconds)), hex(code)
+    others = [code for code in np.flatnonzero(is_special == 0).tolist() if not 0xD800 <= code < 0xE000]
+    assert unicodedata.is_normalized("NFC", "".join(map(chr, others)))
+    assert not is_special[:0x300].any()
 
 
 def test_marks_in_a_row_are_bounded() -> None:
