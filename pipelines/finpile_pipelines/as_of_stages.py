@@ -39,7 +39,7 @@ from finpile.plugins.stages import DEDUPLICATED
 from finpile_pipelines.corpus import clean, ingest
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
-from finpile_pipelines.shard_refs import ShardRef, add_counts, read_clean, shard_url
+from finpile_pipelines.shard_refs import ShardRef, add_counts, read_clean, shard_url, write_shard
 from finpile_pipelines.snapshots.base import clean_shards
 from finpile_pipelines.snapshots.new_inputs import check_version, same_stage
 from finpile_pipelines.stage import Context, Outcome, Stage, all_processes
@@ -186,7 +186,7 @@ def _cut_shard(ref: ShardRef, gone: _I32 | None, cut: Cut, folder: str) -> dict[
                 counts[name] = counts.get(name, 0) + value
             yield mine
 
-    storage.write_ipc(shard_url(folder, _name(ref)), CLEAN_SCHEMA, batches())
+    write_shard(folder, _name(ref), CLEAN_SCHEMA, batches())
     return counts
 
 

@@ -16,6 +16,7 @@ from finpile.config import SourceConfig
 from finpile.dedup.exact import document_digests
 from finpile.documents.document import CLEAN_SCHEMA
 from finpile.documents.ledger import Removal
+from finpile.storage.file_systems import file_system_of, is_object_store
 from finpile_pipelines.batch_places import read_batches
 
 #: Bytes of a batch of a clean shard, about.
@@ -104,9 +105,15 @@ def shard_url(folder: str, name: str) -> str:
     return f"{name}.arrow" if "/" in name else storage.join(folder, "documents", f"{name}.arrow")
 
 
+def write_shard(folder: str, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Writes a shard of documents. It is compressed on an object store; on a disk that costs more than it saves."""
+    url = shard_url(folder, name)
+    storage.write_ipc(url, schema, batches, compress=is_object_store(file_system_of(url)[0]))
+
+
 def write_clean(folder: str, name: str, batches: Iterable[pa.RecordBatch]) -> None:
     """Writes clean documents with the digests of their texts, as `CLEAN_SCHEMA`."""
-    storage.write_ipc(shard_url(folder, name), CLEAN_SCHEMA, chain.from_iterable(map(_parts, batches)))
+    write_shard(folder, name, CLEAN_SCHEMA, chain.from_iterable(map(_parts, batches)))
 
 
 def read_clean(folder: str, name: str) -> Iterator[pa.RecordBatch]:

@@ -31,7 +31,7 @@ from finpile.storage.sizes import SHARD_BYTES, task_bytes_of
 from finpile_pipelines.corpus.clean import clean_after, orders_of
 from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_part, report_progress, report_reading
-from finpile_pipelines.shard_refs import add_counts, count_reasons, shard_url
+from finpile_pipelines.shard_refs import add_counts, count_reasons, shard_url, write_shard
 from finpile_pipelines.stage import Context, Outcome, Stage, Work
 
 #: In the stage's folder: the locator, bytes and version of each file, by source entry.
@@ -417,8 +417,8 @@ class _ShardWriter:
     def _flush(self, row: _RowShards) -> None:
         name = f"{self._task.index:06d}-{self._num_shards:04d}"
         self._held_bytes -= row.builder.size_bytes
-        with _writing(shard_url(self._folder, name)) as url:
-            storage.write_ipc(url, RAW_SCHEMA, [row.builder.flush()])
+        with _writing(shard_url(self._folder, name)):
+            write_shard(self._folder, name, RAW_SCHEMA, [row.builder.flush()])
         row.names.append(name)
         self._num_shards += 1
 

@@ -18,8 +18,8 @@ from apache_beam.coders import Coder
 Compression = Literal["zstd", "lz4"]
 
 
-def table_to_bytes(table: pa.Table, compression: Compression = "zstd") -> bytes:
-    """A table as one compressed Arrow IPC stream."""
+def table_to_bytes(table: pa.Table, compression: Compression | None = "zstd") -> bytes:
+    """A table as one Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:

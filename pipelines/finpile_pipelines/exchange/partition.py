@@ -28,7 +28,7 @@ from apache_beam.coders import Coder
 from finpile import storage
 from finpile.errors import IntegrityError
 from finpile.storage.file_systems import file_system_of, is_object_store, read_all
-from finpile_pipelines.exchange.coders import table_from_bytes, table_to_bytes
+from finpile_pipelines.exchange.coders import Compression, table_from_bytes, table_to_bytes
 from finpile_pipelines.exchange.held_tables import HeldTable, hold
 from finpile_pipelines.exchange.jobs import Job, current_job, working
 from finpile_pipelines.process_folder import process_folder
@@ -172,10 +172,11 @@ class _SendFiles(beam.DoFn):
             return {}
         url = storage.join(self._scratch, f"{origin}.arrow")
         parts: dict[int, _FilePart] = {}
+        compression: Compression | None = "lz4" if is_object_store(file_system_of(url)[0]) else None
         with storage.write_atomically(url, durable=False) as stream:
             start = 0
             for name, table in sorted(tables.items()):
-                data = table_to_bytes(table.combine_chunks(), "lz4")
+                data = table_to_bytes(table.combine_chunks(), compression)
                 stream.write(data)
                 parts[name] = _FilePart(url, start, len(data), zlib.crc32(data))
                 start += len(data)

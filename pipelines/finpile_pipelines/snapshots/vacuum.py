@@ -40,7 +40,7 @@ from finpile_pipelines.exchange.tasks import Gather, Tasks
 from finpile_pipelines.progress import report_progress
 from finpile_pipelines.runner.engine import Engine
 from finpile_pipelines.runner.owner import owned
-from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_url
+from finpile_pipelines.shard_refs import ShardRef, read_clean, shard_url, write_shard
 from finpile_pipelines.snapshots.base import Base
 from finpile_pipelines.snapshots.commit import finish, forget_decisions, read_plan, write_plan
 
@@ -200,7 +200,7 @@ def _blank_shard(root: str, task: tuple[ShardRef, _I32]) -> dict[str, Any]:
         batches += blank.combine_chunks().to_batches() if blank.num_rows else [batch]
     report_progress(first, 0)
     if is_changed:
-        storage.write_ipc(url, CLEAN_SCHEMA, batches)
+        write_shard("", ref.name, CLEAN_SCHEMA, batches)
     return {"path": url.removeprefix(f"{root.rstrip('/')}/"), "rewritten": is_changed}
 
 
