@@ -21,7 +21,7 @@ _10K = {
     "2": "(description of )?propert",
     "3": "legal (proceedings|matters)",
     "4": "submission of matters|mine safety|executive officers",
-    "4A": "executive officers",
+    "4A": "(information (about|regarding|concerning) )?(our )?executive officers",
     "5": "market (for|price|information)|(the )?(registrant|company)'?s'? common|common (stock|equity)",
     "6": "(selected|consolidated|summary)( \\S+){0,4} (data|information)|selected",
     "7": "management'?s'?,? (discussion|analysis)|discussion and analysis|financial review",
@@ -59,7 +59,7 @@ _8K = {
     "2": "(acquisition|disposition)",
     "3": "bankruptcy|receivership",
     "4": "changes? in( the)?( registrant'?s'?)?( company'?s'?)?( independent)?( public)?( certifying)? ?account",
-    "5": "other (events|materially|information|matters)|regulation fd",
+    "5": "other (events|materially|information|items|matters)|regulation fd",
     "6": "resignations? of",
     "7": "(consolidated )?financial (statements|information)|exhibits?|pro forma",
     "8": "changes? in( the)? fiscal",
@@ -67,7 +67,7 @@ _8K = {
     "10": "amendments? to( the)?( registrant'?s'?)? code|code of ethics",
     "11": "temporary suspension",
     "12": "(disclosure of )?(results|public|announcement|financial)|disclosure",
-    "1.01": "entry into",
+    "1.01": "entry into|material definitive",
     "1.02": "termination of",
     "1.03": "bankruptcy|receivership",
     "1.04": "mine safety",
@@ -118,6 +118,11 @@ def titles_of(form_type: str) -> Mapping[str, re.Pattern[str]] | None:
     if found is None:
         return None
     return {name: re.compile(f"(?:{title}|{_ANY})") for name, title in found.items()}
+
+
+def known_titles() -> tuple[Mapping[str, re.Pattern[str]], ...]:
+    """The items of all forms."""
+    return tuple(titles for form in ("10-K", "10-Q", "8-K") if (titles := titles_of(form)) is not None)
 
 
 #: What the header of a submission calls the items of Form 8-K since August 2004 -> their numbers.

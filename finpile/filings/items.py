@@ -6,11 +6,11 @@ that begin so. A section is given only if nothing else is possible under these r
 
 1. References are not headings: a number before a quotation mark, a comma or a lower-case word, or a line within a
    sentence.
-2. A listing is a run of close headings, in the order of the form, most of which occur again later: a table of contents.
-   It is dropped.
+2. Tables of contents (`listings`) are dropped. Of two headings of one item with nothing between them, the second is.
 3. Items of Forms 10-K and 10-Q come in the order of the form. Of all longest ascending sequences of headings, an item
    begins where all agree. Items of Form 8-K can have any order, and each heading once.
-4. Headings with equal text and no other between them are page headers of one section, which begins with the first.
+4. Headings with equal text and no other between them are page headers of one section, which begins with the first. Of
+   three or more, the ends of the texts may differ if each but the first is behind the end of a page.
 5. A section ends where the next begins, or at the signatures. If the next could begin at several places, or there is a
    heading inside whose item has no place of its own, the section is unsure, too.
 6. A heading with a title that the item does not have makes its item, and the section that it is in, unsure.
@@ -23,53 +23,27 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from finpile.filings.headings import Heading, find_headings
 from finpile.filings.item_titles import titles_of
+from finpile.filings.listings import is_adjacent, listed
 
 #: White space within a line: spaces of any width.
 _B = r"[^\S\n]"
-_HEADING = re.compile(
-    rf"^(?:{_B}|[|>*\u2022\u00b7\-])*"
-    rf"(?:part{_B}+[iv]{{1,3}}(?:{_B}|[,.:;\-\u2013\u2014])*)?"
-    rf"items?{_B}*(?:\.{_B}*)?(?P<number>\d{{1,2}}(?:\.{_B}?\d\d)?)(?P<rest>[^\n]*)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_LETTER = re.compile(rf"{_B}?\(?([A-C])\)?(?:{_B}?\(T\))?(?![A-Za-z])")
-_CONTINUED = re.compile(r"\(\s*cont(?:inued|['\u2019]d|\.)|\bcont(?:inued|['\u2019]d|\.)\)?[\s.\-]*\Z", re.IGNORECASE)
-_JOINED = re.compile(
-    rf"(?:\([a-z0-9]\)|{_B}|,)*(?:and|&|through|to|[\-\u2013\u2014]){_B}*(?:items?{_B}*)?\d", re.IGNORECASE
-)
-_REFERENCE = re.compile(rf"{_B}*(?:[,;]|[\"\u201c\u2018']|(?:\([a-z0-9]\){_B}*)*(?:of|in|to|above|below|is|and)\b)")
-_SEPARATORS = re.compile(r"^[\s\u00a0|.:;\-\u2013\u2014*_)\]]+|^\([a-z0-9]\)[\s\u00a0.]*")
-#: The end of a line whose next line begins with a reference.
-_OPEN_SENTENCE = re.compile(
-    r"(?:,|\b(?:and|as|at|by|caption|captioned|entitled|for|from|heading|in|its|of|or|our|per|report|see|the|this|through"
-    r"|to|under|with|part [iv]{1,3}))\Z",
-    re.IGNORECASE,
-)
 _SIGNATURES = re.compile(
     rf"^{_B}*(?:signatures?|s i g n a t u r e s?)(?:{_B}|[:.])*$"
     rf"|^{_B}*pursuant to the requirements of (?:section 13|the securities)",
     re.IGNORECASE | re.MULTILINE,
 )
 _PART = re.compile(rf"part{_B}+[iv]{{1,3}}(?:{_B}|[.\-_])*", re.IGNORECASE)
-
-#: Least number of headings of a listing without the line of signatures, by whether items have an order; and the
-#: characters from one to the next.
-_LISTING_SIZE = {True: 4, False: 2}
-_LISTING_GAP = 400
-#: Share of the items of a listing that occur again after it.
-_LISTING_SHARE = 0.6
-#: A longer line before a heading, without the end of a sentence, is the sentence of a reference.
-_LINE_OF_PROSE = 40
-#: Characters of a heading with a title on the lines after it.
-_TITLE_WINDOW = 200
-#: A longer line with an unknown title is a sentence, not a heading.
-_MAX_UNKNOWN_TITLE = 120
-#: Headings of a document; more are not those of a filing.
-_MAX_HEADINGS = 4096
+_LAST_PART = re.compile(rf"\n{_PART.pattern}\Z", re.IGNORECASE)
+#: The last line of a page: a number alone, or beside a short text.
+_PAGE_LINE = re.compile(r"(?:\A|\n)[^\S\n]*(?:\d{1,4}\b[^\n]{0,80}|[^\n]{0,80}\b\d{1,4}|<PAGE>)\s*\Z", re.IGNORECASE)
+#: Characters before a page's heading that its last line is in; and those of the title that all its headings have.
+_PAGE_END, _SAME_TITLE = 160, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +70,6 @@ class Items:
 NO_ITEMS = Items((), ())
 
 
-@dataclass(frozen=True, slots=True)
-class _Heading:
-    number: str
-    rank: int
-    start: int
-    line: str
-    is_known: bool
-    """Whether its title is one of the item's."""
-
-
 def find_items(text: str, form_type: str) -> Items:
     """The items of the main document of a filing: `form_type` is that of the document (`10-K405`, `8-K/A`).
 
@@ -115,125 +79,35 @@ def find_items(text: str, form_type: str) -> Items:
     if titles is None:
         return NO_ITEMS
     is_ordered = "9.01" not in titles
-    headings = _headings(text, titles)
+    headings = _of_one_form(find_headings(text, titles))
     known = [heading for heading in headings if heading.is_known]
-    listed = _listed(text, known, is_ordered)
-    known = [heading for heading in known if heading.start not in listed]
+    dropped = listed(text, known, is_ordered, _SIGNATURES)
+    known = [heading for heading in known if heading.start not in dropped]
+    dropped |= _doubled(text, known)
+    known = [heading for heading in known if heading.start not in dropped]
     slots = _ordered_slots(known) if is_ordered else _free_slots(known)
-    return _sections(text, slots, headings, listed)
+    return _sections(text, slots, headings, dropped)
 
 
-def _headings(text: str, titles: Mapping[str, re.Pattern[str]]) -> list[_Heading]:
-    ranks = {number: rank for rank, number in enumerate(titles)}
-    found = []
-    for match in _HEADING.finditer(text):
-        heading = _heading(text, match, titles, ranks)
-        if heading is not None:
-            found.append(heading)
-        if len(found) > _MAX_HEADINGS:
-            return []
-    return found
+def _of_one_form(headings: list[Heading]) -> list[Heading]:
+    """Without numbers such as `8` in a Form 8-K since 2004: they are those of another form, in a list of exhibits."""
+    is_dotted = any(heading.is_known and "." in heading.number and heading.number[0].isdigit() for heading in headings)
+    return [heading for heading in headings if "." in heading.number or not is_dotted]
 
 
-def _heading(
-    text: str, match: re.Match[str], titles: Mapping[str, re.Pattern[str]], ranks: Mapping[str, int]
-) -> _Heading | None:
-    digits, rest = re.sub(r"\s", "", match["number"]), match["rest"]
-    if digits.startswith("0"):
-        digits = digits.lstrip("0")
-    if _CONTINUED.search(rest) or _is_in_sentence(text, match.start()):
-        return None
-    names = [(digits, rest)]
-    if letter := _LETTER.match(rest):
-        names.insert(0, (digits + letter[1].upper(), rest[letter.end() :]))
-    line = _plain(match[0])
-    if _JOINED.match(rest):
-        return _Heading(_in_form(digits, ranks), -1, match.start(), line, is_known=False)
-    for name, title in names:
-        if _REFERENCE.match(title):
-            return None
-        plain = _title(text, match.end(), title)
-        for number in _numbers(name, ranks):
-            if titles[number].match(plain):
-                return _Heading(number, ranks[number], match.start(), line, is_known=True)
-    number = _in_form(names[0][0], ranks)
-    if not number or len(match[0]) > _MAX_UNKNOWN_TITLE or names[0][1][:1].isalnum():
-        return None
-    return _Heading(number, -1, match.start(), line, is_known=False)
+def _doubled(text: str, known: Sequence[Heading]) -> set[int]:
+    """The second of two headings of one item with nothing between them: that of the page, and that of the section."""
+    return {
+        other.start for one, other in pairwise(known) if one.number == other.number and is_adjacent(text, one, other)
+    }
 
 
-def _numbers(name: str, ranks: Mapping[str, int]) -> list[str]:
-    """The items of the form with this number: in Form 10-Q, one of each part."""
-    return (
-        [number for number in ranks if number.rpartition(".")[2] == name]
-        if "I.1" in ranks
-        else [name] * (name in ranks)
-    )
-
-
-def _in_form(name: str, ranks: Mapping[str, int]) -> str:
-    """The item's number if the form has it; of Form 10-Q without its part."""
-    return name if _numbers(name, ranks) else ""
-
-
-def _is_in_sentence(text: str, start: int) -> bool:
-    """Whether the line before is prose whose sentence continues here."""
-    begin = text.rfind("\n", max(0, start - _TITLE_WINDOW), max(0, start - 1)) + 1 or max(0, start - _TITLE_WINDOW)
-    before = text[begin : max(0, start - 1)].strip()
-    return len(before) > _LINE_OF_PROSE and bool(_OPEN_SENTENCE.search(before))
-
-
-def _title(text: str, end: int, title: str) -> str:
-    """The title as compared: from the heading's line, or if that has none, from the lines after it."""
-    plain = _plain(_cut(title[:_TITLE_WINDOW]))
-    if len(plain) > 1:
-        following = text[end : end + _TITLE_WINDOW]
-        return f"{plain} {_plain(following)}"
-    return _plain(_cut(text[end : end + _TITLE_WINDOW]))
-
-
-def _cut(title: str) -> str:
-    while found := _SEPARATORS.match(title):
-        title = title[found.end() :]
-    return title
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.replace("\u2019", "'").replace("`", "'").replace("|", " ").lower().split())
-
-
-def _listed(text: str, known: Sequence[_Heading], is_ordered: bool) -> set[int]:
-    """Where the headings of tables of contents start."""
-    last = {heading.number: heading.start for heading in known}
-    found: set[int] = set()
-    index = 0
-    while index < len(known):
-        end = index + 1
-        while end < len(known) and _is_next(known[end - 1], known[end]):
-            end += 1
-        run = known[index:end]
-        again = sum(last[heading.number] > run[-1].start for heading in run)
-        is_listing = len(run) >= _LISTING_SIZE[is_ordered] or _is_before_signatures(text, run[-1].start)
-        if is_listing and again >= _LISTING_SHARE * len(run):
-            found.update(heading.start for heading in run)
-        index = end
-    return found
-
-
-def _is_before_signatures(text: str, start: int) -> bool:
-    return _SIGNATURES.search(text, start, start + _LISTING_GAP) is not None
-
-
-def _is_next(heading: _Heading, other: _Heading) -> bool:
-    return other.rank > heading.rank and other.start - heading.start <= _LISTING_GAP
-
-
-def _ordered_slots(known: Sequence[_Heading]) -> list[list[_Heading]]:
+def _ordered_slots(known: Sequence[Heading]) -> list[list[Heading]]:
     """The headings of all longest ascending sequences, by their place in it."""
     before = _longest([heading.rank for heading in known])
     after = _longest([-heading.rank for heading in reversed(known)])[::-1]
     size = max(before, default=0)
-    slots: list[list[_Heading]] = [[] for _ in range(size)]
+    slots: list[list[Heading]] = [[] for _ in range(size)]
     for heading, left, right in zip(known, before, after, strict=True):
         if left + right - 1 == size:
             slots[left - 1].append(heading)
@@ -251,23 +125,23 @@ def _longest(ranks: Sequence[int]) -> list[int]:
     return lengths
 
 
-def _free_slots(known: Sequence[_Heading]) -> list[list[_Heading]]:
+def _free_slots(known: Sequence[Heading]) -> list[list[Heading]]:
     """The headings of each item, in the order of the first one."""
-    slots: dict[str, list[_Heading]] = defaultdict(list)
+    slots: dict[str, list[Heading]] = defaultdict(list)
     for heading in known:
         slots[heading.number].append(heading)
     return list(slots.values())
 
 
-def _sections(text: str, slots: list[list[_Heading]], headings: Sequence[_Heading], listed: set[int]) -> Items:
-    starts = [heading.start for heading in headings if heading.is_known and heading.start not in listed]
-    sure = [slot[0] for slot in slots if _is_one(slot, starts)]
+def _sections(text: str, slots: list[list[Heading]], headings: Sequence[Heading], dropped: set[int]) -> Items:
+    starts = [heading.start for heading in headings if heading.is_known and heading.start not in dropped]
+    sure = [slot[0] for slot in slots if _is_one(text, slot, starts)]
     numbers = {heading.number for heading in sure}
-    repeats = {heading.start for slot in slots if _is_one(slot, starts) for heading in slot[1:]}
+    repeats = {heading.start for slot in slots if _is_one(text, slot, starts) for heading in slot[1:]}
     doubts = sorted(
         heading.start
         for heading in headings
-        if heading.start not in repeats | listed and _bare(heading.number, numbers) not in numbers
+        if heading.start not in repeats | dropped and _bare(heading.number, numbers) not in numbers
     )
     bounds = sorted({heading.start for heading in sure} | {heading.start for slot in slots for heading in slot})
     found: list[Item] = []
@@ -284,13 +158,27 @@ def _sections(text: str, slots: list[list[_Heading]], headings: Sequence[_Headin
     return Items(tuple(found), tuple(name for name in named if _bare(name, certain) not in certain))
 
 
-def _is_one(slot: Sequence[_Heading], starts: Sequence[int]) -> bool:
+def _is_one(text: str, slot: Sequence[Heading], starts: Sequence[int]) -> bool:
     """Whether the headings of a slot are one section: one alone, or page headers with no other between them."""
     first, last = slot[0], slot[-1]
     if len(slot) == 1:
         return True
     num_between = bisect_right(starts, last.start) - bisect_left(starts, first.start)
-    return num_between == len(slot) and len({(heading.number, heading.line) for heading in slot}) == 1
+    if num_between != len(slot) or len({heading.number for heading in slot}) > 1:
+        return False
+    if len({heading.line for heading in slot}) == 1:
+        return True
+    title = min((heading.line for heading in slot), key=len)[:_SAME_TITLE]
+    return len(slot) > 2 and all(
+        heading.line.startswith(title) and (heading is first or _is_page_header(text, heading)) for heading in slot
+    )
+
+
+def _is_page_header(text: str, heading: Heading) -> bool:
+    """Whether the line before, but for the heading of a part, has a page number at its start or its end."""
+    before = text[max(0, heading.start - _PAGE_END) : heading.start].rstrip()
+    before = _LAST_PART.sub("", before)
+    return _PAGE_LINE.search(before) is not None
 
 
 def _bare(number: str, numbers: set[str]) -> str:

@@ -26,6 +26,7 @@ import numpy as np
 from finpile.clean.html import _table_kernels as kernels
 from finpile.clean.html._tag_kernels import I64, U8
 from finpile.clean.html.markup import name_classes
+from finpile.filings.headings import is_heading
 
 _CELL, _TEXT, _CELL_END = _MARKS = ("\ufdd0", "\ufdd1", "\ufdd2")
 _ANY_MARK = re.compile(f"{_CELL}\\d+{_TEXT}|{_CELL_END}")
@@ -151,9 +152,15 @@ def _with_signs(cells: list[_Cell]) -> list[_Cell]:
 
 
 def _grid(rows: list[tuple[list[_Cell], bool]]) -> str | None:
-    """The Markdown of a table with at least two columns and two rows; None for one that would grow too much."""
+    """The Markdown of a table with at least two columns and two rows.
+
+    None for one that would grow too much, and for one with headings of a filing's items, such as a table of contents:
+    headings are lines, whatever the form of tables.
+    """
     first = next((number for number, (_, is_data) in enumerate(rows) if is_data), len(rows))
     if len(rows) < 2 or first == len(rows):
+        return None
+    if any(is_heading(" ".join(cell.text for cell in cells)) for cells, _ in rows):
         return None
     columns = _Columns(rows[first:])
     if len(columns) < 2:

@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from finpile.clean.html.page import to_text
+from finpile.clean.stage.normalise import normalise
 from finpile.filings import find_items
 from finpile.filings.item_titles import declared_number, titles_of
 
@@ -41,6 +43,47 @@ def test_each_item_of_an_annual_report_is_found_whole(separator: str, contents: 
     assert find_items(text, "10-K").unsure == ()
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_contents_with_any_number_of_entries_below_an_item_are_no_sections(seed: int) -> None:
+    rng = random.Random(seed)
+    report, page, contents = annual_report(), 1, "Table of Contents\n\tPage\n"
+    for number, title in TITLES_10K.items():
+        ends = rng.random() < 0.5
+        contents += f"Item {number}. \t{title}{f' {page}' if ends else ''}\n"
+        for entry in range(rng.choice([0, 0, 3, 40])):
+            page += rng.randrange(2)
+            contents += f"\tConsolidated Statements of the {entry}th Kind for the Nine Months Ended June 30 \t{page}\n"
+        contents += rng.choice(["", "", "PART II \u2014 Other Information\n"])
+    text = f"{contents}\nPART I\n\n" + "\n\n".join(report.values()) + "\n\nSIGNATURES\n"
+    assert sections(text) == report
+
+
+def test_an_index_of_statements_below_a_heading_is_part_of_its_section() -> None:
+    report = annual_report()
+    report["8"] = (
+        "Item 8. Financial Statements\n" + "".join(f"Balance Sheet {n}\t{40 + n}\n" for n in range(30)) + "None."
+    )
+    report["9"] = "Item 9. Changes in and Disagreements with Accountants 80"
+    text = "\n\n".join(report.values())
+    assert sections(text) == report
+    assert sections(f"{CONTENTS}\n{text}") == report
+
+
+@pytest.mark.parametrize(("first", "last"), [("5", "9B"), ("10", "14"), ("14", "15")])
+def test_contents_of_a_part_before_its_first_section_are_no_sections(first: str, last: str) -> None:
+    report = annual_report()
+    numbers = list(report)
+    listed = numbers[numbers.index(first) : numbers.index(last) + 1]
+    head = f"PART II\nItem {first}. {TITLES_10K[first]}".upper()
+    contents = "".join(f"Item {number}. {TITLES_10K[number]}\n" for number in listed)
+    text = "\n\n".join(report.values())
+    found = sections(text.replace(report[first], f"12 EXAMPLE FORM 10-K\nPART II\n{contents}\n{head}\n{report[first]}"))
+    before = numbers[numbers.index(first) - 1]
+    assert found.pop(first).endswith(report.pop(first))
+    assert found.pop(before).startswith(report.pop(before))
+    assert found == report
+
+
 def test_the_heading_of_a_part_belongs_to_no_item() -> None:
     text = "Item 4. Mine Safety Disclosures\nNone.\n\nPART II\n\nItem 5. Market for Common Equity\nNone.\n"
     assert sections(text)["4"] == "Item 4. Mine Safety Disclosures\nNone."
@@ -57,11 +100,26 @@ def test_a_second_heading_that_fits_makes_the_item_and_the_one_before_it_unsure(
     assert {item.number for item in found.found} == set(numbers) - {number, before}
 
 
+def test_a_second_heading_before_the_signatures_is_unsure() -> None:
+    text = "Item 8. Financial Statements\n\nText.\n\nItem 9A. Controls and Procedures\n\nOne.\n\n"
+    text += "Item 9A. Controls and Procedures of others\n\nTwo.\n\nSIGNATURES\n"
+    assert find_items(text, "10-K").unsure == ("8", "9A")
+
+
 def test_headings_of_pages_do_not_end_a_section() -> None:
     report = annual_report()
     line = report["7"].split("\n")[0]
     report["7"] += (
         f"\n12\n{line}\nMore text.\n13\n{line}\nAnd more.\nItem 7. Management\u2019s Discussion (continued)\nEnd."
+    )
+    assert sections("\n\n".join(report.values())) == report
+
+
+def test_headings_of_pages_can_have_more_text_than_the_first() -> None:
+    report = annual_report()
+    line = report["8"].split("\n")[0]
+    report["8"] += "".join(
+        f"\n\n{page} EXAMPLE FORM 10-K\nPART II\n{line} \u2014 Notes {page}\nA note." for page in (61, 62, 63)
     )
     assert sections("\n\n".join(report.values())) == report
 
@@ -98,6 +156,39 @@ def test_items_of_a_current_report_can_have_any_order() -> None:
     assert sections(text, "8-K/A") == parts
     contents = "TABLE OF CONTENTS\nItem 7.01 Regulation FD Disclosure\nSIGNATURE\nEXHIBIT INDEX\n\n"
     assert sections(contents + text, "8-K") == parts
+
+
+def test_a_list_of_another_form_in_a_current_report_has_no_items_of_it() -> None:
+    text = "Item 8.01 Other Events.\nA report.\n\nItem 9.01 Financial Statements and Exhibits\n(d) Exhibits\n99.1 "
+    text += "Parts of the annual report:\nItem 1. Business\nItem 7. Financial Statements\nItem 8. Financial Statements"
+    assert sections(text, "8-K") == {"8.01": text[: text.index("\n\nItem 9")], "9.01": text[text.index("Item 9") :]}
+
+
+QUARTER = """<p>THE COMPANY</p><table><tr><td></td><td>Page</td></tr><tr><td>Part I</td></tr>
+<tr><td>Item 1.</td><td>Financial Statements</td></tr>{statements}
+<tr><td>Item 2.</td><td>Management's Discussion and Analysis</td><td>30</td></tr>
+<tr><td>Item 4.</td><td>Controls and Procedures</td><td>41</td></tr>
+<tr><td>Part II</td></tr><tr><td>Item 1.</td><td>Legal Proceedings</td><td>41</td></tr>
+<tr><td>Item 6.</td><td>Exhibits</td><td>42</td></tr></table>
+<p>Item 1. Financial Statements</p><table><tr><td></td><td>2024</td><td>2023</td></tr>
+<tr><td>Sales</td><td>$</td><td>12</td><td>$</td><td>11</td></tr></table>
+<p>Item 2. Management's Discussion and Analysis</p><p>Sales rose.</p><p>Item 4. Controls and Procedures</p><p>Good.</p>
+<p>Item 1. Legal Proceedings</p><p>None.</p><p>Item 6. Exhibits</p><p>None.</p>"""
+
+
+@pytest.mark.parametrize("num_statements", [0, 1, 12, 60])
+def test_items_are_the_same_for_both_forms_of_tables(num_statements: int) -> None:
+    rows = (f"<tr><td></td><td>Statement {n}</td><td>{n}</td></tr>" for n in range(num_statements))
+    page = QUARTER.format(statements="".join(rows))
+    lines = normalise(to_text(page, main_content=False).text)
+    grids = normalise(to_text(page, main_content=False, tables="markdown").text)
+    assert "| Sales | $12 | $11 |" in grids and "|" not in lines
+    names = ["I.1", "I.2", "I.4", "II.1", "II.6"]
+    assert list(sections(lines, "10-Q")) == list(sections(grids, "10-Q")) == names
+    assert all("Sales" in sections(text, "10-Q")["I.1"] for text in (lines, grids))
+    assert {name: sections(lines, "10-Q")[name] for name in names[1:]} == {
+        name: sections(grids, "10-Q")[name] for name in names[1:]
+    }
 
 
 def test_items_of_a_quarterly_report_are_told_apart_by_part() -> None:
