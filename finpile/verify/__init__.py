@@ -2,13 +2,12 @@
 
 The checks do not rely on the run that wrote the output: files are read and hashed again, and values that follow from
 other files are computed and compared. Each module holds one group of checks as a function
-`checks(layout, manifest, advance)`. A new group is a new module and its entry in `GROUPS`.
+`checks(output)`. A new group is a new module and its entry in `GROUPS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 from finpile_tokenizer import TokenizerError
@@ -32,9 +31,10 @@ from finpile.verify import (
     tokens,
     undated,
 )
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Advance, Output
 
-_Group = Callable[[Layout, Mapping[str, Any], Advance], list[Check]]
+_Group = Callable[[Output], list[Check]]
 
 __all__ = ["GROUPS", "Check", "verify"]
 
@@ -66,17 +66,17 @@ def verify(out: str, advance: Advance = lambda size_bytes: None, *, groups: Iter
     Raises: InputError if `out` holds no finished build.
     """
     layout = Layout(out)
-    manifest = read_manifest(layout)
-    found = _checked(files.checks, layout, manifest, advance)
+    output = Output(layout, read_manifest(layout), advance)
+    found = _checked(files.checks, output)
     if not all(check.ok for check in found):
         return found  # the other groups would read files that are known to be damaged
-    return found + [check for group in groups for check in _checked(group, layout, manifest, advance)]
+    return found + [check for group in groups for check in _checked(group, output)]
 
 
-def _checked(group: _Group, layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def _checked(group: _Group, output: Output) -> list[Check]:
     """The checks of a group; one failed check if a file does not have the form that a build writes."""
     try:
-        return group(layout, manifest, advance)
+        return group(output)
     except _UNREADABLE as error:
         name = f"{group.__module__.rsplit('.', 1)[-1]}: what is read has the form that a build writes"
         return [Check(name, False, f"{type(error).__name__}: {error}")]

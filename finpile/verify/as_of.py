@@ -8,32 +8,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
 from finpile.as_of.cut import Cut, ends_of
 from finpile.dedup.order import UNDATED
 from finpile.dedup.redirects import redirected_from
 from finpile.documents.split import TRAIN
-from finpile.output.layout import Layout, read_published
 from finpile.output.manifest import CERTIFICATE
 from finpile.output.takedowns import TAKEDOWN
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(output: Output) -> list[Check]:
     """Reads documents and ledger; there are no such checks for other builds."""
-    certificate = manifest.get(CERTIFICATE)
+    certificate = output.manifest.get(CERTIFICATE)
     if certificate is None:
         return []
-    found = _Found(Cut.of(certificate), tuple(manifest["config"]["tokenizer"]["train_on"]))
-    for name in storage.list_files(layout.documents):
-        columns = ["dataset", "id", "timestamp", "split", "text"]
-        found.add_documents(name, read_published(storage.join(layout.documents, name), columns))
-        advance(found.last_bytes)
-    for name in storage.list_files(layout.removed):
-        columns = ["id", "timestamp", "detail", "duplicate_of"]
-        found.add_ledger(name, read_published(storage.join(layout.removed, name), columns))
-        advance(found.last_bytes)
-    trained = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}.get("tokenizer")
+    found = _Found(Cut.of(certificate), tuple(output.config["tokenizer"]["train_on"]))
+    for path, table in output.tables("documents", ["dataset", "id", "timestamp", "split", "text"]):
+        found.add_documents(path, table)
+    for path, table in output.tables("removed", ["id", "timestamp", "detail", "duplicate_of"]):
+        found.add_ledger(path, table)
+    trained = output.counts.get("tokenizer")
     return [found.check(), *([] if trained is None else [found.check_tokenizer(trained)])]
 
 
@@ -49,18 +44,16 @@ class _Found:
         self._wrong: list[str] = []
         self._num_rows = {"documents": 0, "removed": 0}
         self._train_bytes = 0
-        self.last_bytes = 0
-        """Of the table that was added last."""
 
-    def add_documents(self, name: str, table: pa.Table) -> None:
-        self._add("documents", name, table)
+    def add_documents(self, path: str, table: pa.Table) -> None:
+        self._add("documents", path, table)
         if table.num_rows and (not self._train_on or table["dataset"][0].as_py() in self._train_on):
             texts = table.filter(pc.equal(table["split"], TRAIN))["text"]
             self._train_bytes += pc.sum(pc.binary_length(texts)).as_py() or 0
 
-    def add_ledger(self, name: str, table: pa.Table) -> None:
-        self._add("removed", name, table)
-        if name.startswith(f"stage={TAKEDOWN}/"):
+    def add_ledger(self, path: str, table: pa.Table) -> None:
+        self._add("removed", path, table)
+        if path.startswith(f"removed/stage={TAKEDOWN}/"):
             return
         ends = pa.array(ends_of(table["timestamp"]))
         table = table.select(["detail", "duplicate_of"]).append_column("end", ends)
@@ -68,12 +61,11 @@ class _Found:
             for other in (row["duplicate_of"], *redirected_from(row["detail"])):
                 self._named[other] = min(self._named.get(other, UNDATED), row["end"])
 
-    def _add(self, folder: str, name: str, table: pa.Table) -> None:
-        self.last_bytes = table.nbytes
+    def _add(self, folder: str, path: str, table: pa.Table) -> None:
         self._num_rows[folder] += table.num_rows
         self._ends.update(zip(table["id"].to_pylist(), ends_of(table["timestamp"]).tolist(), strict=True))
         late = table.filter(pa.array(~self._cut.has(table["timestamp"]))).select(["id", "timestamp"])
-        self._wrong += [f"{folder}/{name}: {row['id']} is of {row['timestamp']}" for row in late.to_pylist()]
+        self._wrong += [f"{path}: {row['id']} is of {row['timestamp']}" for row in late.to_pylist()]
 
     def check(self) -> Check:
         """Of the dates of documents, and of those that decisions name: these are not after the document of the row."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-
-#: Receives the number of bytes read since the last call.
-Advance = Callable[[float], None]
 
 _MAX_NAMED = 3
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
 from finpile.counts.published import counts_of_documents
 from finpile.counts.stages import StageCounts, label_of
 from finpile.documents.ledger import count_removed
-from finpile.output.layout import Layout, read_published, row_of
-from finpile.output.manifest import published
+from finpile.output.layout import row_of
 from finpile.plugins.stages import dedup_stages
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 _Row = Mapping[str, Any]
 
@@ -25,11 +25,11 @@ _COUNTED = {
 }
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
-    """Reads documents and ledger once more; `advance` receives the bytes read."""
-    stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
-    documents = {path: _count_documents(layout, path, advance) for path in published(manifest, "documents")}
-    ledger = {path: _count_ledger(layout, path, advance) for path in published(manifest, "removed")}
+def checks(output: Output) -> list[Check]:
+    """Reads documents and ledger."""
+    stages = output.counts
+    documents = {path: _count_documents(path, table) for path, table in output.tables("documents")}
+    ledger = {path: _count_ledger(table) for path, table in output.tables("removed")}
     wrong = [*_differ(stages["split"]["documents"], documents), *_differ(stages["split"]["ledger"], ledger)]
     return [
         Check.of(
@@ -39,16 +39,12 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     ]
 
 
-def _count_documents(layout: Layout, path: str, advance: Advance) -> dict[str, Any]:
-    table = read_published(storage.join(layout.root, path))
-    advance(table.nbytes)
+def _count_documents(path: str, table: pa.Table) -> dict[str, Any]:
     dataset, source = row_of(path)
     return {"dataset": dataset, "source": source, "rows": table.num_rows, **counts_of_documents(table)}
 
 
-def _count_ledger(layout: Layout, path: str, advance: Advance) -> dict[str, Any]:
-    table = read_published(storage.join(layout.root, path))
-    advance(table.nbytes)
+def _count_ledger(table: pa.Table) -> dict[str, Any]:
     (stage,) = pc.unique(table["stage"]).to_pylist()
     return {"stage": stage, "rows": table.num_rows, "removed": count_removed(table)}
 

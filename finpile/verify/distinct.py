@@ -2,55 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
 from finpile.dedup import exact
 from finpile.documents.document import DIGEST_BYTES
-from finpile.output.layout import Layout, row_of
-from finpile.output.manifest import published
-from finpile.verify.check import Advance, Check
+from finpile.output.layout import row_of
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 _NAME = "kept texts are distinct within the scope"
+_COLUMNS = ("id", "text")
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(output: Output) -> list[Check]:
     """Holds 16 bytes for each document of one scope. There is no such check if `dedup.exact` is off."""
-    dedup = manifest["config"]["dedup"]
+    dedup = output.config["dedup"]
     if not dedup["exact"]:
         return []
     fold = dedup["exact_fold"]
     total, wrong = 0, []
-    for files in _scopes(layout, manifest, dedup["scope"]):
+    for paths in _scopes(output, dedup["scope"]):
         digests = bytearray()
-        for table in _tables(files):
-            digests += _digests(table, fold)
-            advance(table.nbytes)
+        for path in paths:
+            digests += _digests(output.table(path, _COLUMNS), fold)
         total += len(digests) // DIGEST_BYTES
         num_repeated, first = _repeated(digests)
         if num_repeated:
-            names = " and ".join(_named(files, fold, first))
+            names = " and ".join(_named(output, paths, fold, first))
             wrong.append(f"{num_repeated:,} documents repeat the text of another, such as {names}")
     equal = "" if fold == "none" else f", where {fold.replace('_', ' and ')} do not count"
     return [Check.of(_NAME, wrong, f"{total:,} documents{equal}")]
 
 
-def _scopes(layout: Layout, manifest: Mapping[str, Any], scope: str) -> Iterator[list[str]]:
-    """The URLs of the documents of each scope."""
+def _scopes(output: Output, scope: str) -> Iterable[list[str]]:
+    """The files of the documents of each scope."""
     found: dict[str, list[str]] = {}
-    for path in published(manifest, "documents"):
-        dataset = row_of(path)[0] if scope == "dataset" else ""
-        found.setdefault(dataset, []).append(storage.join(layout.root, path))
-    yield from found.values()
-
-
-def _tables(files: Iterable[str]) -> Iterator[pa.Table]:
-    return (storage.read_parquet(url, ["id", "text"]) for url in files)
+    for path in output.paths("documents"):
+        found.setdefault(row_of(path)[0] if scope == "dataset" else "", []).append(path)
+    return found.values()
 
 
 def _digests(table: pa.Table, fold: exact.Fold) -> bytes:
@@ -68,10 +61,11 @@ def _repeated(digests: bytearray) -> tuple[int, bytes]:
     return len(again), bytes(digests[first : first + size])
 
 
-def _named(files: Iterable[str], fold: exact.Fold, digest: bytes) -> list[str]:
+def _named(output: Output, paths: Iterable[str], fold: exact.Fold, digest: bytes) -> list[str]:
     """The ids of the first two documents of a digest."""
     found: list[str] = []
-    for table in _tables(files):
+    for path in paths:
+        table = output.table(path, _COLUMNS)
         is_it = pc.equal(exact.document_digests(table, fold), pa.scalar(digest, pa.binary(DIGEST_BYTES)))
         found += table["id"].filter(is_it).to_pylist()
         if len(found) > 1:

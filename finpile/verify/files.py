@@ -14,7 +14,8 @@ from finpile.output import stage_record
 from finpile.output.layout import Layout, earlier_place
 from finpile.output.manifest import recorded_files
 from finpile.output.snapshots import number_of, numbers, read_snapshot
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 #: What `finpile report` writes of snapshots.
 _GROWTH = tuple(f"snapshots/growth.{suffix}" for suffix in ("md", "csv", "tex", "json"))
@@ -22,8 +23,9 @@ _GROWTH = tuple(f"snapshots/growth.{suffix}" for suffix in ("md", "csv", "tex", 
 _OTHER = ("manifest.json", ".work", "index", "explorer")
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
-    """Reads every recorded file, those of all snapshots; `advance` receives its bytes."""
+def checks(output: Output) -> list[Check]:
+    """Reads every recorded file, those of all snapshots."""
+    layout, manifest = output.layout, output.manifest
     snapshots, unreadable = _snapshots(layout, manifest)
     found = [Check.of("every snapshot has its manifest, unaltered", unreadable, f"{len(snapshots)} snapshots")]
     if unreadable:
@@ -39,7 +41,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         except FileNotFoundError:
             wrong.append(f"{path} is missing")
             continue
-        advance(measured.size_bytes)
+        output.advance(measured.size_bytes)
         if measured.checksum != expected.checksum:
             wrong.append(f"{path} is altered")
     known = {*recorded, *(f"snapshots/{number:06d}.json" for number in numbers(layout)), *_GROWTH}

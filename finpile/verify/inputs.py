@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
-from finpile.output.layout import Layout, read_published
-from finpile.output.manifest import CERTIFICATE, SNAPSHOT, published
+from finpile.output.manifest import CERTIFICATE, SNAPSHOT
 from finpile.sources.readers.accounting import SUMS
 from finpile.sources.readers.base import structure_of
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 _Source = tuple[str, str]
-#: Columns of an account whose sum over a source's inputs other files of the tree give too.
-_COUNTED = ("files", "input_bytes", "documents", "removals", "removed_bytes")
-#: The counts of `ingest` that are added where several sources are compared as one.
-_ADDED = ("files", "input_bytes", "documents", *(name for name in SUMS if name != "structure"))
+_Sums = dict[_Source, dict[str, Any]]
+#: What the manifest counts of a source's inputs, and what the ledger does.
+_OF_MANIFEST, _OF_LEDGER = ("files", "input_bytes", "documents"), ("removals", "removed_bytes")
+_NOTHING: Mapping[str, Any] = {**dict.fromkeys((*SUMS, *_OF_MANIFEST, *_OF_LEDGER), 0), "structure": {}}
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
-    """Reads the accounts, and the ledger's rows of the stage `ingest`; `advance` receives the bytes read.
+def checks(output: Output) -> list[Check]:
+    """Reads the accounts, and the ledger's rows of the stage `ingest`.
 
     A corpus as of a day has no accounts of its own: those of the whole build count later documents.
     """
-    if CERTIFICATE in manifest:
+    if CERTIFICATE in output.manifest:
         return []
-    files = (storage.read_parquet(storage.join(layout.root, path)) for path in published(manifest, "inputs"))
-    accounts = pa.concat_tables(files)
-    advance(accounts.nbytes)
-    split = {entry["dataset"] for entry in manifest["config"]["sources"] if not isinstance(entry["name"], str)}
-    rows = [{**_joined(row, split), "structure": dict(row["structure"])} for row in accounts.to_pylist()]
-    ingest = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "ingest")
-    has_takedowns = bool(manifest.get(SNAPSHOT, {}).get("takedowns"))
-    counts = _added([_joined(row, split) for row in ingest["sources"]])
-    kinds = {kind for entry in manifest["config"]["sources"] for kind in structure_of(entry["format"])}
+    accounts = [row for _, table in output.tables("inputs") for row in table.to_pylist()]
+    sources = output.config["sources"]
+    split = {entry["dataset"] for entry in sources if not isinstance(entry["name"], str)}
+    rows = [_joined({**row, **_of_file(row), "structure": dict(row["structure"])}, split) for row in accounts]
+    counted = [_joined(row, split) for row in output.counts["ingest"]["sources"]]
+    counts, sums = _summed(counted, (*SUMS, *_OF_MANIFEST)), _summed(rows, tuple(_NOTHING))
+    kinds = {kind for entry in sources for kind in structure_of(entry["format"])}
     wrong = [f"{row['locator']}: {problem}" for row in rows if (problem := _imbalance(row, kinds))]
     total = sum(row["decompressed_bytes"] for row in rows)
+    has_takedowns = bool(output.manifest.get(SNAPSHOT, {}).get("takedowns"))
     return [
         Check.of(
             "bytes read = records + ledger + members + structure, for every input file",
@@ -49,11 +46,15 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
         ),
         Check.of(
             "the accounts of inputs are those of the documents and the ledger",
-            _sums_differ(rows, counts)
-            + _counts_differ(rows, counts, _ledger(layout, manifest, split, advance), has_takedowns),
+            _sums_differ(sums, counts) + _counts_differ(sums, counts, _ledger(output, split), has_takedowns),
             f"{len(counts)} sources",
         ),
     ]
+
+
+def _of_file(row: Mapping[str, Any]) -> dict[str, int]:
+    """What an account adds to the files of its source: nothing for a member of an archive."""
+    return {"files": 0, "input_bytes": 0} if row["archive"] else {"files": 1, "input_bytes": row["stored_bytes"]}
 
 
 def _imbalance(row: Mapping[str, Any], kinds: Collection[str]) -> str | None:
@@ -80,30 +81,18 @@ def _members_differ(rows: list[dict[str, Any]]) -> list[str]:
     return wrong
 
 
-def _sums_differ(rows: list[dict[str, Any]], counts: list[dict[str, Any]]) -> list[str]:
+def _sums_differ(sums: _Sums, counts: _Sums) -> list[str]:
     """Sources whose sums of bytes in the manifest are not those of the accounts."""
-    wrong = []
-    by_source = _by_source(rows)
-    for source in counts:
-        mine = by_source.get(_source(source), [])
-        for name in SUMS:
-            if name == "structure":
-                kinds: Counter[str] = Counter()
-                for row in mine:
-                    kinds.update(row[name])
-                found: Any = dict(kinds)
-            else:
-                found = sum(row[name] for row in mine)
-            if found != source[name]:
-                wrong.append(f"{'/'.join(_source(source))}: {name} {source[name]} in the manifest, {found} in inputs/")
-    return wrong
+    return [
+        f"{'/'.join(name)}: {key} {source[key]} in the manifest, {found} in inputs/"
+        for name, source in counts.items()
+        for key in SUMS
+        if (found := sums.get(name, _NOTHING)[key]) != source[key]
+    ]
 
 
 def _counts_differ(
-    rows: list[dict[str, Any]],
-    counts: list[dict[str, Any]],
-    ledger: Mapping[_Source, tuple[int, int]],
-    has_takedowns: bool,
+    sums: _Sums, counts: _Sums, ledger: Mapping[_Source, tuple[int, int]], has_takedowns: bool
 ) -> list[str]:
     """Sources of which manifest and ledger count other files, documents or rows than the accounts.
 
@@ -111,19 +100,10 @@ def _counts_differ(
     and rows are compared as a sum.
     """
     wrong: list[str] = []
-    by_source = _by_source(rows)
-    for source in counts:
-        name = _source(source)
-        mine = by_source.get(name, [])
-        files = [row for row in mine if row["archive"] is None]
-        removals, removed_bytes = ledger.get(name, (0, 0))
-        expected = (source["files"], source["input_bytes"], source["documents"], removals, removed_bytes)
-        found = (
-            len(files),
-            sum(row["stored_bytes"] for row in files),
-            *(sum(row[column] for row in mine) for column in ("documents", "removals", "removed_bytes")),
-        )
-        pairs = list(zip(_COUNTED, expected, found, strict=True))
+    for name, source in counts.items():
+        expected = dict(zip(_OF_LEDGER, ledger.get(name, (0, 0)), strict=True))
+        expected = {**{key: source[key] for key in _OF_MANIFEST}, **expected}
+        pairs = [(key, want, sums.get(name, _NOTHING)[key]) for key, want in expected.items()]
         if has_takedowns:
             *others, passed, gone, _ = pairs
             pairs = [*others, ("documents and removals", passed[1] + gone[1], passed[2] + gone[2])]
@@ -131,15 +111,12 @@ def _counts_differ(
     return wrong
 
 
-def _ledger(
-    layout: Layout, manifest: Mapping[str, Any], split: Collection[str], advance: Advance
-) -> dict[_Source, tuple[int, int]]:
+def _ledger(output: Output, split: Collection[str]) -> dict[_Source, tuple[int, int]]:
     """Rows of the stage `ingest` for what became no document, and the bytes that they hold, by source."""
     found: dict[_Source, tuple[int, int]] = {}
-    for path in published(manifest, "removed/stage=ingest"):
-        table = read_published(storage.join(layout.root, path), ["dataset", "source", "start", "removed_text"])
-        advance(table.nbytes)
-        table = table.filter(pc.is_null(table["start"]))
+    columns = ["dataset", "source", "start", "removed_text"]
+    for _, rows_of_stage in output.tables("removed/stage=ingest", columns):
+        table = rows_of_stage.filter(pc.is_null(rows_of_stage["start"]))
         sizes = pc.binary_length(table["removed_text"]).to_pylist()
         names = table.select(["dataset", "source"]).to_pylist()
         for row, size in zip(names, sizes, strict=True):
@@ -157,22 +134,17 @@ def _joined(row: Mapping[str, Any], split: Collection[str]) -> dict[str, Any]:
     return {**row, "source": "all sources"} if row["dataset"] in split else dict(row)
 
 
-def _added(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The sums of the counts of each source."""
-    sums: dict[_Source, dict[str, Any]] = {}
+def _summed(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> _Sums:
+    """The sums of counts by source; that of `structure` by kind."""
+    sums: _Sums = {}
     for row in rows:
-        total = sums.setdefault(_source(row), {**row, "structure": Counter(), **dict.fromkeys(_ADDED, 0)})
-        total["structure"].update(row["structure"])
-        for name in _ADDED:
-            total[name] += row[name]
-    return [{**row, "structure": dict(row["structure"])} for row in sums.values()]
-
-
-def _by_source(rows: list[dict[str, Any]]) -> dict[_Source, list[dict[str, Any]]]:
-    found: dict[_Source, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(_source(row), []).append(row)
-    return found
+        total = sums.setdefault(_source(row), {name: Counter() if name == "structure" else 0 for name in names})
+        for name in names:
+            if name == "structure":
+                total[name].update(row[name])
+            else:
+                total[name] += row[name]
+    return {source: {**total, "structure": dict(total["structure"])} for source, total in sums.items()}
 
 
 def _source(row: Mapping[str, Any]) -> _Source:

@@ -8,23 +8,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
 from finpile.config.rows import rows_of
-from finpile.output.layout import Layout, row_of
-from finpile.output.manifest import published
+from finpile.output.layout import row_of
 from finpile.plugins.format import FORMATS
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(output: Output) -> list[Check]:
     """Reads the licences of all documents."""
     entries: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for source in manifest["config"]["sources"]:
+    for source in output.config["sources"]:
         for row in rows_of(source["name"]):
             entries.setdefault((source["dataset"], row), []).append(source)
     wrong, num_documents = [], 0
-    for path in published(manifest, "documents"):
-        table = storage.read_parquet(storage.join(layout.root, path), ["id", "license"])
+    for path, table in output.tables("documents", ["id", "license"]):
         num_documents += table.num_rows
         wrong += [f"{document} has another licence" for document in _wrong(table, entries.get(row_of(path), []))]
     return [Check.of("licences are those of the corpus file, or of the record", wrong, f"{num_documents:,} documents")]

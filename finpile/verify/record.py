@@ -8,15 +8,16 @@ from typing import Any
 from finpile.output.layout import Layout
 from finpile.output.manifest import is_unaltered
 from finpile.output.stage_record import fingerprint
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 #: Keys of the record of a file, and of its counts, that have the same value.
 _ALIKE = (("size_bytes", "size_bytes"), ("checksum", "checksum"), ("footer", "footer"), ("num_rows", "rows"))
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(output: Output) -> list[Check]:
     """Reads the manifest alone."""
-    wrong = []
+    manifest, wrong = output.manifest, []
     if not is_unaltered(manifest):
         wrong.append("manifest.json is altered: its checksum is another")
     if manifest["name"] != manifest["config"]["name"]:
@@ -24,7 +25,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
     if manifest["config_hash"] != fingerprint(manifest["config"]):
         wrong.append("config_hash is not that of the corpus file")
     for stage in manifest["stages"]:
-        wrong += _files(stage, layout)
+        wrong += _files(stage, output.layout)
     return [Check.of("the manifest is as it was written", wrong, f"{len(manifest['stages'])} stages")]
 
 

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from finpile import storage
 from finpile.output.layout import Layout
 from finpile.report.records import write_from_manifest
 from finpile.storage.file_systems import open_file
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 #: The page, and the tables of a comparison of tokenizers, which only its texts and tokenizers give.
 _COMPARISON = ("table3", "index.html")
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(output: Output) -> list[Check]:
     """Writes the reports to a temporary folder and compares."""
-    if "reports" not in {stage["stage"] for stage in manifest["stages"]}:
+    layout = output.layout
+    if "reports" not in output.counts:
         return []
     there = storage.list_files(layout.reports)
     compared = any(name.startswith(_COMPARISON[0]) for name in there)
     with tempfile.TemporaryDirectory() as folder:
         again = Layout(folder)
-        write_from_manifest(again, manifest)
+        write_from_manifest(again, output.manifest)
         expected = {name: Path(again.reports, name).read_bytes() for name in storage.list_files(again.reports)}
     wrong = [f"reports/{name} is missing" for name in sorted(expected.keys() - set(there))]
     for name in there:
@@ -33,7 +33,7 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
             continue
         with open_file(storage.join(layout.reports, name)) as stream:
             content = stream.read()
-        advance(len(content))
+        output.advance(len(content))
         if expected.get(name) != content:
             wrong.append(f"reports/{name} is not what the counts give")
     counted = f"{len(there)} files" + (", but for the comparison of tokenizers" if compared else "")

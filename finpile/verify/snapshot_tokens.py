@@ -7,6 +7,7 @@ without those that had the same text before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,68 +16,63 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.documents.document import text_digest, text_views
 from finpile.documents.split import HELDOUT, TRAIN
-from finpile.output.layout import Layout, heldout_tokens, row_of
-from finpile.output.manifest import SNAPSHOT, published
+from finpile.output.layout import heldout_tokens, row_of
+from finpile.output.manifest import SNAPSHOT
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import BUILD, numbers, read_snapshot
-from finpile.tokens.store import TokenMeta, TokenStore
-from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
+from finpile.tokens.store import TokenMeta
+from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import tokens
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 _DOCUMENTS = "documents/"
 _COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(output: Output) -> list[Check]:
     """The checks of the build's tokens, and one for each snapshot that has some; none without snapshots."""
     found: list[Check] = []
-    snapshots = {number: read_snapshot(layout, number) for number in numbers(layout)}
-    files = PublishedFiles(layout, *snapshots.values())
-    for number, snapshot in snapshots.items():
+    layout = output.layout
+    snapshots = {number: replace(output, manifest=read_snapshot(layout, number)) for number in numbers(layout)}
+    files = PublishedFiles(layout, *(one.manifest for one in snapshots.values()))
+    for number, one in snapshots.items():
         if number == BUILD:
-            found += _of_build(layout, snapshot, files, advance)
-        elif snapshot[SNAPSHOT]["tokens"]:
-            found.append(_of_snapshot(layout, snapshot, files, advance))
+            found += _of_build(one, files)
+        elif one.manifest[SNAPSHOT]["tokens"]:
+            found.append(_of_snapshot(one, files))
     return found
 
 
-def _of_build(layout: Layout, manifest: Mapping[str, Any], files: PublishedFiles, advance: Advance) -> list[Check]:
-    if "tokens" not in [stage["stage"] for stage in manifest["stages"]]:
+def _of_build(build: Output, files: PublishedFiles) -> list[Check]:
+    if "tokens" not in build.counts:
         return []
-    if why := _why_not(files, published(manifest, "documents")):
+    if why := _why_not(files, build.paths("documents")):
         return [Check("token shards of the build = its documents, encoded", True, why)]
-    return tokens.checks(layout, manifest, advance)
+    return tokens.checks(build)
 
 
-def _of_snapshot(layout: Layout, manifest: Mapping[str, Any], files: PublishedFiles, advance: Advance) -> Check:
-    facts = manifest[SNAPSHOT]
+def _of_snapshot(snapshot: Output, files: PublishedFiles) -> Check:
+    facts = snapshot.manifest[SNAPSHOT]
     name = f"token shards of snapshot {facts['number']} = the texts that it published first, encoded"
     added, replaced = ([path for path in facts[kind] if path.startswith(_DOCUMENTS)] for kind in ("added", "rewritten"))
     if why := _why_not(files, [*added, *replaced]):
         return Check(name, True, why)
-    length, tokenizer = manifest["config"]["tokens"]["sequence_length"], load_tokenizer(layout.tokenizer)
-    expected, known = tokens.Expected(tokenizer, length, None, added), _texts([files[path] for path in replaced])
+    tokenizer = load_tokenizer(snapshot.layout.tokenizer)
+    meta, known = tokens.token_meta(snapshot, tokenizer), _texts([files[path] for path in replaced])
+    expected = tokens.Expected(tokenizer, meta.sequence_length, None, added)
     for number, path in enumerate(added):
         table = files[path].table(_COLUMNS)
-        advance(table["text"].nbytes)
+        snapshot.advance(table["text"].nbytes)
         texts = zip(table["id"].to_pylist(), map(text_digest, text_views(table)), strict=True)
         new = pa.array([known.get(identifier) != digest for identifier, digest in texts], pa.bool_())
         expected.add(table.filter(new), number, pc.indices_nonzero(new).to_pylist())
-    meta = TokenMeta(
-        vocab_size=tokenizer.vocab_size,
-        sequence_length=length,
-        eot_id=tokenizer.eot_id,
-        tokenizer=tokenizer_checksum(layout),
-    )
-    return Check.of(name, list(_differences(layout, facts, meta, expected, advance)), f"{expected.num_tokens:,} tokens")
+    return Check.of(name, _differences(snapshot, facts, meta, expected), f"{expected.num_tokens:,} tokens")
 
 
-def _differences(
-    layout: Layout, facts: Mapping[str, Any], meta: TokenMeta, expected: tokens.Expected, advance: Advance
-) -> list[str]:
+def _differences(snapshot: Output, facts: Mapping[str, Any], meta: TokenMeta, expected: tokens.Expected) -> list[str]:
     """What is wrong with the shards of a snapshot. The last sequence of each stream is padded."""
-    shards, wrong = layout.snapshot_tokens(facts["number"]), []
+    shards, wrong = snapshot.layout.snapshot_tokens(facts["number"]), []
     counts = {
         "stream_tokens": expected.train.num_tokens,
         "sequences": -(-expected.train.num_tokens // meta.sequence_length),
@@ -92,11 +88,8 @@ def _differences(
     for source, stream in sorted(expected.heldout.items()):
         sides[" / ".join(source)] = (heldout_tokens(shards, *source), stream)
     for name, (folder, stream) in sides.items():
-        store = TokenStore.open(folder)
-        if store.num_tokens != stream.num_tokens:
-            wrong.append(f"{name}: {store.num_tokens} tokens, the documents give {stream.num_tokens}")
-        else:
-            wrong += [f"{name}: {what}" for what in tokens.compare(store, meta, expected, stream, advance)]
+        found = tokens.compare_padded(folder, meta, expected, stream, snapshot.advance)
+        wrong += [f"{name}: {what}" for what in found]
     return wrong
 
 

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
 from finpile.counts.stages import Label, label_of
 from finpile.counts.texts import TextCounts
 from finpile.documents.document import document_id, text_views
 from finpile.documents.split import HELDOUT, assign_split
-from finpile.output.layout import Layout, read_published
-from finpile.output.manifest import published
 from finpile.output.snapshots import read_copies, with_copies
 from finpile.plugins import stages
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
-    """Reads documents and ledger once more; `advance` receives the bytes read."""
-    audit = _Audit(layout, manifest)
-    audit.read(advance)
+def checks(output: Output) -> list[Check]:
+    """Reads documents once and the ledger twice."""
+    audit = _Audit(output)
+    audit.read()
     return audit.checks()
 
 
@@ -53,12 +51,11 @@ def _may_outlive(copy: _Copy, gone: str, has_kept: bool) -> bool:
 class _Audit:
     """One pass over the documents and two over the ledger, and the sums that must agree."""
 
-    def __init__(self, layout: Layout, manifest: Mapping[str, Any]) -> None:
-        self._layout = layout
-        self._manifest = manifest
-        self._copies = read_copies(layout, manifest)
-        self._stages = {stage["stage"]: stage for stage in manifest["stages"]}
-        self._dedup = tuple(name for name in stages.dedup_stages() if name in self._stages)
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._copies = read_copies(output.layout, output.manifest)
+        self._counts = output.counts
+        self._dedup = tuple(name for name in stages.dedup_stages() if name in self._counts)
         self._copy_stages = stages.copy_stages()
         self._copy_reasons = {(info.name, reason) for info in stages.table() for reason in info.copy_reasons}
         self._kept: Counter[Label] = Counter()
@@ -69,21 +66,19 @@ class _Audit:
         self._wrong_ids: list[str] = []
         self._wrong_copies: list[str] = []
         self._num_copies = 0
-        after = manifest["config"]["heldout"]["after"]
+        after = output.config["heldout"]["after"]
         self._heldout_after = date.fromisoformat(after) if after else None
-        self._undated = manifest["config"]["heldout"]["undated"]
+        self._undated = output.config["heldout"]["undated"]
         self._num_heldout = 0
         self._wrong_split: list[str] = []
 
-    def read(self, advance: Advance) -> None:
-        for table in self._tables("removed"):
+    def read(self) -> None:
+        for _, table in self._output.tables("removed"):
             self._read_spans(table)
-            advance(table.nbytes)
-        for table in self._tables("removed"):  # again: a whole document's text takes the spans that were cut from it
+        for _, table in self._output.tables("removed"):  # again: a removed text takes the spans that were cut from it
             self._read_whole(table)
-        for table in self._tables("documents"):
+        for _, table in self._output.tables("documents"):
             self._read_documents(table)
-            advance(table.nbytes)
 
     def checks(self) -> list[Check]:
         return [
@@ -96,10 +91,6 @@ class _Audit:
             ),
             self._heldout_is_later(),
         ]
-
-    def _tables(self, folder: str) -> Iterator[pa.Table]:
-        for path in published(self._manifest, folder):
-            yield read_published(storage.join(self._layout.root, path))
 
     def _read_spans(self, table: pa.Table) -> None:
         """Keeps the spans of the ledger, and the kept document that each row names."""
@@ -154,9 +145,9 @@ class _Audit:
 
     def _nothing_is_lost(self) -> Check:
         wrong, total = [], 0
-        cleaned = self._stages["clean"]["counts"]["sources"]
+        cleaned = self._counts["clean"]["sources"]
         more = Counter({label_of(row): row.get("parts_more", 0) for row in cleaned})
-        for row in self._stages["ingest"]["counts"]["sources"]:
+        for row in self._counts["ingest"]["sources"]:
             source = label_of(row)
             read = row["documents"] + sum(row["removed"].values())
             kept, removed = self._kept[source], self._removed[source]
@@ -167,7 +158,7 @@ class _Audit:
 
     def _text_is_restored(self, *names: str, digest: str) -> Check:
         wrong = []
-        rows = self._stages["clean"]["counts"]["sources"]
+        rows = self._counts["clean"]["sources"]
         for row in rows:
             source = label_of(row)
             if self._texts.counts.of("clean", source).value(digest) != row[digest]:

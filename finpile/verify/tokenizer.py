@@ -20,15 +20,15 @@ from finpile import storage
 from finpile.output.layout import MERGED_MODEL, Layout
 from finpile.storage.file_systems import open_file
 from finpile.tokens.tokenizer_files import TRAINING_FILE, load_tokenizer, tokenizer_checksum
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(output: Output) -> list[Check]:
     """Reads the tokenizer's files."""
-    stages = {stage["stage"]: stage for stage in manifest["stages"]}
-    if "tokenizer" not in stages:
+    layout, counts, config = output.layout, output.counts.get("tokenizer"), output.config["tokenizer"]
+    if counts is None:
         return []
-    counts, config = stages["tokenizer"]["counts"], manifest["config"]["tokenizer"]
     vocabulary = load_tokenizer(layout.tokenizer).vocabulary
     training = storage.read_json(storage.join(layout.tokenizer, TRAINING_FILE))
     wrong = _files(layout, vocabulary, _merged(layout), training)

@@ -23,15 +23,16 @@ from finpile_tokenizer import UnigramTokenizer
 from finpile import storage
 from finpile.documents.document import SUB_SOURCE, text_digest, text_views
 from finpile.documents.split import HELDOUT, TRAIN
-from finpile.output.layout import Layout, heldout_tokens, row_of
+from finpile.output.layout import heldout_tokens, row_of
 from finpile.output.published_files import PublishedFiles
 from finpile.tokens.counts import count_documents
 from finpile.tokens.pack import Runs
 from finpile.tokens.provenance import token_bytes
 from finpile.tokens.store import SHARD_SUFFIX, TokenMeta, TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
 from finpile.verify.mixture import Mixture, ids_digest
+from finpile.verify.output import Advance, Output
 from finpile.verify.provenance import Index, place
 from finpile.verify.streams import MODULUS, Stream, position
 
@@ -40,33 +41,37 @@ _COLUMNS = ("dataset", "source", "id", "text", "timestamp", "split")
 _MIXTURE_COLUMNS = (*_COLUMNS, "num_copies")
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
-    """Encodes all documents again and reads all token shards; `advance` receives the bytes of text and of shards."""
-    stages = {stage["stage"]: stage for stage in manifest["stages"]}
-    if "tokens" not in stages:
+def checks(output: Output) -> list[Check]:
+    """Encodes all documents again and reads all token shards."""
+    counts = output.counts.get("tokens")
+    if counts is None:
         return []
-    counts, length = stages["tokens"]["counts"], manifest["config"]["tokens"]["sequence_length"]
+    layout, config = output.layout, output.config
     tokenizer = load_tokenizer(layout.tokenizer)
-    mixture = Mixture.of(manifest["config"], counts)
-    files = PublishedFiles(layout, manifest).below("documents")
-    paths = [file.path for file in files]
-    expected = Expected(tokenizer, length, mixture, paths)
-    has_sub_sources = any(source.get("sub_source") for source in manifest["config"]["sources"])
+    mixture = Mixture.of(config, counts)
+    files = PublishedFiles(layout, output.manifest).below("documents")
+    meta = token_meta(output, tokenizer)
+    expected = Expected(tokenizer, meta.sequence_length, mixture, [file.path for file in files])
+    has_sub_sources = any(source.get("sub_source") for source in config["sources"])
     columns = (*(_MIXTURE_COLUMNS if mixture else _COLUMNS), *((SUB_SOURCE.name,) if has_sub_sources else ()))
     for number, file in enumerate(files):
         table = file.table(columns)
         expected.add(table, number)
-        advance(table["text"].nbytes)
-    meta = TokenMeta(
-        vocab_size=tokenizer.vocab_size,
-        sequence_length=length,
-        eot_id=tokenizer.eot_id,
-        tokenizer=tokenizer_checksum(layout),
-    )
-    found = [_are_counted(counts, expected, length), _are_encoded(layout, meta, expected, advance)]
+        output.advance(table["text"].nbytes)
+    found = [_are_counted(counts, expected, meta.sequence_length), _are_encoded(output, meta, expected)]
     if expected.heldout or "heldout" in counts:
-        found.append(_are_held_out(layout, meta, counts.get("heldout", []), expected, advance))
+        found.append(_are_held_out(output, meta, counts.get("heldout", []), expected))
     return [*found, mixture.check()] if mixture else found
+
+
+def token_meta(output: Output, tokenizer: UnigramTokenizer) -> TokenMeta:
+    """That of the token shards of a build without a mixture."""
+    return TokenMeta(
+        vocab_size=tokenizer.vocab_size,
+        sequence_length=output.config["tokens"]["sequence_length"],
+        eot_id=tokenizer.eot_id,
+        tokenizer=tokenizer_checksum(output.layout),
+    )
 
 
 class Expected:
@@ -150,9 +155,9 @@ def _canonical(row: Mapping[str, Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-def _are_encoded(layout: Layout, meta: TokenMeta, expected: Expected, advance: Advance) -> Check:
+def _are_encoded(output: Output, meta: TokenMeta, expected: Expected) -> Check:
     name = "token shards = training documents, encoded, in the order of their texts' digests"
-    folder = storage.join(layout.tokens, f"split={TRAIN}")
+    layout, folder = output.layout, storage.join(output.layout.tokens, f"split={TRAIN}")
     wrong = [f"tokens/{path} is not a token shard" for path in storage.list_files(layout.tokens) if not is_known(path)]
     store, stream = TokenStore.open(folder), expected.train
     if expected.mixture is not None:
@@ -160,13 +165,11 @@ def _are_encoded(layout: Layout, meta: TokenMeta, expected: Expected, advance: A
     if len(store) != stream.num_tokens // meta.sequence_length:
         wrong.append(f"{len(store)} sequences, the documents give {stream.num_tokens // meta.sequence_length}")
     else:
-        wrong += compare(store, meta, expected, stream, advance)
+        wrong += compare(store, meta, expected, stream, output.advance)
     return Check.of(name, wrong, f"{len(store):,} sequences of {meta.sequence_length}")
 
 
-def _are_held_out(
-    layout: Layout, meta: TokenMeta, recorded: list[dict[str, Any]], expected: Expected, advance: Advance
-) -> Check:
+def _are_held_out(output: Output, meta: TokenMeta, recorded: list[dict[str, Any]], expected: Expected) -> Check:
     """The same of the held-out documents of each source, whose last sequence is padded."""
     wrong = []
     found = [
@@ -180,15 +183,12 @@ def _are_held_out(
     ]
     if found != recorded:
         wrong.append(f"the manifest counts {recorded}, the documents give {found}")
-    paths = storage.list_files(storage.join(layout.tokens, f"split={HELDOUT}"))
+    paths = storage.list_files(storage.join(output.layout.tokens, f"split={HELDOUT}"))
     extra = {row_of(path) for path in paths} - set(expected.heldout)
     wrong += [f"there are shards of {source}, which has no held-out document" for source in sorted(extra)]
     for source, stream in sorted(expected.heldout.items()):
-        store = TokenStore.open(heldout_tokens(layout, *source))
-        if store.num_tokens != stream.num_tokens:
-            wrong.append(f"{source}: {store.num_tokens} tokens, the documents give {stream.num_tokens}")
-        else:
-            wrong += [f"{source}: {what}" for what in compare(store, meta, expected, stream, advance)]
+        found_there = compare_padded(heldout_tokens(output.layout, *source), meta, expected, stream, output.advance)
+        wrong += [f"{source}: {what}" for what in found_there]
     name = "held-out token shards = held-out documents, encoded, by source"
     return Check.of(name, wrong, f"{sum(stream.num_tokens for stream in expected.heldout.values()):,} tokens")
 
@@ -213,6 +213,14 @@ def compare(store: TokenStore, meta: TokenMeta, expected: Expected, stream: Stre
     if digest != stream.digest:
         wrong.append("the sequences are not those of the documents and the tokenizer, in the places of the index")
     return wrong + index.wrong
+
+
+def compare_padded(folder: str, meta: TokenMeta, expected: Expected, stream: Stream, advance: Advance) -> list[str]:
+    """As `compare`, of shards whose last sequence is padded."""
+    store = TokenStore.open(folder)
+    if store.num_tokens != stream.num_tokens:
+        return [f"{store.num_tokens} tokens, the documents give {stream.num_tokens}"]
+    return compare(store, meta, expected, stream, advance)
 
 
 class _Block(NamedTuple):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile import storage
 from finpile.as_of.cut import Cut
 from finpile.config import CorpusConfig, TemplatesConfig, from_dict
 from finpile.dedup import exact, templates
@@ -33,11 +32,11 @@ from finpile.dedup.templates import blocks
 from finpile.documents.document import digest_bits, text_views
 from finpile.documents.labels import document_labels
 from finpile.documents.ledger import Spans
-from finpile.output.layout import Layout, read_published
-from finpile.output.manifest import CERTIFICATE, published
+from finpile.output.manifest import CERTIFICATE
 from finpile.output.takedowns import TAKEDOWN
 from finpile.plugins import stages
-from finpile.verify.check import Advance, Check
+from finpile.verify.check import Check
+from finpile.verify.output import Output
 
 _U64 = npt.NDArray[np.uint64]
 _Label = tuple[str, str]
@@ -51,12 +50,12 @@ _GROUP = re.compile(r"earlier documents of (.*)", re.DOTALL)
 _COLUMNS = ("id", "dataset", "source", "locator", "timestamp")
 
 
-def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> list[Check]:
+def checks(output: Output) -> list[Check]:
     """Reads the ledger, and if undated documents are copies or were cut as templates, all texts once or twice."""
-    certificate = manifest.get(CERTIFICATE)
+    certificate = output.manifest.get(CERTIFICATE)
     if certificate is None or not certificate["undated"]:
         return []
-    config, texts = from_dict(manifest["config"]), _Texts(layout, manifest, advance)
+    config, texts = from_dict(output.config), _Texts(output)
     copies, templates = _Copies(config), _Templates(config)
     for rows in texts.ledger():
         copies.add_rows(rows)
@@ -77,36 +76,28 @@ def checks(layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> lis
 class _Texts:
     """The clean documents of a corpus: those that are kept, and those that dedup stages removed."""
 
-    def __init__(self, layout: Layout, manifest: Mapping[str, Any], advance: Advance) -> None:
-        self._layout = layout
-        self._manifest = manifest
-        self._advance = advance
+    def __init__(self, output: Output) -> None:
+        self._output = output
         self._spans = Spans()
         self._dedup = [name for name in stages.dedup_stages() if name != TAKEDOWN]
 
     def ledger(self) -> Iterator[pa.Table]:
         """The rows of each dedup stage; its spans are known then."""
         for name in self._dedup:
-            for path in published(self._manifest, f"removed/stage={name}"):
-                rows = read_published(storage.join(self._layout.root, path))
+            for _, rows in self._output.tables(f"removed/stage={name}"):
                 for row in rows.filter(pc.is_valid(rows["start"])).to_pylist():
                     self._spans.add(row)
-                self._advance(rows.nbytes)
                 yield rows
 
     def read(self) -> Iterator[tuple[pa.Table, bool]]:
         """Documents of one source with the texts that `clean` left, and whether they are kept."""
-        for path in published(self._manifest, "documents"):
-            documents = read_published(storage.join(self._layout.root, path))
-            self._advance(documents.nbytes)
+        for _, documents in self._output.tables("documents"):
             yield self._with_clean_texts(documents, text_views(documents)), True
         for name in self._dedup:
-            for path in published(self._manifest, f"removed/stage={name}"):
-                rows = read_published(storage.join(self._layout.root, path), [*_COLUMNS, "start", "removed_text"])
-                rows = rows.filter(pc.is_null(rows["start"]))
-                self._advance(rows.nbytes)
-                if rows.num_rows:
-                    yield self._with_clean_texts(rows, rows["removed_text"].to_pylist()), False
+            for _, rows in self._output.tables(f"removed/stage={name}", [*_COLUMNS, "start", "removed_text"]):
+                whole = rows.filter(pc.is_null(rows["start"]))
+                if whole.num_rows:
+                    yield self._with_clean_texts(whole, whole["removed_text"].to_pylist()), False
 
     def _with_clean_texts(self, documents: pa.Table, texts: Iterable[Any]) -> pa.Table:
         found = [self._clean(name, bytes(text)) for name, text in zip(documents["id"].to_pylist(), texts, strict=True)]

@@ -33,6 +33,7 @@ from finpile.output.layout import Layout
 from finpile.tokens.store import TokenStore
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import verify
+from finpile.verify.output import Output
 from finpile.verify.tokens import checks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -276,7 +277,7 @@ def test_verify_finds_copies_that_are_not_those_of_the_weights(corpus: Path) -> 
         entry = {**counts["mixture"][0], **change}
         stages = [dict(stage) for stage in manifest["stages"]]
         stages[-2]["counts"] = {**counts, "mixture": [entry, *counts["mixture"][1:]]}
-        found = checks(Layout(str(out)), {**manifest, "stages": stages}, lambda size: None)
+        found = checks(Output(Layout(str(out)), {**manifest, "stages": stages}))
         assert [check for check in found if check.name.startswith("mixture") and not check.ok]
 
 

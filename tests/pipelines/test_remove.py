@@ -30,6 +30,7 @@ from finpile.output.layout import Layout
 from finpile.output.snapshots import load_snapshot
 from finpile.output.takedowns import TAKEDOWN, Wanted
 from finpile.verify import takedowns
+from finpile.verify.output import Output
 from tests.support.forks import Forks
 from tests.support.made_days import CORPUS, documents_of, failed, ledger_of, make_days, write_batch
 from tests.support.takedowns import Items, assert_same_but_for_tombstones, ids_of, published_of, write_files
@@ -153,7 +154,7 @@ def test_verify_finds_tombstones_that_are_not_the_list(
     manifest = remove(str(out), Wanted(source="Web"), "they asked", Engine())
     (path,) = (out / "removed" / f"stage={TAKEDOWN}").iterdir()
     pq.write_table(change(pq.ParquetFile(path).read()), path)
-    (check,) = takedowns.checks(Layout(str(out)), manifest, lambda size: None)
+    (check,) = takedowns.checks(Output(Layout(str(out)), manifest))
     assert not check.ok and "rows, which are not those of the 1 listed" in check.detail
 
 
@@ -164,7 +165,7 @@ def test_verify_finds_a_document_that_was_taken_down(copies: tuple[Path, CorpusC
     shutil.copytree(out / "versions", out, dirs_exist_ok=True)
     split = {**manifest["stages"][-1], "files": before["stages"][-1]["files"]}
     altered = {**manifest, "stages": [*manifest["stages"][:-1], split]}
-    (check,) = takedowns.checks(Layout(str(out)), altered, lambda size: None)
+    (check,) = takedowns.checks(Output(Layout(str(out)), altered))
     assert not check.ok and "has the document" in check.detail
 
 

@@ -30,6 +30,7 @@ from finpile.report.growth import growth_of
 from finpile.tokens.provenance import TokenProvenance
 from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import snapshot_tokens
+from finpile.verify.output import Output
 from tests.support.made_days import CORPUS, failed, make_days, write_batch
 
 _TOKENS = {
@@ -194,7 +195,7 @@ def test_tokens_of_a_snapshot_that_are_not_its_documents_are_found(
     out = Path(shutil.copytree(grown / "out", tmp_path / "out"))
     layout = Layout(str(out))
     manifest = load_snapshot(layout)
-    assert [check.ok for check in snapshot_tokens.checks(layout, manifest, lambda size: None)] == [True] * 4
+    assert [check.ok for check in snapshot_tokens.checks(Output(layout, manifest))] == [True] * 4
     spoil(out / "snapshots" / "000001" / "tokens")
-    wrong = [check.name for check in snapshot_tokens.checks(layout, manifest, lambda size: None) if not check.ok]
+    wrong = [check.name for check in snapshot_tokens.checks(Output(layout, manifest)) if not check.ok]
     assert wrong == ["token shards of snapshot 1 = the texts that it published first, encoded"]

@@ -28,6 +28,7 @@ from finpile.tokens.provenance import Span, TokenProvenance
 from finpile.tokens.tokenizer_files import load_tokenizer
 from finpile.verify import tokens as token_checks
 from finpile.verify import verify
+from finpile.verify.output import Output
 
 
 def all_shards(out: Path) -> Iterator[TokenProvenance]:
@@ -146,7 +147,7 @@ def test_verify_finds_an_index_of_other_documents(mixed: Path, change: str) -> N
     storage.write_parquet(str(path), type(table).from_pylist(rows, schema=table.schema))
     try:
         manifest = json.loads((mixed / "manifest.json").read_text())
-        found = token_checks.checks(Layout(str(mixed)), manifest, lambda size: None)
+        found = token_checks.checks(Output(Layout(str(mixed)), manifest))
         assert [check.name for check in found if not check.ok]
     except IndexError:  # `verify` reports it as a file that cannot be read
         assert change == "num_tokens"

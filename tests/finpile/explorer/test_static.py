@@ -16,6 +16,7 @@ from finpile.explorer import write_explorer
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.verify.files import checks
+from finpile.verify.output import Output
 from tests.finpile.explorer.conftest import read_data
 
 
@@ -95,7 +96,7 @@ def test_same_build_gives_the_same_bytes(copy_of_sample: Path, explored: Path) -
 
 def test_verify_accepts_pages(explored: Path) -> None:
     layout = Layout(str(explored))
-    (check,) = checks(layout, load_manifest(layout), lambda amount: None)
+    (check,) = checks(Output(layout, load_manifest(layout)))
     assert check.ok, check.detail
 
 

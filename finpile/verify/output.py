@@ -1,0 +1,51 @@
+"""A finished build as the checks read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from finpile import storage
+from finpile.output.layout import Layout, with_path_columns
+from finpile.output.manifest import published
+
+#: Receives the number of bytes read since the last call.
+Advance = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The folder of a build, and one of its manifests."""
+
+    layout: Layout
+    manifest: Mapping[str, Any]
+    advance: Advance = lambda size_bytes: None
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The corpus file."""
+        config: Mapping[str, Any] = self.manifest["config"]
+        return config
+
+    @property
+    def counts(self) -> dict[str, Mapping[str, Any]]:
+        """The counts of each stage."""
+        return {stage["stage"]: stage["counts"] for stage in self.manifest["stages"]}
+
+    def paths(self, folder: str) -> list[str]:
+        """The files below a folder that the manifest lists, sorted, relative to OUT."""
+        return published(self.manifest, folder)
+
+    def table(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a Parquet file, with the columns that its folders' names hold."""
+        url = storage.join(self.layout.root, path)
+        (table,) = with_path_columns(path, columns, lambda stored: [storage.read_parquet(url, stored)])
+        self.advance(table.nbytes)
+        return table
+
+    def tables(self, folder: str, columns: Sequence[str] | None = None) -> Iterator[tuple[str, pa.Table]]:
+        """The path and the rows of each file below a folder."""
+        return ((path, self.table(path, columns)) for path in self.paths(folder))
