@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from finpile.report.figures import Cell, count, name, percent
-from finpile.report.statistics import LicenseStatistics
+from finpile.report.statistics import LicenseStatistics, summed
 from finpile.report.table import Column, Row, Table
 
 #: Licences of a row that have a line of their own; the others are one line.
@@ -16,19 +15,10 @@ MAX_LICENSES = 10
 
 def license_statistics(published: Iterable[Mapping[str, Any]]) -> tuple[LicenseStatistics, ...]:
     """Sums over the files of documents, as the stage `split` counts them; empty if no document has a licence."""
-    sums: dict[tuple[str, str, str | None], list[int]] = defaultdict(lambda: [0, 0])
-    for file in published:
-        for row in file.get("licenses", ()):
-            total = sums[file["dataset"], file["source"], row["license"]]
-            total[0] += row["documents"]
-            total[1] += row["text_bytes"]
-    if all(value is None for _, _, value in sums):
-        return ()
-    order = sorted(sums, key=lambda key: (*key[:2], key[2] is not None, key[2] or ""))
-    return tuple(
-        LicenseStatistics(dataset=key[0], source=key[1], license=key[2], num_docs=sums[key][0], num_bytes=sums[key][1])
-        for key in order
-    )
+    rows = ({**file, **row} for file in published for row in file.get("licenses", ()))
+    counts = {"num_docs": "documents", "num_bytes": "text_bytes"}
+    sums = summed(rows, ("dataset", "source", "license"), counts)
+    return tuple(LicenseStatistics(**row) for row in sums) if any(row["license"] is not None for row in sums) else ()
 
 
 def licenses_table(rows: Sequence[LicenseStatistics]) -> Table:

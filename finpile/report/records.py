@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from typing import Any
 
 from finpile import storage
 from finpile.config import NearConfig
+from finpile.counts.stages import label_of
 from finpile.dedup import s_curve
 from finpile.documents.split import HELDOUT, TRAIN
 from finpile.errors import ConfigError
@@ -33,14 +33,16 @@ from finpile.report.statistics import (
     SourceStatistics,
     SubSourceStatistics,
     YearStatistics,
+    summed,
 )
 from finpile.report.summary import source_rows
 from finpile.report.table3 import Comparison
 from finpile.report.warnings import build_warnings
 from finpile.version import __version__
 
+_SOURCE = ("dataset", "source")
 #: Counts of the documents of a source.
-_COUNTS = ("num_docs", "num_chars", "num_tokens", "num_bytes")
+_COUNTS = {name: name for name in ("num_docs", "num_chars", "num_tokens", "num_bytes")}
 
 
 def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison: Comparison | None = None) -> list[str]:
@@ -97,45 +99,21 @@ def corpus_statistics(
     files; `mixture` those of the `tokens` stage by class of documents, None for a corpus without a mixture. `read` has
     (dataset, source) of all sources, also of those of which nothing is in training.
     """
-    effective: dict[tuple[str, str], int] = {}
-    for entry in mixture or ():
-        row = (entry["dataset"], entry["source"])
-        effective[row] = effective.get(row, 0) + entry["effective_tokens"]
-    sources: dict[tuple[str, str], list[Mapping[str, Any]]] = {row: [] for row in read}
-    heldout: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    years: dict[tuple[str, str, int | None], list[Mapping[str, Any]]] = {}
-    for group in groups:
-        row = (group["dataset"], group["source"])
-        training = sources.setdefault(row, [])
-        if group["split"] == TRAIN:
-            training.append(group)
-            years.setdefault((*row, group["year"]), []).append(group)
-        else:
-            heldout.setdefault(row, []).append(group)
+    groups = list(groups)
+    training = [group for group in groups if group["split"] == TRAIN]
+    heldout = [group for group in groups if group["split"] != TRAIN]
+    known = [dict(zip(_SOURCE, row, strict=True)) for row in {*read, *map(label_of, groups)}]
+    sources = summed([*({**row, **dict.fromkeys(_COUNTS, 0)} for row in known), *training], _SOURCE, _COUNTS)
+    of_copies = summed(mixture or (), _SOURCE, {"tokens": "effective_tokens"})
+    effective = {label_of(row): row["tokens"] for row in of_copies}
+    years = summed(training, (*_SOURCE, "year"), {name: name for name in ("num_docs", "num_tokens")}, with_days=True)
     return CorpusStatistics(
         sources=tuple(
-            SourceStatistics(
-                dataset=dataset,
-                source=source,
-                num_effective_tokens=None if mixture is None else effective.get((dataset, source), 0),
-                **_sums(some, *_COUNTS),
-            )
-            for (dataset, source), some in sorted(sources.items())
+            SourceStatistics(**row, num_effective_tokens=None if mixture is None else effective.get(label_of(row), 0))
+            for row in sources
         ),
-        heldout=tuple(
-            HeldoutStatistics(dataset=dataset, source=source, **_days(some), **_sums(some, *_COUNTS))
-            for (dataset, source), some in sorted(heldout.items())
-        ),
-        years=tuple(
-            YearStatistics(
-                dataset=dataset,
-                source=source,
-                year=year,
-                **_days(some),
-                **_sums(some, "num_docs", "num_tokens"),
-            )
-            for (dataset, source, year), some in sorted(years.items(), key=lambda item: (*item[0][:2], item[0][2] or 0))
-        ),
+        heldout=tuple(HeldoutStatistics(**row) for row in summed(heldout, _SOURCE, _COUNTS, with_days=True)),
+        years=tuple(YearStatistics(**row) for row in years),
         dates=date_statistics(cleaned),
         facts=fact_statistics(cleaned, published),
         private=private,
@@ -144,45 +122,19 @@ def corpus_statistics(
 
 def sub_source_statistics(parts: Iterable[Mapping[str, Any]]) -> tuple[SubSourceStatistics, ...]:
     """The counts of training documents by sub-source, of the rows that have some, summed over files."""
-    sums: dict[tuple[str, str, str | None], list[Mapping[str, Any]]] = {}
-    named = set()
-    for part in parts:
-        for entry in part.get("sub_sources", ()):
-            sums.setdefault((part["dataset"], part["source"], entry["sub_source"]), []).append(entry)
-            if entry["sub_source"] is not None:
-                named.add((part["dataset"], part["source"]))
-    return tuple(
-        SubSourceStatistics(
-            dataset=dataset,
-            source=source,
-            sub_source=sub_source,
-            **_sums(some, *_COUNTS),
-        )
-        for (dataset, source, sub_source), some in sorted(
-            sums.items(), key=lambda item: (*item[0][:2], item[0][2] or "")
-        )
-        if (dataset, source) in named
-    )
+    entries = ({**part, **entry} for part in parts for entry in part.get("sub_sources", ()))
+    sums = summed(entries, (*_SOURCE, "sub_source"), _COUNTS)
+    named = {label_of(row) for row in sums if row["sub_source"] is not None}
+    return tuple(SubSourceStatistics(**row) for row in sums if label_of(row) in named)
 
 
 def count_removals(ledger: Iterable[Mapping[str, Any]]) -> list[RemovalCount]:
     """The counts of the ledger's files by the stage `split`, summed by source, stage and reason."""
-    rows: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
+    rows = ({**removed, "stage": part["stage"]} for part in ledger for removed in part["removed"])
+    counts = {name: name for name in ("num_docs", "num_spans", "num_bytes")}
+    sums = summed(rows, (*_SOURCE, "stage", "reason"), counts)
     order = stages.ledger_stages()
-    for part in sorted(ledger, key=lambda part: order.index(part["stage"])):
-        for removed in part["removed"]:
-            key = (removed["dataset"], removed["source"], part["stage"], removed["reason"])
-            rows.setdefault(key, []).append(removed)
-    return [
-        RemovalCount(
-            dataset=key[0],
-            source=key[1],
-            stage=key[2],
-            reason=key[3],
-            **_sums(some, "num_docs", "num_spans", "num_bytes"),
-        )
-        for key, some in rows.items()
-    ]
+    return [RemovalCount(**row) for row in sorted(sums, key=lambda row: order.index(row["stage"]))]
 
 
 def near_facts(near: NearConfig, counts: Mapping[str, Any]) -> NearFacts:
@@ -196,22 +148,6 @@ def near_facts(near: NearConfig, counts: Mapping[str, Any]) -> NearFacts:
         num_verified_pairs=counts["verified_pairs"],
         num_removed=counts["removed"],
     )
-
-
-def _sums(rows: Iterable[Mapping[str, Any]], *names: str) -> dict[str, Any]:
-    rows = list(rows)
-    return {name: sum(row[name] for row in rows) for name in names}
-
-
-def _days(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The first and the last day of documents; None if none has a date."""
-    first = min((group["first_day"] for group in groups if group["first_day"]), default=None)
-    last = max((group["last_day"] for group in groups if group["last_day"]), default=None)
-    return {"first_day": _day(first), "last_day": _day(last)}
-
-
-def _day(text: str | None) -> date | None:
-    return date.fromisoformat(text) if text else None
 
 
 def _details(counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:

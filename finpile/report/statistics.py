@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
@@ -12,6 +13,7 @@ _FORMAT_VERSION = 1
 #: The parts of statistics.json, in their order: those that are always there, and those that are there if not empty.
 _ALWAYS = ("sources", "years", "dates")
 _IF_ANY = ("heldout", "facts", "sub_sources", "licenses")
+_DAYS: tuple[tuple[str, Callable[..., Any]], ...] = (("first_day", min), ("last_day", max))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,6 +186,29 @@ class RemovalCount(_Counts):
     """Spans cut from documents that were kept."""
     num_bytes: int = 0
     """UTF-8 bytes of both."""
+
+
+def summed(
+    rows: Iterable[Mapping[str, Any]], keys: Sequence[str], counts: Mapping[str, str], *, with_days: bool = False
+) -> list[dict[str, Any]]:
+    """The sums of counts over rows with equal keys, in the order of the keys, null first.
+
+    `counts` has the name of each sum, and the key that is added up for it. With `with_days`, also the first and the
+    last day (`first_day`, `last_day`), None if no row has one.
+
+    >>> summed([{"of": "b", "n": 1}, {"of": None, "n": 2}, {"of": "b", "n": 3}], ["of"], {"num": "n"})
+    [{'of': None, 'num': 2}, {'of': 'b', 'num': 4}]
+    """
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in keys)
+        total = found.setdefault(key, {**dict(zip(keys, key, strict=True)), **dict.fromkeys(counts, 0)})
+        for name, added in counts.items():
+            total[name] += row[added]
+        for name, choose in _DAYS if with_days else ():
+            days = (total.get(name), row[name] and date.fromisoformat(row[name]))
+            total[name] = choose((day for day in days if day), default=None)
+    return [found[key] for key in sorted(found, key=lambda key: [(value is not None, value) for value in key])]
 
 
 def _reject_twins(names: list[str]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from finpile.report.figures import NOTHING, Cell, count, name
-from finpile.report.table import Column, Row, RowKind, Table
+from finpile.report.figures import NOTHING, Cell, count, decimal, name
+from finpile.report.table import Field, Row, RowKind, Table, columns, table_of
 from finpile_trainer.training.chronicle import Event, describe
 from finpile_trainer.training.heldout import HeldoutRecord, source_names
 from finpile_trainer.training.throughput import Throughput
@@ -68,7 +68,7 @@ def table4(settings: Mapping[str, Any], events: Sequence[Event], tokens: int, ch
         name="table4",
         title="Shape, hyperparameters and training",
         caption="The figures of Table 4 of BloombergGPT for this run.",
-        columns=(Column(key="figure", title="Figure"), Column(key="value", title="Value")),
+        columns=columns({"figure": "Figure", "value": "Value"}),
         rows=tuple(rows),
         footnotes=(
             "Times are those of steps, without the first step of a call, held-out losses and checkpoints. FLOPs are 6 "
@@ -105,11 +105,11 @@ def _training(
         yield "Hardware", name(f"{start['num_processes']:,} x {start['device']}")
     size, rate = settings.get("batch.size"), speed["tokens_per_second"]
     seconds = size * settings["sequence_length"] / rate if size and rate else None
-    yield "Throughput (s/step)", _figure(seconds, "{:.3g}")
-    yield "Tokens/s", _figure(rate, "{:,.0f}")
-    yield "TFLOP/s of a device", _figure(speed["tflops"], "{:.3g}")
-    yield "Utilisation", _figure(speed["utilisation"], "{:.1%}")
-    yield "Energy (Wh)", _figure(speed["watt_hours"], "{:,.3g}")
+    yield "Throughput (s/step)", decimal(seconds, ".3g")
+    yield "Tokens/s", decimal(rate, ",.0f")
+    yield "TFLOP/s of a device", decimal(speed["tflops"], ".3g")
+    yield "Utilisation", decimal(speed["utilisation"], ".1%")
+    yield "Energy (Wh)", decimal(speed["watt_hours"], ",.3g")
     if start is not None:
         flops = Throughput(num_parameters=start["num_parameters"], checkpointed=checkpointed).flops_per_token * tokens
         yield "Total FLOPs", Cell(f"{flops:.3g}", flops)
@@ -119,40 +119,41 @@ def heldout_table(records: Sequence[HeldoutRecord]) -> Table:
     """The first, the lowest and the last held-out loss of each source, those of all sources first."""
     best = min(records, key=lambda record: record.loss)
     shown = {"first": records[0], "lowest": best, "last": records[-1]}
-    columns = [Column(key="source", title="Source")]
-    columns += [Column(key=key, title=f"{key.capitalize()} (step {record.step:,})") for key, record in shown.items()]
-    overall = Row(cells=(name("All"), *(_loss(record.loss) for record in shown.values())), kind=RowKind.TOTAL)
+    titles = {key: f"{key.capitalize()} (step {record.step:,})" for key, record in shown.items()}
+    overall = Row(cells=(name("All"), *(decimal(record.loss, ".4f") for record in shown.values())), kind=RowKind.TOTAL)
     rows = [
-        Row(cells=(name(source), *(_loss(record.sources.get(source)) for record in shown.values())))
+        Row(cells=(name(source), *(decimal(record.sources.get(source), ".4f") for record in shown.values())))
         for source in source_names(records)
     ]
     return Table(
         name="heldout",
         title="Held-out loss by source",
         caption=f"Nats per token over {records[-1].num_tokens:,} held-out tokens; the lowest is that of all sources.",
-        columns=tuple(columns),
+        columns=columns({"source": "Source", **titles}),
         rows=(overall, *rows),
     )
 
 
+_INTERVENTION: Sequence[Field[Mapping[str, Any]]] = (
+    Field("step", "After step", lambda entry: count(entry["step"])),
+    Field("rate_factor", "Learning rate times", lambda entry: _value(entry["rate_factor"])),
+    Field(
+        "dropout",
+        "Dropout",
+        lambda entry: Cell("unchanged") if entry["dropout"] is None else _value(entry["dropout"]),
+    ),
+)
+_EVENT: Sequence[Field[Event]] = (
+    Field("time", "Time (UTC)", lambda entry: name(entry["time"])),
+    Field("step", "Step", lambda entry: count(entry["step"])),
+    Field("what", "What", lambda entry: name(describe(entry).replace("**", ""))),
+)
+
+
 def interventions_table(settings: Mapping[str, Any]) -> Table:
     """The changes of learning rate and dropout by the training file."""
-    rows = [
-        Row(
-            cells=(
-                count(entry["step"]),
-                _value(entry["rate_factor"]),
-                Cell("unchanged") if entry["dropout"] is None else _value(entry["dropout"]),
-            )
-        )
-        for entry in settings.get("interventions", ())
-    ]
-    columns = (
-        Column(key="step", title="After step"),
-        Column(key="rate_factor", title="Learning rate times"),
-        Column(key="dropout", title="Dropout"),
-    )
-    return Table(name="interventions", title="Interventions", caption="", columns=columns, rows=tuple(rows))
+    entries = settings.get("interventions", ())
+    return table_of(entries, _INTERVENTION, name="interventions", title="Interventions", caption="")
 
 
 def models_table(events: Sequence[Event], records: Sequence[HeldoutRecord]) -> Table:
@@ -167,31 +168,18 @@ def models_table(events: Sequence[Event], records: Sequence[HeldoutRecord]) -> T
         elif entry["event"] == "checkpoint":
             files["checkpoint.pt"] = entry["step"]
     rows = [
-        Row(cells=(name(file), count(step), _loss(losses.get(step))))
+        Row(cells=(name(file), count(step), decimal(losses.get(step), ".4f")))
         for file, step in sorted(files.items(), key=lambda item: (item[1], item[0]))
     ]
-    columns = (
-        Column(key="file", title="File"),
-        Column(key="step", title="Step"),
-        Column(key="heldout_loss", title="Held-out loss"),
-    )
+    titles = {"file": "File", "step": "Step", "heldout_loss": "Held-out loss"}
     caption = "The state from which the run resumes, and retained models."
-    return Table(name="checkpoints", title="Checkpoints", caption=caption, columns=columns, rows=tuple(rows))
+    return Table(name="checkpoints", title="Checkpoints", caption=caption, columns=columns(titles), rows=tuple(rows))
 
 
 def events_table(events: Sequence[Event]) -> Table:
     """Everything that happened."""
-    rows = [
-        Row(cells=(name(entry["time"]), count(entry["step"]), name(describe(entry).replace("**", ""))))
-        for entry in events
-    ]
-    columns = (
-        Column(key="time", title="Time (UTC)"),
-        Column(key="step", title="Step"),
-        Column(key="what", title="What"),
-    )
     caption = "Steps that were trained again after an interruption appear twice."
-    return Table(name="chronicle", title="Chronicle", caption=caption, columns=columns, rows=tuple(rows))
+    return table_of(events, _EVENT, name="chronicle", title="Chronicle", caption=caption)
 
 
 def _value(value: Any) -> Cell:
@@ -200,11 +188,3 @@ def _value(value: Any) -> Cell:
     if isinstance(value, int) and not isinstance(value, bool):
         return count(value)
     return Cell(f"{value:g}", value) if isinstance(value, float) else name(str(value))
-
-
-def _figure(value: float | None, text: str) -> Cell:
-    return Cell(NOTHING) if value is None else Cell(text.format(value), value)
-
-
-def _loss(value: float | None) -> Cell:
-    return _figure(value, "{:.4f}")
