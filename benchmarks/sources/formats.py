@@ -221,7 +221,7 @@ def _fields(mail: bytes) -> str:
 
 def _message_texts(mails: Iterable[bytes], source: SourceConfig) -> Iterable[str]:
     from finpile.sources.formats.mail import _message
-    from finpile.sources.readers.one_document import Refused
+    from finpile.sources.readers.converted import Refused
 
     for one in mails:
         with contextlib.suppress(Refused):

@@ -18,7 +18,7 @@ from finpile.config import SourceConfig
 from finpile.plugins.format import Format
 from finpile.sources.bytes.decoding import UTF8, decode
 from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.one_document import Converted, Refused, read_bytes
+from finpile.sources.readers.converted import Converted, Refused, read_bytes
 
 _MAX_MEAN_LINE, _MAX_LINE = 100, 1000
 _HEAD_CHARACTERS = 4096

@@ -20,7 +20,7 @@ from finpile.config import SourceConfig
 from finpile.plugins.format import Format
 from finpile.sources.bytes.decoding import UTF8, decode
 from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.one_document import Converted, Refused, converted_record
+from finpile.sources.readers.converted import Converted, Refused, converted_record
 from finpile.sources.readers.pieces import lost, pieces
 
 #: A day begins: `--- Log opened Wed May 15 00:00:03 2013` or `--- Day changed Thu May 16 2013` (irssi).

@@ -15,13 +15,10 @@ from xml.etree import ElementTree as ET
 from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
-from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
 from finpile.plugins.format import Format
 from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.base import removal
-from finpile.sources.readers.one_document import read_one
-from finpile.sources.readers.xml_text import Rules, XmlError, paragraphs, parse_xml, text_of
+from finpile.sources.readers.converted import Converted, Refused, read_bytes
+from finpile.sources.readers.xml_text import Rules, paragraphs, parse_xml, text_of
 
 _BLOCKS = (
     "abstract boxed-text caption def-item disp-formula disp-quote fig label list-item p preformat sec table-wrap title "
@@ -33,21 +30,18 @@ _RULES = Rules(blocks=_BLOCKS.split(), skipped=_SKIPPED.split(), cells=("td", "t
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The article of a file; its locator is the file's."""
-    return read_one(stream, locator, source, _article)
+    return read_bytes(stream, locator, source, _article)
 
 
-def _article(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
-    try:
-        root = parse_xml(data)
-    except XmlError as error:
-        return removal(source, locator, "unreadable_record", str(error), data)
+def _article(data: bytes) -> Converted:
+    root = parse_xml(data)
     article = root if root.tag == "article" else root.find(".//article")
     if article is None:
-        return removal(source, locator, "no_record", f"no <article> but <{root.tag}>", data)
+        raise Refused("no_record", f"no <article> but <{root.tag}>")
     parts = [*article.findall("front/article-meta/abstract"), *article.findall("body")]
     text = "\n\n".join(line for part in parts for line in paragraphs(part, _RULES))
     if is_blank(text):
-        return removal(source, locator, "empty_text", "neither <abstract> nor <body> has text", data)
+        raise Refused("empty_text", "neither <abstract> nor <body> has text")
     meta = article.find("front/article-meta")
     front = ET.Element("article-meta") if meta is None else meta
     title = text_of(front, "title-group/article-title")
@@ -60,13 +54,11 @@ def _article(data: bytes, locator: str, source: SourceConfig) -> RawDocument | R
         "license": next((value for one in front.iter("license") for key, value in one.items() if "href" in key), None),
         "timestamp_precision": reading.precision if reading and reading.precision != "second" else None,
     }
-    return RawDocument(
-        locator=locator,
+    return Converted(
         text=f"{title}\n\n{text}" if title else text,
         timestamp=reading.moment if reading else None,
-        timestamp_origin="header" if reading else "none",
         url=f"https://doi.org/{doi}" if doi else None,
-        title=title or None,
+        title=title,
         meta={name: value for name, value in facts.items() if value},
     )
 

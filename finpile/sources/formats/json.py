@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO
 
 from finpile.config import SourceConfig
-from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
 from finpile.plugins.format import Format
 from finpile.sources.formats import jsonl
-from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.one_document import read_one
+from finpile.sources.readers.accounting import Claim, Record
+from finpile.sources.readers.converted import read_whole
 from finpile.sources.readers.records import TARGETS, field_keys
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The object of a file, however its lines are broken; its locator is the file's."""
-    return read_one(stream, locator, source, _document)
+    return read_whole(stream, locator, source, lambda data: [_record(data, locator, source)])
 
 
-def _document(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
-    return jsonl.document_of(data, locator, source, field_keys(source))
+def _record(data: bytes, locator: str, source: SourceConfig) -> Record:
+    parse = partial(jsonl.document_of, data, locator, source, field_keys(source))
+    return Record(0, len(data), locator, data, parse)
 
 
 FORMAT = Format(

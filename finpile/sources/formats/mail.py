@@ -30,7 +30,7 @@ from finpile.plugins.format import Format
 from finpile.sources.bytes.decoding import decode, likely_encodings
 from finpile.sources.bytes.streams import ByteStream
 from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.one_document import Converted, LeftOut, Refused, converted_record, read_bytes
+from finpile.sources.readers.converted import Converted, LeftOut, Refused, converted_record, read_bytes
 from finpile.sources.readers.pieces import lost, pieces
 
 _FROM = b"From "

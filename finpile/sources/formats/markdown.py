@@ -18,7 +18,7 @@ from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.plugins.format import Format
 from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.one_document import Converted, read_text
+from finpile.sources.readers.converted import Converted, read_text
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -9,21 +9,20 @@ Source: README.txt and lewis.dtd of the Reuters-21578 collection, distribution 1
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, BinaryIO
 
+from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
-from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
 from finpile.plugins.format import Format
-from finpile.sources.bytes.decoding import Undecodable, decode
-from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
+from finpile.sources.bytes.decoding import decode
+from finpile.sources.readers.accounting import Claim, Lost, Structure
 from finpile.sources.readers.base import removal
+from finpile.sources.readers.converted import Converted, Refused, record_of
 from finpile.sources.readers.pieces import Piece, lost, pieces
 
 #: reut2-017.sgm holds one byte that is not UTF-8.
@@ -37,11 +36,9 @@ _ATTRIBUTE = re.compile(r'([A-Z]+)="([^"]*)"')
 _ENTRY = re.compile(r"<D>(.*?)</D>", re.DOTALL)
 _ENTITY = re.compile(r"&(lt|gt|amp|#\d{1,7});")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
-_DATE = re.compile(r"(\d{1,2})-([A-Z]{3})-(\d{4})(?: +(\d\d?):(\d\d):(\d\d))?")
+_DATE = re.compile(r"(\d{1,2}-[A-Z]{3}-\d{4})(?: +\d\d?:\d\d:\d\d)?")
 
 _CHARACTERS = {"lt": "<", "gt": ">", "amp": "&"}
-_MONTH_NAMES = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
 _CATEGORIES = ("topics", "places", "people", "orgs", "exchanges", "companies")
 #: Attributes of a story, and what `meta` calls them: TOPICS="YES" would clash with the list of topics.
 _ATTRIBUTES = {
@@ -78,7 +75,7 @@ def _story_of(piece: Piece, locator: str, source: SourceConfig) -> Iterator[Clai
     elif not piece.is_closed and not (num_bodies and num_ends):
         yield lost(source, where, "unreadable_record", "neither </REUTERS> nor a whole <BODY>", piece)
     else:
-        yield Record(start, end, where, data, partial(_story, data, where, source))
+        yield record_of(piece, where, source, partial(_story, source.encoding or ENCODINGS))
         if not piece.is_closed:
             row = removal(source, f"{where}/end", "unreadable_record", "no </REUTERS>: read up to the next story")
             yield Lost(end, end, row)
@@ -101,18 +98,15 @@ def _between(piece: Piece, locator: str, source: SourceConfig) -> Iterator[Claim
         yield lost(source, f"{locator}#{piece.start}", "unreadable_record", detail, piece)
 
 
-def _story(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
-    try:
-        story, _ = decode(data, source.encoding or ENCODINGS)
-    except Undecodable as error:
-        return removal(source, locator, "undecodable", str(error), data)
+def _story(encodings: Sequence[str], data: bytes) -> Converted:
+    story, _ = decode(data, encodings)
     opening, _, markup = story.removesuffix(_END.decode()).partition(">")
     attributes = dict(_ATTRIBUTE.findall(opening))
     start = markup.find("<TEXT")
     head, text = (markup[:start], markup[start:]) if start >= 0 else (markup, "")
     body = _plain(_element(text, "BODY") or "")
     if is_blank(body):
-        return removal(source, locator, "empty_text", "no text in <BODY>", data)
+        raise Refused("empty_text", "no text in <BODY>")
     date = (_element(head, "DATE") or "").strip()
     timestamp = _moment(date)
     meta: dict[str, Any] = {name: attributes.get(key) for key, name in _ATTRIBUTES.items()}
@@ -120,12 +114,10 @@ def _story(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Rem
     meta |= {name: _plain(_element(text, name.upper()) or "").strip() for name in ("author", "dateline")}
     if date and timestamp is None:
         meta["unreadable_timestamp"] = date
-    return RawDocument(
-        locator=locator,
+    return Converted(
         text=body,
         timestamp=timestamp,
-        timestamp_origin="none" if timestamp is None else "header",
-        title=_plain(_element(text, "TITLE") or "").strip() or None,
+        title=_plain(_element(text, "TITLE") or "").strip(),
         meta={name: value for name, value in meta.items() if value},
     )
 
@@ -153,14 +145,7 @@ def _character(match: re.Match[str]) -> str:
 def _moment(date: str) -> datetime | None:
     """The moment in a DATE, which may have junk before and after it; its day if the time is invalid (605:12:19)."""
     found = _DATE.search(date)
-    if found is None or found[2] not in _MONTHS:
-        return None
-    year, month, day = int(found[3]), _MONTHS[found[2]], int(found[1])
-    times = [tuple(map(int, found.group(4, 5, 6)))] if found[4] else []
-    for hour, minute, second in [*times, (0, 0, 0)]:
-        with contextlib.suppress(ValueError):
-            return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    return None
+    return found and (timestamps.parse(found[0]) or timestamps.parse(found[1]))
 
 
 FORMAT = Format(

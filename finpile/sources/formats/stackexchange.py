@@ -21,13 +21,13 @@ from typing import BinaryIO, NamedTuple, cast
 from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.config.limits import HEAD_BYTES
-from finpile.documents.document import HTML, RawDocument
-from finpile.documents.ledger import Removal
+from finpile.documents.document import HTML
 from finpile.plugins.format import Format
 from finpile.sources.bytes.streams import BrokenStream, ByteStream
 from finpile.sources.readers.accounting import Claim, Content, Lost, Record, Structure
 from finpile.sources.readers.base import removal
-from finpile.sources.readers.pieces import Piece, lost, pieces
+from finpile.sources.readers.converted import Converted, Refused, document_of
+from finpile.sources.readers.pieces import Piece, between, lost, pieces
 from finpile.sources.readers.xml_text import XmlError, parse_xml
 
 _QUESTION, _ANSWER = "1", "2"
@@ -120,7 +120,8 @@ class _Posts:
             if thread:
                 where = f"{locator}#{thread[0].start}"
                 raw = b"\n".join(post.row for post in thread)
-                yield Record(self._end, self._end, where, raw, partial(_thread, thread, where, source))
+                parse = partial(document_of, thread[0].row, where, source, partial(_thread, thread, where))
+                yield Record(self._end, self._end, where, raw, parse)
         self._rows.close()
 
     def _row(self, where: str, source: SourceConfig, reason: str, detail: str, post: _Post) -> Lost:
@@ -128,16 +129,12 @@ class _Posts:
         return Lost(self._end, self._end, removal(source, where, reason, detail, data))
 
     def _between(self, piece: Piece, where: str, source: SourceConfig) -> Claim:
-        if piece.data.isspace():
-            return Structure(piece.start, piece.end, "white_space")
-        if _FRAME.fullmatch(piece.data):
+        if _FRAME.fullmatch(piece.data) and not piece.data.isspace():
             return Structure(piece.start, piece.end, "stackexchange_frame")
-        if piece.start == 0 and piece.is_last:
-            return lost(source, where, "no_record", "no <row> element", piece)
-        return lost(source, where, "unreadable_record", "bytes between two rows", piece)
+        return between(source, where, piece, "no <row> element", "bytes between two rows")
 
 
-def _thread(posts: list[_Post], locator: str, source: SourceConfig) -> RawDocument | Removal:
+def _thread(posts: list[_Post], locator: str, _: bytes) -> Converted:
     question, *answers = [post.attributes for post in posts]
     title = question.get("Title", "")
     parts = [f"<h1>{html.escape(title)}</h1>"] if title else []
@@ -145,7 +142,7 @@ def _thread(posts: list[_Post], locator: str, source: SourceConfig) -> RawDocume
     for answer in answers:
         parts += ["<h2>Answer</h2>", answer["Body"]]
     if not any(post["Body"].strip() for post in (question, *answers)):
-        return removal(source, locator, "empty_text", "no post with a body", posts[0].row)
+        raise Refused("empty_text", "no post with a body")
     dates = [post[name] for post in (question, *answers) for name in ("CreationDate", "LastEditDate") if name in post]
     moments = [moment for moment in map(timestamps.parse, dates) if moment is not None]
     tags = _TAG.findall(question.get("Tags", ""))
@@ -157,13 +154,11 @@ def _thread(posts: list[_Post], locator: str, source: SourceConfig) -> RawDocume
         **({"tags": tags} if tags else {}),
         **({"created": question["CreationDate"]} if "CreationDate" in question else {}),
     }
-    return RawDocument(
-        locator=locator,
+    return Converted(
         text="\n".join(parts),
         media_type=HTML,
         timestamp=max(moments, default=None),
-        timestamp_origin="header" if moments else "none",
-        title=title or None,
+        title=title,
         url=f"https://{site[1]}.com/q/{posts[0].number}" if site else None,
         license=question.get("ContentLicense"),
         meta=meta,

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from finpile.config import SourceConfig
 from finpile.plugins.format import Format
 from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.one_document import Converted, Refused, read_text
+from finpile.sources.readers.converted import Converted, Refused, read_text
 
 _PAUSE_SECONDS = 4
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[,.]\d{1,3}"

@@ -11,16 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
-from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
 from finpile.plugins.format import Format
 from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.base import removal
-from finpile.sources.readers.one_document import read_one
-from finpile.sources.readers.xml_text import Rules, XmlError, paragraphs, parse_xml, text_of
+from finpile.sources.readers.converted import Converted, Refused, read_bytes
+from finpile.sources.readers.xml_text import Rules, paragraphs, parse_xml, text_of
 
 _RULES = Rules(
     blocks=frozenset(
@@ -34,33 +30,23 @@ _DATES = (".//sourceDesc//date[@when]", ".//settingDesc//date[@when]", ".//publi
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:
     """The text of a file; its locator is the file's."""
-    return read_one(stream, locator, source, _text)
+    return read_bytes(stream, locator, source, _text)
 
 
-def _text(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
-    try:
-        root = parse_xml(data)
-    except XmlError as error:
-        return removal(source, locator, "unreadable_record", str(error), data)
+def _text(data: bytes) -> Converted:
+    root = parse_xml(data)
     body = root.find("text") if root.tag == "TEI" else None
     if body is None:
-        return removal(source, locator, "no_record", f"no <TEI> with <text> but <{root.tag}>", data)
+        raise Refused("no_record", f"no <TEI> with <text> but <{root.tag}>")
     text = "\n\n".join(paragraphs(body, _RULES))
     if is_blank(text):
-        return removal(source, locator, "empty_text", "no text in <text>", data)
-    written = next((found.get("when", "") for path in _DATES if (found := root.find(path)) is not None), "")
-    moment = timestamps.read(written).moment if written else None
+        raise Refused("empty_text", "no text in <text>")
     language = root.get("{http://www.w3.org/XML/1998/namespace}lang")
-    return RawDocument(
-        locator=locator,
+    return Converted(
         text=text,
-        timestamp=moment,
-        timestamp_origin="none" if moment is None else "header",
-        title=text_of(root, ".//titleStmt/title") or None,
-        meta={
-            **({"language": language} if language else {}),
-            **({"unreadable_timestamp": written} if written and moment is None else {}),
-        },
+        written=next((found.get("when", "") for path in _DATES if (found := root.find(path)) is not None), ""),
+        title=text_of(root, ".//titleStmt/title"),
+        meta={"language": language} if language else {},
     )
 
 

@@ -9,19 +9,15 @@ Source: https://bulkdata.uspto.gov, Red Book, versions 4.0 and later.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import BinaryIO
 
-from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
-from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
 from finpile.plugins.format import Format
-from finpile.sources.readers.accounting import Claim, Record, Structure
-from finpile.sources.readers.base import removal
-from finpile.sources.readers.pieces import Piece, lost, pieces
-from finpile.sources.readers.xml_text import Rules, XmlError, paragraphs, parse_xml, text_of
+from finpile.sources.readers.accounting import Claim
+from finpile.sources.readers.converted import Converted, Refused, record_of
+from finpile.sources.readers.pieces import between, lost, pieces
+from finpile.sources.readers.xml_text import Rules, paragraphs, parse_xml, text_of
 
 _ROOTS = ("us-patent-grant", "us-patent-application")
 _PARTS = ("abstract", "description", "claims")
@@ -36,43 +32,26 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
         if not piece.is_whole:
             yield lost(source, where, "too_large", f"a document of {piece.end - piece.start} bytes", piece)
         elif piece.is_open:
-            parse = partial(_patent, piece.data, where, source)
-            yield Record(piece.start, piece.end, where, piece.data, parse)
-        elif piece.data.isspace():
-            yield Structure(piece.start, piece.end, "white_space")
+            yield record_of(piece, where, source, _patent)
         else:
-            yield _between(piece, where, source)
+            yield between(source, where, piece, "no XML declaration", "bytes between two documents")
 
 
-def _between(piece: Piece, where: str, source: SourceConfig) -> Claim:
-    if piece.start == 0 and piece.is_last:
-        return lost(source, where, "no_record", "no XML declaration", piece)
-    return lost(source, where, "unreadable_record", "bytes between two documents", piece)
-
-
-def _patent(data: bytes, locator: str, source: SourceConfig) -> RawDocument | Removal:
-    try:
-        root = parse_xml(data)
-    except XmlError as error:
-        return removal(source, locator, "unreadable_record", str(error), data)
+def _patent(data: bytes) -> Converted:
+    root = parse_xml(data)
     if root.tag not in _ROOTS:
-        return removal(source, locator, "not_text", f"no patent but <{root.tag}>", data)
+        raise Refused("not_text", f"no patent but <{root.tag}>")
     found = [line for name in _PARTS for part in root.findall(name) for line in paragraphs(part, _RULES)]
     title = text_of(root, ".//invention-title")
     text = "\n\n".join([title, *found] if title else found)
     if not found or is_blank(text):
-        return removal(source, locator, "empty_text", "neither abstract, description nor claims", data)
+        raise Refused("empty_text", "neither abstract, description nor claims")
     reference = ".//publication-reference/document-id"
-    written = text_of(root, f"{reference}/date")
-    moment = timestamps.read(written).moment if written else None
-    meta = {name: text_of(root, f"{reference}/{key}") for name, key in (("patent", "doc-number"), ("kind", "kind"))}
-    return RawDocument(
-        locator=locator,
+    return Converted(
         text=text,
-        timestamp=moment,
-        timestamp_origin="none" if moment is None else "header",
-        title=title or None,
-        meta={**meta, **({"unreadable_timestamp": written} if written and moment is None else {})},
+        written=text_of(root, f"{reference}/date"),
+        title=title,
+        meta={name: text_of(root, f"{reference}/{key}") for name, key in (("patent", "doc-number"), ("kind", "kind"))},
     )
 
 

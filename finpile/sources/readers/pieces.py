@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple, cast
 from finpile.config import SourceConfig
 from finpile.config.limits import HEAD_BYTES
 from finpile.sources.bytes.streams import BLOCK_BYTES, BrokenStream, ByteStream
-from finpile.sources.readers.accounting import Lost
+from finpile.sources.readers.accounting import Claim, Lost, Structure
 from finpile.sources.readers.base import removal
 
 #: A start mark with what it looks ahead to is no longer than this.
@@ -62,6 +62,15 @@ def pieces(stream: BinaryIO, opening: bytes, closing: bytes | None) -> Iterator[
 def lost(source: SourceConfig, locator: str, reason: str, detail: str, piece: Piece) -> Lost:
     """A piece that becomes a ledger row, with its bytes, or their beginning if it is too large."""
     return Lost(piece.start, piece.end, removal(source, locator, reason, detail, piece.data))
+
+
+def between(source: SourceConfig, locator: str, piece: Piece, nothing: str, foreign: str) -> Claim:
+    """A piece between records: white space, a file without a record (`nothing`), or bytes that are `foreign`."""
+    if piece.data.isspace():
+        return Structure(piece.start, piece.end, "white_space")
+    if piece.start == 0 and piece.is_last:
+        return lost(source, locator, "no_record", nothing, piece)
+    return lost(source, locator, "unreadable_record", foreign, piece)
 
 
 class _Window:

@@ -25,7 +25,7 @@ from finpile.documents.ledger import Removal
 from finpile.plugins.format import FORMATS
 from finpile.sources import Account, list_inputs, read_file, read_stream
 from finpile.sources.formats import mail
-from finpile.sources.readers.one_document import Refused
+from finpile.sources.readers.converted import Refused
 
 Items = tuple[list[RawDocument], list[Removal]]
 

@@ -621,7 +621,7 @@ def test_every_reason_in_the_readers_is_documented() -> None:
 
     folder = Path(finpile.sources.__file__).parent
     code = "\n".join(file.read_text() for file in sorted(folder.rglob("*.py")) if file.name != "base.py")
-    used = set(re.findall(r'(?:removal\(source, [^")]*?|BrokenStream\()"([a-z_]+)"', code))
+    used = set(re.findall(r'(?:removal\(source, [^")]*?|BrokenStream\(|Refused\()"([a-z_]+)"', code))
     documented = {reason for name in FORMATS.built_in for reason in reasons_of(name)}
     assert {"broken_json", "truncated_file", "empty_text", "not_text"} <= used <= documented
 

@@ -23,24 +23,24 @@ Source: EDGAR Public Dissemination Service (PDS) Technical Specification, https:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, BinaryIO
 
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
-from finpile.documents.document import HTML, PLAIN, RawDocument
-from finpile.documents.ledger import Removal
+from finpile.documents.document import HTML, PLAIN
 from finpile.filings import find_items
 from finpile.filings.item_titles import declared_number
 from finpile.plugins.format import Format
 from finpile.plugins.section import Section
-from finpile.sources.bytes.decoding import Undecodable, decode
+from finpile.sources.bytes.decoding import decode
 from finpile.sources.bytes.streams import BrokenStream
 from finpile.sources.formats.edgar.header import META, Header, read_header
 from finpile.sources.formats.edgar.header import tags as read_tags
 from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
 from finpile.sources.readers.base import removal
+from finpile.sources.readers.converted import Converted, Refused, document_of
 from finpile.sources.readers.pieces import Piece, lost, pieces
 
 #: Filings do not declare their encoding; the last one reads any byte.
@@ -134,7 +134,8 @@ class _Submission:
     def record(self, start: int, end: int, data: bytes) -> Record:
         """`data`: from the document's start tag."""
         where = self._place(start)
-        return Record(start, end, where, data, partial(_document, data, where, self._source, self._header))
+        convert = partial(_document, self._header, self._source.encoding or DEFAULT_ENCODINGS)
+        return Record(start, end, where, data, partial(document_of, data, where, self._source, convert))
 
     def between(self, piece: Piece) -> Iterator[Claim]:
         """The submission's header and trailer, white space, and what is none of these."""
@@ -204,7 +205,7 @@ def _second_head(data: bytes, first: int | None = None) -> int | None:
     return None
 
 
-def _document(record: bytes, locator: str, source: SourceConfig, header: Header) -> RawDocument | Removal:
+def _document(header: Header, encodings: Sequence[str], record: bytes) -> Converted:
     """One `<DOCUMENT>`, given from its start tag."""
     record = record.removesuffix(_CLOSE)
     begin = record.find(_TEXT_OPEN)
@@ -213,17 +214,22 @@ def _document(record: bytes, locator: str, source: SourceConfig, header: Header)
     document_type = tags.get("TYPE", "")
     content = b"" if begin < 0 else _content(record[begin + len(_TEXT_OPEN) :])
     if not content.strip():
-        return removal(source, locator, "empty_text", f"<TYPE>{document_type}", record)
+        raise Refused("empty_text", f"<TYPE>{document_type}")
     kind = _kind(content, document_type, tags.get("FILENAME", ""))
     if kind not in (HTML, PLAIN):
-        return removal(source, locator, "not_text", f"<TYPE>{document_type}: {kind}", record)
-    try:
-        text, _ = decode(_unwrap(content), source.encoding or DEFAULT_ENCODINGS)
-    except Undecodable as error:
-        return removal(source, locator, "undecodable", str(error), record)
+        raise Refused("not_text", f"<TYPE>{document_type}: {kind}")
+    text, _ = decode(_unwrap(content), encodings)
     if is_blank(text):
-        return removal(source, locator, "empty_text", f"<TYPE>{document_type}", record)
-    return _raw_document(text, locator, kind, tags, header)
+        raise Refused("empty_text", f"<TYPE>{document_type}")
+    form_type = header.fields.get("form_type") or document_type
+    company = header.subject().get("company")
+    return Converted(
+        text=text,
+        media_type=kind,
+        timestamp=header.published(),
+        title=" ".join(dict.fromkeys(filter(None, (company, form_type, tags.get("DESCRIPTION"))))),
+        meta=header.meta() | {name: tags[tag] for tag, name in _DOCUMENT_FIELDS.items() if tag in tags},
+    )
 
 
 def _content(text: bytes) -> bytes:
@@ -253,23 +259,6 @@ def _kind(content: bytes, document_type: str, filename: str) -> str:
     if _JSON_START.match(inner):
         return "JSON data"
     return HTML if filename.lower().endswith(_HTML_SUFFIXES) else PLAIN
-
-
-def _raw_document(text: str, locator: str, media_type: str, tags: dict[str, str], header: Header) -> RawDocument:
-    published = header.published()
-    meta = header.meta() | {name: tags[tag] for tag, name in _DOCUMENT_FIELDS.items() if tag in tags}
-    form_type = header.fields.get("form_type") or tags.get("TYPE", "")
-    company = header.subject().get("company")
-    title = " ".join(dict.fromkeys(filter(None, (company, form_type, tags.get("DESCRIPTION")))))
-    return RawDocument(
-        locator=locator,
-        text=text,
-        media_type=media_type,
-        timestamp=published,
-        timestamp_origin="header" if published else "none",
-        title=title or None,
-        meta=meta,
-    )
 
 
 def _header_text(data: bytes) -> str:

@@ -15,7 +15,7 @@ from finpile.config import SourceConfig
 from finpile.plugins.format import Format
 from finpile.sources.formats.latex.text import to_text
 from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.one_document import Converted, read_text
+from finpile.sources.readers.converted import Converted, read_text
 
 
 def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim]:

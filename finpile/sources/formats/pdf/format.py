@@ -25,7 +25,7 @@ from finpile.config import SourceConfig
 from finpile.errors import RunError
 from finpile.plugins.format import Format
 from finpile.sources.readers.accounting import Claim
-from finpile.sources.readers.one_document import Converted, LeftOut, Refused, read_bytes
+from finpile.sources.readers.converted import Converted, LeftOut, Refused, read_bytes
 from finpile.timestamps import is_plausible
 
 _MARK = b"%PDF-"

@@ -19,7 +19,7 @@ The date of the crawl is not that of publication; it is `crawl_date` in meta.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import BinaryIO, cast
@@ -27,15 +27,15 @@ from urllib.parse import urlsplit
 
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
-from finpile.documents.document import HTML, PLAIN, RawDocument
-from finpile.documents.ledger import Removal
+from finpile.documents.document import HTML, PLAIN
 from finpile.plugins.format import Format
-from finpile.sources.bytes.decoding import Undecodable, decode, likely_encodings
+from finpile.sources.bytes.decoding import decode, likely_encodings
 from finpile.sources.bytes.http import HttpError, PayloadTooLarge, parse_response
 from finpile.sources.bytes.streams import ByteStream
 from finpile.sources.formats.warc.records import Damaged, Separator, WebRecord, read_records
 from finpile.sources.readers.accounting import Claim, Lost, Record, Structure
 from finpile.sources.readers.base import removal
+from finpile.sources.readers.converted import Converted, Refused, document_of
 
 _MEDIA_TYPES = {"text/html": HTML, "application/xhtml+xml": HTML, "text/plain": PLAIN}
 _NO_DOCUMENT = ("warcinfo", "request", "metadata", "revisit", "filedesc")
@@ -64,7 +64,8 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
         if _carries_no_document(found):
             yield Structure(found.block_start, found.end, "warc_record")
         else:
-            parse = partial(_parse, found, where, source, limit)
+            convert = partial(_converted, found, source.encoding, limit)
+            parse = partial(document_of, found.block, where, source, convert)
             yield Record(found.block_start, found.end, where, found.block, parse)
 
 
@@ -91,28 +92,24 @@ def _carries_no_document(record: WebRecord) -> bool:
     return record.kind in _NO_DOCUMENT or (record.kind == "resource" and not is_page)
 
 
-def _parse(record: WebRecord, locator: str, source: SourceConfig, limit: int) -> RawDocument | Removal:
-    if record.kind == "response":
-        return _parse_response(record, locator, source, limit)
+def _converted(record: WebRecord, encodings: Sequence[str], limit: int, block: bytes) -> Converted:
     if record.kind in ("conversion", "resource"):
-        return _document(record.block, record.content_type, None, record, locator, source)
-    return removal(source, locator, "not_text", f"a record of type {record.kind}", record.block)
-
-
-def _parse_response(record: WebRecord, locator: str, source: SourceConfig, limit: int) -> RawDocument | Removal:
+        return _document(block, record.content_type, None, record, encodings)
+    if record.kind != "response":
+        raise Refused("not_text", f"a record of type {record.kind}")
     if not _is_http(record):
-        return removal(source, locator, "not_text", f"{record.content_type}, not HTTP", record.block)
+        raise Refused("not_text", f"{record.content_type}, not HTTP")
     try:
-        http = parse_response(record.block, limit)
+        http = parse_response(block, limit)
     except PayloadTooLarge as error:
-        return removal(source, locator, "too_large", f"its payload: {error}", record.block)
+        raise Refused("too_large", f"its payload: {error}") from error
     except HttpError as error:
-        return removal(source, locator, "unreadable_record", f"its HTTP message: {error}", record.block)
+        raise Refused("unreadable_record", f"its HTTP message: {error}") from error
     if http.status != _OK:
-        return removal(source, locator, "http_status", f"{http.status} {record.url}", http.payload)
+        raise Refused("http_status", f"{http.status} {record.url}")
     if urlsplit(record.url).path == "/robots.txt":
-        return removal(source, locator, "robots_txt", record.url, http.payload)
-    return _document(http.payload, http.media_type, http.charset, record, locator, source)
+        raise Refused("robots_txt", record.url)
+    return _document(http.payload, http.media_type, http.charset, record, encodings)
 
 
 def _is_http(record: WebRecord) -> bool:
@@ -123,20 +120,17 @@ def _is_http(record: WebRecord) -> bool:
 
 
 def _document(
-    payload: bytes, content_type: str, charset: str | None, record: WebRecord, locator: str, source: SourceConfig
-) -> RawDocument | Removal:
+    payload: bytes, content_type: str, charset: str | None, record: WebRecord, encodings: Sequence[str]
+) -> Converted:
     media_type = _MEDIA_TYPES.get(content_type.split(";")[0].strip().lower())
     if media_type is None:
-        return removal(source, locator, "not_text", f"{content_type or 'no type'} {record.url}", payload)
-    try:
-        text, _ = decode(payload, source.encoding or likely_encodings(payload, charset, is_html=media_type == HTML))
-    except Undecodable as error:
-        return removal(source, locator, "undecodable", str(error), payload)
+        raise Refused("not_text", f"{content_type or 'no type'} {record.url}")
+    text, _ = decode(payload, encodings or likely_encodings(payload, charset, is_html=media_type == HTML))
     if is_blank(text):
-        return removal(source, locator, "empty_text", record.url, payload)
+        raise Refused("empty_text", record.url)
     crawled = _crawl_date(record.date)
     meta = {"crawl_date": crawled} if crawled else {}
-    return RawDocument(locator=locator, text=text, media_type=media_type, url=record.url or None, meta=meta)
+    return Converted(text=text, media_type=media_type, url=record.url or None, meta=meta)
 
 
 def _crawl_date(date: str) -> str | None:

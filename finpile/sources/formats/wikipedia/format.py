@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, cast
 
-from finpile import timestamps
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
-from finpile.documents.document import RawDocument
-from finpile.documents.ledger import Removal
 from finpile.plugins.format import Format
-from finpile.sources.bytes.decoding import UTF8, Undecodable, decode
+from finpile.sources.bytes.decoding import UTF8, decode
 from finpile.sources.bytes.streams import BLOCK_BYTES, ByteStream
 from finpile.sources.formats.wikipedia import wikitext
-from finpile.sources.readers.accounting import Claim, Record, Structure
-from finpile.sources.readers.base import removal
-from finpile.sources.readers.pieces import Piece, lost, pieces
+from finpile.sources.readers.accounting import Claim, Structure
+from finpile.sources.readers.converted import Converted, Refused, record_of
+from finpile.sources.readers.pieces import Piece, between, lost, pieces
 
 _FILE, _CATEGORY = "6", "14"
 _PROLOG = re.compile(rb"\s*(?:<\?xml[^<>]*>\s*)?<mediawiki\b.*\Z", re.DOTALL)
@@ -66,7 +63,7 @@ def read(stream: BinaryIO, locator: str, source: SourceConfig) -> Iterator[Claim
     for piece in pieces(stream, rb"<page>", b"</page>"):
         where = f"{locator}#{dump.place(piece.start)}"
         if piece.is_open and piece.is_closed and piece.is_whole:
-            yield Record(piece.start, piece.end, where, piece.data, partial(_page, piece.data, where, source, site))
+            yield record_of(piece, where, source, partial(_page, site, source.encoding or UTF8))
         elif piece.is_open and piece.is_whole:
             reason = "truncated_file" if piece.is_last else "unreadable_record"
             yield lost(source, where, reason, f"a page without its end, {len(piece.data)} bytes", piece)
@@ -88,47 +85,35 @@ def _index(stream: BinaryIO) -> Iterator[Claim]:
 
 
 def _between(piece: Piece, where: str, source: SourceConfig) -> Claim:
-    if piece.data.isspace():
-        return Structure(piece.start, piece.end, "white_space")
-    if _TAIL.match(piece.data):
+    if _TAIL.match(piece.data) and not piece.data.isspace():
         return Structure(piece.start, piece.end, "wikipedia_head")
-    if piece.start == 0 and piece.is_last:
-        return lost(source, where, "no_record", "no <page> element in UTF-8", piece)
-    return lost(source, where, "unreadable_record", "neither a page nor white space", piece)
+    return between(source, where, piece, "no <page> element in UTF-8", "neither a page nor white space")
 
 
-def _page(data: bytes, locator: str, source: SourceConfig, site: _Site) -> RawDocument | Removal:
-    try:
-        page, _ = decode(data, source.encoding or UTF8)
-    except Undecodable as error:
-        return removal(source, locator, "undecodable", str(error), data)
+def _page(site: _Site, encodings: Sequence[str], data: bytes) -> Converted:
+    page, _ = decode(data, encodings)
     head, _, revision = page[: page.rfind("</revision>")].rpartition("<revision>")
     text = _TEXT.search(revision)
     if not head or text is None:
-        return removal(source, locator, "unreadable_record", "a page without <revision> and <text>", data)
+        raise Refused("unreadable_record", "a page without <revision> and <text>")
     title, space = _element(head, "title"), _element(head, "ns") or "0"
     if space != "0":
-        return removal(source, locator, "other_namespace", f"namespace {space}: {title}", data)
+        raise Refused("other_namespace", f"namespace {space}: {title}")
     raw = html.unescape(text[1] or "")
     if "<redirect " in head or wikitext.is_redirect(raw):
-        return removal(source, locator, "redirect", title, data)
+        raise Refused("redirect", title)
     model = _element(revision, "model") or "wikitext"
     if model != "wikitext":
-        return removal(source, locator, "not_text", f"content model {model}", data)
+        raise Refused("not_text", f"content model {model}")
     body = wikitext.to_text(raw, site.namespaces)
     if is_blank(body):
-        return removal(source, locator, "empty_text", f"{len(raw)} characters of wikitext, no text", data)
-    written = _element(revision, "timestamp")
-    moment = timestamps.read(written).moment
-    meta = {"page": _element(head, "id"), "revision": _element(revision, "id")}
-    return RawDocument(
-        locator=locator,
+        raise Refused("empty_text", f"{len(raw)} characters of wikitext, no text")
+    return Converted(
         text=body,
-        timestamp=moment,
-        timestamp_origin="none" if moment is None else "header",
+        written=_element(revision, "timestamp"),
         url=site.base + title.replace(" ", "_") if site.base and title else None,
-        title=title or None,
-        meta={**meta, **({"unreadable_timestamp": written} if written and moment is None else {})},
+        title=title,
+        meta={"page": _element(head, "id"), "revision": _element(revision, "id")},
     )
 
 
