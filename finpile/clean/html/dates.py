@@ -37,20 +37,13 @@ _MAX_JSON_CHARACTERS = 1 << 20
 _MAX_VALUES = 1000
 
 
-def from_html(html: str) -> datetime | None:
-    """The publication date that a page states about itself.
+def read_html(html: str, counts: MarkupCounts | None = None) -> tuple[datetime | None, str | None]:
+    """The publication date that a page states about itself; if there is none, also the first date that was not read
+    because its order is open.
 
     Asked in this order: <meta> names (`article:published_time` first, plain `date` last), datePublished in JSON-LD,
     datePublished as itemprop, the first <time datetime>. Only plausible dates count, and of dates of three numbers
-    only those whose order is not open.
-    """
-    return read_html(html)[0]
-
-
-def read_html(html: str, counts: MarkupCounts | None = None) -> tuple[datetime | None, str | None]:
-    """The result of `from_html`; if that is None, also the first date that was not read because its order is open.
-
-    `counts`, of the same page, spare the search behind the last <meta> and <time>.
+    only those whose order is not open. `counts`, of the same page, spare the search behind the last <meta> and <time>.
     """
     meta_end, time_end = (counts.meta_end, counts.time_end) if counts else (len(html), len(html))
     left_open = None

@@ -174,6 +174,10 @@ def _add_account(total: dict[str, Any], row: Mapping[str, Any]) -> None:
             total[name] += value
 
 
+#: What the books know once the input is closed.
+_SIZE = "decompressed_bytes"
+
+
 @dataclass(slots=True)
 class Books:
     """The running account of one input."""
@@ -249,19 +253,5 @@ class Books:
 
     def close(self) -> Account:
         """The account of the input."""
-        return Account(
-            dataset=self.dataset,
-            source=self.source,
-            locator=self.locator,
-            archive=self.archive,
-            stored_bytes=self.stored_bytes,
-            decompressed_bytes=self.size,
-            record_bytes=self.record_bytes,
-            ledger_bytes=self.ledger_bytes,
-            member_bytes=self.member_bytes,
-            structure=dict(sorted(self.structure.items())),
-            skipped_bytes=self.skipped_bytes,
-            documents=self.documents,
-            removals=self.removals,
-            removed_bytes=self.removed_bytes,
-        )
+        counted = {name: getattr(self, name) for name in ACCOUNT_SCHEMA.names if name not in ("structure", _SIZE)}
+        return Account(**counted, decompressed_bytes=self.size, structure=dict(sorted(self.structure.items())))

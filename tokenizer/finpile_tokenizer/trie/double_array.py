@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from finpile_tokenizer.arrays.buffers import Int32s, Int64s, UInt8s, byte_buffers, order_by_bytes
+from finpile_tokenizer.arrays.buffers import Int32s, UInt8s, byte_buffers, order_by_bytes
 from finpile_tokenizer.arrays.groups import group_items
 from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.trie import _double_array_kernels, _hashed_kernels
@@ -39,21 +39,6 @@ class Trie:
     """The base of its children's slots."""
     num_slots: int
     """Slots in all, those left empty included."""
-
-    def prefixes(self, text: bytes) -> list[int]:
-        """The ids of all pieces that `text` begins with, shortest first."""
-        nodes: Int64s = np.zeros(self.num_slots, np.int64)
-        nodes[self.slots] = np.arange(len(self.slots))
-        found: list[int] = []
-        node = 0
-        for byte in text:
-            child = int(nodes[int(self.bases[node]) ^ byte])
-            if child == 0 or int(self.labels[child]) != byte:
-                break
-            node = child
-            if self.pieces[node] >= 0:
-                found.append(int(self.pieces[node]))
-        return found
 
 
 def build_trie(pieces: pa.LargeBinaryArray) -> Trie:
