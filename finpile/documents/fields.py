@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+Path = list[tuple[Any, str]]
+"""The object and the key of each level, from the record to the value."""
+
 
 def find_value(record: Mapping[str, Any], key: str) -> Any:
     """The value of a key in nested objects; None if there is none. A key that has dots of its own comes first."""
-    return next(_values(record, key), None)
+    path = next(paths(record, key), None)
+    return path and path[-1][0][path[-1][1]]
 
 
-def _values(record: Mapping[str, Any], key: str) -> Iterator[Any]:
+def paths(record: Mapping[str, Any], key: str) -> Iterator[Path]:
+    """All places of a key in nested objects, that of a key with dots of its own first."""
     if key in record:
-        yield record[key]
+        yield [(record, key)]
     dot = key.find(".")
     while dot >= 0:
         inner = record.get(key[:dot])
         if isinstance(inner, Mapping):
-            yield from _values(inner, key[dot + 1 :])
+            for rest in paths(inner, key[dot + 1 :]):
+                yield [(record, key[:dot]), *rest]
         dot = key.find(".", dot + 1)

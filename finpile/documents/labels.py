@@ -70,7 +70,8 @@ def _row(source: str) -> str:
     return source
 
 
-def _host(url: str | None) -> str | None:
+def host_of(url: str | None) -> str | None:
+    """The host of a URL, without `www.`; None for text that is no URL of a host."""
     try:
         host = urlsplit(url or "").hostname
     except ValueError:  # such as brackets without an address of IPv6
@@ -79,7 +80,7 @@ def _host(url: str | None) -> str | None:
 
 
 def _region(url: str | None) -> str | None:
-    host = _host(url)
+    host = host_of(url)
     return region_of_host(host) if host else None
 
 
@@ -89,7 +90,7 @@ def _folder(locator: str) -> str:
 
 _RULES: Mapping[str, tuple[str, Callable[[Any], str | None]]] = {
     "row": ("source", _row),
-    "host": ("url", _host),
+    "host": ("url", host_of),
     "region": ("url", _region),
     "folder": ("locator", _folder),
 }

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.documents.labels import host_of
+from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.documents.split import HELDOUT
 from finpile.explorer.ids import ID, packed
 from finpile.output.layout import row_of, values_in_path
@@ -77,20 +78,7 @@ DOCUMENT_CELLS = ["source", "split", "month"]
 REMOVAL_CELLS = ["reason", "source", "month"]
 #: Columns of `documents/` that are read; `title` and `url` are optional there.
 _DOCUMENT_COLUMNS = ["id", "text", "timestamp", "timestamp_origin", "locator", "url", "title", "license", "num_copies"]
-_REMOVAL_COLUMNS = [
-    "id",
-    "dataset",
-    "source",
-    "locator",
-    "reason",
-    "detail",
-    "duplicate_of",
-    "duplicate_offset",
-    "start",
-    "end",
-    "removed_text",
-    "timestamp",
-]
+_REMOVAL_COLUMNS = [name for name in LEDGER_SCHEMA.names if name != "stage"]
 
 
 @dataclass(kw_only=True)
@@ -264,16 +252,7 @@ def _days(timestamps: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _hosts(urls: pa.ChunkedArray) -> pa.Array:
-    return pa.array([None if url is None else host_of(url) for url in urls.to_pylist()], pa.string())
-
-
-def host_of(url: str) -> str | None:
-    """The host of a URL without `www.`; None for text that is no URL of a host."""
-    try:
-        host = urlsplit(url).hostname
-    except ValueError:
-        return None
-    return host.removeprefix("www.") if host else None
+    return pa.array(map(host_of, urls.to_pylist()), pa.string())
 
 
 def _all(value: int, size: int) -> pa.Array:

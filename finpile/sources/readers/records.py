@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, time
 from typing import Any
@@ -13,6 +12,7 @@ from finpile.config import SourceConfig
 from finpile.config.text_template import is_template, parse_template
 from finpile.documents.blank import is_blank
 from finpile.documents.document import RawDocument
+from finpile.documents.fields import Path, paths
 from finpile.documents.ledger import Removal
 from finpile.sources.bytes.decoding import UTF8, Undecodable, decode, has_surrogates, spell_surrogates
 from finpile.sources.readers.base import removal
@@ -126,7 +126,7 @@ class _Place:
 
     __slots__ = ("_key", "_parents", "value")
 
-    def __init__(self, parents: list[tuple[dict[str, Any], str]]) -> None:
+    def __init__(self, parents: Path) -> None:
         self._parents = parents
         holder, self._key = parents[-1]
         self.value = holder[self._key]
@@ -136,7 +136,7 @@ class _Place:
         """A key that has dots of its own wins over one that dots reach into objects for."""
         if key in record:  # nearly always; spares the search
             return cls([(record, key)])
-        path = next(_paths(record, key), None) if "." in key else None
+        path = next(paths(record, key), None) if "." in key else None
         return None if path is None else cls(path)
 
     def remove(self) -> None:
@@ -145,18 +145,6 @@ class _Place:
             holder.pop(key, None)
             if holder:
                 break
-
-
-def _paths(record: dict[str, Any], key: str) -> Iterator[list[tuple[dict[str, Any], str]]]:
-    if key in record:
-        yield [(record, key)]
-    dot = key.find(".")
-    while dot >= 0:
-        inner = record.get(key[:dot])
-        if isinstance(inner, dict):
-            for rest in _paths(inner, key[dot + 1 :]):
-                yield [(record, key[:dot]), *rest]
-        dot = key.find(".", dot + 1)
 
 
 def _fault(text: Any, key: str) -> tuple[str, str] | None:
