@@ -17,8 +17,6 @@ when all its earlier near duplicates are. Rounds are the steps that this takes, 
 from __future__ import annotations
 
 import argparse
-import hashlib
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -28,15 +26,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from rapidfuzz.distance import Levenshtein
 
 from benchmarks.common.dated_mix import read_dated_mix
 from benchmarks.common.report import RESULTS, Report, say, table
+from benchmarks.dedup.near_truth import Pairs, near_pairs
 from finpile.config import NearConfig, SubstringConfig
 from finpile.dedup import deduplicate
 from finpile.dedup.exact import document_digests
-from finpile.dedup.near.numbers import number_sequence
-from finpile.dedup.near.verify import most_edits, resolve_group, word_hashes
+from finpile.dedup.near.verify import resolve_group
 from finpile.dedup.order import Order, in_order
 
 _DOMAINS = {"mix": ("News", "Speeches", "TeX", "IRC"), "News": ("News",), "Speeches": ("Speeches",)}
@@ -48,8 +45,6 @@ _SETTINGS = {
     for numbers in ("keep", "any")
     for name in ("fast", "paper")
 }
-#: Counters of hashes of words. Two texts that differ in n words differ by 2 n in them at most.
-_COUNTERS = 128
 _SUBSTRING = SubstringConfig(min_length=_WINDOW, snap="none", min_chars=0)
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -62,8 +57,6 @@ _SETTINGS_ABOUT = (
     "Documents that each setting of `near` removes under the order of priority, after `exact`, without `substring`. "
     "Brute force compares all pairs of documents by words; an edit similarity above .8 makes a near duplicate."
 )
-
-Pairs = list[tuple[int, int]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -130,7 +123,7 @@ class _Corpus:
         self._equal = {place for place, text in enumerate(self._texts) if first[text] != place}
         left = [place for place in range(len(self._ids)) if place not in self._found("exact")]
         self.num_left = len(left)
-        self.pairs = [(left[a], left[b]) for a, b in _near_pairs([self._texts[place] for place in left], near)]
+        self.pairs = [(left[a], left[b]) for a, b in near_pairs([self._texts[place] for place in left], near)]
 
     def rows(self) -> Iterator[list[str]]:
         """A row for each stage."""
@@ -160,39 +153,6 @@ class _Corpus:
             base = self._places[row["id"]] << 32
             found.update(range(base + row["start"], base + row["end"]))
         return found
-
-
-def _near_pairs(texts: Sequence[bytes], near: NearConfig) -> Pairs:
-    """All pairs of near duplicates, the earlier document first, by comparison of words. Under `numbers: keep` only
-    documents with equal sequences of numbers can be some."""
-    words = [word_hashes(text) for text in texts]
-    groups: dict[bytes, list[int]] = {}
-    for place, text in enumerate(texts):
-        if len(words[place]):
-            numbers = number_sequence(text) if near.numbers == "keep" else b""
-            groups.setdefault(hashlib.blake2b(numbers, digest_size=16).digest(), []).append(place)
-    found: Pairs = []
-    for group in groups.values():
-        found += _near_pairs_of(words, sorted(group, key=lambda place: len(words[place])), near)
-    return sorted(found)
-
-
-def _near_pairs_of(
-    words: Sequence[array[int]], by_length: Sequence[int], near: NearConfig
-) -> Iterator[tuple[int, int]]:
-    """The pairs of near duplicates among documents in ascending order of their length in words."""
-    lengths = np.array([len(words[place]) for place in by_length])
-    limits = np.array([most_edits(length, near.edit_similarity) for length in lengths.tolist()])
-    counts = np.stack(
-        [np.bincount(np.frombuffer(words[place], np.uint64) % _COUNTERS, minlength=_COUNTERS) for place in by_length]
-    ).astype(np.int16)
-    for number, short in enumerate(by_length):
-        later = slice(number + 1, int(np.searchsorted(lengths - limits, lengths[number], side="right")))
-        differences = np.abs(counts[later] - counts[number]).sum(axis=1)
-        for at in (number + 1 + np.flatnonzero(differences <= 2 * limits[later])).tolist():
-            long, limit = by_length[at], int(limits[at])
-            if Levenshtein.distance(words[short], words[long], score_cutoff=limit) <= limit:
-                yield min(short, long), max(short, long)
 
 
 def _first_come(texts: Sequence[bytes], pairs: Pairs, near: NearConfig) -> set[int]:

@@ -20,10 +20,12 @@ import pyarrow as pa
 from datasketch import MinHash
 
 from benchmarks.common.report import RESULTS, Report, table
-from finpile.dedup import FAST, band_keys
+from finpile.config import NearConfig
+from finpile.dedup import band_keys
 from finpile.report.documents import iter_texts
 
 ROUNDS = 3
+_SIGNED = NearConfig(ngram=5, bands=32, rows=8)
 _WORD = re.compile(r"\w+")
 
 
@@ -44,7 +46,7 @@ def main() -> None:
 
 def _minhash(texts: pa.Array, size: float) -> list[str]:
     strings = texts.to_pylist()
-    mine, other = _race(lambda: band_keys(texts, FAST), lambda: MinHash.bulk(map(_shingles, strings), num_perm=256))
+    mine, other = _race(lambda: band_keys(texts, _SIGNED), lambda: MinHash.bulk(map(_shingles, strings), num_perm=256))
     return _row("MinHash, 256 permutations", mine, "datasketch", other, size)
 
 

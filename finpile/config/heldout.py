@@ -20,7 +20,7 @@ class OverlapConfig:
     """Minimal length, in bytes, of a passage that a removed held-out document shares with a training document."""
     max_documents: int = 10
     """A passage in more training documents than this is boilerplate and does not count."""
-    near: NearConfig | None = field(default_factory=lambda: NearConfig.named("fast"))
+    near: NearConfig | None = field(default_factory=NearConfig)
     """Removes held-out documents that are near duplicates of training documents; null: no such search."""
 
     def __post_init__(self) -> None:

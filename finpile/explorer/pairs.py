@@ -1,7 +1,7 @@
 """Pairs of kept documents that are barely not near duplicates, so that a person can judge the setting of `near`.
 
 A sample of documents, those with the smallest ids, is compared with all documents of its scope: candidates are found by
-MinHash with the 256 hashes of the preset `fast`, and each is compared by its words, as `near` does. So for the sampled
+MinHash with the hashes of the preset `fast`, and each is compared by its words, as `near` does. So for the sampled
 documents all pairs are found that these hashes find, in the whole build, at the price of one pass over its text. The
 texts are the published ones: spans that later stages cut are not in them.
 """
@@ -9,6 +9,7 @@ texts are the published ones: spans that later stages cut are not in them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,7 @@ def close_pairs(corpus: Corpus, number: int, advance: Advance = lambda amount: N
     if not dedup["near"]:
         return None
     limit = float(dedup["near"]["edit_similarity"])
-    wide = NearConfig(
-        ngram=dedup["near"]["ngram"],
-        bands=FAST.bands,
-        rows=FAST.rows,
-        edit_similarity=max(limit - BELOW, 0.01),
-        numbers="any",
-    )
+    wide = replace(FAST, edit_similarity=max(limit - BELOW, 0.01), numbers="any")
     by_dataset = dedup["scope"] == "dataset"
     scopes: dict[str, list[PublishedFile]] = {}
     for file in corpus.files.below("documents"):

@@ -35,11 +35,12 @@ def near_table(facts: NearFacts) -> Table:
     """The curve as rows; setting and counts as caption and footnotes."""
     near = facts.config
     alike = " and of the same numbers" if near.numbers == "keep" else ""
+    shingles = "Single words" if near.ngram == 1 else f"Runs of {near.ngram} words"
     return Table(
         name="near",
         title="Near duplicates",
         caption=(
-            f"Runs of {near.ngram} words, {near.bands:,} bands of {near.rows:,} MinHash values. Documents of Jaccard "
+            f"{shingles}, {near.bands:,} bands of {near.rows:,} MinHash values. Documents of Jaccard "
             f"similarity J{alike} become a candidate pair with probability 1 − (1 − J^{near.rows})^{near.bands}; a "
             f"candidate is a near duplicate where the edit similarity of its words is above {near.edit_similarity}."
         ),

@@ -119,9 +119,14 @@ def test_null_near_leaves_near_duplicates_in(written: str, tmp_path: Path) -> No
     assert load(tmp_path, SMALL + f"dedup:\n  near: {written}\n").dedup.near is None
 
 
-@pytest.mark.parametrize(("name", "bands", "rows"), [("paper", 450, 20), ("fast", 32, 8)])
-def test_near_may_be_named(name: str, bands: int, rows: int, tmp_path: Path) -> None:
-    assert load(tmp_path, SMALL + f"dedup: {{near: {name}}}\n").dedup.near == NearConfig(bands=bands, rows=rows)
+@pytest.mark.parametrize(("name", "ngram", "bands", "rows"), [("fast", 1, 48, 10), ("paper", 5, 450, 20)])
+def test_near_may_be_named(name: str, ngram: int, bands: int, rows: int, tmp_path: Path) -> None:
+    asked = NearConfig(ngram=ngram, bands=bands, rows=rows)
+    assert load(tmp_path, SMALL + f"dedup: {{near: {name}}}\n").dedup.near == asked
+
+
+def test_builds_and_tables_have_one_default_of_near(tmp_path: Path) -> None:
+    assert load(tmp_path, SMALL).dedup.near == NearConfig.named("fast") == NearConfig()
 
 
 def test_one_path_needs_no_list(tmp_path: Path) -> None:

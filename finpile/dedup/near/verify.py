@@ -6,10 +6,10 @@ reported; it is not a criterion.
 
 Two tests avoid costly distances without changing a decision: the lengths must differ by at most the number of edits
 allowed, and d edits leave at least longer - q + 1 - q d runs of q words in common (q-gram lemma, with q = 1 and 2).
-Documents of more than `LONG_WORDS` words are aligned at the shingles that occur exactly once in both; the distance is
-the sum over the gaps between them. The sum is an upper bound of the distance, so it may miss a pair that is barely
-similar but never accepts a pair that is not. Its cost is linear in practice; the cost of the distance is quadratic
-(27 s for a million words).
+Documents of more than `LONG_WORDS` words are aligned at the runs of `_ANCHOR_WORDS` words that occur once in both; the
+distance is the sum over the gaps between them. The sum is an upper bound of the distance, so it may miss a pair that is
+barely similar but never accepts a pair that is not. Its cost is linear in practice; the cost of the distance is
+quadratic (27 s for a million words).
 
 Source: Lee et al. 2022, section 4.2; Ukkonen 1992, Approximate string-matching with q-grams.
 """
@@ -38,6 +38,8 @@ from finpile.dedup.near.numbers import number_sequence, part_by_numbers
 LONG_WORDS = 65_536
 #: Number of words above which the q-gram tests cost less than a distance computation that they avoid.
 _SHORT_WORDS = 1024
+#: Words of the runs at which long documents are aligned.
+_ANCHOR_WORDS = 5
 #: First guess of the distance: near duplicates differ in few words, and a small distance is found in linear time.
 _FEW_EDITS = 64
 #: Number of rounds in which the documents of a component that are not similar to its kept copy form new components.
@@ -193,7 +195,7 @@ class PairVerifier:
             return None
         if self._config.numbers == "keep" and self._numbers_of(a) != self._numbers_of(b):
             return None
-        distance = _distance(left, right, limit, self._config.ngram)
+        distance = _distance(left, right, limit)
         return None if distance > limit else 1 - distance / longest
 
     def _words_of(self, doc: int) -> array[int]:
@@ -287,7 +289,7 @@ def _jaccard(left: U64, right: U64) -> float:
     return float(common / (len(left) + len(right) - common))
 
 
-def _distance(left: array[int], right: array[int], limit: int, ngram: int) -> int:
+def _distance(left: array[int], right: array[int], limit: int) -> int:
     """Returns the distance in words, or any number above `limit` if the distance exceeds `limit`.
 
     For long documents it is an upper bound: see the module's docstring.
@@ -296,7 +298,7 @@ def _distance(left: array[int], right: array[int], limit: int, ngram: int) -> in
     if longest > _SHORT_WORDS and not _may_be_close(left, right, limit):
         return limit + 1
     if longest > LONG_WORDS:
-        return _aligned_distance(left, right, limit, ngram)
+        return _aligned_distance(left, right, limit)
     return int(Levenshtein.distance(left, right, score_cutoff=limit, score_hint=_FEW_EDITS))
 
 
@@ -313,9 +315,9 @@ def _may_be_close(left: array[int], right: array[int], limit: int) -> bool:
     return True
 
 
-def _aligned_distance(left: array[int], right: array[int], limit: int, ngram: int) -> int:
-    """Returns an upper bound of the distance, by alignment at common shingles. Stops when it exceeds `limit`."""
-    at_left, at_right = _anchors(left, right, ngram)
+def _aligned_distance(left: array[int], right: array[int], limit: int) -> int:
+    """Returns an upper bound of the distance, by alignment at common runs of words. Stops when it exceeds `limit`."""
+    at_left, at_right = _anchors(left, right)
     begins = np.stack([np.r_[0, at_left + 1], np.r_[0, at_right + 1]], axis=1)
     ends = np.stack([np.r_[at_left, len(left)], np.r_[at_right, len(right)]], axis=1)
     gaps = np.flatnonzero((ends > begins).any(axis=1))
@@ -331,14 +333,14 @@ def _aligned_distance(left: array[int], right: array[int], limit: int, ngram: in
     return total
 
 
-def _anchors(left: array[int], right: array[int], ngram: int) -> tuple[I64, I64]:
-    """Returns the positions in both documents of shingles that occur exactly once in each.
+def _anchors(left: array[int], right: array[int]) -> tuple[I64, I64]:
+    """Returns the positions in both documents of runs of `_ANCHOR_WORDS` that occur exactly once in each.
 
     The positions are a longest sequence that ascends in both documents.
     """
     once = []
     for words in (left, right):
-        shingles, first, counts = np.unique(_shingles(words, ngram), return_index=True, return_counts=True)
+        shingles, first, counts = np.unique(_shingles(words, _ANCHOR_WORDS), return_index=True, return_counts=True)
         once.append((shingles[counts == 1], first[counts == 1]))
     (left_once, left_first), (right_once, right_first) = once
     _, a, b = np.intersect1d(left_once, right_once, assume_unique=True, return_indices=True)

@@ -64,7 +64,7 @@ class NearDuplicates(PlanOverElements):
     the smallest `priority`, then the earliest `timestamp`, then the smallest digest.
 
     Args:
-        near: The setting, or its name: `paper` (9,000 hashes, as in the paper) or `fast` (256 hashes).
+        near: The setting, or its name: `fast` (480 hashes of single words) or `paper` (9,000 of shingles of five).
         scope: `dataset` compares documents with the same value in `dataset`, `corpus` all of them.
         partitions: Partitions of each shuffle: about one for each 16 MiB of text.
         order: `time` keeps the earliest one, and no decision depends on a later document; see `finpile.dedup.order`.

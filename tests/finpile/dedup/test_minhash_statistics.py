@@ -23,12 +23,12 @@ UNION = 120  # shingles of a pair together: each similarity below is a whole num
 presets = pytest.mark.parametrize("config", [FAST, PAPER], ids=["fast", "paper"])
 
 
-def pairs_of_similarity(jaccard: float, num: int, union: int = UNION) -> tuple[pa.Array, pa.Array]:
+def pairs_of_similarity(config: NearConfig, jaccard: float, num: int, union: int = UNION) -> tuple[pa.Array, pa.Array]:
     """`num` pairs of texts whose sets of shingles, `union` together, have this Jaccard similarity.
 
     No word occurs twice but in a pair's common head: as many words more than common shingles as a shingle reaches over.
     """
-    reach = FAST.ngram - 1
+    reach = config.ngram - 1
     common, own = round(jaccard * union), round((1 - jaccard) * union / 2)
     assert common / (common + 2 * own) == pytest.approx(jaccard, abs=1e-12)
     rng = np.random.default_rng([int(jaccard * 1000), num, union])
@@ -61,7 +61,7 @@ def test_the_bound_separates_likely_from_unlikely_pairs() -> None:
 @presets
 def test_estimates_err_as_those_of_random_permutations(jaccard: float, config: NearConfig) -> None:
     num_pairs, num_hashes = 1000, config.bands * config.rows
-    left, right = pairs_of_similarity(jaccard, num_pairs)
+    left, right = pairs_of_similarity(config, jaccard, num_pairs)
     agree = np.count_nonzero(signatures(left, config) == signatures(right, config), axis=1)
     assert_likely(int(agree.sum()), num_pairs * num_hashes, jaccard)
     for found in agree.tolist():
@@ -75,7 +75,7 @@ def test_estimates_err_as_those_of_random_permutations(jaccard: float, config: N
 @pytest.mark.parametrize("jaccard", [0.1, 0.5, 0.9])
 def test_estimates_of_long_documents_err_no_more(jaccard: float) -> None:
     num_pairs, num_hashes = 4, PAPER.bands * PAPER.rows
-    left, right = pairs_of_similarity(jaccard, num_pairs, union=20_000)
+    left, right = pairs_of_similarity(PAPER, jaccard, num_pairs, union=20_000)
     for found in np.count_nonzero(signatures(left, PAPER) == signatures(right, PAPER), axis=1).tolist():
         assert_likely(found, num_hashes, jaccard, num_tests=num_pairs)
 
@@ -83,14 +83,14 @@ def test_estimates_of_long_documents_err_no_more(jaccard: float) -> None:
 @pytest.mark.parametrize("jaccard", [0.5, 0.6, 0.7, 0.8, 0.9])
 @presets
 def test_number_of_candidates_follows_the_s_curve(jaccard: float, config: NearConfig) -> None:
-    left, right = pairs_of_similarity(jaccard, NUM_PAIRS)
+    left, right = pairs_of_similarity(config, jaccard, NUM_PAIRS)
     found = (band_keys(left, config) == band_keys(right, config)).any(axis=1)
     assert_likely(int(found.sum()), NUM_PAIRS, float(s_curve(config, jaccard)))
 
 
 @presets
 def test_a_key_is_shared_exactly_if_all_rows_of_its_band_agree(config: NearConfig) -> None:
-    left, right = pairs_of_similarity(0.9, 200)
+    left, right = pairs_of_similarity(config, 0.9, 200)
     rows_agree = (signatures(left, config) == signatures(right, config)).reshape(-1, config.rows, config.bands)
     shared = band_keys(left, config) == band_keys(right, config)
     assert 0 < shared.mean() < 1

@@ -72,13 +72,13 @@ def words_of(text: str) -> list[str]:
     return re.findall("[a-z0-9]+", text.lower())
 
 
-def shingles_of(words: list[str]) -> set[tuple[str, ...]]:
-    """Runs of five words; a shorter text is one."""
-    return {tuple(words[i : i + 5]) for i in range(max(1, len(words) - 4))} if words else set()
+def shingles_of(words: list[str], ngram: int) -> set[tuple[str, ...]]:
+    """Runs of `ngram` words; a shorter text is one."""
+    return {tuple(words[i : i + ngram]) for i in range(max(1, len(words) - ngram + 1))} if words else set()
 
 
 @cache
-def near_duplicates(texts: tuple[str, ...]) -> dict[Pair, Truth]:
+def near_duplicates(texts: tuple[str, ...], ngram: int) -> dict[Pair, Truth]:
     """By brute force: a pair is left out only where its lengths alone differ by a fifth of the longer or more."""
     words = [words_of(text) for text in texts]
     numbers = [re.findall("[0-9]+", text) for text in texts]
@@ -90,7 +90,7 @@ def near_duplicates(texts: tuple[str, ...]) -> dict[Pair, Truth]:
                 break
             similarity = Levenshtein.normalized_similarity(words[short], words[long], score_cutoff=0.8)
             if similarity > 0.8:
-                left, right = shingles_of(words[short]), shingles_of(words[long])
+                left, right = shingles_of(words[short], ngram), shingles_of(words[long], ngram)
                 jaccard = len(left & right) / len(left | right)
                 pair = (min(short, long), max(short, long))
                 found[pair] = Truth(similarity, jaccard, numbers[short] == numbers[long])
@@ -117,7 +117,7 @@ def find(stories: list[str], num_stories: int, config: NearConfig) -> Finding:
     was_found: list[bool] = []
     num_wrong = 0
     for texts in samples_of(stories, num_stories):
-        judged = near_duplicates(texts)
+        judged = near_duplicates(texts, config.ngram)
         true = {pair: judged[pair] for pair in judged if config.numbers == "any" or judged[pair].same_numbers}
         found = verified_candidates(texts, config)
         truth += true.values()
@@ -167,7 +167,7 @@ def test_removed_documents_are_close_to_the_kept_one_and_no_found_pair_remains(
 ) -> None:
     config = replace(preset, numbers=numbers)
     for texts in samples_of(stories, num_stories):
-        truth = near_duplicates(texts)
+        truth = near_duplicates(texts, config.ngram)
         rows = find_near_duplicates(pa.array(texts, pa.large_string()), config)
         for row in rows:
             pair = truth[row.kept, row.removed]

@@ -97,7 +97,7 @@ EVALUATION = (
     EvalSetFacts(set="Clean", items=9, items_not_checkable=0, items_found=0, documents=0),
 )
 NEAR = NearFacts(
-    config=NearConfig(numbers="any"),
+    config=NearConfig(ngram=5, bands=450, rows=20, numbers="any"),
     curve=(0.0004, 0.0163, 0.3019, 0.9947, 1.0),
     num_candidate_pairs=12_345,
     num_large_buckets=6,
