@@ -58,13 +58,13 @@ def _lost_to_one_reason(manifest: Mapping[str, Any], counts: Mapping[str, Any]) 
 
 
 def _cut_bytes(counts: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, int]]:
-    """Bytes that the clean stage cut out of documents, by source and reason.
+    """Bytes that stages cut out of documents, by source and reason.
 
     A reason removes either documents or parts of them.
     """
     found: dict[tuple[str, str], dict[str, int]] = {}
     for part in counts.get("split", {}).get("ledger", ()):
-        for removed in part["removed"] if part["stage"] == "clean" else ():
+        for removed in part["removed"]:
             if removed.get("num_spans", 0):
                 by_reason = found.setdefault((removed["dataset"], removed["source"]), {})
                 by_reason[removed["reason"]] = by_reason.get(removed["reason"], 0) + removed["num_bytes"]

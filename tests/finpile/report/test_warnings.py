@@ -66,22 +66,20 @@ def with_settings(counts: dict[str, Any], **source: Any) -> dict[str, Any]:
     return made
 
 
-def cleaned(*removed: tuple[str, int, int]) -> dict[str, Any]:
+def cleaned(*removed: tuple[str, int, int], stage: str = "clean") -> dict[str, Any]:
     """Ten documents of 100 bytes of text; of each reason the number of documents, and of bytes in spans."""
     rows = [
         {**NEWS, "reason": reason, "num_docs": num_docs, "num_spans": int(num_bytes > 0), "num_bytes": num_bytes}
         for reason, num_docs, num_bytes in removed
     ]
     dropped, cut = sum(row["num_docs"] for row in rows), sum(row["num_bytes"] for row in rows)
+    by_clean = cut if stage == "clean" else 0
+    text = {"text_bytes": 100 - by_clean, "removed_bytes": by_clean}
     return {
-        "clean": {
-            "sources": [
-                {**NEWS, "documents": 10 - dropped, "removed": {}, "text_bytes": 100 - cut, "removed_bytes": cut}
-            ]
-        },
+        "clean": {"sources": [{**NEWS, "documents": 10 - dropped, "removed": {}, **text}]},
         "split": {
             "documents": [{**NEWS, "documents": 10 - dropped, "heldout": 0}],
-            "ledger": [{"stage": "clean", "removed": rows}],
+            "ledger": [{"stage": stage, "removed": rows}],
         },
     }
 
@@ -94,9 +92,12 @@ def test_max_removed_of_a_source_is_the_bound(share: float, warns: bool) -> None
 
 
 @pytest.mark.parametrize(("cut", "warns"), [(49, False), (50, False), (51, True)])
-def test_text_cut_out_of_documents_counts_in_bytes(cut: int, warns: bool) -> None:
-    made = with_settings(cleaned(("c4_short_line", 0, cut)))
-    expected = [f"News lost {cut} of 100 bytes of text to c4_short_line, in parts of documents"] if warns else []
+@pytest.mark.parametrize(
+    ("stage", "reason"), [("clean", "c4_short_line"), ("substring", "repeated_text"), ("templates", "template")]
+)
+def test_text_cut_out_of_documents_counts_in_bytes(stage: str, reason: str, cut: int, warns: bool) -> None:
+    made = with_settings(cleaned((reason, 0, cut), stage=stage))
+    expected = [f"News lost {cut} of 100 bytes of text to {reason}, in parts of documents"] if warns else []
     assert [warning for warning in build_warnings(made) if "lost" in warning] == expected
 
 
