@@ -107,7 +107,9 @@ def _cleaned(source: SourceConfig, found: Peek, order: Order | None) -> Cleaned:
 def _documents(found: Peek, cleaned: Cleaned) -> list[dict[str, Any]]:
     """The kept documents, with their dates as they are written."""
     written = {document.locator: document.raw_timestamp for document in found.documents}
-    return [{**row, "written": written.get(row["locator"])} for row in cleaned.batch.to_pylist()]
+    return [
+        {**row, "written": written.get(row["locator"])} for row in cleaned.batch.drop_columns(["digest"]).to_pylist()
+    ]
 
 
 def _dates(documents: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

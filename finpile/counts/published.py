@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from finpile.documents.digest import add, metadata_digest, multiset_digest, to_hex
-from finpile.documents.document import text_views
+from finpile.documents.digest import digest_of_documents, metadata_digest, text_digests, to_hex
 from finpile.documents.ledger import count_removed
 from finpile.documents.split import HELDOUT
 from finpile.filings.facts import fact_counts
@@ -27,15 +26,17 @@ def count_documents(root: str, path: str, documents: pa.Table) -> dict[str, Any]
 
 
 def counts_of_documents(documents: pa.Table) -> dict[str, Any]:
-    """Sums and digests over the rows of a file of documents."""
+    """Sums and digests over the rows of a file of documents; their texts are hashed if there is no column `digest`."""
+    if "digest" not in documents.column_names:
+        documents = documents.append_column("digest", text_digests(documents))
     return {
         "documents": documents.num_rows,
         "heldout": pc.sum(pc.equal(documents["split"], HELDOUT)).as_py() or 0,
         "text_bytes": pc.sum(pc.binary_length(documents["text"])).as_py(),
         "licenses": license_counts(documents),
         **fact_counts(documents),
-        "digest": to_hex(add(*(_digest(batch) for batch in documents.to_batches()))),
-        "metadata_digest": to_hex(metadata_digest(documents)),
+        "digest": to_hex(digest_of_documents(documents)),
+        "metadata_digest": to_hex(metadata_digest(documents.drop_columns(["digest"]))),
     }
 
 
@@ -68,7 +69,3 @@ def _file(root: str, path: str, num_rows: int) -> dict[str, Any]:
         "footer": record.footer,
         "rows": num_rows,
     }
-
-
-def _digest(batch: pa.RecordBatch) -> int:
-    return multiset_digest(batch["id"].to_pylist(), text_views(batch))

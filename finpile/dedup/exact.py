@@ -6,7 +6,6 @@ n^2 / 2^129.
 
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from typing import Literal
 
@@ -30,7 +29,8 @@ from finpile.dedup.plan import (
     key_table,
     scope_bits,
 )
-from finpile.documents.document import DIGEST_BYTES, digest_bits, text_views
+from finpile.documents.digest import digest_array, text_digests
+from finpile.documents.document import DIGEST_BYTES, digest_bits, text_digest, text_views
 from finpile.plugins.stages import Algorithm, Reason
 
 _I64 = npt.NDArray[np.int64]
@@ -137,12 +137,9 @@ def document_digests(batch: pa.RecordBatch | pa.Table, fold: Fold = "none") -> p
     With `fold="whitespace"` every run of ASCII white space is replaced by one space, and white space at both ends is
     ignored. `"case"` applies Unicode's full case folding, which maps `ß` to `ss`. `"case_whitespace"` applies both.
     """
-    blake2b = hashlib.blake2b
-    texts = text_views(batch) if fold == "none" else (_folded(view, fold) for view in text_views(batch))
-    digests = b"".join(blake2b(text, digest_size=DIGEST_BYTES).digest() for text in texts)
-    return pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(DIGEST_BYTES), len(digests) // DIGEST_BYTES, [None, pa.py_buffer(digests)]
-    )
+    if fold == "none":
+        return text_digests(batch)
+    return digest_array(text_digest(_folded(view, fold)) for view in text_views(batch))
 
 
 def _folded(view: memoryview, fold: Fold) -> bytes:

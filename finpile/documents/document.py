@@ -55,7 +55,7 @@ RAW_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("media_type", pa.string(), nullable
     pa.field("raw_timestamp", pa.string())
 )
 
-#: Documents as the stage `clean` leaves them in `.work`: each with the digest (`text_digest`) of its text, which every
+#: Documents as the stage `clean` leaves them: each with the digest (`text_digest`) of its text, which every
 #: later stage compares, orders or partitions by. The column is not published.
 CLEAN_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("digest", pa.binary(DIGEST_BYTES), nullable=False))
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.config import SourceConfig
-from finpile.dedup.exact import document_digests
 from finpile.documents.document import CLEAN_SCHEMA
 from finpile.documents.ledger import Removal
 from finpile.storage.file_systems import file_system_of, is_object_store
@@ -112,7 +111,7 @@ def write_shard(folder: str, name: str, schema: pa.Schema, batches: Iterable[pa.
 
 
 def write_clean(folder: str, name: str, batches: Iterable[pa.RecordBatch]) -> None:
-    """Writes clean documents with the digests of their texts, as `CLEAN_SCHEMA`."""
+    """Writes clean documents (`CLEAN_SCHEMA`)."""
     write_shard(folder, name, CLEAN_SCHEMA, chain.from_iterable(map(_parts, batches)))
 
 
@@ -137,11 +136,10 @@ def read_clean_rows(
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The documents with their digests, in batches of about `_BATCH_BYTES`: a snapshot reads some of them."""
-    whole = pa.RecordBatch.from_arrays([*batch.columns, document_digests(batch)], schema=CLEAN_SCHEMA)
-    num_rows = max(1, whole.num_rows * _BATCH_BYTES // max(1, whole.nbytes))
-    for first in range(0, max(1, whole.num_rows), num_rows):
-        yield whole.slice(first, num_rows)
+    """The documents in batches of about `_BATCH_BYTES`: a snapshot reads some of them."""
+    num_rows = max(1, batch.num_rows * _BATCH_BYTES // max(1, batch.nbytes))
+    for first in range(0, max(1, batch.num_rows), num_rows):
+        yield batch.slice(first, num_rows)
 
 
 def count_reasons(removals: Iterable[Removal]) -> dict[str, int]:

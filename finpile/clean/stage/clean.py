@@ -40,8 +40,8 @@ from finpile.clean.stage.plain import Plain, find_plain
 from finpile.clean.stage.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
-from finpile.documents.digest import add, multiset_digest
-from finpile.documents.document import HTML, document_id, text_views
+from finpile.documents.digest import add, digest_of_documents, multiset_digest
+from finpile.documents.document import HTML, document_id
 from finpile.documents.ledger import Removal, masked_as
 from finpile.errors import FinpileError
 from finpile.filings.facts import FACTS, TEXT_FACTS
@@ -74,7 +74,7 @@ class Cleaned:
     """The result of the stage on one batch."""
 
     batch: pa.RecordBatch
-    """The kept documents, of `DOCUMENT_SCHEMA`, in the order in which they came."""
+    """The kept documents, of `CLEAN_SCHEMA`, in the order in which they came."""
     removals: list[Removal]
     num_documents_before_filters: int
     """Documents that the filters saw: kept, or rejected by them."""
@@ -108,7 +108,7 @@ def clean_batch(
         removals=work.removals,
         num_documents_before_filters=work.num_documents + plain.batch.num_rows,
         num_bytes_before_filters=work.num_bytes + (pc.sum(pc.binary_length(plain.batch["text"])).as_py() or 0),
-        digest_before_filters=add(work.digest, _digest(plain.batch)),
+        digest_before_filters=add(work.digest, digest_of_documents(plain.batch)),
         num_undated=work.num_undated + plain.batch["timestamp"].null_count,
         num_unreadable_dates=work.num_unreadable_dates,
         num_parts_more=work.num_parts_more,
@@ -123,10 +123,6 @@ def _joined(batch: pa.RecordBatch, plain: Plain, kept: list[Row]) -> pa.RecordBa
         return batch_of(batch, kept)
     order = np.argsort([*np.flatnonzero(plain.rows), *(row.number for row in kept)], kind="stable")
     return pa.concat_batches([plain.batch, batch_of(batch, kept)]).take(pa.array(order))
-
-
-def _digest(batch: pa.RecordBatch) -> int:
-    return multiset_digest(batch["id"].to_pylist(), text_views(batch))
 
 
 def reasons_of(source: SourceConfig) -> Mapping[str, str]:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile.documents.document import DOCUMENT_SCHEMA
+from finpile.documents.digest import text_digests
+from finpile.documents.document import CLEAN_SCHEMA, DOCUMENT_SCHEMA
 
 
 class Row(NamedTuple):
@@ -46,7 +47,7 @@ def rows_of(batch: pa.RecordBatch, numbers: npt.NDArray[np.int64]) -> Iterator[R
 
 
 def batch_of(batch: pa.RecordBatch, kept: Sequence[Row]) -> pa.RecordBatch:
-    """The kept documents as a batch of `DOCUMENT_SCHEMA`; what the stage does not change is that of `batch`."""
+    """The kept documents as a batch of `CLEAN_SCHEMA`; what the stage does not change is that of `batch`."""
     rest = batch.take(pa.array([row.number for row in kept], pa.int64()))
     columns = [
         pa.array([getattr(row, entry.name) for row in kept], entry.type)
@@ -54,4 +55,9 @@ def batch_of(batch: pa.RecordBatch, kept: Sequence[Row]) -> pa.RecordBatch:
         else rest.column(entry.name)
         for entry in DOCUMENT_SCHEMA
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_SCHEMA)
+    return with_digests(pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_SCHEMA))
+
+
+def with_digests(documents: pa.RecordBatch) -> pa.RecordBatch:
+    """Documents of `DOCUMENT_SCHEMA` as `CLEAN_SCHEMA`."""
+    return pa.RecordBatch.from_arrays([*documents.columns, text_digests(documents)], schema=CLEAN_SCHEMA)

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.clean import Cleaned, clean_batch, filter_files, needs_kernels
 from finpile.config import CorpusConfig, SourceConfig, to_dict
-from finpile.documents.digest import add, multiset_digest, to_hex
-from finpile.documents.document import text_views
+from finpile.documents.digest import add, digest_of_documents, to_hex
 from finpile.documents.ledger import ledger_table
 from finpile.errors import InputError
 from finpile.filings.facts import fact_counts
@@ -56,7 +55,7 @@ def clean_task(
         "unreadable_dates": sum(cleaned.num_unreadable_dates for cleaned in batches),
         **_fact_counts(kept),
         **_part_counts(batches),
-        "digest": sum(map(_digest, batches)),
+        "digest": sum(map(digest_of_documents, kept)),
         "digest_before_filters": sum(cleaned.digest_before_filters for cleaned in batches),
     }
 
@@ -210,10 +209,3 @@ def _part_counts(batches: Sequence[Cleaned]) -> Mapping[str, int]:
     """`parts_more`: parts less the documents that they are of; nothing where no document was divided."""
     more = sum(cleaned.num_parts_more for cleaned in batches)
     return {"parts_more": more} if more else {}
-
-
-def _digest(cleaned: Cleaned) -> int:
-    """Of the kept documents; where nothing was removed, that is known."""
-    if not cleaned.removals:
-        return cleaned.digest_before_filters
-    return multiset_digest(cleaned.batch["id"].to_pylist(), text_views(cleaned.batch))

@@ -302,7 +302,7 @@ def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     schema = PUBLISHED_SCHEMA.append(SUB_SOURCE) if SUB_SOURCE.name in rows.column_names else PUBLISHED_SCHEMA
     table = rows.select(schema.names).cast(schema)
     storage.write_parquet_sorted(storage.join(root, part.path), table, order)
-    return count_documents(root, part.path, rows.drop_columns(["digest"]))
+    return count_documents(root, part.path, rows)
 
 
 def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from finpile.clean import clean_batch
 from finpile.config import CorpusConfig, SourceConfig
-from finpile.documents.document import PLAIN, RAW_SCHEMA, DocumentBuilder
+from finpile.documents.document import DOCUMENT_SCHEMA, PLAIN, RAW_SCHEMA, DocumentBuilder
 from finpile.documents.ledger import LEDGER_SCHEMA, Removal, ledger_table
 from finpile.sources.readers.reading import read_file
 from finpile.sources.readers.record_evidence import FieldEvidence
@@ -136,7 +136,7 @@ def clean_part(
         clean_batch(rows, source, orders[entry], drop_undated=drop_undated)
         for source, rows in _by_row(batch, sources[entry])
     ]
-    kept = pa.concat_batches([one.batch for one in cleaned])
+    kept = pa.concat_batches([one.batch.select(DOCUMENT_SCHEMA.names) for one in cleaned])
     return _with_priority(kept, entry), _batch(ledger_table(row for one in cleaned for row in one.removals))
 
 

@@ -19,12 +19,21 @@ from hypothesis import strategies as st
 
 from finpile.clean import Cleaned, clean_batch, reasons_of
 from finpile.clean.stage.clean import BEFORE_FILTERS
+from finpile.clean.stage.document_rows import with_digests
 from finpile.clean.stage.normalise import normalise
 from finpile.clean.stage.plain import Plain
 from finpile.config import CleanConfig, SourceConfig
 from finpile.documents.blank import is_blank
 from finpile.documents.digest import add, from_hex, multiset_digest, to_hex
-from finpile.documents.document import DOCUMENT_SCHEMA, HTML, PLAIN, DocumentBuilder, RawDocument, document_id
+from finpile.documents.document import (
+    CLEAN_SCHEMA,
+    DOCUMENT_SCHEMA,
+    HTML,
+    PLAIN,
+    DocumentBuilder,
+    RawDocument,
+    document_id,
+)
 from finpile.documents.ledger import restore
 from finpile.errors import ConfigError
 
@@ -111,9 +120,10 @@ def test_schema_and_untouched_columns() -> None:
     raw = RawDocument(locator="a#1", text=PAGE, url="u", title="t", license="l", meta={"k": "é"}, timestamp=MOMENT,
                       timestamp_origin="field")  # fmt: skip
     found = clean(raw).batch
-    assert found.schema == DOCUMENT_SCHEMA
+    assert found.schema == CLEAN_SCHEMA
     found.validate(full=True)
-    assert found.to_pylist() == batch_of(raw).select(DOCUMENT_SCHEMA.names).to_pylist()
+    assert found.drop_columns(["digest"]).to_pylist() == batch_of(raw).select(DOCUMENT_SCHEMA.names).to_pylist()
+    assert found["digest"].to_pylist() == [hashlib.blake2b(PAGE.encode(), digest_size=16).digest()]
 
 
 def test_an_empty_batch_gives_an_empty_batch() -> None:
@@ -245,9 +255,11 @@ def test_the_row_of_a_document_that_is_removed_as_undated_has_no_date() -> None:
 
 
 def test_digest_is_the_sum_of_the_documents_hashes() -> None:
-    expected = sum(
-        int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "big") for data in (b"a\0x", b"b\0\xc3\xa9")
-    )
+    def digest(data: bytes) -> bytes:
+        return hashlib.blake2b(data, digest_size=16).digest()
+
+    parts = (digest(b"a\0" + digest(b"x")), digest(b"b\0" + digest(b"\xc3\xa9")))
+    expected = sum(int.from_bytes(part, "big") for part in parts)
     assert multiset_digest(["a", "b"], ["x", "é"]) == expected % 2**128
 
 
@@ -404,7 +416,9 @@ def test_documents_without_work_are_cleaned_as_all_others(
         return clean_batch(batch, source(**given_settings), "day-first", drop_undated=drop_undated)
 
     def find_none(batch: pa.RecordBatch, *_: Any, **__: Any) -> Plain:
-        return Plain(rows=np.zeros(batch.num_rows, bool), batch=batch.slice(0, 0).select(DOCUMENT_SCHEMA.names))
+        return Plain(
+            rows=np.zeros(batch.num_rows, bool), batch=with_digests(batch.slice(0, 0).select(DOCUMENT_SCHEMA.names))
+        )
 
     found = cleaned()
     with pytest.MonkeyPatch.context() as patch:
