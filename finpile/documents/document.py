@@ -145,6 +145,13 @@ def _meta(document: RawDocument) -> str:
     return _META.encode(document.meta)
 
 
+#: Columns of which documents give the values, in the order in which the builder collects them.
+_COLLECTED = (
+    "id", "source", "text", "timestamp", "timestamp_origin", "locator", "url", "title", "license", "meta", "media_type",
+    "raw_timestamp",
+)  # fmt: skip
+
+
 class DocumentBuilder:
     """Collects documents of one source into batches of at most `max_bytes` of text. A document may name its own row.
 
@@ -157,38 +164,31 @@ class DocumentBuilder:
     def __init__(self, dataset: str, source: str) -> None:
         self._dataset = dataset
         self._source = source
-        self._rows: list[RawDocument] = []
+        # Lists of values, not of documents: the garbage collector would visit each of these again and again.
+        self._columns: dict[str, list[Any]] = {name: [] for name in _COLLECTED}
         self.size_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._columns["text"])
 
     def append(self, document: RawDocument) -> None:
         """Adds one document."""
-        self._rows.append(document)
-        text = document.text
+        text, source = document.text, document.row or self._source
+        values = (
+            document_id(source, document.locator), source, text, _utc(document.timestamp), document.timestamp_origin,
+            document.locator, document.url, document.title, document.license, _meta(document), document.media_type,
+            document.raw_timestamp,
+        )  # fmt: skip
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
         self.size_bytes += len(text) if text.isascii() else len(text.encode())
 
     def flush(self) -> pa.RecordBatch:
         """The documents collected so far as a batch of `RAW_SCHEMA`; the builder is empty afterwards."""
-        rows, self._rows, self.size_bytes = self._rows, [], 0
-        columns = {
-            "id": [document_id(row.row or self._source, row.locator) for row in rows],
-            "dataset": [self._dataset] * len(rows),
-            "source": [row.row or self._source for row in rows],
-            "text": [row.text for row in rows],
-            "timestamp": [_utc(row.timestamp) for row in rows],
-            "timestamp_origin": [row.timestamp_origin for row in rows],
-            "locator": [row.locator for row in rows],
-            "url": [row.url for row in rows],
-            "title": [row.title for row in rows],
-            "license": [row.license for row in rows],
-            "num_copies": [1] * len(rows),
-            "meta": [_meta(row) for row in rows],
-            "media_type": [row.media_type for row in rows],
-            "raw_timestamp": [row.raw_timestamp for row in rows],
-        }
-        return pa.RecordBatch.from_pydict(columns, schema=RAW_SCHEMA)
+        size, columns = len(self), self._columns
+        self._columns, self.size_bytes = {name: [] for name in _COLLECTED}, 0
+        same = {"dataset": [self._dataset] * size, "num_copies": [1] * size}
+        return pa.RecordBatch.from_pydict({**columns, **same}, schema=RAW_SCHEMA)
 
 
 def text_views(batch: pa.RecordBatch | pa.Table, column: str = "text") -> Iterator[memoryview]:
