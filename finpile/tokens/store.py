@@ -44,6 +44,11 @@ _RUNS = pa.field("runs", pa.list_(pa.field("item", _RUN, nullable=False)), nulla
 Ids = npt.NDArray[np.unsignedinteger]
 
 
+def id_type(vocab_size: int) -> np.dtype[np.unsignedinteger]:
+    """uint16 if it can represent every id of a vocabulary, else uint32."""
+    return np.dtype(np.uint16 if vocab_size <= MAX_UINT16_VOCAB else np.uint32)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenMeta:
     """The metadata that all shards of one store share."""
@@ -69,8 +74,8 @@ class TokenMeta:
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
-        """uint16 if it can represent every id, else uint32."""
-        return np.dtype(np.uint16 if self.vocab_size <= MAX_UINT16_VOCAB else np.uint32)
+        """That of the ids."""
+        return id_type(self.vocab_size)
 
     def schema(self, num_sequences: int | None = None, padding: int = 0) -> pa.Schema:
         """The Arrow schema of a shard, with its metadata."""

@@ -17,7 +17,6 @@ from finpile.tokens.pack import Runs, join_documents
 from finpile.tokens.provenance import Pieces
 
 _BATCH = 1 << 20
-_STREAM_SCHEMA = pa.schema([("ids", pa.int32())])
 _PIECE_SCHEMA = pa.schema(
     [("file", pa.int64()), ("row", pa.int64()), ("num_tokens", pa.int64()), ("source", pa.int64())]
 )
@@ -40,10 +39,11 @@ def write_stream(folder: str, name: str, documents: pa.Table, eot_id: int) -> in
     `documents` has `digest`, `id`, `ids`, `file` and `row`, and `source` in a mixture.
     """
     order = pc.sort_indices(documents, [("digest", "ascending"), ("id", "ascending")])
-    stream = join_documents(documents["ids"], eot_id, order).astype(np.int32, copy=False)
+    schema = pa.schema([("ids", documents["ids"].type.value_type)])
+    stream = join_documents(documents["ids"], eot_id, order)
     parts = (stream[begin : begin + _BATCH] for begin in range(0, len(stream), _BATCH))
-    batches = (pa.record_batch([pa.array(part)], schema=_STREAM_SCHEMA) for part in parts)
-    storage.write_ipc(storage.join(folder, "streams", name), _STREAM_SCHEMA, batches, compress=False)
+    batches = (pa.record_batch([pa.array(part)], schema=schema) for part in parts)
+    storage.write_ipc(storage.join(folder, "streams", name), schema, batches, compress=False)
     columns = {name: documents[name] for name in ("file", "row")}
     columns["num_tokens"] = pc.add(pc.list_value_length(documents["ids"]), 1)
     has_sources = "source" in documents.column_names

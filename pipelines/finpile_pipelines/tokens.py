@@ -41,7 +41,7 @@ from finpile.tokens.copies import DocumentClass
 from finpile.tokens.counts import document_sizes, sum_sizes
 from finpile.tokens.pack import cut_points, overlaps
 from finpile.tokens.provenance import token_bytes, write_index
-from finpile.tokens.store import write_token_shard
+from finpile.tokens.store import id_type, write_token_shard
 from finpile.tokens.tokenizer_files import load_tokenizer, tokenizer_checksum
 from finpile_pipelines.exchange.partition import ExchangeByPartition, PartitionedTables, by_range, split_by_partition
 from finpile_pipelines.exchange.tasks import After, Gather, PlannedTasks, Tasks
@@ -238,7 +238,7 @@ def encode_task(
         if without:
             stays = pc.invert(pc.is_in(table["id"], pa.array(sorted(without), pa.string())))
             table, numbers = table.filter(stays), numbers.filter(stays.combine_chunks())
-        ids = tokenizer.encode_array(table["text"])
+        ids = _encoded(tokenizer, table["text"])
         report_progress(table.num_rows, table["text"].nbytes)
         sizes.append(document_sizes(table, pc.list_value_length(ids)))
         rows = pa.table({"digest": exact.document_digests(table), "id": table["id"], "ids": ids})
@@ -253,6 +253,13 @@ def encode_task(
             yield PartitionedTables(name, split_by_partition(sent, streams.partition(some, row))), []
     counts = sum_sizes(*row, sizes)
     yield PartitionedTables(origin, {}), [counts if mixed is None else {**counts, "mixture": mixed.counts()}]
+
+
+def _encoded(tokenizer: UnigramTokenizer, texts: pa.ChunkedArray) -> pa.LargeListArray:
+    """The ids of each text, of the type that token shards have."""
+    ids = tokenizer.encode_array(texts)
+    values = ids.values.to_numpy().astype(id_type(tokenizer.vocab_size))
+    return pa.LargeListArray.from_arrays(ids.offsets, pa.array(values))
 
 
 def count_task(
@@ -311,7 +318,8 @@ def _run_pipeline(
         path, ranges = task
         part = read_part(folder, ranges)
         padding = -len(part.ids) % sequence_length
-        sequences = np.pad(part.ids, (0, padding), constant_values=eot_id).reshape(-1, sequence_length)
+        ids = np.append(part.ids, np.full(padding, eot_id, part.ids.dtype)) if padding else part.ids
+        sequences = ids.reshape(-1, sequence_length)
         has_sources = bool(sources) and path.startswith(_TRAIN_FOLDER)
         write_token_shard(
             storage.join(layout.root, path),

@@ -220,12 +220,10 @@ class _MembersOfShards:
             return None
         rows, groups = members["row"].to_numpy(), members["group"].to_numpy()
         tables = []
-        for part in self.round.documents.pieces(ref, self.step.reads):
+        for part in replace(self.round.documents, rows={ref.index: rows}).pieces(ref, self.step.reads):
             table = with_documents(self.step, part).documents
-            mine = table["row"].to_numpy()
-            at = np.minimum(np.searchsorted(rows, mine), len(rows) - 1)
-            found = rows[at] == mine
-            tables.append(table.filter(pa.array(found)).append_column("group", pa.array(groups[at[found]])))
+            of_rows = groups[np.searchsorted(rows, table["row"].to_numpy())]
+            tables.append(table.append_column("group", pa.array(of_rows)))
         return pa.concat_tables(tables)
 
 

@@ -71,11 +71,9 @@ class ShardDocuments:
             for of_stage in spans:
                 at = table.schema.get_field_index("text")
                 table = table.set_column(at, table.field(at), cut_rows(table["text"].chunk(0), of_stage, first))
-            keep = np.ones(len(rows), bool)
-            if len(gone):
-                keep &= ~np.isin(rows, gone)
+            keep = ~_is_among(gone, first, batch.num_rows)
             if wanted is not None:
-                keep &= np.isin(rows, wanted)
+                keep &= _is_among(wanted, first, batch.num_rows)
             if not keep.all():
                 table, rows = table.filter(pa.array(keep)).combine_chunks(), rows[keep]
             if len(rows):
@@ -91,6 +89,13 @@ class ShardDocuments:
         }
         columns = [computed[name]() if name in computed else table[name] for name in names]
         return pa.table(dict(zip(names, columns, strict=True)))
+
+
+def _is_among(rows: _I32, first: int, size: int) -> npt.NDArray[np.bool_]:
+    """Whether each of `size` rows from `first` on is one of `rows`."""
+    found = np.zeros(size, bool)
+    found[rows[(rows >= first) & (rows < first + size)] - first] = True
+    return found
 
 
 def scopes_of(config: CorpusConfig) -> tuple[str, ...]:
