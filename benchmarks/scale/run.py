@@ -12,7 +12,7 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     for gigabytes in options.gigabytes:
-        corpus = _corpus(options.data, options.folder, gigabytes)
+        corpus = corpus_of(options.data, options.folder, gigabytes)
         for part in options.parts:
             _measure(corpus, part, gigabytes, options)
     found = sorted(options.folder.glob("*.json"), key=lambda path: float(path.stem.partition("-")[0]))
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         report.add(section)
 
 
-def _corpus(data: Path, folder: Path, gigabytes: float) -> Path:
+def corpus_of(data: Path, folder: Path, gigabytes: float) -> Path:
     """The corpus of this size, with `training/` for the tokenizer; made if it is not there."""
     corpus = folder / f"corpus-{gigabytes:g}"
     if not (corpus / "training").exists():
@@ -101,21 +101,22 @@ def _command(corpus: Path, part: str, out: Path) -> list[str]:
     if part != "build":
         return ["dedup", str(corpus / "documents"), "-o", str(out), *PARTS[part]]
     config = corpus / "corpus.yaml"
-    config.write_text(yaml.safe_dump(_build_config(corpus)))
+    config.write_text(yaml.safe_dump(build_config(corpus, {"exact": False, "near": None})))
     return ["build", str(config), "-o", str(out)]
 
 
-def _build_config(corpus: Path) -> dict[str, Any]:
-    """Ingest, clean, split, a tokenizer of a few MB of other text of the same kind, and tokens."""
+def build_config(corpus: Path, dedup: Mapping[str, Any], only: str = "") -> dict[str, Any]:
+    """A corpus file with a tokenizer of a few MB of other text of the same kind; `only` names one of its datasets."""
     source = {"format": "parquet", "clean": {"html": "never"}}
+    sources = [
+        {"name": "Web", "dataset": "Generated", "paths": ["documents/*.parquet"], **source},
+        {"name": "Web", "dataset": "Training", "paths": ["training/documents/*.parquet"], **source},
+    ]
     return {
         "name": "scale",
         "root": str(corpus),
-        "sources": [
-            {"name": "Web", "dataset": "Generated", "paths": ["documents/*.parquet"], **source},
-            {"name": "Web", "dataset": "Training", "paths": ["training/documents/*.parquet"], **source},
-        ],
-        "dedup": {"exact": False, "near": None},
+        "sources": [one for one in sources if only in ("", one["dataset"])],
+        "dedup": dict(dedup),
         "tokenizer": {"vocab_size": 32768, "chunk_vocab_size": 32768, "train_on": ["Training"]},
     }
 

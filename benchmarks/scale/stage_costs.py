@@ -1,0 +1,104 @@
+"""CPU seconds of each stage of a build for each GB of text, for one or more checkouts that take turns.
+
+    python -m benchmarks.scale.stage_costs DATA FOLDER [CHECKOUT ...] [--gigabytes 0.3] [--rounds 3] [--workers 1]
+
+Each checkout has an environment of its own (CHECKOUT/.venv/bin/finpile); without arguments this checkout is measured.
+The corpus is that of `benchmarks.scale.run` in FOLDER, built with `dedup: {exact: true, near: fast}`. Every round
+builds it once with each checkout, into a new folder; a build of a few MB before the first round compiles the kernels.
+The first checkout is the base of the comparison. Times are those of the records of stages: all processes, user and
+system time, with what a stage takes to start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from benchmarks.common.report import RESULTS, ROOT, Report, say, table
+from benchmarks.scale.run import build_config, corpus_of
+
+#: The stages whose cost grows with the text, and the sums that the page shows.
+STAGES = ("ingest", "clean", "exact", "near", "split", "tokens")
+SUMS = {"ingest + clean + split": ("ingest", "clean", "split"), "all": STAGES}
+_DEDUP = {"exact": True, "near": "fast"}
+
+#: CPU seconds by stage, for each round.
+Costs = dict[str, list[float]]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("checkouts", nargs="*", type=Path, default=[ROOT])
+    parser.add_argument("--gigabytes", type=float, default=0.3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    corpus = corpus_of(options.data, options.folder, options.gigabytes)
+    gigabytes = json.loads((corpus / "truth.json").read_text())["text_bytes"] / 1e9
+    config, warmup = options.folder / "stages.yaml", options.folder / "warmup.yaml"
+    config.write_text(yaml.safe_dump(build_config(corpus, _DEDUP)))
+    warmup.write_text(yaml.safe_dump(build_config(corpus, _DEDUP, only="Training")))
+    costs: list[Costs] = [{name: [] for name in STAGES} for _ in options.checkouts]
+    for checkout in options.checkouts:
+        _build(checkout, warmup, options.folder / "out", options.workers)
+    for number in range(options.rounds):
+        for checkout, found in zip(options.checkouts, costs, strict=True):
+            say(f"round {number + 1} of {options.rounds}: {checkout.name}")
+            seconds = _build(checkout, config, options.folder / "out", options.workers)
+            for name in STAGES:
+                found[name].append(seconds[name] / gigabytes)
+    report = Report(options.results, "stage_costs", "CPU time of stages", ("apache-beam", "pyarrow", "numba"))
+    report.add(_about(gigabytes, options.rounds, options.workers), _table(costs))
+
+
+def _build(checkout: Path, config: Path, out: Path, workers: int) -> dict[str, float]:
+    """CPU seconds of each stage. Raises: CalledProcessError if the build fails."""
+    shutil.rmtree(out, ignore_errors=True)
+    command = [checkout / ".venv/bin/finpile", "build", config, "-o", out, "--workers", str(workers)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=checkout)
+    stages = json.loads((out / "manifest.json").read_text())["stages"]
+    shutil.rmtree(out)
+    return {stage["stage"]: stage["cpu_seconds"] for stage in stages}
+
+
+def _about(gigabytes: float, rounds: int, workers: int) -> str:
+    return (
+        f"{gigabytes:.2f} GB of text, {workers} worker{'s' * (workers > 1)}, {rounds} rounds in which the checkouts "
+        "take turns. CPU s/GB: the median, and the rounds. Where there are two checkouts, the first is the base."
+    )
+
+
+def _table(costs: Sequence[Costs]) -> str:
+    names = ["before", "after"] if len(costs) == 2 else [f"checkout {number + 1}" for number in range(len(costs))]
+    head = ["stage", *(column for name in names for column in (name, "rounds")), *["change"][: len(costs) - 1]]
+    rows = [_row(name, [found[name] for found in costs]) for name in STAGES]
+    for name, parts in SUMS.items():
+        rows.append(_row(name, [_sums([found[part] for part in parts]) for found in costs]))
+    return table(head, rows)
+
+
+def _sums(costs: Sequence[Sequence[float]]) -> list[float]:
+    return [sum(each) for each in zip(*costs, strict=True)]
+
+
+def _row(name: str, rounds: Sequence[Sequence[float]]) -> list[str]:
+    """The cells of a stage, from its costs in each round by checkout."""
+    medians = [statistics.median(some) for some in rounds]
+    cells = [name]
+    for median, some in zip(medians, rounds, strict=True):
+        cells += [f"{median:.1f}", " ".join(f"{each:.1f}" for each in some)]
+    return [*cells, f"{medians[-1] / medians[0]:.2f}"] if len(rounds) > 1 else cells
+
+
+if __name__ == "__main__":
+    main()
