@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from finpile.documents.document import DOCUMENT_SCHEMA
     from finpile.documents.ledger import LEDGER_SCHEMA
     from finpile.errors import ConfigError, FinpileError, InputError, IntegrityError, RunError
-    from finpile.output.published import open_documents, open_ledger
+    from finpile.output.published import open_documents, open_facts, open_ledger
     from finpile.tokens.store import TokenStore
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "deduplicate",
     "load_config",
     "open_documents",
+    "open_facts",
     "open_ledger",
 ]
 

@@ -24,6 +24,7 @@ DOCUMENT_MEANINGS = {
     "media_type": "between ingest and clean only: text/plain or text/html",
     "raw_timestamp": "between ingest and clean only: the unparsed date of the record, if it is text or a number",
     "digest": "between clean and split only: BLAKE2b-128 of the text",
+    "facts": "between clean and split only: facts of Inline XBRL, which are published in facts/",
     "split": f"side of the temporal split: {TRAIN} or {HELDOUT}",
     "sub_source": "part of the row (site, outlet, form) by the source's rule `sub_source`; in builds with such a rule",
 }
@@ -42,6 +43,29 @@ LEDGER_MEANINGS = {
     "end": "byte after the last removed byte; if equal to `start`, a defect was repaired and no text removed",
     "removed_text": "the removed bytes",
     "timestamp": "the date with which `clean` keeps the document, or would keep it; null if there is none",
+}
+FACT_MEANINGS = {
+    "id": "id of the document",
+    "fact": "number of the fact in its page, from 0, in the order of the page",
+    "concept": "name of the concept with its prefix, such as us-gaap:Revenues",
+    "value": "the number that is reported, sign and scale applied, as a decimal; true or false of a box; another text "
+    "as it is shown; null for nil, for words and formats that are not known, and for more than 256 characters",
+    "shown": "as the page shows it, with single spaces; null for more than 256 characters",
+    "unit": "USD, shares, USD/shares, ...; null for a text fact",
+    "decimals": "to how many decimals the value is exact, such as -6, or INF",
+    "sign": "- if the tag says that the value is negative",
+    "period_start": "first day of the period; null for an instant",
+    "period_end": "last day of the period, or the day of the instant",
+    "dimensions": "axes and their members",
+    "filer": "identifier of the entity that the fact is about: the CIK of a filing with the SEC",
+    "hidden": "whether the page hides the fact",
+    "start": "first byte in the text of the document; null if the text does not show the fact, or a part of it was cut",
+    "end": "byte after the last one; null if `start` is",
+    "form": "form of the filing, from its header",
+    "accession": "accession number of the filing, from its header",
+    "filed": "filing date, from its header",
+    "accepted": "moment of acceptance in New York, from its header",
+    "timestamp": "timestamp of the document: when the fact became public",
 }
 INPUT_MEANINGS = {
     "dataset": DOCUMENT_MEANINGS["dataset"],

@@ -34,6 +34,7 @@ from finpile_tokenizer.model import UnigramModel, Vocabulary
 from finpile_trainer.train import TrainConfig
 from meanings import (
     DOCUMENT_MEANINGS,
+    FACT_MEANINGS,
     INPUT_MEANINGS,
     LEDGER_MEANINGS,
     MERGED_MEANINGS,
@@ -47,6 +48,7 @@ from finpile.config import CorpusConfig, FilterConfig, to_dict
 from finpile.config.strict_yaml import settings
 from finpile.documents.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA, SUB_SOURCE
 from finpile.documents.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
+from finpile.filings.facts import FACT_SCHEMA
 from finpile.output.manifest import CERTIFICATE, CHECKSUM, MANIFEST_VERSION
 from finpile.output.snapshots import SNAPSHOT
 from finpile.output.stage_record import StageRecord
@@ -105,6 +107,15 @@ def render() -> dict[str, bytes]:
                 "Removal ledger: removed/stage=S/part-*.parquet", PUBLISHED_LEDGER_SCHEMA, LEDGER_MEANINGS
             ),
             "folders": _folders(LEDGER_FOLDERS, LEDGER_MEANINGS),
+        },
+        "facts": {
+            **_table_contract(
+                "Facts of Inline XBRL: facts/dataset=D/source=S/part-*.parquet, those of the documents in the file of "
+                "documents with that name",
+                FACT_SCHEMA,
+                FACT_MEANINGS,
+            ),
+            "folders": _folders(DOCUMENT_FOLDERS, DOCUMENT_MEANINGS),
         },
         "inputs": _table_contract("Accounts of inputs: inputs/part-*.parquet", ACCOUNT_SCHEMA, INPUT_MEANINGS),
         "merged": _table_contract("tokenizer/merged.parquet", _merged_schema(), MERGED_MEANINGS),

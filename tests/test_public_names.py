@@ -41,7 +41,7 @@ def test_every_public_name_is_there(package: str) -> None:
 
 
 def test_names_that_need_no_kernels_load_no_numba() -> None:
-    names = "CorpusConfig, TokenStore, load_config, open_documents, open_ledger"
+    names = "CorpusConfig, TokenStore, load_config, open_documents, open_facts, open_ledger"
     assert run(f"import sys; from finpile import {names}; print('numba' in sys.modules)") == "False"
 
 

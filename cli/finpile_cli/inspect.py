@@ -67,7 +67,7 @@ def show_command(out: str, name: str, full: bool, as_json: bool) -> None:
 
     console = Console(as_json)
     history = document_history(out, name)
-    result = {"id": history.id, "document": history.document, "removals": history.removals, "copies": history.copies}
+    result = {name: getattr(history, name) for name in ("id", "document", "removals", "copies", "facts")}
     console.result(_plain({**result, "warnings": history.warnings}))
     if not as_json:
         _print_history(console, history, full)
@@ -101,7 +101,7 @@ def report_command(out: str, tokenizers: tuple[str, ...], total_of: TotalOf, as_
         _report_growth(console, layout)
         return
     manifest = load_manifest(layout, through="tokens")
-    if damage := find_damage(layout, manifest, ("documents", "removed", "tokenizer", "tokens")):
+    if damage := find_damage(layout, manifest, ("documents", "facts", "removed", "tokenizer", "tokens")):
         raise IntegrityError(f"{out}: {'; '.join(damage[:_MOST_DAMAGES])}: no report was written; {remedy(layout)}")
     comparison = _compare(console, out, tokenizers, total_of) if tokenizers else None
     from finpile.report.records import rewrite
@@ -145,6 +145,11 @@ def _print_history(console: Console, history: DocumentHistory, full: bool) -> No
     console.line(history.id, style="bold")
     if history.document is not None:
         _print_document(console, history.document)
+        if history.facts:
+            placed = sum(fact["start"] is not None for fact in history.facts)
+            console.line(
+                f"  {'facts':<10} {len(history.facts):,}, {placed:,} of them shown in the text (--json has all)"
+            )
         _print_text(console, history, full)
     for removal in history.removals:
         whole = removal["start"] is None

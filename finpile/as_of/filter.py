@@ -77,7 +77,10 @@ def write_cut(source: Layout, target: Layout, manifest: Mapping[str, Any], cut: 
             texts.add(rows)
             stored = rows.drop_columns(["dataset", "source"])
             storage.write_parquet(storage.join(target.root, path), stored)
-            documents.append(count_documents(target.root, path, rows))
+            of_file = files.facts_of(path)
+            facts = None if of_file is None else of_file.stored()
+            facts = None if facts is None else facts.filter(pc.is_in(facts["id"], rows["id"].combine_chunks()))
+            documents.append(count_documents(target.root, path, rows, facts))
     if not documents:
         raise InputError(f"{source.root}: no document is from {cut.day} or before: name a later day")
     if ledger.missing(texts.ids):

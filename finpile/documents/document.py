@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from finpile.filings.facts import FACTS
+
 _U8 = npt.NDArray[np.uint8]
 _I64 = npt.NDArray[np.int64]
 
@@ -55,9 +57,10 @@ RAW_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("media_type", pa.string(), nullable
     pa.field("raw_timestamp", pa.string())
 )
 
-#: Documents as the stage `clean` leaves them: each with the digest (`text_digest`) of its text, which every
-#: later stage compares, orders or partitions by. The column is not published.
-CLEAN_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("digest", pa.binary(DIGEST_BYTES), nullable=False))
+#: Documents as the stage `clean` leaves them: each with its facts of Inline XBRL, which are published in files of their
+#: own, and the digest (`text_digest`) of its text, which every later stage compares, orders or partitions by. It is not
+#: published.
+CLEAN_SCHEMA = DOCUMENT_SCHEMA.append(FACTS).append(pa.field("digest", pa.binary(DIGEST_BYTES), nullable=False))
 
 #: Columns that are in the folder names `documents/dataset=D/source=S`.
 DOCUMENT_FOLDERS = ("dataset", "source")

@@ -15,7 +15,7 @@ from finpile import storage
 from finpile.documents.ledger import mask_bytes
 from finpile.documents.names import have_names, is_id, is_prefix, names_of, the_one
 from finpile.errors import IntegrityError
-from finpile.output.layout import TABLES, Layout
+from finpile.output.layout import FACTS, TABLES, Layout
 from finpile.output.manifest import is_unaltered, read_manifest, remedy
 from finpile.output.published_files import PublishedFile, PublishedFiles, unlisted_files
 from finpile.output.snapshots import numbers, read_copies
@@ -38,6 +38,8 @@ class DocumentHistory:
     """Its ledger rows, by stage, then in the order of the text; that of the whole document is the last one."""
     copies: tuple[dict[str, Any], ...]
     """Ledger rows of documents that were removed as its duplicates."""
+    facts: tuple[dict[str, Any], ...] = ()
+    """The facts of Inline XBRL in it, as in `facts/`, in the order of the page."""
     warnings: tuple[str, ...] = ()
     """Damage of the manifest and of the files that were read, those that are missing included."""
 
@@ -116,7 +118,9 @@ def document_history(out: str, name: str) -> DocumentHistory:
         else:
             counted = known.filter(pc.equal(known["id"], identifier))["num_copies"].to_pylist()
             document = {**document, "num_copies": (*counted, document["num_copies"])[0]}
-    return DocumentHistory(identifier, document, tuple(removals), copies, tuple(damage))
+    facts = _facts(layout, identifier)
+    damage += facts.damage
+    return DocumentHistory(identifier, document, tuple(removals), copies, tuple(facts.rows), tuple(damage))
 
 
 def find_ids(out: str, names: Collection[str]) -> dict[str, str]:
@@ -173,14 +177,22 @@ def _place(row: Mapping[str, Any]) -> tuple[int, bool, int]:
     return (stages.names().index(row["stage"]), row["start"] is None, row["start"] or 0)
 
 
-def _files(layout: Layout) -> tuple[list[PublishedFile], list[str]]:
+def _files(layout: Layout, folders: Iterable[str] = TABLES) -> tuple[list[PublishedFile], list[str]]:
     """The files of documents and ledger of the current snapshot, and what is wrong with the manifest."""
     if storage.is_file(layout.manifest):
         manifest = read_manifest(layout)
         altered = [] if is_unaltered(manifest) else [f"manifest.json is altered: {remedy(layout)}"]
-        return PublishedFiles(layout, manifest).below(*TABLES), altered
+        return PublishedFiles(layout, manifest).below(*folders), altered
     missing = f"manifest.json is missing: the build is not finished, or damaged: {remedy(layout)}"
-    return unlisted_files(layout, *TABLES), [missing]
+    return unlisted_files(layout, *folders), [missing]
+
+
+def _facts(layout: Layout, identifier: str) -> _Search:
+    """The facts of a document."""
+    files, _ = _files(layout, [FACTS])
+    found = _Search(files, _Match(("id",), lambda group: pc.equal(group["id"], identifier)))
+    found.rows = [{**row, "dimensions": dict(row["dimensions"])} for row in found.rows]
+    return found
 
 
 class _Search:

@@ -2,6 +2,7 @@
 
 OUT/manifest.json                                         written last
 OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
+OUT/facts/dataset=D/source=S/part-00000-of-00004.parquet  the facts of the documents in the file of that name
 OUT/removed/stage=S/part-00000-of-00001.parquet
 OUT/inputs/part-00000-of-00001.parquet                    the account of each input's bytes
 OUT/tokenizer/  OUT/reports/
@@ -41,8 +42,11 @@ MERGED_MODEL = "merged.parquet"
 INPUTS_PART = "inputs/part-00000-of-00001.parquet"
 #: The folder of the indexes of token shards, relative to the root.
 TOKEN_INDEX = "tokens/index"
-#: The folders that hold the files of the current snapshot alone.
+#: The folders of documents and ledger.
 TABLES = ("documents", "removed")
+FACTS = "facts"
+#: The folders that hold the files of the current snapshot alone.
+VERSIONED = (*TABLES, FACTS)
 #: The folder of the files of these that only earlier snapshots have, laid out like OUT.
 VERSIONS = "versions"
 
@@ -68,6 +72,11 @@ class Layout:
     @property
     def documents(self) -> str:
         return storage.join(self.root, "documents")
+
+    @property
+    def facts(self) -> str:
+        """The facts of Inline XBRL, if documents have any."""
+        return storage.join(self.root, FACTS)
 
     @property
     def removed(self) -> str:
@@ -144,6 +153,15 @@ def document_part(dataset: str, source: str, index: int, count: int) -> str:
     return f"documents/{_source_folder(dataset, source)}/part-{index:05d}-of-{count:05d}.parquet"
 
 
+def facts_part(path: str) -> str:
+    """The path of the facts of the documents in a file.
+
+    >>> facts_part("documents/dataset=D/source=S/part-00000-of-00001.parquet")
+    'facts/dataset=D/source=S/part-00000-of-00001.parquet'
+    """
+    return f"{FACTS}/{path.removeprefix('documents/')}"
+
+
 def removed_part(stage: str, index: int, count: int) -> str:
     return f"removed/stage={stage}/part-{index:05d}-of-{count:05d}.parquet"
 
@@ -174,7 +192,7 @@ def earlier_place(path: str) -> str:
     >>> earlier_place("snapshots/000001-copies.parquet")
     'snapshots/000001-copies.parquet'
     """
-    return f"{VERSIONS}/{path}" if path.split("/")[0] in TABLES else path
+    return f"{VERSIONS}/{path}" if path.split("/")[0] in VERSIONED else path
 
 
 def token_part(split: str, index: int, count: int) -> str:

@@ -1,4 +1,4 @@
-"""The documents and the ledger of a build, as Arrow datasets.
+"""The documents, the ledger and the facts of a build, as Arrow datasets.
 
 Pages are compared with their checksums as they are read, files with the manifest by `finpile verify` alone.
 """
@@ -12,7 +12,8 @@ from finpile import storage
 from finpile.documents.document import DOCUMENT_FOLDERS, DOCUMENT_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE
 from finpile.documents.ledger import LEDGER_FOLDERS, LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 from finpile.errors import InputError
-from finpile.output.layout import Layout
+from finpile.filings.facts import FACT_SCHEMA
+from finpile.output.layout import FACTS, Layout
 from finpile.output.snapshots import numbers, published_files
 from finpile.storage.file_systems import file_system_of
 
@@ -42,6 +43,16 @@ def open_ledger(out: str, snapshot: int | None = None) -> ds.Dataset:
     return _open(out, "removed", snapshot, PUBLISHED_LEDGER_SCHEMA, folders)
 
 
+def open_facts(out: str, snapshot: int | None = None) -> ds.Dataset:
+    """The facts of Inline XBRL in the documents of the build in the folder or fsspec URL `out`, or of a snapshot of it,
+    with the columns `dataset` and `source`: `finpile.filings.facts.FACT_SCHEMA`.
+
+    Raises: InputError if no document has any.
+    """
+    folders = pa.schema([DOCUMENT_SCHEMA.field(name) for name in DOCUMENT_FOLDERS])
+    return _open(out, FACTS, snapshot, FACT_SCHEMA, folders)
+
+
 def _open(
     out: str,
     name: str,
@@ -54,7 +65,8 @@ def _open(
     folder, layout = storage.join(out, name), Layout(out)
     fs, path = file_system_of(folder)
     if not fs.isdir(path):
-        raise InputError(f"{folder}: no such folder; expected the output of `finpile build` or `finpile dedup`")
+        missing = "no document has facts of Inline XBRL, or this is not" if name == FACTS else "expected"
+        raise InputError(f"{folder}: no such folder; {missing} the output of `finpile build` or `finpile dedup`")
     partitioning = ds.partitioning(folders, flavor="hive")
     files: str | list[str] = path
     if snapshot is not None or numbers(layout):

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from finpile import storage
 from finpile.errors import IntegrityError
-from finpile.output.layout import Layout, earlier_place, with_path_columns
+from finpile.output.layout import Layout, earlier_place, facts_part, with_path_columns
 from finpile.output.manifest import recorded_files
 from finpile.output.stage_record import FileRecord
 from finpile.storage.file_systems import file_system_of, is_object_store, list_below, open_in, read_buffer, repeated
@@ -202,6 +202,11 @@ class PublishedFiles:
         if path not in self._records:
             raise IntegrityError(f"{storage.join(self._root, path)} is in no manifest: `finpile verify {self._root}`")
         return PublishedFile(self._root, self._records[path])
+
+    def facts_of(self, path: str) -> PublishedFile | None:
+        """The file of the facts of the documents in the file at `path`; None if it has none."""
+        record = self._records.get(facts_part(path))
+        return None if record is None else PublishedFile(self._root, record)
 
     def places(self, folder: str) -> dict[str, str]:
         """Where the files below a folder are now, relative to OUT, by path. A run that publishes may move them.

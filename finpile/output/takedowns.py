@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from finpile import storage
 from finpile.documents.conditions import Condition
 from finpile.documents.ledger import LEDGER_SCHEMA
+from finpile.filings.facts import FACTS
 from finpile.output.layout import Layout
 from finpile.output.manifest import file_of_list
 from finpile.output.published_files import PublishedFiles
@@ -103,7 +104,7 @@ def tombstones(takedowns: pa.Table) -> pa.Table:
 def without_texts(table: pa.Table, mask: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Documents or rows of the ledger, of which those in `mask` have neither text nor what is made from it."""
     # An array keeps the bytes of values that a mask makes null: so none is null here.
-    blank: dict[str, Any] = {"text": "", "title": "", "meta": "{}", "removed_text": b"", "detail": ""}
+    blank: dict[str, Any] = {"text": "", "title": "", "meta": "{}", "removed_text": b"", "detail": "", FACTS.name: []}
     for place, column in enumerate(table.schema):
         if column.name in blank:
             value = pa.scalar(blank[column.name], column.type)

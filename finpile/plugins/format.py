@@ -12,8 +12,6 @@ from finpile.plugins.section import Section
 #: Keys that `meta` may have in every format, and their meanings.
 COMMON_META: Mapping[str, str] = {
     "timestamp_precision": "`month`, `quarter`, `half` or `year` of a document that is dated by such a period",
-    "xbrl_facts": "figures of Inline XBRL in an HTML page: name, figure, value, unit, period, dimensions",
-    "xbrl_texts": "texts of Inline XBRL in an HTML page: name, period, and the text or its length",
 }
 
 

@@ -141,7 +141,10 @@ _OWN: tuple[StageInfo | str, ...] = (
     "finpile.dedup.overlap:ALGORITHM",
     "finpile.dedup.contamination:ALGORITHM",
     StageInfo(
-        name="split", pipeline=f"{_PIPELINES}.corpus.split:STAGE", key="heldout", published=("documents", "removed")
+        name="split",
+        pipeline=f"{_PIPELINES}.corpus.split:STAGE",
+        key="heldout",
+        published=("documents", "facts", "removed"),
     ),
     StageInfo(
         name="tokenizer", pipeline=f"{_PIPELINES}.unigram.tokenizer:STAGE", key="tokenizer", published=("tokenizer",)

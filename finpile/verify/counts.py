@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from finpile.counts.published import counts_of_documents
 from finpile.counts.stages import StageCounts, label_of
 from finpile.documents.ledger import count_removed
-from finpile.output.layout import row_of
+from finpile.filings.facts import fact_counts
+from finpile.output.layout import facts_part, row_of
 from finpile.plugins.stages import dedup_stages
 from finpile.verify.check import Check
 from finpile.verify.output import Output
@@ -28,7 +29,11 @@ _COUNTED = {
 def checks(output: Output) -> list[Check]:
     """Reads documents and ledger."""
     stages = output.counts
-    documents = {path: _count_documents(path, table) for path, table in output.tables("documents")}
+    facts = {path: fact_counts(table) for path, table in output.tables("facts", ["unit", "shown", "hidden", "start"])}
+    documents = {
+        path: {**_count_documents(path, table), **facts.get(facts_part(path), {})}
+        for path, table in output.tables("documents")
+    }
     ledger = {path: _count_ledger(table) for path, table in output.tables("removed")}
     wrong = [*_differ(stages["split"]["documents"], documents), *_differ(stages["split"]["ledger"], ledger)]
     return [

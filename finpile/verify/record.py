@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from finpile.counts.published import FACTS_FILE
 from finpile.output.layout import Layout
 from finpile.output.manifest import is_unaltered
 from finpile.output.stage_record import fingerprint
@@ -35,7 +36,9 @@ def _files(stage: Mapping[str, Any], layout: Layout) -> list[str]:
     paths = [file["path"] for file in stage["files"]]
     wrong = [f"{path} is not a file of {stage['stage']}" for path in paths if path.split("/")[0] not in folders]
     if stage["stage"] == "split":
-        counted = {entry["path"]: entry for name in ("documents", "ledger") for entry in stage["counts"][name]}
+        entries = [entry for name in ("documents", "ledger") for entry in stage["counts"][name]]
+        facts = [entry[FACTS_FILE] for entry in entries if FACTS_FILE in entry]
+        counted = {entry["path"]: entry for entry in (*entries, *facts)}
         for file in stage["files"]:
             entry = counted.pop(file["path"], {})
             for name, other in _ALIKE:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from finpile.as_of import Cut, check_causal, must_decide, takedowns_of_day, write_cut, write_takedowns
 from finpile.config import CorpusConfig, from_dict
-from finpile.counts.published import file_of
+from finpile.counts.published import files_of
 from finpile.errors import ConfigError
 from finpile.output import stage_record
 from finpile.output.layout import Layout
@@ -110,7 +110,7 @@ class _Day:
         """Raises: ConfigError or InputError for a build that has no corpus as of that day."""
         manifest = load_manifest(whole)
         check_causal(whole.root, manifest, cut)
-        if wrong := find_damage(whole, manifest, ("documents", "removed")):
+        if wrong := find_damage(whole, manifest, ("documents", "facts", "removed")):
             raise ConfigError(f"{whole.root}: {wrong[0]}: {remedy(whole)}")
         config = from_dict(manifest["config"])
         config = with_changes(config, name=f"{config.name} as of {cut.day}")
@@ -175,7 +175,7 @@ class _Day:
                 stage_record.begin(layout.work(name), mark, layout.published(name))
             began = time.monotonic()
             counts = write_cut(self.whole, layout, self.manifest, self.cut)
-            files = tuple(map(file_of, (*counts["split"]["documents"], *counts["split"]["ledger"])))
+            files = tuple(files_of((*counts["split"]["documents"], *counts["split"]["ledger"])))
             for name in names:
                 record = StageRecord(stage=name, fingerprint=mark, files=(), counts=counts[name])
                 if name == DEDUPLICATED:

@@ -27,7 +27,7 @@ from finpile.as_of import Cut, count_again, rows_of_day
 from finpile.documents.document import CLEAN_SCHEMA
 from finpile.documents.ledger import LEDGER_SCHEMA, count_removed
 from finpile.errors import ConfigError
-from finpile.filings.facts import fact_counts
+from finpile.filings.facts import fact_counts, flat_facts
 from finpile.output import stage_record
 from finpile.output.layout import Layout
 from finpile.output.manifest import CERTIFICATE
@@ -182,7 +182,8 @@ def _cut_shard(ref: ShardRef, gone: _I32 | None, cut: Cut, folder: str) -> dict[
             mine = batch.filter(pa.array(mask))
             size = pc.sum(pc.binary_length(mine["text"])).as_py() or 0
             report_progress(mine.num_rows, size)
-            for name, value in {"documents": mine.num_rows, "text_bytes": size, **fact_counts(mine)}.items():
+            counted = {"documents": mine.num_rows, "text_bytes": size, **fact_counts(flat_facts(mine))}
+            for name, value in counted.items():
                 counts[name] = counts.get(name, 0) + value
             yield mine
 

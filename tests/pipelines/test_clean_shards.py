@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from finpile_pipelines.shard_refs import read_clean, write_clean
 
-from finpile.clean.stage.document_rows import with_digests
+from finpile.clean.stage.document_rows import as_clean
 from finpile.documents.document import CLEAN_SCHEMA, DOCUMENT_SCHEMA, DocumentBuilder, RawDocument
 
 TEXTS = ["Oil rose.", "", "Öl stieg.\n", "x" * 100_000]
@@ -18,7 +18,7 @@ def _documents() -> pa.RecordBatch:
     builder = DocumentBuilder("FinPile", "News")
     for number, text in enumerate(TEXTS):
         builder.append(RawDocument(locator=f"{number}.txt", text=text))
-    return with_digests(builder.flush().select(DOCUMENT_SCHEMA.names))
+    return as_clean(builder.flush().select(DOCUMENT_SCHEMA.names))
 
 
 def test_digest_of_a_clean_shard_is_that_of_the_text(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from finpile_pipelines.shard_refs import ShardRef, write_clean
 from finpile_pipelines.stage import PAIRS_IN_MEMORY, Sizes
 
 from finpile import storage
+from finpile.clean.stage.document_rows import as_clean
 from finpile.config import DedupConfig, NearConfig
 from finpile.dedup import components
 from finpile.dedup.near import clusters
@@ -72,7 +73,7 @@ def write_shards(texts: list[str], num_shards: int, folder: str) -> list[ShardRe
         builder = DocumentBuilder("FinPile", "News")
         for number in range(index, len(texts), num_shards):
             builder.append(RawDocument(locator=str(number), text=texts[number]))
-        batch = builder.flush().select(DOCUMENT_SCHEMA.names)
+        batch = as_clean(builder.flush().select(DOCUMENT_SCHEMA.names))
         refs.append(ShardRef(index, 0, f"s{index:03d}"))
         write_clean(folder, refs[-1].name, [batch.slice(0, 5), batch.slice(5)])
     return refs

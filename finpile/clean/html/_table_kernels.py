@@ -205,6 +205,9 @@ def _count_text(data: U8, at: int, stop: int, cell: I64, letters: int) -> Any:
         if byte == 0xC2 and at + 1 < stop and data[at + 1] == 0xA0:  # a no-break space
             at += 2
             continue
+        if byte == _MARK[0] and at + 2 < stop and data[at + 1] == _MARK[1] and 0x90 <= data[at + 2] <= 0xAF:
+            at += 3  # a noncharacter, which marks a fact
+            continue
         cell[TEXT] += not is_space(byte)
         if 48 <= byte <= 57:
             cell[IS_NUMBER] = 1

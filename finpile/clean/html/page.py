@@ -13,7 +13,7 @@ from resiliparse.parse.html import HTMLTree
 from finpile.clean.html._tag_kernels import has_preformatted
 from finpile.clean.html.markup import MarkupCounts, TooComplex, measure, strip_markup
 from finpile.clean.html.tables import Tables
-from finpile.clean.html.xbrl import Facts, read_facts
+from finpile.clean.html.xbrl import Facts, read_facts, unmarked
 
 #: XBRL's own data inside a filing's HTML; no browser shows it. Source: Inline XBRL 1.1, §12.
 _NEVER_SHOWN = [r"ix\:header"]
@@ -40,7 +40,9 @@ class Page:
     counts: MarkupCounts | None = None
     """Those of `html`."""
     facts: Facts = field(default_factory=Facts)
-    """The facts of Inline XBRL in it (`finpile.filings.facts`)."""
+    """The facts of Inline XBRL in it."""
+    marked: str | None = None
+    """The text with marks around what facts show (`finpile.clean.html.xbrl`); None without any."""
 
 
 def to_text(html: str, *, main_content: bool, tables: Literal["lines", "markdown"] = "lines") -> Page:
@@ -70,15 +72,28 @@ def to_text(html: str, *, main_content: bool, tables: Literal["lines", "markdown
     reason = counts.beyond_main_content() if main_content else None
     simplified = f"main content not searched for: {reason}" if reason else None
     try:
-        text, title = _with_tables(html, tables, main_content=main_content, search=main_content and not simplified)
         facts = read_facts(html)
+        marked = facts.marked(html)
+        search = main_content and not simplified
+        text, title = _with_tables(marked or html, tables, main_content=main_content, search=search)
+        if marked and main_content:  # for which marks may be text
+            plain, title = _with_tables(html, tables, main_content=True, search=search)
+            text, marked = (text, marked) if unmarked(text) == plain else (plain, None)
     except MemoryError:
         raise
     except Exception as error:  # a parser's own errors have no common base, and no page may end the run
         raise HtmlError(str(error)) from error
-    title = " ".join(title.split())
+    title = " ".join(unmarked(title).split())
     text = text if has_preformatted(np.frombuffer(html.encode(), np.uint8)) else _EMPTY_CELLS.sub(_one_tab, text)
-    return Page(text=text, title=title or None, simplified=simplified, html=html, counts=counts, facts=facts)
+    return Page(
+        text=unmarked(text),
+        title=title or None,
+        simplified=simplified,
+        html=html,
+        counts=counts,
+        facts=facts,
+        marked=text if marked else None,
+    )
 
 
 def _parsed(html: str, *, main_content: bool, search: bool) -> tuple[str, str]:

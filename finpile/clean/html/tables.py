@@ -26,6 +26,7 @@ import numpy as np
 from finpile.clean.html import _table_kernels as kernels
 from finpile.clean.html._tag_kernels import I64, U8
 from finpile.clean.html.markup import name_classes
+from finpile.clean.html.xbrl import unmarked
 from finpile.filings.headings import is_heading
 
 _CELL, _TEXT, _CELL_END = _MARKS = ("\ufdd0", "\ufdd1", "\ufdd2")
@@ -121,8 +122,9 @@ def _rows(places: Sequence[Sequence[int]], texts: Sequence[str]) -> list[tuple[l
         cells, is_data = [], False
         for place, raw in group:
             if text := " ".join(raw.split()):
-                is_figure = _FIGURE.fullmatch(text) is not None
-                is_data = is_data or place[kernels.HAS_FACT] > 0 or (is_figure and not _YEAR.fullmatch(text))
+                shown = unmarked(text)
+                is_figure = _FIGURE.fullmatch(shown) is not None
+                is_data = is_data or place[kernels.HAS_FACT] > 0 or (is_figure and not _YEAR.fullmatch(shown))
                 start, end = place[kernels.COLUMN], place[kernels.COLUMN] + place[kernels.SPAN]
                 cells.append(_Cell(start, end, text, is_figure, start, end))
         if cells:
@@ -135,11 +137,11 @@ def _with_signs(cells: list[_Cell]) -> list[_Cell]:
     found: list[_Cell] = []
     opening: list[_Cell] = []
     for cell in cells:
-        last = found[-1] if found else None
-        if not cell.is_figure and _OPENS.fullmatch(cell.text):
+        last, shown = found[-1] if found else None, unmarked(cell.text)
+        if not cell.is_figure and _OPENS.fullmatch(shown):
             opening.append(cell)
-        elif last is not None and last.is_figure and not opening and _CLOSES.fullmatch(cell.text):
-            gap = "" if cell.text[0] in ")]%" else " "
+        elif last is not None and last.is_figure and not opening and _CLOSES.fullmatch(shown):
+            gap = "" if shown[0] in ")]%" else " "
             found[-1] = last._replace(text=f"{last.text}{gap}{cell.text}", outer_end=cell.end)
         elif cell.is_figure and opening:
             text = "".join([*(sign.text for sign in opening), cell.text])
@@ -160,7 +162,7 @@ def _grid(rows: list[tuple[list[_Cell], bool]]) -> str | None:
     first = next((number for number, (_, is_data) in enumerate(rows) if is_data), len(rows))
     if len(rows) < 2 or first == len(rows):
         return None
-    if any(is_heading(" ".join(cell.text for cell in cells)) for cells, _ in rows):
+    if any(is_heading(unmarked(" ".join(cell.text for cell in cells))) for cells, _ in rows):
         return None
     columns = _Columns(rows[first:])
     if len(columns) < 2:

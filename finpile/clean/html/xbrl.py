@@ -1,22 +1,26 @@
-"""The facts of Inline XBRL in a page, for `meta` (`finpile.filings.facts`).
+"""The facts of Inline XBRL in a page, and where its text shows them (`finpile.filings.facts`).
 
 One pass over the tags, in time linear in the page: a parser's tree gives the same facts, but its nodes cost more than
 the reading of the page. Facts can be nested; each has all the text within it, and a text fact that of its
 continuations, each of which is part of one fact.
 
-Source: Inline XBRL 1.1, §10 (ix:nonFraction), §11 (ix:nonNumeric), §4 (ix:continuation), and its Transformation
-Registries.
+The text has a fact at the place that the parser gives it: the page is parsed with marks around what each fact shows,
+which are taken out of the text at the end. Marks are noncharacters beside characters that are not white space, so that
+the text is that of the page without marks. A page that has such characters has no places.
+
+Source: Inline XBRL 1.1, §10 (ix:nonFraction), §11 (ix:nonNumeric), §4 (ix:continuation), §6 (ix:exclude), and its
+Transformation Registries; XBRL 2.1, §4.7.2 (periods).
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections import Counter
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,23 +35,37 @@ _TAG = re.compile(
 )
 _ATTRIBUTE = re.compile(r"""([\w:.\-]{1,64})\s{0,8}=\s{0,8}(?:"([^"]*)"|'([^']*)')""")
 _ANY_TAG = re.compile(r"<[^<>]*>")
+_EXCLUDED = re.compile(r"<ix:exclude\b[^<>]*>(?:[^<]|<(?!/?ix:exclude))*+</ix:exclude\s*>", re.IGNORECASE)
 _ELEMENT = re.compile(r"<(?:xbrli:)?(instant|startdate|enddate|measure)>\s*([^<\s]+)", re.IGNORECASE)
+_ENTITY = re.compile(r"<(?:xbrli:)?identifier\b[^<>]*>\s*([^<\s]+)", re.IGNORECASE)
 _EXPLICIT = re.compile(r'<xbrldi:explicitmember[^>]*\bdimension="([^"]*)"[^>]*>\s*([^<\s]+)', re.IGNORECASE)
+_TYPED = re.compile(r'<xbrldi:typedmember[^>]*\bdimension="([^"]*)"[^>]*>\s*<[^<>]*>\s*([^<]*[^<\s])', re.IGNORECASE)
 _DENOMINATOR = re.compile(r"<(?:xbrli:)?unitdenominator", re.IGNORECASE)
 _COMMA_DECIMAL = re.compile(r"num-?comma-?decimal|numcomma", re.IGNORECASE)
 _ZERO = re.compile(r"fixed-?zero|zero-?dash|num-?dash", re.IGNORECASE)
 _BOOLEAN = re.compile(r"(?:fixed-?|boolean)(true|false)", re.IGNORECASE)
+_DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d))?")
 
 #: Above these a page's facts are not read: no filing has as many.
 _MAX_FACTS = 1 << 16
 _MAX_SCALE = 30
-_MAX_FIGURE = 64
-#: Characters of a text that is kept; of a longer one, its length.
-_MAX_TEXT = 256
-#: Characters of a figure or a text that is kept, and of what is between the tags of a context or a unit.
+#: Characters of what a fact shows; longer ones are not kept.
+_MAX_SHOWN = 256
+#: Characters of what is between the tags of a fact that is kept, a context or a unit.
 _MAX_CONTENT = 8192
 
-#: A part of the page.
+#: What is before and after a fact, and the sixteen digits of its number, which end with the fourth mark.
+_BEGIN, _END, _STOP, _DIGITS = "\ufdd3", "\ufdd4", "\ufdd5", "".join(map(chr, range(0xFDE0, 0xFDF0)))
+_MARK = re.compile(f"([{_BEGIN}{_END}])([{_DIGITS}]+){_STOP}")
+_ANY_MARK = re.compile(f"[{_BEGIN}{_END}{_STOP}{_DIGITS}]")
+_REFERENCE_TO_MARK = re.compile(r"&#(?:0*64(?:97[6-9]|98\d|99\d)|0*65007|[xX]0*[fF][dD][dDeE][0-9a-fA-F])")
+_READ_DIGITS = str.maketrans(_DIGITS, "0123456789abcdef")
+_WRITE_DIGITS = str.maketrans("0123456789abcdef", _DIGITS)
+#: What a reader does not see before the first character of a fact.
+_UNSEEN = re.compile(r"(?:\s|<[^<>]*>|&(?:nbsp|#160|#[xX][aA]0);)*+")
+_UNSEEN_REFERENCES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
+
+#: A part of the page or of a text.
 _Range = tuple[int, int]
 
 
@@ -55,54 +73,71 @@ _Range = tuple[int, int]
 class Facts:
     """The facts of a page, in its order."""
 
-    numbers: list[dict[str, Any]] = field(default_factory=list)
-    texts: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """Values of the fields of `finpile.filings.facts.FACTS`, without places."""
+    ranges: list[_Range | None] = field(default_factory=list)
+    """What the page has of each fact; None for hidden ones and those without content."""
+
+    def marked(self, page: str) -> str | None:
+        """The page with marks around what each fact shows; None if there is nothing to mark."""
+        if not any(self.ranges) or _REFERENCE_TO_MARK.search(page):
+            return None
+        if not page.isascii() and _ANY_MARK.search(page):
+            return None
+        shown = [(number, *place) for number, place in enumerate(self.ranges) if place is not None]
+        begins = _first_seen(page, sorted({start for _, start, _ in shown}))
+        ends = _last_seen(page, sorted({end for _, _, end in shown}))
+        marks = []
+        for number, start, end in shown:
+            if begins[start] < ends[end] and page[begins[start]] != "<":  # of a broken tag
+                name = f"{number:x}".translate(_WRITE_DIGITS)
+                marks += [(begins[start], f"{_BEGIN}{name}{_STOP}"), (ends[end], f"{_END}{name}{_STOP}")]
+        pieces, last = [], 0
+        for place, mark in sorted(marks, key=lambda found: found[0]):
+            pieces += [page[last:place], mark]
+            last = place
+        return "".join([*pieces, page[last:]])
+
+
+def without_marks(text: str) -> tuple[str, dict[int, _Range]]:
+    """The text of a marked page, and where the facts are in it, in characters, by their numbers."""
+    pieces, begins, found = [], dict[int, int](), dict[int, _Range]()
+    last = size = 0
+    for mark in _MARK.finditer(text):
+        pieces.append(text[last : mark.start()])
+        size += mark.start() - last
+        last, number = mark.end(), int(mark[2].translate(_READ_DIGITS), 16)
+        if mark[1] == _BEGIN:
+            begins.setdefault(number, size)
+        elif number in begins and number not in found:
+            found[number] = (begins[number], size)
+    return "".join([*pieces, text[last:]]), {number: place for number, place in found.items() if place[0] < place[1]}
+
+
+def unmarked(text: str) -> str:
+    """The text without marks."""
+    return _MARK.sub("", text) if _STOP in text else text
 
 
 def read_facts(page: str) -> Facts:
-    """The numeric facts and the text facts; none for a page without Inline XBRL."""
+    """The facts with numbers and with texts; none for a page without Inline XBRL."""
     if not may_have_facts(np.frombuffer(page.encode(), np.uint8)):
         return Facts()
     scan = _Scan(page)
     if not scan.run():
         return Facts()
-    periods, dimensions = _periods(scan.contexts)
+    contexts = {key: _context(content) for key, content in scan.contexts.items()}
     units = {key: _unit(content) for key, content in scan.units.items()}
-    facts, too_long = Facts(), list[tuple[dict[str, Any], list[_Range]]]()
-    for raw in scan.facts:
-        of_context = raw.get("contextref", "")
-        common = {
-            "period": periods.get(of_context),
-            "dimensions": dimensions.get(of_context),
-            "hidden": raw["hidden"],
-        }
-        if raw["is_number"]:
-            fact = _number(raw, scan.number_content(raw["range"]), units) | common
-            facts.numbers.append({key: value for key, value in fact.items() if value or key == "figure"})
-        else:
-            ranges = scan.text_ranges(raw)
-            fact = _text(raw, scan.text(ranges)) | common
-            facts.texts.append({key: value for key, value in fact.items() if value or key == "text"})
-            if "text" not in fact:
-                too_long.append((facts.texts[-1], ranges))
-    lengths = _lengths(page, [ranges for _, ranges in too_long])
-    for (kept, _), length in zip(too_long, lengths, strict=True):
-        kept["length"] = length
+    facts = Facts()
+    for number, raw in enumerate(scan.facts):
+        ranges = scan.ranges(raw)
+        shown = scan.shown(ranges)
+        is_seen = not raw["hidden"] and any(start < end for start, end in ranges)
+        facts.ranges.append((ranges[0][0], ranges[-1][1]) if is_seen else None)
+        of_kind = _number(raw, shown, units) if raw["is_number"] else _text(raw, shown)
+        known = {"fact": number, "concept": raw.get("name", ""), "shown": shown, "hidden": raw["hidden"]}
+        facts.rows.append(known | of_kind | contexts.get(raw.get("contextref", ""), _NO_CONTEXT))
     return facts
-
-
-def _lengths(page: str, parts: Sequence[Sequence[_Range]]) -> list[int]:
-    """Characters without tags of each list of parts; what several have in common is read once."""
-    changes: Counter[int] = Counter()
-    for start, end in chain.from_iterable(parts):
-        changes[start] += 1
-        changes[end] -= 1
-    before, length, num_open, last = {}, 0, 0, 0
-    for place, change in sorted(changes.items()):
-        if num_open:
-            length += len(_ANY_TAG.sub("", page[last:place]))
-        before[place], num_open, last = length, num_open + change, place
-    return [sum(before[end] - before[start] for start, end in ranges) for ranges in parts]
 
 
 class _Scan:
@@ -158,45 +193,77 @@ class _Scan:
             (self.contexts if name == "context" else self.units)[key] = content
             self._definition = ("", 0)
 
-    def number_content(self, of_fact: _Range) -> str:
-        """What is between the tags of a numeric fact, the beginning of a long one."""
-        return self._page[of_fact[0] : min(of_fact[1], of_fact[0] + _MAX_CONTENT)]
-
-    def text_ranges(self, raw: dict[str, Any]) -> list[_Range]:
-        """The parts of a text fact. Each continuation is in the first fact that names it."""
+    def ranges(self, raw: dict[str, Any]) -> list[_Range]:
+        """The parts of a fact. Each continuation is in the first fact that names it."""
         ranges = [raw["range"]]
         while found := self._continuations.pop(raw.get("continuedat", ""), None):
             raw = found
             ranges.append(raw["range"])
         return ranges
 
-    def text(self, ranges: Sequence[_Range]) -> str | None:
+    def shown(self, ranges: Sequence[_Range]) -> str | None:
         """The text of the parts, with single spaces; None for one that is too long to be kept."""
         if sum(end - start for start, end in ranges) > _MAX_CONTENT:
             return None
         content = " ".join(self._page[start:end] for start, end in ranges)
-        text = _plain(content)
-        return text if len(text) <= _MAX_TEXT else None
+        content = _EXCLUDED.sub(" ", content) if "xclude>" in content else content
+        text = " ".join(html.unescape(_ANY_TAG.sub("", content)).split())
+        return unicodedata.normalize("NFC", text) if len(text) <= _MAX_SHOWN else None
 
 
-def _number(raw: dict[str, Any], content: str, units: dict[str, str]) -> dict[str, Any]:
-    unit, figure = raw.get("unitref", ""), _plain(content)[:_MAX_FIGURE]
+def _first_seen(page: str, starts: Sequence[int]) -> dict[int, int]:
+    """From each of ascending places on, the first character that a reader sees."""
+    found: dict[int, int] = {}
+    limit = len(page)
+    for start in reversed(starts):
+        unseen = _UNSEEN.match(page, start, limit)
+        place = unseen.end() if unseen else start
+        found[start] = found.get(limit, limit) if place == limit else place
+        limit = start
+    return found
+
+
+def _last_seen(page: str, ends: Sequence[int]) -> dict[int, int]:
+    """Before each of ascending places, where the last character ends that a reader sees; 0 inside a broken tag."""
+    found: dict[int, int] = {}
+    limit = 0
+    for end in ends:
+        place = end
+        while place > limit:
+            last = page[place - 1]
+            if last == ">":
+                begin = page.rfind("<", limit, place)
+                if begin < 0 or page.find(">", begin, place - 1) >= 0:
+                    break
+                place = begin
+            elif last == ";" and page.endswith(_UNSEEN_REFERENCES, max(limit, place - 6), place):
+                place = page.rfind("&", limit, place)
+            elif last.isspace():
+                place -= 1
+            else:
+                break
+        if place == limit:
+            place = found.get(limit, limit)
+        elif page.rfind("<", limit, place) > page.rfind(">", limit, place):
+            place = 0
+        found[end] = place
+        limit = end
+    return found
+
+
+def _number(raw: dict[str, Any], shown: str | None, units: dict[str, str]) -> dict[str, Any]:
+    unit = raw.get("unitref", "")
     return {
-        "name": raw.get("name"),
-        "figure": figure,
-        "value": _value(figure, raw.get("format"), raw.get("scale"), raw.get("sign")),
+        "value": _value(shown or "", raw.get("format"), raw.get("scale"), raw.get("sign")),
         "unit": units.get(unit, unit),
+        "decimals": raw.get("decimals"),
+        "sign": raw.get("sign"),
     }
 
 
-def _text(raw: dict[str, Any], text: str | None) -> dict[str, Any]:
+def _text(raw: dict[str, Any], shown: str | None) -> dict[str, Any]:
     boolean = _BOOLEAN.search(raw.get("format", ""))
-    kept = {} if text is None else {"text": text}
-    return {"name": raw.get("name"), **kept, "value": boolean[1].lower() if boolean else None}
-
-
-def _plain(content: str) -> str:
-    return " ".join(html.unescape(_ANY_TAG.sub("", content)).split())
+    return {"value": boolean[1].lower() if boolean else shown or None}
 
 
 def _attributes(written: str) -> dict[str, Any]:
@@ -204,15 +271,30 @@ def _attributes(written: str) -> dict[str, Any]:
     return {name.lower(): html.unescape(double or single) for name, double, single in found}
 
 
-def _periods(contexts: dict[str, str]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    periods: dict[str, str] = {}
-    dimensions: dict[str, dict[str, str]] = {}
-    for key, content in contexts.items():
-        days = [value for name, value in _ELEMENT.findall(content) if name.lower() != "measure"]
-        periods[key] = "/".join(days[:2])
-        if members := dict(_EXPLICIT.findall(content)):
-            dimensions[key] = members
-    return periods, dimensions
+_NO_CONTEXT: dict[str, Any] = {"filer": None, "period_start": None, "period_end": None, "dimensions": {}}
+
+
+def _context(content: str) -> dict[str, Any]:
+    """The filer, the period and the dimensions of a context; an instant has the end of a period alone."""
+    days = {name.lower(): value for name, value in _ELEMENT.findall(content)}
+    entity = _ENTITY.search(content)
+    members = [*_EXPLICIT.findall(content), *_TYPED.findall(content)]
+    return {
+        "filer": html.unescape(entity[1]) if entity else None,
+        "period_start": _day(days.get("startdate", ""), is_end=False),
+        "period_end": _day(days.get("enddate") or days.get("instant", ""), is_end=True),
+        "dimensions": {html.unescape(axis): html.unescape(member) for axis, member in members},
+    }
+
+
+def _day(written: str, *, is_end: bool) -> date | None:
+    """The day of a date or a moment; what ends at midnight ends on the day before."""
+    found = _DAY.match(written)
+    try:
+        day = date.fromisoformat(found[1]) if found else None
+        return day - timedelta(1) if day and found and found[2] == "00:00:00" and is_end else day
+    except (ValueError, OverflowError):
+        return None
 
 
 def _unit(content: str) -> str:

@@ -24,6 +24,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import is_normalized
 
 import numpy as np
 import pyarrow as pa
@@ -31,11 +32,13 @@ import pyarrow.compute as pc
 
 from finpile.clean.html.markup import TooComplex
 from finpile.clean.html.page import HtmlError, Page, to_text
+from finpile.clean.html.xbrl import without_marks
 from finpile.clean.stage.dating import DATE_REASONS, Dating, to_json
 from finpile.clean.stage.document_rows import Row, batch_of, rows_of
 from finpile.clean.stage.mojibake import repair
 from finpile.clean.stage.normalise import normalise
-from finpile.clean.stage.parts import Part, divide, facts_of_parts
+from finpile.clean.stage.parts import Part, divide, facts_of_parts, meta_of_parts
+from finpile.clean.stage.places import Places, facts_after, facts_in_bytes, facts_of
 from finpile.clean.stage.plain import Plain, find_plain
 from finpile.clean.stage.rules import apply_all, byte_spans, without
 from finpile.config import SourceConfig
@@ -44,7 +47,6 @@ from finpile.documents.digest import add, digest_of_documents, multiset_digest
 from finpile.documents.document import HTML, document_id
 from finpile.documents.ledger import Removal, masked_as
 from finpile.errors import FinpileError
-from finpile.filings.facts import FACTS, TEXT_FACTS
 from finpile.plugins.filter import FILTERS, Filter, Rejection, Span
 from finpile.plugins.format import FORMATS
 from finpile.timestamps import Order
@@ -193,7 +195,7 @@ class _Work:
         try:
             page = self._extract(row)
             text, num_repaired = repair(page.text) if self.source.clean.mojibake == "repair" else (page.text, 0)
-            text = normalise(text) if self.source.clean.normalise else text
+            text, places = self._normal_form(text, None if num_repaired else page.marked)
         except HtmlError as error:
             self._remove_unread(row, "unreadable_html", str(error))
             return
@@ -203,28 +205,37 @@ class _Work:
         if is_blank(text):
             self._remove_unread(row, "empty_text", f"{len(row.text)} characters of {row.media_type}")
             return
-        row = row._replace(title=row.title or page.title)
-        read = {FACTS: page.facts.numbers, TEXT_FACTS: page.facts.texts}
-        facts: dict[str, Any] = {key: some for key, some in read.items() if some}
-        parts = self._parts(row, text, facts)
+        row = row._replace(title=row.title or page.title, facts=facts_of(page.facts.rows, text, places))
+        parts = self._parts(row, text)
         if not parts:
-            self._filter(row, text, page, num_repaired, facts)
+            self._filter(row, text, page, num_repaired, {})
             return
         self.num_parts_more += len(parts) - 1
-        for part, of_part in parts:
+        facts = facts_of_parts([part for part, _ in parts], row.facts)
+        for (part, known), of_part in zip(parts, facts, strict=True):
             place = f"{row.locator}{part.suffix}"
-            of_row = row._replace(id=document_id(self.source.label, place), locator=place, is_part=True)
-            self._filter(of_row, part.text, page, num_repaired, of_part)
+            identity = document_id(self.source.label, place)
+            of_row = row._replace(id=identity, locator=place, is_part=True, facts=of_part)
+            self._filter(of_row, part.text, page, num_repaired, known)
 
-    def _parts(self, row: Row, text: str, facts: dict[str, Any]) -> list[tuple[Part, dict[str, Any]]]:
-        """The parts of a text that are documents of their own, with their facts; none if it stays one."""
+    def _normal_form(self, text: str, marked: str | None) -> tuple[str, Places]:
+        """The text as the filters get it, and the places of facts, from the text with marks if there is one."""
+        normal = normalise if self.source.clean.normalise else str
+        if marked is not None:
+            found, places = without_marks(normal(marked))
+            if normal is str or found.isascii() or is_normalized("NFC", found):
+                return found, places  # else characters on both sides of a mark are one
+        return normal(text), {}
+
+    def _parts(self, row: Row, text: str) -> list[tuple[Part, dict[str, Any]]]:
+        """The parts of a text that are documents of their own, with what is known of them; none if it stays one."""
         of_format = FORMATS.get(self.source.format)
         if self.source.clean.items == "meta" or of_format.sections is None:
             return []
         meta = json.loads(row.meta)
         parts = divide(text, of_format.sections(text, meta))
         described = of_format.describe(text, meta) if of_format.describe and parts else {}
-        return list(zip(parts, facts_of_parts(parts, meta, {**described, **facts}), strict=True))
+        return list(zip(parts, meta_of_parts(parts, meta, described), strict=True))
 
     def _filter(self, row: Row, text: str, page: Page, num_repaired: int, facts: dict[str, Any]) -> None:
         """Keeps what the filters leave of a text, under its date."""
@@ -252,7 +263,8 @@ class _Work:
             self._note(row, "repaired_mojibake", f"{num_repaired} lines", 0, 0, b"")
         self._take_out(row, text, found)
         meta = self._described(left, dated.meta, facts, is_part=row.is_part)
-        self.kept.append(row._replace(text=left, meta=meta))
+        kept = facts_in_bytes(facts_after(row.facts, found), left)
+        self.kept.append(row._replace(text=left, meta=meta, facts=kept))
 
     def _described(self, text: str, meta: str, facts: dict[str, Any], *, is_part: bool = False) -> str:
         """The metadata with the facts of the filters and those that the source's format finds in a whole text."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from finpile.documents.digest import text_digests
 from finpile.documents.document import CLEAN_SCHEMA, DOCUMENT_SCHEMA
+from finpile.filings.facts import FACTS, no_facts
 
 
 class Row(NamedTuple):
@@ -31,6 +32,8 @@ class Row(NamedTuple):
     raw_timestamp: str | None
     is_part: bool = False
     """Whether it is a part of the document that was read."""
+    facts: Sequence[Mapping[str, Any]] = ()
+    """Values of the fields of `finpile.filings.facts.FACTS`."""
 
 
 _COLUMNS = (
@@ -55,9 +58,11 @@ def batch_of(batch: pa.RecordBatch, kept: Sequence[Row]) -> pa.RecordBatch:
         else rest.column(entry.name)
         for entry in DOCUMENT_SCHEMA
     ]
-    return with_digests(pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_SCHEMA))
+    facts = pa.array([row.facts for row in kept], FACTS.type)
+    return as_clean(pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_SCHEMA), facts)
 
 
-def with_digests(documents: pa.RecordBatch) -> pa.RecordBatch:
-    """Documents of `DOCUMENT_SCHEMA` as `CLEAN_SCHEMA`."""
-    return pa.RecordBatch.from_arrays([*documents.columns, text_digests(documents)], schema=CLEAN_SCHEMA)
+def as_clean(documents: pa.RecordBatch, facts: pa.Array | None = None) -> pa.RecordBatch:
+    """Documents of `DOCUMENT_SCHEMA` as `CLEAN_SCHEMA`, with these facts or without any."""
+    found = no_facts(documents.num_rows) if facts is None else facts
+    return pa.RecordBatch.from_arrays([*documents.columns, found, text_digests(documents)], schema=CLEAN_SCHEMA)

@@ -9,12 +9,13 @@ part is that of the document with its name behind: `a.txt#1234/item-7A`, `a.txt#
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from finpile.documents.blank import is_blank
-from finpile.filings.facts import FACTS, divide_facts
 from finpile.plugins.section import Section
 
 _SUFFIX = re.compile(r"/(?:item|text)-[^/]*$")
@@ -59,19 +60,34 @@ def divided(locator: str) -> str | None:
     return locator[: found.start()] if found else None
 
 
-def facts_of_parts(parts: Sequence[Part], meta: Mapping[str, Any], facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+def meta_of_parts(parts: Sequence[Part], meta: Mapping[str, Any], known: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What each part has in `meta` beside the `meta` of the document.
 
-    A section has its name as `item`, and a `document_type` of its own, such as `10-K item 7A`. A figure of Inline XBRL
-    is with the first part that shows it, or with the first part. All other `facts` are with the first part.
+    A section has its name as `item`, and a `document_type` of its own, such as `10-K item 7A`. What else is `known` is
+    with the first part.
     """
-    numbers = divide_facts(facts.get(FACTS, ()), [part.text for part in parts])
     form = meta.get("document_type", "")
-    others = {key: value for key, value in facts.items() if key != FACTS}
     found = []
-    for number, (part, figures) in enumerate(zip(parts, numbers, strict=True)):
+    for number, part in enumerate(parts):
         item = {"item": part.section, "document_type": f"{form} item {part.section}"} if part.section else {}
-        found.append({**({} if number else others), **item, **({FACTS: figures} if figures else {})})
+        found.append({**({} if number else known), **item})
+    return found
+
+
+def facts_of_parts(parts: Sequence[Part], facts: Iterable[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The facts of each part, at their places in it: a fact is with the part that has its beginning.
+
+    It has no place if it ends in a later part. A fact without a place is with the first part.
+    """
+    ends = list(accumulate(len(part.text) for part in parts))
+    found: list[list[dict[str, Any]]] = [[] for _ in parts]
+    for fact in facts:
+        start, end = fact["start"], fact["end"]
+        number = 0 if start is None else bisect_right(ends, start)
+        first = ends[number - 1] if number else 0
+        is_whole = start is not None and end <= ends[number]
+        place = {"start": start - first, "end": end - first} if is_whole else {"start": None, "end": None}
+        found[number].append({**fact, **place})
     return found
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from finpile import timestamps
 from finpile.clean.stage.dating import PRECISION
-from finpile.clean.stage.document_rows import with_digests
+from finpile.clean.stage.document_rows import as_clean
 from finpile.clean.stage.normalise import normal_texts
 from finpile.config import SourceConfig
 from finpile.documents.blank import visible_class
@@ -44,7 +44,7 @@ def find_plain(batch: pa.RecordBatch, source: SourceConfig, *, drop_undated: boo
     if not is_done.all():
         documents = documents.filter(pa.array(is_done))
         rows[rows] = is_done
-    return Plain(rows=rows, batch=with_digests(documents))
+    return Plain(rows=rows, batch=as_clean(documents))
 
 
 def _untouched(batch: pa.RecordBatch, source: SourceConfig, *, drop_undated: bool) -> _Mask:

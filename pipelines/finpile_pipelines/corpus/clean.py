@@ -13,7 +13,7 @@ from finpile.config import CorpusConfig, SourceConfig, to_dict
 from finpile.documents.digest import add, digest_of_documents, to_hex
 from finpile.documents.ledger import ledger_table
 from finpile.errors import InputError
-from finpile.filings.facts import fact_counts
+from finpile.filings.facts import fact_counts, flat_facts
 from finpile.plugins.filter import FILTERS
 from finpile.sources.readers.record_evidence import decide_orders, evidence_by_entry
 from finpile.timestamps import Order
@@ -202,7 +202,7 @@ STAGE = Stage(
 
 
 def _fact_counts(kept: Sequence[pa.RecordBatch]) -> Mapping[str, int]:
-    return fact_counts(pa.Table.from_batches(kept)) if kept else {}
+    return fact_counts(flat_facts(pa.Table.from_batches(kept))) if kept else {}
 
 
 def _part_counts(batches: Sequence[Cleaned]) -> Mapping[str, int]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
-from finpile.counts.published import count_documents, count_ledger, file_of
+from finpile.counts.published import count_documents, count_ledger, files_of
 from finpile.dedup import exact
 from finpile.dedup.cuts import cut_rows
 from finpile.dedup.ledger_rows import removal_rows, span_rows
@@ -25,6 +25,7 @@ from finpile.documents.labels import document_labels
 from finpile.documents.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
 from finpile.documents.split import assign_split
 from finpile.errors import RunError
+from finpile.filings.facts import FACTS, fact_table, with_cuts
 from finpile.output.layout import document_part, removed_part
 from finpile.output.takedowns import TAKEDOWN
 from finpile.plugins import stages
@@ -131,7 +132,7 @@ def run(context: Context) -> Outcome:
     if not documents:
         raise RunError("no document is left after cleaning and deduplication: see the reasons in removed/")
     ledger = [outcome for outcome in outcomes if "stage" in outcome]
-    return Outcome(counts={"documents": documents, "ledger": ledger}, files=list(map(file_of, outcomes)))
+    return Outcome(counts={"documents": documents, "ledger": ledger}, files=files_of(outcomes))
 
 
 STAGE = Stage(name="split", settings=settings, run=run, releases_lock=True)
@@ -233,7 +234,8 @@ def apply_removals(
     spans_folders: Mapping[str, Sequence[RemovalFolder]],
     rows: npt.NDArray[np.int32] | None = None,
 ) -> tuple[pa.Table, pa.Table]:
-    """Returns (kept documents of `PUBLISHED_SCHEMA`, maybe with `SUB_SOURCE`, ledger rows) of one clean shard.
+    """Returns (kept documents, ledger rows) of one clean shard; documents have the columns of `CLEAN_SCHEMA`, `split`
+    and maybe `SUB_SOURCE`.
 
     `folder` holds the final removals, `spans_folders` the folders with the spans of each stage. With `rows`, only those
     of the shard are in the result.
@@ -270,6 +272,7 @@ def _cut(
         spans = spans_of(folders, ref.index)
         if spans.num_rows:
             ledger.append(span_rows(table, spans, stage))
+            table = with_cuts(table, *(spans[name].to_numpy().astype(np.int64) for name in ("row", "start", "end")))
             table = table.set_column(text, table.schema.field(text), cut_rows(table["text"].chunk(0), spans))
             is_cut[spans["row"].to_numpy()] = True
     if is_cut.any():
@@ -302,7 +305,8 @@ def _write_documents(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:
     schema = PUBLISHED_SCHEMA.append(SUB_SOURCE) if SUB_SOURCE.name in rows.column_names else PUBLISHED_SCHEMA
     table = rows.select(schema.names).cast(schema)
     storage.write_parquet_sorted(storage.join(root, part.path), table, order)
-    return count_documents(root, part.path, rows)
+    facts = fact_table(rows.select(["id", "meta", "timestamp", FACTS.name]).take(order))
+    return count_documents(root, part.path, rows.drop_columns([FACTS.name]), facts)
 
 
 def _write_ledger(root: str, part: Part, rows: pa.Table) -> dict[str, Any]:

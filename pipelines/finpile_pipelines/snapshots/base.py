@@ -61,7 +61,7 @@ class Base:
 
         Raises: IntegrityError for a published file that is missing or has another size; ConfigError for a clean shard.
         """
-        if damage := find_damage(self.layout, self.manifest, ("documents", "removed")):
+        if damage := find_damage(self.layout, self.manifest, ("documents", "facts", "removed")):
             raise IntegrityError(f"{self.layout.root}: {damage[0]}: {remedy(self.layout)}")
         folders = {ref.name.rpartition("/")[0] for ref in self.refs}
         there = {storage.join(folder, name) for folder in folders for name in _listed(folder)}

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
-from finpile.counts.published import count_documents, count_ledger, file_of
+from finpile.counts.published import FACTS_FILE, count_documents, count_ledger, files_of
 from finpile.output import stage_record
 from finpile.output.layout import Layout, added_part, rewritten_part, values_in_path
 from finpile.output.published_files import PublishedFile
@@ -71,11 +71,23 @@ def run(base: Base, taken_down: pa.ChunkedArray, context: Context) -> Outcome:
     }
     written = [*added, *(row for rows in rewritten.values() for row in rows)]
     facts = {
-        "rewritten": {path: [row["path"] for row in rows] for path, rows in sorted(rewritten.items())},
+        "rewritten": _paths(rewritten, entries["documents"]),
         "copies": dict(sorted(changes.copies.items())),
         "changed": sorted(gone["id"].to_pylist()),
     }
-    return Outcome(counts={**counts, "changes": facts}, files=list(map(file_of, written)))
+    return Outcome(counts={**counts, "changes": facts}, files=files_of(written))
+
+
+def _paths(
+    rewritten: Mapping[str, Sequence[Mapping[str, Any]]], documents: Sequence[Mapping[str, Any]]
+) -> dict[str, list[str]]:
+    """The paths of the files that replace others, by the paths of these; those of facts too."""
+    found = {path: [row["path"] for row in rows] for path, rows in rewritten.items()}
+    for entry in documents:
+        if FACTS_FILE in entry and entry["path"] in rewritten:
+            files = [row[FACTS_FILE]["path"] for row in rewritten[entry["path"]] if FACTS_FILE in row]
+            found[entry[FACTS_FILE]["path"]] = files
+    return dict(sorted(found.items()))
 
 
 def _settle(context: Context) -> None:
@@ -181,10 +193,11 @@ def _rewrite(
     tasks += [entry["path"] for entry in entries["ledger"] if entry["stage"] in dedup]
     early = [entry["path"] for entry in entries["ledger"] if entry["stage"] not in dedup and len(taken_down)]
     target, url = context.layout, storage.join(context.folder, "rewritten.json")
-    files = [base.published[path] for path in (*tasks, *early)]
+    files = [(base.published[path], base.published.facts_of(path)) for path in (*tasks, *early)]
 
-    def rewrite(file: PublishedFile) -> dict[str, Any]:
-        return _without(file, target, taken_down if file.path in early else ids, number)
+    def rewrite(task: tuple[PublishedFile, PublishedFile | None]) -> dict[str, Any]:
+        file, facts = task
+        return _without(file, facts, target, taken_down if file.path in early else ids, number)
 
     def construct(pipeline: beam.Pipeline) -> None:
         _ = pipeline | Tasks(files, note="rewrite") | "Rewrite" >> beam.Map(rewrite) | Gather(url)
@@ -193,8 +206,10 @@ def _rewrite(
     return {outcome["path"]: outcome["files"] for outcome in storage.read_json(url) if outcome["files"] is not None}
 
 
-def _without(file: PublishedFile, target: Layout, gone: pa.Array, number: int) -> dict[str, Any]:
-    """Writes the rows of a published file without those of the documents `gone`, if it has some."""
+def _without(
+    file: PublishedFile, facts: PublishedFile | None, target: Layout, gone: pa.Array, number: int
+) -> dict[str, Any]:
+    """Writes the rows of a published file, and its facts, without those of the documents `gone`, if it has some."""
     path = file.path
     found = pc.is_in(file.pages(["id"])["id"], gone)
     if not pc.any(found).as_py():
@@ -207,5 +222,7 @@ def _without(file: PublishedFile, target: Layout, gone: pa.Array, number: int) -
     stored = named.drop_columns(list(values_in_path(path)))
     storage.write_parquet(storage.join(target.root, replacing), stored)
     if path.startswith("documents/"):
-        return {"path": path, "files": [count_documents(target.root, replacing, named)]}
+        left = None if facts is None else facts.stored()
+        left = None if left is None else left.filter(pc.invert(pc.is_in(left["id"], gone)))
+        return {"path": path, "files": [count_documents(target.root, replacing, named, left)]}
     return {"path": path, "files": [count_ledger(target.root, replacing, named["stage"][0].as_py(), named)]}

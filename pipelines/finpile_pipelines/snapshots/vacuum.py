@@ -27,7 +27,7 @@ from finpile import storage
 from finpile.documents.document import CLEAN_SCHEMA
 from finpile.errors import ConfigError
 from finpile.output import stage_record
-from finpile.output.layout import TABLES, VERSIONS, Layout, earlier_place
+from finpile.output.layout import FACTS, VERSIONED, VERSIONS, Layout, earlier_place
 from finpile.output.lock import hold
 from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest, recorded_files
 from finpile.output.published_files import PublishedFile, PublishedFiles
@@ -46,7 +46,7 @@ from finpile_pipelines.snapshots.commit import finish, forget_decisions, read_pl
 
 _I32 = npt.NDArray[np.int32]
 #: Folders of OUT to which snapshots add files.
-_FOLDERS = (*TABLES, VERSIONS, "inputs", "snapshots")
+_FOLDERS = (*VERSIONED, VERSIONS, "inputs", "snapshots")
 #: What a later snapshot reads of `ingest` and `clean` of an earlier one, as beginnings of paths.
 _READ_LATER = {"ingest": ("tasks.json", FILES), "clean": ("tasks.json", "documents/")}
 _RECORDS = ("stage.json", "started.json")
@@ -210,7 +210,7 @@ def _write_blank(
     """Writes blank copies of the files of earlier snapshots with texts of documents, and the plan to put them there."""
     storage.remove_tree(layout.work("vacuum"))
     current = recorded_files(manifest)
-    earlier = [PublishedFiles(layout, load_snapshot(layout, number)).below(*TABLES) for number in numbers_kept]
+    earlier = [PublishedFiles(layout, load_snapshot(layout, number)).below(*VERSIONED) for number in numbers_kept]
     files = {file.path: file for found in earlier for file in found if file.path not in current}
     tasks = [
         (file, ids.combine_chunks())
@@ -231,13 +231,14 @@ def _write_blank_file(root: str, task: tuple[PublishedFile, pa.Array]) -> dict[s
     if not pc.any(mask).as_py():
         return done
     table = file.stored()
-    blank = without_texts(table, mask)
+    is_of_facts = file.path.startswith(f"{FACTS}/")
+    blank = table.filter(pc.invert(mask)) if is_of_facts else without_texts(table, mask)
     report_progress(table.num_rows, table.nbytes)
     if blank.equals(table):
         return done
     work = Layout(root).work("vacuum")
     storage.write_parquet(storage.join(work, file.path), blank)
-    return {**done, "rewritten": True, "record": asdict(file_record(work, file.path, file.record.num_rows))}
+    return {**done, "rewritten": True, "record": asdict(file_record(work, file.path, blank.num_rows))}
 
 
 def _replace_by_blank(layout: Layout) -> list[str]:

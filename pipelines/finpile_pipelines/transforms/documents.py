@@ -57,7 +57,8 @@ class CleanDocuments(Composite):
 
     The input has the columns of `finpile.documents.document.RAW_SCHEMA` (or of `DOCUMENT_SCHEMA`, which is plain text)
     and `priority`, the position of the document's source in `config.sources`, as `ReadDocuments` gives it. `kept` has
-    `DOCUMENT_SCHEMA` and `priority`; `removed` has documents, spans and dates that the cleaning removes.
+    `DOCUMENT_SCHEMA` and `priority`, without the facts of Inline XBRL; `removed` has documents, spans and dates that
+    the cleaning removes.
 
     Dates such as 2/10/2008 need the order of day and month. It is found from all dates of a source, so documents are
     cleaned after all of them are read.

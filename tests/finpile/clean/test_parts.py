@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finpile.clean.stage.parts import divide, facts_of_parts
+from finpile.clean.stage.parts import divide, facts_of_parts, meta_of_parts
 from finpile.documents.blank import is_blank
-from finpile.filings.facts import FACTS, TEXT_FACTS, figures, num_found
 from finpile.plugins.section import Section
 
 
@@ -43,19 +42,26 @@ def test_text_outside_sections_is_in_numbered_parts_and_white_space_in_the_part_
     ]
 
 
-def test_figures_are_with_the_part_that_shows_them_and_other_facts_with_the_first() -> None:
+def test_facts_are_with_the_part_that_shows_them_and_others_with_the_first() -> None:
     text = "Cover 5\nItem 7 sales of 12, again 5\nItem 8 costs of 99"
     bounds = [text.index("Item 7"), text.index("Item 8"), len(text)]
     parts = divide(text, [Section("7", *bounds[:2]), Section("8", *bounds[1:])])
-    numbers = [{"figure": figure} for figure in ("99", "12", "5", "1,000", "\u2014")]
-    facts = {FACTS: [*numbers, {"figure": "12", "hidden": True}], TEXT_FACTS: [{"text": "A"}], "language": "en"}
-    found = facts_of_parts(parts, {"document_type": "10-K", "cik": "1"}, facts)
-    assert found == [
-        {TEXT_FACTS: [{"text": "A"}], "language": "en", FACTS: [*numbers[2:], {"figure": "12", "hidden": True}]},
-        {"item": "7", "document_type": "10-K item 7", FACTS: [numbers[1]]},
-        {"item": "8", "document_type": "10-K item 8", FACTS: [numbers[0]]},
+    shown = [("99", text.index("99")), ("12", text.index("12")), ("5", text.rindex("5")), ("1", None)]
+    facts = [
+        {"shown": figure, "start": start, "end": None if start is None else start + len(figure)}
+        for figure, start in shown
     ]
-    whole = num_found(figures(facts[FACTS]), text)
-    assert whole == sum(
-        num_found(figures(of_part.get(FACTS, ())), part.text) for of_part, part in zip(found, parts, strict=True)
-    )
+    across = {"shown": None, "start": text.index("again"), "end": text.index("costs")}
+    found = facts_of_parts(parts, [*facts, across])
+    assert [[fact["shown"] for fact in of_part] for of_part in found] == [["1"], ["12", "5", None], ["99"]]
+    assert found[1][-1] == {"shown": None, "start": None, "end": None}
+    for part, of_part in zip(parts, found, strict=True):
+        assert all(part.text[fact["start"] : fact["end"]] == fact["shown"] for fact in of_part if fact["start"])
+
+
+def test_what_is_known_of_a_text_is_with_its_first_part() -> None:
+    parts = divide("Cover\nItem 7 sales", [Section("7", 6, 18)])
+    assert meta_of_parts(parts, {"document_type": "10-K", "cik": "1"}, {"language": "en"}) == [
+        {"language": "en"},
+        {"item": "7", "document_type": "10-K item 7"},
+    ]

@@ -1,25 +1,29 @@
-"""Facts of Inline XBRL: read from the tags, found in the text, and nothing of what is hidden."""
+"""Facts of Inline XBRL: read from the tags, at their places in the text, and nothing of what is hidden."""
 
 from __future__ import annotations
 
-import json
 import random
+from datetime import date
+from decimal import Decimal
+from typing import Any
 
-import pyarrow as pa
 import pytest
-from resiliparse.parse.html import HTMLTree
 
+from finpile.clean.html import xbrl
 from finpile.clean.html.page import to_text
-from finpile.clean.html.xbrl import read_facts
-from finpile.filings.facts import FACTS, fact_counts, figures, num_found
+from finpile.clean.html.xbrl import read_facts, without_marks
+from finpile.clean.stage.normalise import normalise
+from finpile.filings.facts import is_shown
 from tests.support.real_data import find
+from tests.support.references.inline_xbrl import reference_facts
 
 PAGE = """<html><body><div style="display:none"><ix:header><ix:hidden>
 <ix:nonFraction name="dei:X" contextRef="a" unitRef="n">77</ix:nonFraction></ix:hidden><ix:resources>
 <xbrli:context id="a"><xbrli:entity><xbrli:identifier scheme="s">1</xbrli:identifier></xbrli:entity><xbrli:period>
 <xbrli:startDate>2024-01-01</xbrli:startDate><xbrli:endDate>2024-12-31</xbrli:endDate></xbrli:period></xbrli:context>
 <xbrli:context id="b"><xbrli:segment><xbrldi:explicitMember dimension="us-gaap:Axis">x:Pumps</xbrldi:explicitMember>
-</xbrli:segment><xbrli:period><xbrli:instant>2024-12-31</xbrli:instant></xbrli:period></xbrli:context>
+<xbrldi:typedMember dimension="x:Day"><x:day> 2024-02-01 </x:day></xbrldi:typedMember></xbrli:segment><xbrli:period>
+<xbrli:instant>2025-01-01T00:00:00</xbrli:instant></xbrli:period></xbrli:context>
 <xbrli:unit id="u"><xbrli:measure>iso4217:USD</xbrli:measure></xbrli:unit>
 <xbrli:unit id="p"><xbrli:divide><xbrli:unitNumerator><xbrli:measure>iso4217:USD</xbrli:measure></xbrli:unitNumerator>
 <xbrli:unitDenominator><xbrli:measure>xbrli:shares</xbrli:measure></xbrli:unitDenominator></xbrli:divide></xbrli:unit>
@@ -30,40 +34,43 @@ format="ixt:num-dot-decimal">1,234</ix:nonFraction> million, the loss
 </ix:nonFraction>), debt <ix:nonFraction name="x:Debt" contextRef="a" unitRef="u" scale="3"
 format="ixt:num-comma-decimal">1.234,5</ix:nonFraction>, and <ix:nonFraction name="x:None" contextRef="a" unitRef="u"
 format="ixt:fixed-zero">&#8212;</ix:nonFraction></p></body></html>"""
+YEAR = {"filer": "1", "period_start": date(2024, 1, 1), "period_end": date(2024, 12, 31), "dimensions": {}}
 
 
-def test_facts_have_their_number_unit_period_and_dimensions() -> None:
-    assert to_text(PAGE, main_content=False).facts.numbers == [
+def places_of(page: str, **options: Any) -> tuple[str, dict[int, tuple[int, int]]]:
+    """The text of a page, and the places of its facts in it."""
+    read = to_text(page, main_content=False, **options)
+    text, places = (read.text, {}) if read.marked is None else without_marks(read.marked)
+    assert text == read.text
+    return text, places
+
+
+def test_facts_have_their_number_unit_period_dimensions_and_filer() -> None:
+    shown = {"hidden": False, "decimals": None, "sign": None}
+    assert read_facts(PAGE).rows == [
+        {**shown, **YEAR, "fact": 0, "concept": "dei:X", "shown": "77", "value": "77", "unit": "n", "hidden": True},
         {
-            "name": "dei:X", "figure": "77", "value": "77", "unit": "n", "period": "2024-01-01/2024-12-31",
-            "hidden": True,
+            **shown, **YEAR, "fact": 1, "concept": "us-gaap:Revenues", "shown": "1,234", "value": "1234000000",
+            "unit": "USD", "decimals": "-6",
         },
         {
-            "name": "us-gaap:Revenues", "figure": "1,234", "value": "1234000000", "unit": "USD",
-            "period": "2024-01-01/2024-12-31",
+            **shown, "fact": 2, "concept": "us-gaap:Loss", "shown": "0.50", "value": "-0.50", "unit": "USD/shares",
+            "sign": "-", "filer": None, "period_start": None, "period_end": date(2024, 12, 31),
+            "dimensions": {"us-gaap:Axis": "x:Pumps", "x:Day": "2024-02-01"},
         },
         {
-            "name": "us-gaap:Loss", "figure": "0.50", "value": "-0.50", "unit": "USD/shares", "period": "2024-12-31",
-            "dimensions": {"us-gaap:Axis": "x:Pumps"},
+            **shown, **YEAR, "fact": 3, "concept": "x:Debt", "shown": "1.234,5", "value": "1234500", "unit": "USD",
         },
-        {"name": "x:Debt", "figure": "1.234,5", "value": "1234500", "unit": "USD", "period": "2024-01-01/2024-12-31"},
-        {"name": "x:None", "figure": "\u2014", "value": "0", "unit": "USD", "period": "2024-01-01/2024-12-31"},
+        {**shown, **YEAR, "fact": 4, "concept": "x:None", "shown": "\u2014", "value": "0", "unit": "USD"},
     ]  # fmt: skip
 
 
-def test_what_the_page_hides_is_not_in_its_text() -> None:
-    text = to_text(PAGE, main_content=False).text
+def test_what_the_page_hides_is_not_in_its_text_and_has_no_place() -> None:
+    text, places = places_of(PAGE)
     assert all(hidden not in text for hidden in ("77", "88", "99", "2024"))
     assert "Sales were $1,234 million" in text
-
-
-def test_shown_figures_are_counted_as_numbers_of_their_own() -> None:
-    facts = read_facts(PAGE).numbers
-    assert figures(facts) == ["1,234", "0.50", "1.234,5"]
-    assert num_found(["1,234", "234", "12"], "It was 1,234; then 1.2, 12.5 and 12.") == 2
-    rows = pa.RecordBatch.from_pydict({"text": ["1,234 and 0.50", "no"], "meta": [json.dumps({FACTS: facts}), "{}"]})
-    assert fact_counts(rows) == {"facts": 3, "facts_found": 2}
-    assert fact_counts(rows.slice(1)) == {}
+    assert [text[slice(*places[number])] for number in range(1, 5)] == ["1,234", "0.50", "1.234,5", "\u2014"]
+    assert 0 not in places
 
 
 TEXTS = """<p><ix:hidden><ix:nonNumeric name="dei:EntityRegistrantName" contextRef="c">Acme &amp; Co.</ix:nonNumeric>
@@ -71,47 +78,87 @@ TEXTS = """<p><ix:hidden><ix:nonNumeric name="dei:EntityRegistrantName" contextR
 <ix:nonNumeric name="dei:Shell" contextRef="c" format="ixt:fixed-false">&#9744;</ix:nonNumeric>
 <ix:nonNumeric name="x:Nil" contextRef="c"/>
 <ix:nonNumeric name="x:Policy" continuedAt="n1">We <b>hedge</b>
-<ix:nonFraction name="x:Rate">5</ix:nonFraction>%%, see</ix:nonNumeric> page 3
+<ix:nonFraction name="x:Rate">5</ix:nonFraction>%%, <ix:exclude>7</ix:exclude> see</ix:nonNumeric> page 3
 <ix:continuation id="n1" continuedAt="n2">the note</ix:continuation> page 4
 <ix:continuation id="n2" continuedAt="n1">on risk.</ix:continuation>
 <ix:nonNumeric name="x:Block"><ix:nonNumeric name="x:Inner">in</ix:nonNumeric><i>%s</i></ix:nonNumeric></p>"""
 
 
-def test_text_facts_are_kept_if_they_are_short_and_long_ones_by_their_length() -> None:
-    facts = read_facts(TEXTS % ("word " * 100))
-    assert [fact["name"] for fact in facts.numbers] == ["x:Rate"]
-    assert facts.texts == [
-        {"name": "dei:EntityRegistrantName", "text": "Acme & Co.", "period": "2024-12-31", "hidden": True},
-        {"name": "dei:Shell", "text": "\u2610", "value": "false", "period": "2024-12-31"},
-        {"name": "x:Nil", "text": "", "period": "2024-12-31"},
-        {"name": "x:Policy", "text": "We hedge 5%, see the note on risk."},
-        {"name": "x:Block", "length": len("in" + "word " * 100)},
-        {"name": "x:Inner", "text": "in"},
+def test_text_facts_have_what_they_show_if_it_is_short() -> None:
+    facts = read_facts(TEXTS % ("word " * 100)).rows
+    assert [(fact["concept"], fact["shown"], fact["value"]) for fact in facts] == [
+        ("dei:EntityRegistrantName", "Acme & Co.", "Acme & Co."),
+        ("dei:Shell", "\u2610", "false"),
+        ("x:Nil", "", None),
+        ("x:Policy", "We hedge 5%, see the note on risk.", "We hedge 5%, see the note on risk."),
+        ("x:Rate", "5", "5"),
+        ("x:Block", None, None),
+        ("x:Inner", "in", "in"),
     ]
+    assert [fact["fact"] for fact in facts if "unit" in fact] == [4]
 
 
-@pytest.mark.parametrize("size", [256, 257, 8192, 100_000])
-def test_the_length_of_a_long_text_is_that_without_tags(size: int) -> None:
-    marked = "".join(f"<b class='{index}'>{'x' * 10}</b>" for index in range(size // 10)) + "x" * (size % 10)
-    [fact] = read_facts(f"<p>before</p><ix:nonNumeric name='a'>{marked}</ix:nonNumeric><p>after</p>").texts
-    assert fact == ({"name": "a", "text": "x" * size} if size == 256 else {"name": "a", "length": size})
+def test_long_and_continued_texts_have_a_place_from_their_first_part_to_the_last() -> None:
+    text, places = places_of(TEXTS % ("word " * 100))
+    block = "in" + "word " * 100
+    assert {number: text[slice(*place)] for number, place in places.items()} == {
+        1: "\u2610",
+        3: "We hedge 5%, 7 see page 3 the note page 4 on risk.",
+        4: "5",
+        5: block.strip(),
+        6: "in",
+    }
 
 
-def test_nested_facts_each_have_their_figure() -> None:
-    page = "<p><ix:nonFraction name='a'><ix:nonFraction name='b'>12</ix:nonFraction></ix:nonFraction></p>"
-    assert [(fact["name"], fact["figure"]) for fact in read_facts(page).numbers] == [("a", "12"), ("b", "12")]
+def test_nested_facts_each_have_their_figure_and_place() -> None:
+    inner = "<ix:nonFraction name='b'>12</ix:nonFraction>"
+    page = f"<p>A <ix:nonFraction name='a'><b> {inner}&nbsp;</b></ix:nonFraction> x</p>"
+    assert [(fact["concept"], fact["shown"]) for fact in read_facts(page).rows] == [("a", "12"), ("b", "12")]
+    text, places = places_of(page)
+    assert places == {0: (2, 4), 1: (2, 4)}
+    assert text[2:4] == "12"
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_any_soup_of_tags_gives_facts_or_none(seed: int) -> None:
+@pytest.mark.parametrize("tables", ["lines", "markdown"])
+def test_figures_in_tables_have_their_places(tables: str) -> None:
+    fact = "<ix:nonFraction name='a'>{}</ix:nonFraction>".format
+    page = (
+        "<table><tr><td></td><td colspan=3>2024</td><td colspan=3>2023</td></tr>"
+        f"<tr><td>Sales<td>$<td>{fact('12')}<td><td>(<td>{fact('<p>34</p>')}<td>)</tr>"
+        f"<tr><td>Costs {fact('one')}<td><td>{fact('12')}<td>%<td><td>{fact('&#8212;')}<td></tr></table>"
+    )
+    text, places = places_of(page, tables=tables)
+    assert [text[slice(*places[number])] for number in range(5)] == ["12", "34", "one", "12", "\u2014"]
+    row = text.index("Costs")
+    assert places[0][0] < row < places[3][0]
+
+
+@pytest.mark.parametrize("mark", ["\ufdd3", "\ufde0", "&#64979;", "&#xFDD4;"])
+def test_a_page_with_characters_of_marks_keeps_them_and_has_no_places(mark: str) -> None:
+    text, places = places_of(f"<p>a{mark}b <ix:nonFraction name='a'>12</ix:nonFraction></p>")
+    assert (len(text), text[0], text[2:], places) == (6, "a", "b 12", {})
+
+
+PARTS = [
+    "<ix:nonFraction name='a' scale='99999'>", "</ix:nonFraction>", "1,2", "<ix:hidden>", "</ix:hidden>", "\u00a0",
+    "<xbrli:unit id='u'>", "</xbrli:unit>", "<context id='c'>", "<b", "<ix:nonFraction/>", "&#x;", "<td>", "<tr>",
+    "<table>", "</table>", "<p>", "</p>", "<pre>", "</pre>", "\n", " ", "&nbsp;", "<!-- x -->", "> ", "e\u0301", "$",
+    "(",     "<ix:nonNumeric name='t' continuedAt='n'>", "</ix:nonNumeric>", "<ix:continuation id='n' continuedAt='n'>",
+    "</ix:continuation>", "words " * 99, "<span style='display:none'>", "</span>", "<li>", "<br>", "\u0301",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_any_soup_of_tags_has_the_text_of_the_page_without_marks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
-    parts = ["<ix:nonFraction name='a' scale='99999'>", "</ix:nonFraction>", "1,2", "<ix:hidden>", "</ix:hidden>",
-             "<xbrli:unit id='u'>", "</xbrli:unit>", "<context id='c'>", "<b", "<ix:nonFraction/>", "&#x;",
-             "<ix:nonNumeric name='t' continuedAt='n'>", "</ix:nonNumeric>", "<ix:continuation id='n' continuedAt='n'>",
-             "</ix:continuation>", "words " * 99]  # fmt: skip
-    facts = read_facts("".join(rng.choice(parts) for _ in range(60)))
-    assert all(isinstance(fact["figure"], str) for fact in facts.numbers)
-    assert all(("text" in fact) != ("length" in fact) for fact in facts.texts)
+    page = "".join(rng.choice(PARTS) for _ in range(80))
+    for tables in ("lines", "markdown"):
+        read = to_text(page, main_content=False, tables=tables)  # type: ignore[arg-type]
+        with monkeypatch.context() as without:
+            without.setattr(xbrl.Facts, "marked", lambda *_: None)
+            plain = to_text(page, main_content=False, tables=tables)  # type: ignore[arg-type]
+        assert read.text == plain.text
+        assert all(xbrl._ANY_MARK.search(text or "") is None for text in (read.text, read.title))
 
 
 @pytest.mark.parametrize(
@@ -119,31 +166,58 @@ def test_any_soup_of_tags_gives_facts_or_none(seed: int) -> None:
     [
         "<ix:nonFraction name=",
         "<ix:nonFraction>",
+        "<ix:nonFraction> </ix:nonFraction>",
         "<unit id='u'>",
         "<ix:hidden>",
         "<",
         "<ix:nonNumeric>",
+        "<ix:exclude>",
         "<ix:continuation id='a'>",
         "<ix:nonNumeric continuedAt='a'>",
     ],
 )
 def test_hostile_pages_take_linear_time(part: str) -> None:
-    facts = read_facts("<ix:nonFraction>" + part * 50_000)
-    assert all(not fact["figure"] for fact in facts.numbers)
-    assert all(not fact.get("text") for fact in facts.texts)
+    page = "<ix:nonFraction>" + part * 50_000
+    facts = read_facts(page)
+    assert all(not fact["shown"] for fact in facts.rows)
+    assert facts.marked(page) in (None, page)
+
+
+def test_facts_inside_each_other_are_marked_in_linear_time() -> None:
+    page = "<ix:nonFraction>" * 30_000 + "x" + "</ix:nonFraction>" * 30_000
+    text, places = without_marks(read_facts(page).marked(page) or "")
+    assert text == page
+    assert {page[slice(*place)] for place in places.values()} == {"x"}
+    assert len(places) == 30_000
 
 
 @pytest.mark.slow
-def test_facts_of_real_pages_equal_those_of_a_parser() -> None:
-    folder = find("fin_filings/edgar_10k10q_ixbrl_html.tar.zst")
-    from benchmarks.sources.formats import members_of
+def test_facts_of_real_reports_are_those_of_a_reading_as_xml() -> None:
+    from benchmarks.sources.archives import members_of
 
-    pages = [data.decode() for name, data in members_of(folder, r"(aapl|hubs)-10-q")]
-    assert len(pages) == 2
-    for page in pages:
-        nodes = HTMLTree.parse(page).document.query_selector_all(r"ix\:nonfraction")
-        facts = read_facts(page).numbers
-        assert [fact["figure"] for fact in facts] == [" ".join(node.text.split()) for node in nodes]
-        assert [fact["name"] for fact in facts] == [node.getattr("name") for node in nodes]
-        wanted = figures(facts)
-        assert num_found(wanted, to_text(page, main_content=False).text) == len(wanted) > 600
+    num_facts = num_seen = 0
+    for name, raw in members_of(find("fin_filings/edgar_10k10q_ixbrl_html.tar.zst")):
+        page = raw.decode()
+        expected, read = reference_facts(page), to_text(page, main_content=False)
+        assert read.marked is not None
+        text, places = without_marks(normalise(read.marked))
+        assert text == normalise(read.text)
+        found = read.facts.rows
+        assert len(found) == len(expected)
+        for fact, wanted in zip(found, expected, strict=True):
+            is_long, value = wanted.pop("is_long"), wanted.pop("value", None)
+            if fact["shown"] is None:
+                assert is_long, (name, fact)
+                del wanted["shown"]
+            seen = {**fact, "shown": "".join((fact["shown"] or "").split())}
+            assert {key: seen[key] for key in wanted} == wanted, name
+            if value is not None:
+                assert Decimal(fact["value"]) == value, (name, fact)
+            if fact["hidden"] or not fact["shown"]:
+                continue
+            num_seen += 1
+            assert fact["fact"] in places, (name, fact)
+            if "unit" in fact:
+                assert is_shown(fact["shown"], text[slice(*places[fact["fact"]])]), (name, fact)
+        num_facts += len(found)
+    assert (num_facts, num_seen) > (50_000, 45_000)
