@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from finpile.output.manifest import counts_by_stage
 from finpile_cli.build import load, stage_lines
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
@@ -43,8 +44,7 @@ def append_command(config: str, out: str, root: str | None, placement: Placement
 def _close(console: Console, manifest: Mapping[str, Any], out: str, num_run: int) -> None:
     """Prints what the snapshot has."""
     facts = manifest.get("snapshot", {"number": 0, "added": [], "rewritten": {}})
-    split = next(stage for stage in manifest["stages"] if stage["stage"] == "split")
-    documents = sum(row["documents"] for row in split["counts"]["documents"])
+    documents = sum(row["documents"] for row in counts_by_stage(manifest)["split"]["documents"])
     number, added, rewritten = facts["number"], facts["added"], facts["rewritten"]
     if num_run:
         console.line(

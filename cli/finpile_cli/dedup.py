@@ -17,6 +17,7 @@ from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
+from finpile_cli.option_groups import number_or
 from finpile_cli.paths import PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
@@ -33,20 +34,6 @@ _COLUMNS = ("input", "read", "unreadable", "exact", "near", "substring", "cut", 
 def _values(config: type, name: str) -> click.Choice[str]:
     """The values that a setting may have."""
     return click.Choice([str(value) for value in typing.get_args(typing.get_type_hints(config)[name])])
-
-
-def _number_or(word: str) -> Any:
-    """A callback for options whose value is a number from 1, or `word`."""
-
-    def read(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | str | None:
-        del ctx
-        if value is None or value == word:
-            return value
-        if not value.isdigit() or int(value) < 1:
-            raise click.BadParameter(f"{value!r} is neither {word} nor a whole number from 1", param=parameter)
-        return int(value)
-
-    return read
 
 
 @click.command(cls=BeamOptionsLast)
@@ -97,11 +84,11 @@ def _number_or(word: str) -> Any:
     default="none",
     show_default=True,
     metavar="K|none",
-    callback=_number_or("none"),
+    callback=number_or("none"),
     help="Remove text of K symbols or more that occurs elsewhere.",
 )
 @click.option("--keep", type=_values(SubstringConfig, "keep"), help="Copies of it that stay.  [default: first]")
-@click.option("--rounds", metavar="N|fixpoint", callback=_number_or("fixpoint"), help="Passes.  [default: 1]")
+@click.option("--rounds", metavar="N|fixpoint", callback=number_or("fixpoint"), help="Passes.  [default: 1]")
 @click.option(
     "--snap", type=_values(SubstringConfig, "snap"), help="Cuts shrink to whole words or lines.  [default: word]"
 )
@@ -228,9 +215,10 @@ def input_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     `read = unreadable + exact + near + substring_documents + kept`. Bytes are those of texts.
     """
+    from finpile.output.manifest import counts_by_stage
     from finpile.report.summary import source_rows
 
-    stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    stages = counts_by_stage(manifest)
     cut = [entry for part in stages["split"]["ledger"] if part["stage"] == "substring" for entry in part["removed"]]
     rows = []
     for row in source_rows(manifest):

@@ -1,10 +1,12 @@
-"""Options of several commands, whose values a command receives as one argument."""
+"""What options of several commands share: values that a command receives as one argument, and kinds of values."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,3 +29,17 @@ def grouped(
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def number_or(word: str) -> Any:
+    """A callback for options whose value is a number from 1, or `word`."""
+
+    def read(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | str | None:
+        del ctx
+        if value is None or value == word:
+            return value
+        if not value.isdigit() or int(value) < 1:
+            raise click.BadParameter(f"{value!r} is neither {word} nor a whole number from 1", param=parameter)
+        return int(value)
+
+    return read

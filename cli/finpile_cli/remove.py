@@ -13,6 +13,7 @@ from finpile.documents.split import TRAIN
 from finpile.errors import ConfigError, InputError
 from finpile.history.document import find_ids
 from finpile.output.layout import Layout
+from finpile.output.manifest import counts_by_stage
 from finpile.output.takedowns import Wanted
 from finpile_cli.build import stage_lines
 from finpile_cli.console import Console, json_option
@@ -102,8 +103,7 @@ def _wanted(
 
 def _close(console: Console, manifest: Mapping[str, Any], out: str, runs: Sequence[str], num_run: int) -> None:
     """Prints what the snapshot has."""
-    split = next(stage for stage in manifest["stages"] if stage["stage"] == "split")
-    documents = sum(row["documents"] for row in split["counts"]["documents"])
+    documents = sum(row["documents"] for row in counts_by_stage(manifest)["split"]["documents"])
     facts = manifest.get("snapshot", {"number": 0})
     if not num_run:
         console.line(f"all were taken down before: snapshot {facts['number']} with {documents:,} documents stays")

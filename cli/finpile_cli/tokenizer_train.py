@@ -16,6 +16,7 @@ from finpile.report.vocabulary import short_chunks, shortfall
 from finpile_cli.console import Console, json_option
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, placement_options
+from finpile_cli.option_groups import number_or
 from finpile_cli.paths import PathOrUrl, text_field_option
 
 if TYPE_CHECKING:
@@ -32,15 +33,6 @@ _PRESETS: dict[str, dict[str, Any]] = {
 _DEFAULT = TokenizerConfig()
 #: The bytes and `<|endoftext|>`, and one piece more.
 _LEAST = 258
-
-
-def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | str | None:
-    del ctx, parameter
-    if value is None or value == "auto":
-        return value
-    if not value.isdigit() or int(value) < 1:
-        raise click.BadParameter(f"{value!r} is not a number of chunks: expected auto, or a whole number of at least 1")
-    return int(value)
 
 
 @click.command(cls=BeamOptionsLast)
@@ -69,7 +61,7 @@ def _chunks(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "--chunks",
     metavar="auto|N",
-    callback=_chunks,
+    callback=number_or("auto"),
     help="Chunks of each domain; auto makes chunks of about 16 MiB.  [default: auto]",
 )
 @click.option(

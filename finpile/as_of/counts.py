@@ -14,6 +14,7 @@ from finpile.clean.stage.parts import divided
 from finpile.counts.stages import EARLY, Counts, Label, StageCounts, label_of
 from finpile.counts.texts import TextCounts
 from finpile.documents.document import text_views
+from finpile.output.manifest import counts_by_stage
 from finpile.plugins import stages
 
 _PARTS, _FACTS = "parts_more", ("facts", "facts_found")
@@ -48,7 +49,7 @@ class Texts:
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         """`manifest` is that of the whole build."""
-        cleaned = next(stage["counts"]["sources"] for stage in manifest["stages"] if stage["stage"] == "clean")
+        cleaned = counts_by_stage(manifest)["clean"]["sources"]
         self._divided = {label_of(row) for row in cleaned if _PARTS in row}
         self._documents_with_parts: dict[Label, set[str]] = {}
         self._num_parts: Counter[Label] = Counter()
@@ -114,7 +115,7 @@ def stage_counts(
     Files and bytes of inputs are those of the whole build. Figures of Inline XBRL are not counted before deduplication:
     the ledger has no metadata.
     """
-    whole = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    whole = counts_by_stage(manifest)
     found = StageCounts.of_published(documents, removed)
     found.merge(texts.counts())
     counts: dict[str, dict[str, Any]] = {

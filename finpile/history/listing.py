@@ -15,7 +15,7 @@ from finpile.documents.document import DOCUMENT_SCHEMA, SUB_SOURCE
 from finpile.documents.ledger import LEDGER_SCHEMA
 from finpile.errors import ConfigError, nearest
 from finpile.output.layout import Layout
-from finpile.output.manifest import load_manifest
+from finpile.output.manifest import counts_by_stage, load_manifest
 from finpile.output.published_files import PublishedFile, PublishedFiles
 from finpile.output.snapshots import load_snapshot, number_of, read_copies, with_copies
 from finpile.output.takedowns import read_takedowns, without_texts
@@ -143,8 +143,7 @@ class Listing:
 
 def _counted(manifest: Mapping[str, Any], table: str) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
     """The path of each file of documents or of the ledger, and its counts by source, and by reason."""
-    split = next(stage["counts"] for stage in manifest["stages"] if stage["stage"] == "split")
-    for file in split[table]:
+    for file in counts_by_stage(manifest)["split"][table]:
         yield file["path"], file["removed"] if table == "ledger" else [file]
 
 

@@ -137,6 +137,11 @@ def recorded_files(manifest: Mapping[str, Any]) -> dict[str, FileRecord]:
         raise damaged_manifest("manifest.json", f"is altered ({type(error).__name__}: {error})") from error
 
 
+def counts_by_stage(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What each stage counted, by its name."""
+    return {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+
+
 def published(manifest: Mapping[str, Any], folder: str) -> list[str]:
     """The files below a folder of OUT that the manifest lists, as sorted paths relative to OUT."""
     paths = (file["path"] for stage in manifest["stages"] for file in stage["files"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from finpile.output.layout import Layout
-from finpile.output.manifest import SNAPSHOT
+from finpile.output.manifest import SNAPSHOT, counts_by_stage
 from finpile.output.snapshots import load_snapshot, numbers
 from finpile.report.figures import count
 from finpile.report.files import write_table
@@ -69,7 +69,7 @@ def growth_table(rows: Sequence[Growth]) -> Table:
 
 
 def _growth(manifest: Mapping[str, Any]) -> Growth:
-    counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    counts = counts_by_stage(manifest)
     facts = manifest.get(SNAPSHOT)
     split = counts["split"]
     of_build = counts.get("tokens", {}).get("stream_tokens")

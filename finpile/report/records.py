@@ -16,7 +16,7 @@ from finpile.output import stage_record
 from finpile.output.build_state import BuildState, write_state
 from finpile.output.layout import Layout
 from finpile.output.lock import hold
-from finpile.output.manifest import write_manifest
+from finpile.output.manifest import counts_by_stage, write_manifest
 from finpile.output.stage_record import StageRecord
 from finpile.plugins import stages
 from finpile.report.dates import date_statistics
@@ -52,7 +52,7 @@ def write_from_manifest(layout: Layout, manifest: Mapping[str, Any], comparison:
     the same input (times, memory, workers, packages): the same input gives the same reports. Returns the files.
     """
     config = manifest["config"]
-    counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    counts = counts_by_stage(manifest)
     groups = [
         {**group, "dataset": part["dataset"], "source": part["source"]}
         for part in counts["tokens"]["statistics"]

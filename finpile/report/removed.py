@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from finpile.report.charts.by_year import NUM_COLOURS, legend
+from finpile.report.charts.by_year import legend, ranked
 from finpile.report.figures import Cell, count, name, percent, rounded
 from finpile.report.statistics import RemovalCount
 from finpile.report.table import Column, Row, RowKind, Table, columns
@@ -67,7 +67,7 @@ def removal_bars(removals: Sequence[RemovalCount], read: Mapping[_Source, int]) 
     if not shares:
         return ""
     widest = max(shares.values())
-    reasons = _ranked(removals)
+    reasons = ranked(((row.reason, row.num_docs) for row in removals), OTHER)
     lines = [
         _bar(source, rows[source], reasons, read[source], widest)
         for source in sorted(shares, key=lambda source: (-shares[source], source))
@@ -103,15 +103,6 @@ def _bar(source: _Source, rows: Sequence[RemovalCount], reasons: Sequence[str], 
     label = f"{html.escape(source[1])} <small>{html.escape(source[0])}</small>"
     value = f"{percent(total, num_read, 1).text} <small>{total:,}</small>"
     return f'<li title="{title}"><span>{label}</span><span class=track>{parts}</span><span>{value}</span></li>'
-
-
-def _ranked(removals: Sequence[RemovalCount]) -> list[str]:
-    """Reasons by falling number of documents; the rarest are combined if there are more reasons than colours."""
-    totals: Counter[str] = Counter()
-    for row in removals:
-        totals[row.reason] += row.num_docs
-    names = sorted(+totals, key=lambda reason: (-totals[reason], reason))
-    return names if len(names) <= NUM_COLOURS else [*names[: NUM_COLOURS - 1], OTHER]
 
 
 def _by_source(removals: Sequence[RemovalCount]) -> dict[_Source, list[RemovalCount]]:

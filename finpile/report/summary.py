@@ -8,6 +8,7 @@ from typing import Any
 
 from finpile.counts.stages import StageCounts, label_of
 from finpile.documents.split import TRAIN
+from finpile.output.manifest import counts_by_stage
 from finpile.plugins.stages import dedup_stages, find, names
 
 TOTAL = "TOTAL"
@@ -23,7 +24,7 @@ def source_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     training documents, if the build has the stage `tokens`. `undated` is the number of documents without a date, kept
     or not, and `unreadable_dates` of those with an unusable date. `reasons` has the removed documents by reason.
     """
-    stages = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    stages = counts_by_stage(manifest)
     # The column of a stage's removed documents; those of ingest are records that never became one.
     columns = {
         "clean": "cleaned_out",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from finpile.output.manifest import counts_by_stage
 from finpile.plugins.filter import FILTERS
 from finpile.report.dates import date_statistics, date_warnings
 from finpile.report.summary import source_rows
@@ -19,7 +20,7 @@ _CALLED_OUT = 0.5
 
 def build_warnings(manifest: Mapping[str, Any]) -> list[str]:
     """All warnings of a build, from its manifest: `config`, and `stages` with their counts."""
-    counts = {stage["stage"]: stage["counts"] for stage in manifest["stages"]}
+    counts = counts_by_stage(manifest)
     return [
         *_lost_to_one_reason(manifest, counts),
         *_unchecked_sets(manifest, counts),

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.output.layout import Layout, with_path_columns
-from finpile.output.manifest import published
+from finpile.output.manifest import counts_by_stage, published
 
 #: Receives the number of bytes read since the last call.
 Advance = Callable[[float], None]
@@ -31,9 +31,9 @@ class Output:
         return config
 
     @property
-    def counts(self) -> dict[str, Mapping[str, Any]]:
+    def counts(self) -> dict[str, dict[str, Any]]:
         """The counts of each stage."""
-        return {stage["stage"]: stage["counts"] for stage in self.manifest["stages"]}
+        return counts_by_stage(self.manifest)
 
     def paths(self, folder: str) -> list[str]:
         """The files below a folder that the manifest lists, sorted, relative to OUT."""

@@ -71,7 +71,7 @@ class _Chart:
 
     @classmethod
     def of(cls, counts: Mapping[tuple[int | None, str], int]) -> _Chart:
-        names = ranked(counts)
+        names = ranked(((source, num) for (_, source), num in counts.items()), OTHER)
         folded: Counter[tuple[int | None, str]] = Counter()
         for (year, source), num in counts.items():
             folded[year, source if source in names else OTHER] += num
@@ -142,13 +142,13 @@ _Draw = Callable[[Sequence[int], float, float], str]
 _PLOT_HEIGHT = _HEIGHT - _TOP - _BOTTOM
 
 
-def ranked(counts: Mapping[tuple[int | None, str], int]) -> list[str]:
-    """Sources by falling number of documents; the smallest are combined if there are more sources than colours."""
+def ranked(counts: Iterable[tuple[str, int]], other: str) -> list[str]:
+    """Names by falling number of documents; the smallest are `other` if there are more names than colours."""
     totals: Counter[str] = Counter()
-    for (_, source), num in counts.items():
-        totals[source] += num
-    names = sorted(totals, key=lambda source: (-totals[source], source))
-    return names if len(names) <= NUM_COLOURS else [*names[: NUM_COLOURS - 1], OTHER]
+    for name, num in counts:
+        totals[name] += num
+    names = sorted(+totals, key=lambda name: (-totals[name], name))
+    return names if len(names) <= NUM_COLOURS else [*names[: NUM_COLOURS - 1], other]
 
 
 def legend(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -85,6 +86,13 @@ def lengths_of(array: pa.LargeBinaryArray) -> Int64s:
     offsets, _ = byte_buffers(array)
     lengths: Int64s = np.diff(offsets)
     return lengths
+
+
+def ranges_of(offsets: Int64s, size: int) -> list[tuple[int, int]]:
+    """Consecutive ranges `(first, last)` that together are all items, of about `size` bytes each."""
+    targets = np.arange(offsets[0] + size, offsets[-1], size)
+    cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [len(offsets) - 1]]))
+    return [(int(first), int(last)) for first, last in pairwise(cuts)]
 
 
 def _read_only(array: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from finpile_tokenizer.arrays.buffers import Int64s, UInt8s, byte_buffers, chunks_of
+from finpile_tokenizer.arrays.buffers import Int64s, UInt8s, byte_buffers, chunks_of, ranges_of
 from finpile_tokenizer.arrays.threads import map_threads
 from finpile_tokenizer.errors import TokenizerError
 
@@ -43,13 +41,8 @@ def map_ranges(
     ranges: list[DocumentRange] = []
     number = 0
     for offsets, data in map(byte_buffers, chunks_of(texts)):
-        ranges += [DocumentRange(offsets, data, *edges, number + edges[0]) for edges in _edges(offsets)]
+        ranges += [
+            DocumentRange(offsets, data, *edges, number + edges[0]) for edges in ranges_of(offsets, _RANGE_BYTES)
+        ]
         number += len(offsets) - 1
     return map_threads(work, ranges, num_threads)
-
-
-def _edges(offsets: Int64s) -> list[tuple[int, int]]:
-    num_documents = len(offsets) - 1
-    targets = np.arange(offsets[0] + _RANGE_BYTES, offsets[-1], _RANGE_BYTES)
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [num_documents]]))
-    return [(int(first), int(last)) for first, last in pairwise(cuts)]

@@ -8,13 +8,12 @@ prefix, gives all edges of all lattices. If pieces are dropped, these numbers ar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile_tokenizer.arrays.buffers import Int32s, Int64s, byte_buffers, lengths_of
+from finpile_tokenizer.arrays.buffers import Int32s, Int64s, byte_buffers, lengths_of, ranges_of
 from finpile_tokenizer.arrays.threads import map_threads
 from finpile_tokenizer.errors import TokenizerError
 from finpile_tokenizer.pretokens.counts import PretokenCounts
@@ -80,9 +79,7 @@ class Lattices:
 
     def blocks(self) -> list[tuple[int, int]]:
         """Consecutive ranges `(first, last)` of pretokens, of about `_BLOCK_BYTES` each."""
-        targets = np.arange(_BLOCK_BYTES, self.offsets[-1], _BLOCK_BYTES)
-        cuts = np.unique(np.concatenate([[0], np.searchsorted(self.offsets, targets), [len(self.frequencies)]]))
-        return [(int(first), int(last)) for first, last in pairwise(cuts)]
+        return ranges_of(self.offsets, _BLOCK_BYTES)
 
 
 def find_lattices(counts: PretokenCounts, pieces: pa.LargeBinaryArray, num_threads: int = 1) -> Lattices:

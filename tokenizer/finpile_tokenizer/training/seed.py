@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, byte_buffers
+from finpile_tokenizer.arrays.buffers import Float64s, Int32s, Int64s, UInt8s, byte_buffers, ranges_of
 from finpile_tokenizer.arrays.groups import gather_ranges
 from finpile_tokenizer.arrays.threads import map_threads
 from finpile_tokenizer.pretokens.counts import PretokenCounts
@@ -134,7 +133,7 @@ def _sort_suffixes(text: _Text, max_piece_bytes: int, seed_size: int, num_thread
         )  # fmt: skip
         best.add(found[: NUM_COLUMNS * total].reshape(total, NUM_COLUMNS))
 
-    ranges = _bucket_ranges(bounds)
+    ranges = ranges_of(bounds, _RANGE_POSITIONS)
     map_threads(scan, ranges, num_threads)
     return _Suffixes(
         ranks=ranks,
@@ -159,13 +158,6 @@ def _scan_room(widest: int, position_type: np.dtype[Any]) -> tuple[npt.NDArray[A
 
 def _room_for_positions(size: int) -> Int32s | Int64s:
     return np.empty(size, np.int32) if size < 1 << 31 else np.empty(size, np.int64)
-
-
-def _bucket_ranges(bounds: Int64s) -> list[tuple[int, int]]:
-    """Consecutive buckets in ranges of about `_RANGE_POSITIONS`, all of them together."""
-    targets = np.arange(_RANGE_POSITIONS, bounds[-1], _RANGE_POSITIONS)
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(bounds, targets), [len(bounds) - 1]]))
-    return [(int(first), int(last)) for first, last in pairwise(cuts)]
 
 
 class _Best:
