@@ -116,20 +116,6 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         return {"version": _FORMAT_VERSION, **asdict(self)}
 
-    @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> Comparison:
-        """The inverse of `to_json`."""
-        return cls(
-            tokenizers=tuple(TokenizerFacts(**row) for row in raw["tokenizers"]),
-            sources=tuple(
-                ComparedSource(**{**row, "counts": tuple(TokenCount(**one) for one in row["counts"])})
-                for row in raw["sources"]
-            ),
-            private=tuple(raw["private"]),
-            limit_bytes=raw["limit_bytes"],
-            total_of=raw["total_of"],
-        )
-
 
 def compare(
     tokenizers: Sequence[CountingTokenizer],

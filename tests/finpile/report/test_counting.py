@@ -301,10 +301,6 @@ def test_efficiency_counts_bits_of_equal_tokens() -> None:
     assert first[5].text == f"{18 * 8 / 7:.3f}"
 
 
-def test_comparison_survives_json() -> None:
-    assert Comparison.from_json(json.loads(json.dumps(compared().to_json()))) == compared()
-
-
 def test_comparison_needs_texts_and_names_of_its_own() -> None:
     with pytest.raises(InputError, match="no text"):
         compare([Characters("a", 1)], [])

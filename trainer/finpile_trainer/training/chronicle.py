@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from finpile import storage
+from finpile_trainer.training.losses import read_lines
 
 EVENTS_NAME = "events.jsonl"
 CHRONICLE_NAME = "chronicle.md"
@@ -49,11 +50,7 @@ class Chronicle:
 
 def read_events(folder: str) -> list[Event]:
     """The events of a run; none if it has no file of them."""
-    try:
-        lines = storage.read_bytes(storage.join(folder, EVENTS_NAME)).split(b"\n")[:-1]
-    except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in lines]
+    return read_lines(folder, EVENTS_NAME, dict)
 
 
 def describe(entry: Event) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -45,6 +45,7 @@ class LossRecord:
 
 
 Record = TypeVar("Record", LossRecord, HeldoutRecord)
+Entry = TypeVar("Entry")
 
 
 class RecordLog(Generic[Record]):
@@ -56,7 +57,9 @@ class RecordLog(Generic[Record]):
 
     def __init__(self, folder: str | None, name: str, kind: type[Record], step: int, *, source: str = "") -> None:
         """`source` is the folder that a log without `folder` is read from."""
-        self.records: list[Record] = [record for record in _read(folder or source, name, kind) if record.step <= step]
+        self.records: list[Record] = [
+            record for record in read_lines(folder or source, name, kind) if record.step <= step
+        ]
         self._url = storage.join(folder, name) if folder else ""
         self._stream: IO[bytes] | None = None
         self._open()
@@ -104,15 +107,16 @@ class RecordLog(Generic[Record]):
 
 def read_log(folder: str) -> list[LossRecord]:
     """The losses of a run; an incomplete last line of a killed process is ignored."""
-    return _read(folder, LOG_NAME, LossRecord)
+    return read_lines(folder, LOG_NAME, LossRecord)
 
 
 def read_heldout(folder: str) -> list[HeldoutRecord]:
     """The held-out losses of a run; none if it does not measure them."""
-    return _read(folder, HELDOUT_NAME, HeldoutRecord)
+    return read_lines(folder, HELDOUT_NAME, HeldoutRecord)
 
 
-def _read(folder: str, name: str, kind: type[Record]) -> list[Record]:
+def read_lines(folder: str, name: str, kind: Callable[..., Entry]) -> list[Entry]:
+    """`kind` of each complete line of a log; none if the run has no such log."""
     try:
         lines = storage.read_bytes(storage.join(folder, name)).split(b"\n")[:-1]
     except FileNotFoundError:
