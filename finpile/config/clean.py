@@ -63,7 +63,8 @@ class CleanConfig:
     html: Literal["auto", "always", "never"] = "auto"
     """`auto`: extracts the text of documents that the source declares as HTML."""
     tables: Literal["lines", "markdown"] = "lines"
-    """Tables of HTML with data: a line for each row with tabs between its cells, or Markdown grids with their heads."""
+    """Tables with data, of HTML and of text filings of EDGAR: a line for each row with tabs between its cells, or
+    Markdown grids with their heads."""
     items: Literal["meta", "documents"] = "meta"
     """edgar: `documents` makes each item of a main document a document of its own, and what is in no item too; `meta`
     only names them."""

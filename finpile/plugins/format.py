@@ -50,6 +50,8 @@ class Format:
     is_multistream: bool = False
     """Whether its files can be dumps of MediaWiki in several bzip2 streams: large ones with an index are read in
     ranges, and locators count from the start of a record's stream (`finpile.sources.readers.multistream`)."""
+    has_text_tables: bool = False
+    """Whether its plain texts can have tables by the position of characters (`finpile.clean.text_tables`)."""
     has_menus: bool = False
     """Whether its HTML documents are pages of a web crawl, with menus around the main content."""
 

@@ -41,10 +41,11 @@ from finpile.clean.stage.parts import Part, divide, facts_of_parts, meta_of_part
 from finpile.clean.stage.places import Places, facts_after, facts_in_bytes, facts_of
 from finpile.clean.stage.plain import Plain, find_plain
 from finpile.clean.stage.rules import apply_all, byte_spans, without
+from finpile.clean.text_tables import with_tables
 from finpile.config import SourceConfig
 from finpile.documents.blank import is_blank
 from finpile.documents.digest import add, digest_of_documents, multiset_digest
-from finpile.documents.document import HTML, document_id
+from finpile.documents.document import HTML, PLAIN, document_id
 from finpile.documents.ledger import Removal, masked_as
 from finpile.errors import FinpileError
 from finpile.plugins.filter import FILTERS, Filter, Rejection, Span
@@ -280,7 +281,9 @@ class _Work:
 
     def _extract(self, row: Row) -> Page:
         if not self._is_html(row):
-            return Page(text=row.text)
+            is_text = self.source.clean.html != "never" and row.media_type == PLAIN
+            has_tables = is_text and FORMATS.get(self.source.format).has_text_tables
+            return Page(text=with_tables(row.text, self.source.clean.tables) if has_tables else row.text)
         has_menus = FORMATS.get(self.source.format).has_menus
         return to_text(row.text, main_content=has_menus, tables=self.source.clean.tables)
 

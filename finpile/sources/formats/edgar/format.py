@@ -293,6 +293,7 @@ FORMAT = Format(
     read=read,
     describe=describe,
     sections=sections,
+    has_text_tables=True,
     meta={
         **META,
         "document_type": "the type of the document: `10-K`, `EX-99.1`; of an item that is a document, with its number",
