@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from finpile.errors import IntegrityError
+from finpile.errors import InputError, IntegrityError
 from finpile.output.layout import Layout
 from finpile_cli.compare import open_named, total_of_option
 from finpile_cli.console import Console, json_option
@@ -56,8 +56,9 @@ def verify_command(out: str, as_json: bool) -> None:
 @click.argument("out", type=PathOrUrl())
 @click.argument("name", metavar="DOCUMENT")
 @click.option("--full", is_flag=True, help="Print the whole text.")
+@click.option("--tables", is_flag=True, help="Print the tables of its HTML page as grids, from the input file.")
 @json_option
-def show_command(out: str, name: str, full: bool, as_json: bool) -> None:
+def show_command(out: str, name: str, full: bool, tables: bool, as_json: bool) -> None:
     """Print the history of a document: its origin, its text, and its removals with their reasons.
 
     DOCUMENT is an id or its first digits (4 or more), a locator, or the name of a file that is one document. Exits 1
@@ -67,10 +68,15 @@ def show_command(out: str, name: str, full: bool, as_json: bool) -> None:
 
     console = Console(as_json)
     history = document_history(out, name)
+    grids = _tables(out, history) if tables else []
     result = {name: getattr(history, name) for name in ("id", "document", "removals", "copies", "facts")}
+    result |= {"tables": grids} if tables else {}
     console.result(_plain({**result, "warnings": history.warnings}))
     if not as_json:
-        _print_history(console, history, full)
+        if tables:
+            console.line("\n\n".join([history.id, *grids]))
+        else:
+            _print_history(console, history, full)
         for warning in history.warnings:
             click.echo(f"finpile: warning: {warning}", err=True)
     if history.warnings:
@@ -139,6 +145,15 @@ def _compare(console: Console, out: str, others: tuple[str, ...], total_of: Tota
     opened = [open_named(argument) for argument in (*others, f"ours={layout.tokenizer}")]
     with console.progress("counting", unit="B") as advance:
         return compare(opened, iter_texts([out]), total_of=total_of, advance=advance)
+
+
+def _tables(out: str, history: DocumentHistory) -> list[str]:
+    """Raises: InputError for a document that was removed, or whose page cannot be read."""
+    from finpile.history.tables import tables_of
+
+    if history.document is None:
+        raise InputError(f"{history.id} was removed: only kept documents have tables")
+    return tables_of(out, history.document)
 
 
 def _print_history(console: Console, history: DocumentHistory, full: bool) -> None:
