@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from finpile.clean.html.table_shares import COUNTS
 from finpile.clean.stage.dating import DATE_REASONS
 from finpile.clean.stage.parts import divided
 from finpile.counts.stages import EARLY, Counts, Label, StageCounts, label_of
@@ -17,7 +18,7 @@ from finpile.documents.document import text_views
 from finpile.output.manifest import counts_by_stage
 from finpile.plugins import stages
 
-_PARTS, _FACTS = "parts_more", ("facts", "facts_found")
+_PARTS, _FACTS = "parts_more", ("facts", "facts_found", *COUNTS)
 #: What `clean` counts beside that.
 _OF_CLEAN = ("text_bytes", "spans", "digest", "digest_before_filters", "undated", "unreadable_dates")
 

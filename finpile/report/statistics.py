@@ -110,6 +110,14 @@ class FactStatistics(_Counts):
     """Figures of the documents that deduplication leaves."""
     num_found_kept: int
     """Of these, figures that the document's remaining text has."""
+    num_in_rows: int
+    """Figures in rows of tables with a label, after cleaning."""
+    num_in_line: int
+    """Of these, figures in a line that has the label."""
+    num_in_grids: int
+    """Figures below a head, in texts with grids."""
+    num_under_head: int
+    """Of these, figures in the column of their head."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

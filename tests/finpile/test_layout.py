@@ -59,7 +59,15 @@ def test_each_published_folder_belongs_to_one_stage() -> None:
     layout = Layout("out")
     owned = [folder for stage in names() for folder in layout.published(stage)]
     assert sorted(owned) == sorted(
-        (layout.inputs, layout.documents, layout.removed, layout.tokenizer, layout.tokens, layout.reports)
+        (
+            layout.inputs,
+            layout.documents,
+            layout.facts,
+            layout.removed,
+            layout.tokenizer,
+            layout.tokens,
+            layout.reports,
+        )
     )
     assert set(ledger_stages()) < set(names())
 

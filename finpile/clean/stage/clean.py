@@ -21,6 +21,7 @@ digest is part of the result.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,7 @@ import pyarrow.compute as pc
 
 from finpile.clean.html.markup import TooComplex
 from finpile.clean.html.page import HtmlError, Page, to_text
+from finpile.clean.html.table_shares import count_tables
 from finpile.clean.html.xbrl import without_marks
 from finpile.clean.stage.dating import DATE_REASONS, Dating, to_json
 from finpile.clean.stage.document_rows import Row, batch_of, rows_of
@@ -91,6 +93,8 @@ class Cleaned:
     """Parts that are documents of their own, less the documents that they are of."""
     num_unreadable_dates: int
     """Documents that have a date which could not be used: unreadable, ambiguous or implausible."""
+    table_counts: Mapping[str, int] = field(default_factory=dict)
+    """Figures of tables in the line of their row and under their head (`finpile.clean.html.table_shares`)."""
 
 
 def clean_batch(
@@ -115,6 +119,7 @@ def clean_batch(
         num_undated=work.num_undated + plain.batch["timestamp"].null_count,
         num_unreadable_dates=work.num_unreadable_dates,
         num_parts_more=work.num_parts_more,
+        table_counts=dict(work.table_counts),
     )
 
 
@@ -175,6 +180,7 @@ class _Work:
     num_undated: int = 0
     num_unreadable_dates: int = 0
     num_parts_more: int = 0
+    table_counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: Row) -> None:
         """Keeps one cleaned document, or records why it is removed."""
@@ -207,6 +213,13 @@ class _Work:
             self._remove_unread(row, "empty_text", f"{len(row.text)} characters of {row.media_type}")
             return
         row = row._replace(title=row.title or page.title, facts=facts_of(page.facts.rows, text, places))
+        num_kept = len(self.kept)
+        self._divide(row, text, page, num_repaired)
+        if page.html is not None and places and len(self.kept) > num_kept:
+            self.table_counts.update(count_tables(page.html, page.facts, text, places))
+
+    def _divide(self, row: Row, text: str, page: Page, num_repaired: int) -> None:
+        """Keeps or removes the document, or each of its parts."""
         parts = self._parts(row, text)
         if not parts:
             self._filter(row, text, page, num_repaired, {})

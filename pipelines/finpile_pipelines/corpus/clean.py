@@ -1,5 +1,6 @@
 """Clean: markup off, Unicode and white space in order, the source's filters, the document's date."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,6 +56,7 @@ def clean_task(
         "unreadable_dates": sum(cleaned.num_unreadable_dates for cleaned in batches),
         **_fact_counts(kept),
         **_part_counts(batches),
+        **sum((Counter(cleaned.table_counts) for cleaned in batches), Counter()),
         "digest": sum(map(digest_of_documents, kept)),
         "digest_before_filters": sum(cleaned.digest_before_filters for cleaned in batches),
     }

@@ -12,12 +12,13 @@ NEWS = {"dataset": "FinPile", "source": "News"}
 
 
 def test_figures_are_summed_by_source_and_only_of_sources_that_have_them() -> None:
-    cleaned = [{**FILINGS, "facts": 10, "facts_found": 9}, {**NEWS}]
+    of_tables = {"row_figures": 8, "row_figures_found": 6, "head_figures": 0, "head_figures_found": 0}
+    cleaned = [{**FILINGS, "facts": 10, "facts_found": 9, **of_tables}, {**NEWS}]
     published = [{**FILINGS, "facts": 4, "facts_found": 4}, {**FILINGS, "facts": 4, "facts_found": 2}, {**NEWS}]
     (row,) = fact_statistics(cleaned, published)
     assert (row.num_facts, row.num_found, row.num_facts_kept, row.num_found_kept) == (10, 9, 8, 6)
     assert [cell.text for cell in facts_table([row]).rows[0].cells] == [
-        "FinPile: Filings", "10", "9", "90.00%", "8", "6", "75.00%",
+        "FinPile: Filings", "10", "9", "90.00%", "75.00%", "\u2013", "8", "6", "75.00%",
     ]  # fmt: skip
     assert fact_statistics([FILINGS, NEWS], published) == ()  # as of a day, `clean` does not count them
     statistics = CorpusStatistics(sources=(), facts=(row,))
