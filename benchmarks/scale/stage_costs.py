@@ -6,23 +6,32 @@ Each checkout has an environment of its own (CHECKOUT/.venv/bin/finpile); withou
 The corpus is that of `benchmarks.scale.run` in FOLDER, built with `dedup: {exact: true, near: fast}`. Every round
 builds it once with each checkout, into a new folder; a build of a few MB before the first round compiles the kernels.
 The first checkout is the base of the comparison. Times are those of the records of stages: all processes, user and
-system time, with what a stage takes to start.
+system time, with what a stage takes to start. A second table has operations on text, each alone on one
+thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import shutil
 import statistics
 import subprocess
-from collections.abc import Sequence
+import time
+import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
 from benchmarks.common.report import RESULTS, ROOT, Report, say, table
 from benchmarks.scale.run import build_config, corpus_of
+from finpile import storage
+from finpile.clean.stage.normalise import normal_texts
+from finpile.documents.digest import text_digests
 
 #: The stages whose cost grows with the text, and the sums that the page shows.
 STAGES = ("ingest", "clean", "exact", "near", "split", "tokens")
@@ -58,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for name in STAGES:
                 found[name].append(seconds[name] / gigabytes)
     report = Report(options.results, "stage_costs", "CPU time of stages", ("apache-beam", "pyarrow", "numba"))
-    report.add(_about(gigabytes, options.rounds, options.workers), _table(costs))
+    report.add(_about(gigabytes, options.rounds, options.workers), _table(costs), _operations(corpus))
 
 
 def _build(checkout: Path, config: Path, out: Path, workers: int) -> dict[str, float]:
@@ -98,6 +107,41 @@ def _row(name: str, rounds: Sequence[Sequence[float]]) -> list[str]:
     for median, some in zip(medians, rounds, strict=True):
         cells += [f"{median:.1f}", " ".join(f"{each:.1f}" for each in some)]
     return [*cells, f"{medians[-1] / medians[0]:.2f}"] if len(rounds) > 1 else cells
+
+
+def _operations(corpus: Path) -> str:
+    """The table of single operations, on about 32 MB of the corpus: the median of three."""
+    with (corpus / "documents/00000.parquet").open("rb") as stream:
+        stored = pq.ParquetFile(stream).read_row_groups([*range(5)], ["text"])
+    table_of_texts = stored.cast(pa.schema([("text", pa.large_string())])).combine_chunks()
+    texts = table_of_texts["text"].combine_chunks()
+    data, strings, packed = texts.buffers()[2], texts.to_pylist(), io.BytesIO()
+    pq.write_table(table_of_texts, packed, compression="zstd", compression_level=3)
+    lz4 = pa.Codec("lz4").compress(data)
+    operations: dict[str, Callable[[], object]] = {
+        "Parquet as published: zstd 3, page checksums": lambda: storage.write_parquet(
+            "memory://texts.parquet", table_of_texts
+        ),
+        "decoding it": lambda: storage.read_parquet(pa.py_buffer(packed.getbuffer())),
+        "LZ4": lambda: pa.Codec("lz4").compress(data),
+        "LZ4, decompression": lambda: pa.Codec("lz4").decompress(lz4, data.size),
+        "BLAKE2b-128 of each text": lambda: text_digests(table_of_texts),
+        "CRC-32": lambda: zlib.crc32(data),
+        "Arrow to str": texts.to_pylist,
+        "str to Arrow": lambda: pa.array(strings, pa.large_string()),
+        "normal form, of texts that mostly have it": lambda: normal_texts(texts),
+    }
+    rows = [[name, f"{_seconds(operation) / (texts.nbytes / 1e9):.2f}"] for name, operation in operations.items()]
+    return table(("operation", "CPU s/GB"), rows)
+
+
+def _seconds(operation: Callable[[], object]) -> float:
+    found = []
+    for _ in range(4):
+        began = time.process_time()
+        operation()
+        found.append(time.process_time() - began)
+    return statistics.median(found[1:])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import re
 import sys
 import tarfile
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,25 @@ def test_normal_forms_of_a_batch_are_those_of_each_text(texts: list[str], first:
     for text, form, is_done in zip(texts[first:], found.texts.to_pylist(), found.is_done, strict=True):
         assert form == (normalise_any(text) if is_done else "")
         assert is_done or not text.isascii()
+
+
+CHECKED = """
+import itertools
+import pyarrow as pa
+from numba import config
+from finpile.clean.stage.normalise import normal_texts, normalise_any
+assert config.BOUNDSCHECK == 1
+signs = ["a", " ", "\\n", "\\r", "\\x00", "\\u00a0", "\\u2003", "\\U0001f600"]
+texts = ["".join(text) for size in range(5) for text in itertools.product(signs, repeat=size)]
+found = normal_texts(pa.array(texts, pa.large_string()))
+for text, form, is_done in zip(texts, found.texts.to_pylist(), found.is_done, strict=True):
+    assert form == (normalise_any(text) if is_done else ""), text
+print("within bounds")
+"""
+
+
+def test_normal_forms_of_all_short_texts_are_found_within_bounds(run_with_bounds_checks: Callable[..., None]) -> None:
+    run_with_bounds_checks(CHECKED)
 
 
 def test_characters_that_nfc_changes_or_joins_with_others_are_special() -> None:
