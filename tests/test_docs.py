@@ -39,7 +39,7 @@ _FENCE = re.compile(
     r"(<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]+)(?:#[^)]*)?\)")
-_PROGRESS = re.compile(r"\w+ \d+ % ")
+_PROGRESS = re.compile(r"\w+ \d+ % |\w+: [\d.]+ \w+, [\d.]+ \w+/s$")
 _SECONDS = 240
 
 
