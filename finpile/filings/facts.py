@@ -105,7 +105,7 @@ def fact_counts(facts: pa.Table) -> dict[str, int]:
 
 def is_shown(shown: str | None, text: str) -> bool:
     """Whether a part of a text is what a page shows of a fact; True for a long one, of which that is not kept."""
-    return shown is None or _printed(shown) == _printed(text)
+    return shown is None or shown == text or _printed(shown) == _printed(text)
 
 
 def _printed(text: str) -> str:

@@ -203,12 +203,15 @@ class _Scan:
 
     def shown(self, ranges: Sequence[_Range]) -> str | None:
         """The text of the parts, with single spaces; None for one that is too long to be kept."""
-        if sum(end - start for start, end in ranges) > _MAX_CONTENT:
+        if sum([end - start for start, end in ranges]) > _MAX_CONTENT:
             return None
-        content = " ".join(self._page[start:end] for start, end in ranges)
+        content = " ".join([self._page[start:end] for start, end in ranges])
         content = _EXCLUDED.sub(" ", content) if "xclude>" in content else content
-        text = " ".join(html.unescape(_ANY_TAG.sub("", content)).split())
-        return unicodedata.normalize("NFC", text) if len(text) <= _MAX_SHOWN else None
+        content = _ANY_TAG.sub("", content) if "<" in content else content
+        text = " ".join(html.unescape(content).split())
+        if len(text) > _MAX_SHOWN:
+            return None
+        return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def _first_seen(page: str, starts: Sequence[int]) -> dict[int, int]:
