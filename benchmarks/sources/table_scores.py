@@ -57,7 +57,7 @@ def score(truth: Truth, text: str, misses: list[str] | None = None) -> Score:
     found.num_found = (Counter(truth.figures) & figures_of(text)).total()
     lines = text.split("\n")
     _score_rows(truth.rows, lines, found, misses)
-    _score_columns(truth.rows, list(_grids(lines)), found, misses)
+    _score_columns(truth.rows, list(read_grids(lines)), found, misses)
     return found
 
 
@@ -90,12 +90,14 @@ def _by_figure(lines: Sequence[str]) -> dict[str, list[int]]:
 
 
 @dataclass(slots=True)
-class _Grid:
+class Grid:
+    """The cells of a Markdown or pipe table, as they are and squashed."""
+
     rows: list[list[str]]
     squashed: list[list[str]]
 
 
-def _grids(lines: Sequence[str]) -> Iterator[_Grid]:
+def read_grids(lines: Sequence[str]) -> Iterator[Grid]:
     """Runs of lines with pipes, without rules."""
     rows: list[list[str]] = []
     for line in [*lines, ""]:
@@ -105,11 +107,11 @@ def _grids(lines: Sequence[str]) -> Iterator[_Grid]:
                 first, last = line.strip().startswith("|"), line.strip().endswith("|")
                 rows.append(cells[int(first) : len(cells) - int(last)])
         elif rows:
-            yield _Grid(rows, [[squashed(cell) for cell in row] for row in rows])
+            yield Grid(rows, [[squashed(cell) for cell in row] for row in rows])
             rows = []
 
 
-def _score_columns(rows: Sequence[Row], grids: Sequence[_Grid], found: Score, misses: list[str] | None) -> None:
+def _score_columns(rows: Sequence[Row], grids: Sequence[Grid], found: Score, misses: list[str] | None) -> None:
     with_figure: dict[str, list[tuple[int, int]]] = defaultdict(list)
     figures: dict[tuple[int, int], list[Counter[str]]] = {}
     for number, grid in enumerate(grids):
@@ -168,7 +170,7 @@ def _signed_cells(row: Sequence[str]) -> list[str]:
 
 def _count(
     figure: Figure,
-    grid: _Grid | None,
+    grid: Grid | None,
     place: tuple[int, int] | None,
     column: int | None,
     found: Score,

@@ -35,9 +35,9 @@ _PAGE = re.compile(r"<PAGE>[^\S\n]*\d*", re.IGNORECASE)
 _LEADER = re.compile(r"\.{2,}(?:[ .]*\.)?|(?:(?<=\s)\. ){2,}\.?")
 _PHRASE = re.compile(r"\S+(?: \S+)*")
 _WORD = re.compile(r"\S+")
-#: A line of dashes, and each of its runs.
+#: A line of dashes, and each of its runs; EDGAR put `- ` before lines that begin with a dash.
 _RULE_LINE = re.compile(r"[\s\-=_]*[\-=_]{3}[\s\-=_]*")
-_RUN = re.compile(r"[\-=_]+(?: [\-=_]+)*")
+_RUN = re.compile(r"(?:- (?=-))?[\-=_]+")
 _SIGN = re.compile(r"[$(]+")
 #: The end of a label that goes on in the next line; and the share of the labels' width that a line of one has that goes
 #: on in a line with more blanks before it.
@@ -315,7 +315,7 @@ class _Columns:
             distances = [abs(self._middle(place, place) - middle) for middle in middles]
             groups[distances.index(min(distances))].append(place)
         is_centred = all(
-            group and abs(self._middle(group[0], group[-1]) - middle) <= _OFF_MIDDLE
+            len(group) > 1 and abs(self._middle(group[0], group[-1]) - middle) <= _OFF_MIDDLE
             for group, middle in zip(groups, middles, strict=True)
         )
         return groups if is_centred else None

@@ -28,6 +28,8 @@ _FIGURE = re.compile(
     r"[)\]%\u00a2x ]*(?:\(\w{1,3}\)|[*\u2020\u2021])*"
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
+#: The number of a proposal or of a note.
+_NUMBERING = re.compile(r"\d{1,2}\.")
 _SPECIAL = re.compile(r"[\\|]")
 #: A grid with more cells or characters than these, per one of the table and besides, is not made: texts over several
 #: columns are repeated, and cells that are missing are empty.
@@ -53,7 +55,7 @@ class Row(NamedTuple):
 
     cells: list[Cell]
     is_data: bool
-    """Whether one has a figure that is not a year."""
+    """Whether one has a figure that is not a year or the number of an entry."""
 
 
 def read_cell(start: int, end: int, text: str) -> Cell:
@@ -62,8 +64,9 @@ def read_cell(start: int, end: int, text: str) -> Cell:
 
 
 def is_data(cell: Cell) -> bool:
-    """Whether its text is a figure, and not a year."""
-    return cell.is_figure and not _YEAR.fullmatch(unmarked(cell.text))
+    """Whether its text is a figure, and not a year or the number of an entry."""
+    text = unmarked(cell.text)
+    return cell.is_figure and not _YEAR.fullmatch(text) and not _NUMBERING.fullmatch(text)
 
 
 def with_signs(cells: list[Cell]) -> list[Cell]:

@@ -53,6 +53,14 @@ def test_signs_in_cells_of_their_own_belong_to_the_figure() -> None:
     assert grid(page) == "|  | 2024 | Change |\n|---|---|---|\n| Net | $(1) | 5% |\n| All | 7 (a) | 6 |"
 
 
+def test_a_row_with_the_number_of_an_entry_can_be_a_head() -> None:
+    page = (
+        "<table><tr><td>1.</td><td>Election:</td><td>For</td><td>Against</td></tr>"
+        "<tr><td></td><td>A. Arnold</td><td>1,150</td><td>171</td></tr></table>"
+    )
+    assert grid(page) == "| 1. Election: | For | Against |\n|---|---|---|\n| A. Arnold | 1,150 | 171 |"
+
+
 def test_a_title_of_a_part_is_not_a_head() -> None:
     page = "<table><tr><td><td>2024<tr><td>Assets<tr><td>Cash<td>1,000<tr><td>Debt<tr><td>Notes<td>5</table>"
     assert grid(page) == "|  | 2024 |\n|---|---|\n| Assets |\n| Cash | 1,000 |\n| Debt |\n| Notes | 5 |"

@@ -71,6 +71,31 @@ Finance income       $19,028,000        $12,050,000         $49,520,000         
     assert row == "| Finance income | $19,028,000 | $12,050,000 | $49,520,000 | $36,369,000 |"
 
 
+def test_a_head_alone_in_its_line_is_over_no_other_column_than_its_own() -> None:
+    text = """<TABLE>
+<CAPTION>
+                              ADDITIONAL                       TOTAL
+                    COMMON     PAID-IN       RETAINED      STOCKHOLDERS'
+                    STOCK      CAPITAL       EARNINGS         EQUITY
+                    ------    ----------    -----------    -------------
+<S>                 <C>       <C>           <C>            <C>
+Balance, 1996....   $2,000     $439,063     $15,800,317     $16,241,380
+</TABLE>
+<TABLE>
+<CAPTION>
+              INITIAL PUBLIC   UNDERWRITING
+             OFFERING PRICE(1) DISCOUNT(2)
+             ----------------- ------------
+<S>          <C>               <C>
+Per Note....       100%            .60%
+</TABLE>"""
+    heads = [line for line in with_tables(text, "markdown").split("\n") if line.startswith("|  |")]
+    assert heads == [
+        "|  | COMMON STOCK | ADDITIONAL PAID-IN CAPITAL | RETAINED EARNINGS | TOTAL STOCKHOLDERS' EQUITY |",
+        "|  | INITIAL PUBLIC OFFERING PRICE(1) | UNDERWRITING DISCOUNT(2) |",
+    ]
+
+
 def test_columns_are_those_of_the_figures_where_the_marks_are_elsewhere() -> None:
     text = "<TABLE>\n<S> <C> <C>\nSales          12,000     11,000\nCosts             400        300\n</TABLE>"
     assert "| Sales | 12,000 | 11,000 |\n" in with_tables(text, "markdown")
