@@ -238,7 +238,8 @@ def main() -> int:
     report = Report(arguments.results, "older_tables", "Tables of older filings", ["finpile", "resiliparse"])
     report.add(*(__doc__ or "").strip().split("\n\n")[3:])
     rows = list(measure(arguments.data, arguments.peers))
-    report.path.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
+    raw = [{key: len(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows]
+    report.path.with_suffix(".json").write_text(json.dumps(raw, indent=1) + "\n")
     for form, title in (("html", "HTML without Inline XBRL"), ("text", "Text filings")):
         of_form = [row for row in rows if row["form"] == form]
         report.add(
