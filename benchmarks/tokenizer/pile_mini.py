@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from finpile_pipelines.unigram.chunks import BUCKET_BITS, SEGMENT_BYTES, segments_of
 
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.dedup import exact
 from finpile.documents.document import digest_bits
+from finpile.documents.segments import BUCKET_BITS, SEGMENT_BYTES, segments_of
 from finpile.report.documents import iter_texts
 from finpile.report.table3 import compare
 from finpile.report.tokenizers import open_tokenizer
@@ -98,9 +98,10 @@ def _balance(out: Path, training: dict[str, Any]) -> str:
         if source not in found:
             continue
         whole = pa.chunked_array([texts])
-        keys = (digest_bits(exact.document_digests(pa.table({"text": texts}))) >> np.uint64(56)).astype(np.int64)
+        digests = exact.document_digests(pa.table({"text": texts}))
+        keys = (digest_bits(digests) >> np.uint64(56)).astype(np.int64)
         np.add.at(by_document[source], keys, np.diff(np.frombuffer(texts.buffers()[1], np.int64)))
-        segments, buckets = segments_of(whole)
+        segments, buckets = segments_of(whole, digests)
         sizes = np.diff(np.frombuffer(segments.buffers()[1], np.int64)[: len(segments) + 1])
         np.add.at(by_segment[source], buckets * NUM_CHUNKS >> BUCKET_BITS, sizes)
     rows = []

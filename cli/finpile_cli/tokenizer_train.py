@@ -72,6 +72,12 @@ _LEAST = 258
 @click.option(
     "--max-piece-bytes", type=click.IntRange(2, 254), help=f"Longest piece.  [default: {_DEFAULT.max_piece_bytes}]"
 )
+@click.option(
+    "--sample",
+    metavar="SIZE|all",
+    help="Train on this much text, as 10 GB: of more, as large a part of each domain, chosen by digest.  "
+    f"[default: {_DEFAULT.sample}]",
+)
 @text_field_option
 @click.option(
     "--domain-field",
@@ -207,6 +213,8 @@ def _close(
 ) -> None:
     """Prints the tables, the warnings and the path of the tokenizer."""
     about = trained.about
+    if "share_of_text" in about:
+        console.line(f"trained on a sample, {about['share_of_text']:.2%} of the text of each domain ({config.sample})")
     rows = _domain_rows(trained)
     columns = ["dataset", "source", "documents", "chunks", "bytes", "pieces", "bits per byte"]
     shown = [[*(row[name.replace(" ", "_")] for name in columns[:-1]), _shown(row["bits_per_byte"])] for row in rows]
@@ -228,6 +236,7 @@ def _close(
             "mode": about["mode"],
             "vocab_size": about["vocab_size"],
             "vocab_size_asked_for": about["vocab_size_asked_for"],
+            "share_of_text": about.get("share_of_text", 1.0),
             "domains": rows[:-1],
             "total": rows[-1],
             "held_out": [_held_out_json(row) for row in evaluated[:-1]],

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from finpile.errors import ConfigError
 
 _UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
-_SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,6})?)\s*([KMGT]iB|B)?\s*", re.IGNORECASE)
+_UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,6})?)\s*([KMGT]i?B|B)?\s*", re.IGNORECASE)
 
 #: `ratio` applies only above this number of decompressed bytes: small files of one repeated line are harmless.
 RATIO_FREE_BYTES = 64 << 20
@@ -59,10 +60,12 @@ class LimitsConfig:
 
 @functools.lru_cache(maxsize=256)
 def size_bytes(what: str, size: int | str) -> int:
-    """A size in bytes, from a number or from text with a unit (KiB, MiB, GiB, TiB).
+    """A size in bytes, from a number or from text with a unit (KiB, MiB, GiB, TiB; KB, MB, GB, TB).
 
     >>> size_bytes("limits.record", "1.5 KiB")
     1536
+    >>> size_bytes("tokenizer.sample", "20 GB")
+    20000000000
 
     Raises: ConfigError with the name `what`.
     """
@@ -71,7 +74,8 @@ def size_bytes(what: str, size: int | str) -> int:
     match = _SIZE.fullmatch(size)
     if match is None:
         raise ConfigError(
-            f"{what} is {size!r}: expected a number of bytes, or a number and KiB, MiB, GiB or TiB, such as 256 MiB"
+            f"{what} is {size!r}: expected a number of bytes, or a number and KiB, MiB, GiB or TiB, or KB, MB, GB or "
+            "TB, such as 256 MiB"
         )
     unit = _UNITS[(match[2] or "").upper()]
     return int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit

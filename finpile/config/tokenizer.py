@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from finpile.config import bounds
+from finpile.config.limits import size_bytes
 from finpile.errors import ConfigError
+
+#: Less text trains no useful vocabulary.
+_LEAST_SAMPLE = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +30,9 @@ class TokenizerConfig:
     """Length of the longest piece, in bytes."""
     train_on: tuple[str, ...] = ()
     """Datasets to train on (The Pile in the paper); empty: all."""
+    sample: int | str = "10 GB"
+    """Text to train on, in bytes or as `10 GB`: of a larger corpus, as large a part of each source, chosen by digest
+    of the text; `all`: no limit."""
 
     def __post_init__(self) -> None:
         why = "each entry takes memory in the tokenizer and a row of a model's embedding"
@@ -36,6 +43,22 @@ class TokenizerConfig:
             bounds.within("tokenizer.chunks", self.chunks, 1, bounds.MAX_CHUNKS, why)
         if not 2 <= self.max_piece_bytes <= 254:
             raise ConfigError(f"tokenizer.max_piece_bytes is {self.max_piece_bytes}: expected 2 to 254")
+        size = self.sample_bytes
+        if size is not None and size < _LEAST_SAMPLE:
+            raise ConfigError(f"tokenizer.sample is {self.sample}: expected at least 1 KB, such as 10 GB, or all")
+
+    @property
+    def sample_bytes(self) -> int | None:
+        """The text to train on at most; None: all."""
+        return sample_bytes(self.sample)
+
+
+def sample_bytes(sample: int | str) -> int | None:
+    """A value of `tokenizer.sample` in bytes; None: all text.
+
+    Raises: ConfigError if it is no size.
+    """
+    return None if sample == "all" else size_bytes("tokenizer.sample", sample)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

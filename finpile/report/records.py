@@ -158,11 +158,16 @@ def _details(counts: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, str], 
     entries = f"{found:,} entries" if found >= requested else f"{found:,} of {requested:,} entries requested"
     return (
         ("Input", f"{num_files:,} files of {input_bytes:,} bytes"),
-        ("Vocabulary", f"{entries}, from {training['chunks']:,} chunk models"),
+        ("Vocabulary", f"{entries}, from {training['chunks']:,} chunk models{_sampled(training)}"),
         ("Training sequences", f"{tokens['sequences']:,}; {tokens['tokens_left_over']:,} tokens left over"),
         ("Tokenizer", training["checksum"]),
         ("FinPile", __version__),
     )
+
+
+def _sampled(training: Mapping[str, Any]) -> str:
+    share = training.get("share_of_text")
+    return "" if share is None else f", trained on a sample of {share:.2%} of the text"
 
 
 def rewrite(layout: Layout, manifest: dict[str, Any], comparison: Comparison | None = None) -> list[str]:

@@ -9,8 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile.as_of.cut import Cut, ends_of
+from finpile.config.tokenizer import sample_bytes
+from finpile.dedup import exact
 from finpile.dedup.order import UNDATED
 from finpile.dedup.redirects import redirected_from
+from finpile.documents.segments import segments_of, share_of
 from finpile.documents.split import TRAIN
 from finpile.output.manifest import CERTIFICATE
 from finpile.output.takedowns import TAKEDOWN
@@ -23,32 +26,39 @@ def checks(output: Output) -> list[Check]:
     certificate = output.manifest.get(CERTIFICATE)
     if certificate is None:
         return []
-    found = _Found(Cut.of(certificate), tuple(output.config["tokenizer"]["train_on"]))
+    trained, config = output.counts.get("tokenizer", {}), output.config["tokenizer"]
+    share = trained.get("share_of_text", 1.0)
+    found = _Found(Cut.of(certificate), tuple(config["train_on"]), share)
     for path, table in output.tables("documents", ["dataset", "id", "timestamp", "split", "text"]):
         found.add_documents(path, table)
     for path, table in output.tables("removed", ["id", "timestamp", "detail", "duplicate_of"]):
         found.add_ledger(path, table)
-    trained = output.counts.get("tokenizer")
-    return [found.check(), *([] if trained is None else [found.check_tokenizer(trained)])]
+    return [found.check(), *([found.check_tokenizer(trained, sample_bytes(config["sample"]))] if trained else [])]
 
 
 class _Found:
     """What documents and ledger have."""
 
-    def __init__(self, cut: Cut, train_on: Collection[str]) -> None:
+    def __init__(self, cut: Cut, train_on: Collection[str], share: float) -> None:
         self._cut = cut
         self._train_on = train_on
+        self._share = share
         self._ends: dict[str, int] = {}
         self._named: dict[str, int] = {}
         """Documents that rows of the ledger name, each with the smallest `end` of the documents of these rows."""
         self._wrong: list[str] = []
         self._num_rows = {"documents": 0, "removed": 0}
         self._train_bytes = 0
+        self._text_bytes = 0
 
     def add_documents(self, path: str, table: pa.Table) -> None:
         self._add("documents", path, table)
         if table.num_rows and (not self._train_on or table["dataset"][0].as_py() in self._train_on):
-            texts = table.filter(pc.equal(table["split"], TRAIN))["text"]
+            self._text_bytes += pc.sum(pc.binary_length(table["text"])).as_py() or 0
+            training = table.filter(pc.equal(table["split"], TRAIN))
+            texts = training["text"].cast(pa.large_string())
+            if self._share < 1:
+                texts, _ = segments_of(texts, exact.document_digests(training), self._share)
             self._train_bytes += pc.sum(pc.binary_length(texts)).as_py() or 0
 
     def add_ledger(self, path: str, table: pa.Table) -> None:
@@ -81,9 +91,11 @@ class _Found:
         counted = f"{self._num_rows['documents']:,} documents and {self._num_rows['removed']:,} rows of the ledger"
         return Check.of(f"nothing is later than {self._cut.day}, and no decision names what is", wrong, counted)
 
-    def check_tokenizer(self, trained: Mapping[str, Any]) -> Check:
-        """Of the text that the vocabulary counts."""
+    def check_tokenizer(self, trained: Mapping[str, Any], most: int | None) -> Check:
+        """Of the text that the vocabulary counts, with a sample of `most` bytes."""
         wrong = []
+        if self._share != share_of(self._text_bytes, most):
+            wrong = [f"the sample is {self._share} of the text, {share_of(self._text_bytes, most)} is true"]
         if trained["trained_bytes"] != self._train_bytes:
-            wrong = [f"it was trained on {trained['trained_bytes']:,} bytes, the documents have {self._train_bytes:,}"]
+            wrong += [f"it was trained on {trained['trained_bytes']:,} bytes, the documents have {self._train_bytes:,}"]
         return Check.of("the vocabulary counts these training documents alone", wrong, f"{self._train_bytes:,} bytes")

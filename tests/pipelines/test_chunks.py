@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterable
@@ -11,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from finpile_pipelines.unigram.chunks import (
-    BUCKET_BITS,
-    SEGMENT_BYTES,
     AddBucketSizes,
-    Int64s,
     bucket_sizes,
     choose_edges,
     split_to_chunks,
 )
+from finpile_pipelines.unigram.texts import plan_domains
 from finpile_tokenizer import MAX_PRETOKEN_BYTES
+from finpile_tokenizer.pretokens.segments import cut_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from finpile.documents.segments import BUCKET_BITS, SEGMENT_BYTES, Int64s
 from tests.support.real_data import DATA, needs
 
 BOOK = "multilingual/botchan.txt"
@@ -114,3 +115,60 @@ def test_one_real_book_makes_sixteen_equal_chunks() -> None:
     sizes = sizes_of(chunks_of([[text]], 16))
     assert sum(sizes) == len(text.encode())
     assert max(sizes) < 1.15 * sum(sizes) / 16
+
+
+def sampled(files: Iterable[Iterable[str]], share: float) -> Counter[bytes]:
+    """The segments of a sample of a domain, from files that are read one by one."""
+    none = np.zeros(0, np.int64)
+    tables = (split_to_chunks(as_array(texts), none, share)[0] for texts in files)
+    return Counter(segment for table in tables for segment in table["text"].to_pylist())
+
+
+def by_definition(texts: Iterable[str], share: float) -> Counter[bytes]:
+    """The sample, one segment at a time with whole numbers."""
+    chosen: Counter[bytes] = Counter()
+    for text in texts:
+        digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest()[:8])
+        segments, _ = cut_texts(pa.array([text], pa.large_string()), SEGMENT_BYTES)
+        for number, segment in enumerate(segments.to_pylist()):
+            word = (digest + number * 0x9E3779B97F4A7C15) % 2**64
+            word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+            word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+            key = word ^ (word >> 31)
+            chosen[segment] += (key << BUCKET_BITS) % 2**64 < int(share * 2**64)
+    return +chosen
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.9])
+def test_a_sample_is_a_function_of_the_set_of_documents(books: list[str], share: float) -> None:
+    expected = by_definition(books, share)
+    assert sampled([books], share) == expected
+    shuffled = random.Random(6).sample(books, len(books))
+    assert sampled([shuffled[:50], [], shuffled[50:]], share) == expected
+
+
+def test_a_sample_has_its_share_of_every_large_document(books: list[str]) -> None:
+    for book in books[:3]:
+        size = sum(len(segment) * count for segment, count in sampled([[book]], 0.25).items())
+        assert abs(size / len(book.encode()) - 0.25) < 0.08
+
+
+def test_larger_samples_contain_smaller_ones(books: list[str]) -> None:
+    smaller, larger = sampled([books], 0.2), sampled([books], 0.5)
+    assert smaller < larger < sampled([books], 1.0)
+
+
+def test_chunks_of_a_sample_are_nearly_equal(books: list[str]) -> None:
+    sizes = bucket_sizes(as_array(books), 0.3)
+    total = AddBucketSizes().add_input(AddBucketSizes().create_accumulator(), sizes)
+    edges = choose_edges(total, 8)
+    table, chunk = split_to_chunks(as_array(books), edges, 0.3)
+    found = np.bincount(chunk, weights=[len(segment) for segment in table["text"].to_pylist()], minlength=8)
+    assert found.sum() == total.sum()
+    assert abs(found - total.sum() / 8).max() <= total.max() + 1
+
+
+def test_domains_are_trained_on_in_proportion() -> None:
+    sizes = {("D", "A"): 3_000_000, ("D", "B"): 1_000_000}
+    assert {domain.share for domain in plan_domains(sizes, "auto", 1_000_000)} == {0.25}
+    assert {domain.share for most in (4_000_000, None) for domain in plan_domains(sizes, "auto", most)} == {1.0}

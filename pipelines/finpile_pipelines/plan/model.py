@@ -12,6 +12,7 @@ from functools import cached_property
 
 from finpile.config import CorpusConfig
 from finpile.config.mixture import Row
+from finpile.documents.segments import share_of
 from finpile.plugins import stages
 from finpile.storage.sizes import SHARD_BYTES, SHARD_TOKENS, part_bytes_of, task_bytes_of
 from finpile_pipelines.plan.copies import Copies, planned_copies
@@ -24,6 +25,8 @@ _MB = 1e6
 _MEASURED_BANDS, _MEASURED_HASHES = 32, 256
 #: Text of a chunk of the tokenizer, and chunks of a domain at most, as `finpile_pipelines.unigram.texts` has them.
 _CHUNK_BYTES, _CHUNKS = 16 << 20, 256
+#: Of choosing a sample of all text for the tokenizer. Source: benchmarks/results/2026-11-24_tokenizer_sample.md
+_SAMPLING_CPU_SECONDS_PER_MB = 0.012
 #: Stages whose tasks are published files, which are larger than shards.
 _OF_PARTS = ("split", "tokens")
 
@@ -127,7 +130,9 @@ class _Model:
         return planned_copies(self.config, self._domains())
 
     def _read(self, name: str) -> float:
-        """Clean text that a stage reads."""
+        """Clean text that a stage reads; of the tokenizer, that which it is trained on."""
+        if name == "tokenizer":
+            return sum(self._sampled().values())
         read = (source for source in self.inputs if name != "templates" or source.has_templates)
         return sum(source.clean_bytes for source in read)
 
@@ -173,7 +178,10 @@ class _Model:
         if name == "tokens":
             per_mb += (self.copies.per_text - 1) * rates.tokens_cpu_seconds_per_mb_and_copy
             per_mb += self.copies.are_counted * rates.tokens_cpu_seconds_per_mb_counted
-        return self._read(name) / _MB * max(0.0, per_mb) * num_readings(name, self.config)
+        seconds = self._read(name) / _MB * max(0.0, per_mb) * num_readings(name, self.config)
+        if name == "tokenizer" and self._read(name) < self.text:
+            seconds += self.text / _MB * _SAMPLING_CPU_SECONDS_PER_MB
+        return seconds
 
     def _reading_cpu_seconds(self, name: str, source: SourceInput) -> float:
         """Of `ingest` or `clean` for one source, by the rates of its format."""
@@ -197,7 +205,7 @@ class _Model:
         if name == "ingest":
             return self._ingest_tasks()
         if name == "tokenizer":
-            chunks = sum(self._chunks(size) for size in self._domains().values())
+            chunks = sum(self._chunks(size) for size in self._sampled().values())
             return chunks, 1 / chunks
         if name in _OF_PARTS:
             parts = sum(max(1, _ceil(size / part_bytes_of(int(size)))) for size in self._domains().values())
@@ -224,6 +232,12 @@ class _Model:
                 sizes[key] = sizes.get(key, 0.0) + source.clean_bytes / len(source.rows)
         return sizes
 
+    def _sampled(self) -> Mapping[Row, float]:
+        """Text that the tokenizer is trained on, by row of Table 1."""
+        domains = self._domains()
+        share = share_of(int(sum(domains.values())), self.config.tokenizer.sample_bytes)
+        return {row: size * share for row, size in domains.items()}
+
     def _largest_part(self) -> float:
         """Text of the largest published file."""
         return max(min(size, part_bytes_of(int(size))) for size in self._domains().values())
@@ -241,7 +255,7 @@ class _Model:
         """The bytes of the largest task, by those of the largest task of the mix."""
         measured = self.rates.largest_source_bytes
         if name == "tokenizer":
-            return max(size / self._chunks(size) for size in self._domains().values()) / min(measured, _CHUNK_BYTES)
+            return max(size / self._chunks(size) for size in self._sampled().values()) / min(measured, _CHUNK_BYTES)
         if name in _OF_PARTS:
             return self._largest_part() / min(measured, part_bytes_of(int(measured)))
         return min(SHARD_BYTES, max(source.text_bytes for source in self.inputs)) / min(measured, SHARD_BYTES)

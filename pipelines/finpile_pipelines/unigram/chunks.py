@@ -1,10 +1,9 @@
 """Divides the text of a domain into chunks of nearly equal size, whatever the sizes of its documents.
 
-Documents are cut into segments of about `SEGMENT_BYTES` at ends of paragraphs. A segment has a bucket: the high bits of
-a hash of its document's digest and its number in the document. A chunk is a range of buckets. The first pass over the
-text adds up the bytes of each bucket; the ranges are then chosen so that their sizes are as equal as whole buckets
-allow: a chunk differs from the mean by at most the largest bucket, which has a few segments. (A text that occurs n
-times has each of its segments n times in one bucket.)
+A chunk is a range of buckets of segments (`finpile.documents.segments`). The first pass over the text adds up the bytes
+of each bucket; the ranges are then chosen so that their sizes are as equal as whole buckets allow: a chunk differs from
+the mean by at most the largest bucket, which has a few segments. (A text that occurs n times has each of its segments n
+times in one bucket.)
 
 Hence a chunk is a function of the set of texts alone, and a sample of its domain in parts of one paragraph.
 """
@@ -14,41 +13,26 @@ from typing import Any, TypeAlias
 
 import apache_beam as beam
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-from finpile_tokenizer.pretokens.segments import cut_texts
 
 from finpile.dedup import exact
-from finpile.documents.document import digest_bits
-from finpile.splitmix import GOLDEN, mix
+from finpile.documents.segments import BUCKET_BITS, Int64s, segments_of
 from finpile_pipelines.unigram.texts import Domain, Label
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
 BucketSizes: TypeAlias = tuple[Int64s, Int64s]
 """Buckets, and the bytes of each."""
 Edges: TypeAlias = Mapping[Label, Int64s]
 """The first bucket of each chunk of a domain but its first chunk."""
 
-#: Least bytes of a segment, a paragraph or two. With 256 chunks, a domain of 5 MB has about 30 segments a chunk.
-SEGMENT_BYTES = 512
-#: 1,024 buckets for each of 256 chunks: a bucket is a small part of a chunk.
-BUCKET_BITS = 18
 
-
-def segments_of(texts: pa.ChunkedArray) -> tuple[pa.LargeBinaryArray, Int64s]:
-    """The segments of all texts, in order, and the bucket of each."""
+def _segments(texts: pa.ChunkedArray, share: float) -> tuple[pa.LargeBinaryArray, Int64s]:
     whole = texts.combine_chunks()
-    digests = digest_bits(exact.document_digests(pa.table({"text": whole})))
-    segments, num_segments = cut_texts(whole, SEGMENT_BYTES)
-    firsts = np.cumsum(num_segments) - num_segments
-    numbers = np.arange(len(segments)) - np.repeat(firsts, num_segments)
-    keys = mix(np.repeat(digests, num_segments) + numbers.astype(np.uint64) * GOLDEN)
-    return segments, (keys >> np.uint64(64 - BUCKET_BITS)).astype(np.int64)
+    return segments_of(texts, exact.document_digests(pa.table({"text": whole})), share)
 
 
-def bucket_sizes(texts: pa.ChunkedArray) -> BucketSizes:
-    """The buckets of the segments of these texts, and the bytes that each has of them."""
-    segments, buckets = segments_of(texts)
+def bucket_sizes(texts: pa.ChunkedArray, share: float = 1.0) -> BucketSizes:
+    """The buckets of the segments of a sample of these texts, and the bytes that each has of them."""
+    segments, buckets = _segments(texts, share)
     sizes = np.diff(np.frombuffer(segments.buffers()[1], np.int64)[: len(segments) + 1])
     found, places = np.unique(buckets, return_inverse=True)
     return found, np.bincount(places, weights=sizes, minlength=len(found)).astype(np.int64)
@@ -94,7 +78,7 @@ def edges_from_json(outcomes: Iterable[Mapping[str, Any]]) -> Edges:
     return {(row["dataset"], row["source"]): np.array(row["edges"], np.int64) for row in outcomes}
 
 
-def split_to_chunks(texts: pa.ChunkedArray, edges: Int64s) -> tuple[pa.Table, Int64s]:
-    """A table of the segments of these texts, and the number of each one's chunk in its domain."""
-    segments, buckets = segments_of(texts)
+def split_to_chunks(texts: pa.ChunkedArray, edges: Int64s, share: float = 1.0) -> tuple[pa.Table, Int64s]:
+    """A table of the segments of a sample of these texts, and the number of each one's chunk in its domain."""
+    segments, buckets = _segments(texts, share)
     return pa.table({"text": segments}), np.searchsorted(edges, buckets, side="right")

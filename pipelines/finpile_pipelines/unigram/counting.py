@@ -1,6 +1,7 @@
 """Counts the pretokens of each chunk and writes one file per chunk. Later steps read these counts, not the texts.
 
-Chunks are those of `finpile_pipelines.unigram.chunks`; a domain with one chunk is counted without cutting its texts.
+Chunks are those of `finpile_pipelines.unigram.chunks`; a domain with one chunk of all its text is counted without
+cutting its texts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import apache_beam as beam
+import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from finpile_tokenizer import PretokenCounts, count_pretokens
@@ -30,6 +32,7 @@ from finpile_pipelines.unigram.texts import Domain, Label, TextFile, TrainingTex
 
 #: Bytes of text that are counted at once. Bounds the memory of a task independently of the file size.
 _BLOCK_BYTES = 64 << 20
+_ONE_CHUNK = np.zeros(0, np.int64)
 _COUNTS_SCHEMA = pa.schema([("pretoken", pa.large_binary()), ("frequency", pa.int64())])
 
 
@@ -146,7 +149,7 @@ def _measure_file(file: TextFile, split: Mapping[Label, Domain]) -> Iterator[tup
     """The bytes of each bucket in one file, for the domains that have several chunks."""
     for label, texts in _blocks(file):
         if label in split:
-            yield label, bucket_sizes(texts)
+            yield label, bucket_sizes(texts, split[label].share)
 
 
 def _count_file(
@@ -158,9 +161,10 @@ def _count_file(
     for block, (label, texts) in enumerate(_blocks(file)):
         if label not in domains:
             continue
-        first = domains[label].first_chunk
-        if label in edges:
-            table, chunk = split_to_chunks(texts, edges[label])
+        domain = domains[label]
+        first = domain.first_chunk
+        if label in edges or domain.share < 1:
+            table, chunk = split_to_chunks(texts, edges.get(label, _ONE_CHUNK), domain.share)
             parts = split_by_partition(table, chunk + first)
         else:
             parts = {first: pa.table({"text": texts})}

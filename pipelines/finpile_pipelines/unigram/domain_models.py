@@ -38,7 +38,12 @@ class DomainModels:
 
     @classmethod
     def of(
-        cls, folder: str, config: CorpusConfig, documents: Sequence[Mapping[str, Any]], whole: Layout | None
+        cls,
+        folder: str,
+        config: CorpusConfig,
+        documents: Sequence[Mapping[str, Any]],
+        texts: TrainingTexts,
+        whole: Layout | None,
     ) -> DomainModels:
         """Those of a build with these published files of documents, kept in `folder`; `whole` is the other build."""
         digests: dict[Label, int] = {}
@@ -47,7 +52,7 @@ class DomainModels:
             label = (file["dataset"], file["source"])
             digests[label] = add(digests.get(label, 0), from_hex(file["digest"]))
             heldout[label] += file["heldout"]
-        settings = [__version__, to_dict(config.tokenizer), to_dict(config.heldout)]
+        settings = [__version__, to_dict(config.tokenizer), to_dict(config.heldout), texts.share]
         keys = {
             label: fingerprint(_FOLDER, settings, label, to_hex(digest), heldout[label])
             for label, digest in digests.items()

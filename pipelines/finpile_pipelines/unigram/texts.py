@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from finpile import storage
+from finpile.documents.segments import share_of
 from finpile.documents.split import TRAIN
 from finpile.errors import InputError
 from finpile.output.layout import Layout, row_of
@@ -92,6 +93,8 @@ class Domain:
     first_chunk: int
     """Number of the domain's first chunk; chunks are numbered consecutively over all domains."""
     num_chunks: int
+    share: float = 1.0
+    """The part of its text that is trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,11 @@ class TrainingTexts:
     sizes: tuple[int, ...] = ()
     """Text bytes of each file, for the progress display; empty if they are not known."""
 
+    @property
+    def share(self) -> float:
+        """The part of the text that is trained on."""
+        return min((domain.share for domain in self.domains), default=1.0)
+
     def without(self, labels: Container[Label]) -> TrainingTexts:
         """The texts of the other domains of a build, whose chunks keep their numbers."""
         sizes = self.sizes or (0,) * len(self.files)
@@ -111,13 +119,19 @@ class TrainingTexts:
         return TrainingTexts(tuple(file for file, _ in left), domains, tuple(size for _, size in left))
 
 
-def plan_domains(domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"]) -> tuple[Domain, ...]:
-    """The domains in order of their names, each with its number of chunks."""
+def plan_domains(
+    domain_bytes: Mapping[Label, int], chunks: int | Literal["auto"], sample_bytes: int | None = None
+) -> tuple[Domain, ...]:
+    """The domains in order of their names, each with its number of chunks.
+
+    Of more text than `sample_bytes`, the same share of each is trained on.
+    """
+    share = share_of(sum(domain_bytes.values()), sample_bytes)
     domains: list[Domain] = []
     first = 0
     for label, num_bytes in sorted(domain_bytes.items()):
-        count = _num_chunks(num_bytes, chunks)
-        domains.append(Domain(label, first, count))
+        count = _num_chunks(num_bytes * share, chunks)
+        domains.append(Domain(label, first, count, share))
         first += count
     return tuple(domains)
 
@@ -184,7 +198,7 @@ def measure_texts(run: TrainingRun, files: Sequence[TextFile]) -> tuple[Training
     sizes: Counter[str] = Counter()
     for row in rows:
         sizes[row["file"]] += row["bytes"]
-    domains = plan_domains(+domain_bytes, run.config.chunks)
+    domains = plan_domains(+domain_bytes, run.config.chunks, run.config.sample_bytes)
     return TrainingTexts(tuple(files), domains, tuple(sizes[file.url] for file in files)), rows
 
 
@@ -222,7 +236,7 @@ def _listed(folder: str) -> list[str]:
         raise InputError(f"{folder}: cannot be listed: {error}") from error
 
 
-def _num_chunks(size_bytes: int, asked: int | str) -> int:
+def _num_chunks(size_bytes: float, asked: int | str) -> int:
     if isinstance(asked, int):
         return asked
     return int(np.clip(round(size_bytes / AUTO_CHUNK_BYTES), 1, PAPER_CHUNKS))

@@ -69,7 +69,7 @@ def run(context: Context) -> Outcome:
     config, layout = context.config.tokenizer, context.layout
     texts = published_texts(context.documents, config, layout)
     scratch = storage.join(context.folder, "scratch")
-    kept = DomainModels.of(context.folder, context.config, context.documents, context.whole)
+    kept = DomainModels.of(context.folder, context.config, context.documents, texts, context.whole)
     training = train(TrainingRun(engine=context.engine, config=config, folder=scratch), texts, kept)
     write_training(training, layout.tokenizer)
     about = training.about
@@ -98,8 +98,9 @@ def published_texts(files: Sequence[Mapping[str, Any]], config: TokenizerConfig,
     if not chosen:
         raise RunError("no documents are left to train a tokenizer on: see the reasons in removed/")
     chosen = sorted(chosen, key=lambda file: str(file["path"]))
+    domains = plan_domains(domain_bytes, config.chunks, config.sample_bytes)
     texts = tuple(BuildFile(PublishedFile.of_counts(layout.root, file)) for file in chosen)
-    return TrainingTexts(texts, plan_domains(domain_bytes, config.chunks), tuple(file["text_bytes"] for file in chosen))
+    return TrainingTexts(texts, domains, tuple(file["text_bytes"] for file in chosen))
 
 
 def train(run: TrainingRun, texts: TrainingTexts, kept: DomainModels | None = None) -> Training:
@@ -114,6 +115,8 @@ def train(run: TrainingRun, texts: TrainingTexts, kept: DomainModels | None = No
     rest = texts.without({model.chunk.label for model in taken}) if taken else texts
     chunks = count_texts(counting, rest) if rest.domains else []
     if not chunks and not taken:
+        if texts.share < 1:
+            raise RunError(f"a sample of {config.sample} of the text has no paragraph: raise tokenizer.sample")
         raise RunError("no training document is left to train a tokenizer on: all of them are held out or removed")
     if config.mode == "global":
         merged, details = _train_globally(modelling, chunks)
@@ -136,6 +139,7 @@ def train(run: TrainingRun, texts: TrainingTexts, kept: DomainModels | None = No
         "pieces_before_pruning": len(model.pieces),
         "trained_bytes": model.num_bytes,
         "max_piece_bytes": config.max_piece_bytes,
+        **({"share_of_text": texts.share} if texts.share < 1 else {}),
     }
     return Training(vocabulary, merged, {**about, **details})
 
