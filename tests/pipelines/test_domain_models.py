@@ -20,6 +20,8 @@ from finpile import storage
 from finpile.as_of import Cut
 from finpile.config import load_config
 from finpile.errors import ConfigError
+from finpile.output.manifest import CHECKSUM, checksum_of
+from finpile.verify import verify
 from tests.support.work_folders import files_of_stage
 
 WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel".split()  # noqa: SIM905
@@ -29,7 +31,7 @@ CHUNKS = 2
 SOURCES = {"Archive": ("2019-02-01", "2019-03-01"), "Books": ("2018-02-01",), "News": ("2019-05-01", "2020-12-01")}
 
 
-def write_corpus(folder: Path, last: date, mode: str = "split-merge") -> Path:
+def write_corpus(folder: Path, last: date, mode: str = "split-merge", sample: str = "all") -> Path:
     """One file for each source and day up to the last one."""
     draw = random.Random(5)
     for source, days in SOURCES.items():
@@ -43,16 +45,20 @@ def write_corpus(folder: Path, last: date, mode: str = "split-merge") -> Path:
         "name": "past",
         "sources": [{"name": name, "dataset": "D", "format": "jsonl", "paths": f"{name}/*.jsonl"} for name in SOURCES],
         "dedup": {"order": "time", "near": None},
-        "tokenizer": {"mode": mode, "vocab_size": 400, "chunks": CHUNKS, "chunk_vocab_size": 350},
+        "tokenizer": {"mode": mode, "vocab_size": 400, "chunks": CHUNKS, "chunk_vocab_size": 350, "sample": sample},
         "tokens": {"sequence_length": 32},
     }
     (folder / "corpus.yaml").write_text(yaml.safe_dump(config))
     return folder / "corpus.yaml"
 
 
-def built(folder: Path, last: date, mode: str = "split-merge") -> Path:
-    build(load_config(write_corpus(folder, last, mode)), str(folder / "out"), Engine(num_workers=1))
+def built(folder: Path, last: date, mode: str = "split-merge", sample: str = "all") -> Path:
+    build(load_config(write_corpus(folder, last, mode, sample)), str(folder / "out"), Engine(num_workers=1))
     return folder / "out"
+
+
+def broken(out: Path) -> list[str]:
+    return [check.name for check in verify(str(out)) if not check.ok]
 
 
 def files_of(out: Path) -> dict[str, bytes]:
@@ -155,3 +161,20 @@ def test_a_cut_can_end_with_its_documents(whole: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "found" / "tokenizer").exists()
     with pytest.raises(ConfigError, match="has no stage tokenizer after its documents: expected one of split"):
         as_of(str(tmp_path / "found"), Cut(DAY), str(tmp_path / "again"), Engine(), until="tokenizer")
+
+
+def test_a_sample_is_that_of_the_documents_of_the_day(tmp_path: Path) -> None:
+    """Its share depends on all text, so no model of the build is taken."""
+    out = built(tmp_path / "whole", date(2021, 1, 1), sample="5 KB")
+    early = built(tmp_path / "early", DAY, sample="5 KB")
+    assert cut(out, tmp_path / "found") == files_of(early)
+    about = json.loads((early / "tokenizer" / "training.json").read_text())
+    assert 0.3 < about["share_of_text"] < 0.9
+    assert 2_000 < about["trained_bytes"] < 8_000
+    assert broken(tmp_path / "found") == []
+    path = tmp_path / "found" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    (trained,) = (stage["counts"] for stage in manifest["stages"] if stage["stage"] == "tokenizer")
+    trained["share_of_text"] /= 2
+    path.write_text(json.dumps({**manifest, CHECKSUM: checksum_of(manifest)}))
+    assert "the vocabulary counts these training documents alone" in broken(tmp_path / "found")

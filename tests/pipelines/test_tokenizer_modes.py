@@ -39,6 +39,8 @@ from finpile_tokenizer.training.state import TrainingState
 from finpile_tokenizer.training.text import InMemoryText
 
 from finpile.config import TokenizerConfig, load_config
+from finpile.dedup.exact import document_digests
+from finpile.documents.segments import segments_of
 from finpile.report.documents import iter_texts
 from finpile.verify import verify
 
@@ -109,6 +111,34 @@ def test_output_does_not_depend_on_files_order_or_transport(
     shuffled = random.Random(8).sample(documents, len(documents))
     docs = write_files(tmp_path / "docs", shuffled, num_files=3)
     assert_same(trained(docs, tmp_path / "out", mode, Engine(transport="shuffle")), outputs_of(place / mode))
+
+
+@pytest.mark.parametrize("mode", ["split-merge", "global"])
+def test_a_sample_does_not_depend_on_files_order_or_transport(
+    mode: str, documents: list[Record], place: Path, tmp_path: Path
+) -> None:
+    shuffled = random.Random(9).sample(documents, len(documents))
+    docs = write_files(tmp_path / "docs", shuffled, num_files=3)
+    expected = trained(place / "docs", tmp_path / "expected", mode, sample="20 KB")
+    assert_same(trained(docs, tmp_path / "out", mode, Engine(transport="shuffle"), sample="20 KB"), expected)
+    whole, found = about(place, mode), json.loads(expected["training.json"])
+    assert found["share_of_text"] == 20_000 / whole["trained_bytes"]
+    assert abs(found["trained_bytes"] - 20_000) < 4_000
+
+
+def test_a_sample_as_large_as_the_text_is_the_text(place: Path, tmp_path: Path) -> None:
+    size = about(place, "global")["trained_bytes"]
+    assert_same(trained(place / "docs", tmp_path / "out", "global", sample=size), outputs_of(place / "global"))
+
+
+def test_global_equals_the_trainer_on_the_sample(documents: list[Record], place: Path, tmp_path: Path) -> None:
+    trained(place / "docs", tmp_path / "out", "global", sample="20 KB")
+    share = about(tmp_path, "out")["share_of_text"]
+    texts = pa.chunked_array([pa.array([row["text"] for row in documents], pa.large_string())])
+    segments, _ = segments_of(texts, document_digests(pa.table({"text": texts})), share)
+    expected = UnigramTrainer(vocab_size=SETTINGS["vocab_size"]).train(count_pretokens(segments))
+    found = read_model(str(tmp_path / "out" / "merged.parquet"))
+    assert found.to_table().equals(expected.to_table(), check_metadata=True)
 
 
 def test_output_does_not_depend_on_the_file_system(place: Path) -> None:
