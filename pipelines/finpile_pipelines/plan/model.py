@@ -25,8 +25,9 @@ _MB = 1e6
 _MEASURED_BANDS, _MEASURED_HASHES = 32, 256
 #: Text of a chunk of the tokenizer, and chunks of a domain at most, as `finpile_pipelines.unigram.texts` has them.
 _CHUNK_BYTES, _CHUNKS = 16 << 20, 256
-#: Of choosing a sample of all text for the tokenizer. Source: benchmarks/results/2026-11-24_tokenizer_sample.md
-_SAMPLING_CPU_SECONDS_PER_MB = 0.012
+#: Of choosing a sample of all text for the tokenizer, in two passes.
+#: Source: benchmarks/results/2026-11-24_tokenizer_sample.md
+_SAMPLING_CPU_SECONDS_PER_MB = 0.0072
 #: Stages whose tasks are published files, which are larger than shards.
 _OF_PARTS = ("split", "tokens")
 
