@@ -450,7 +450,8 @@ def test_configs_are_frozen_and_keyword_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"), [("256 MiB", 256 << 20), ("1.5KiB", 1536), (2048, 2048), ("4096", 4096), ("1 GiB", 1 << 30)]
+    ("size", "expected"),
+    [("256 MiB", 256 << 20), ("1.5KiB", 1536), (2048, 2048), ("4096", 4096), ("1 GiB", 1 << 30), ("9 MB", 9_000_000)],
 )
 def test_limits_are_sizes_and_hold_for_sources_without_their_own(
     tmp_path: Path, size: int | str, expected: int
@@ -464,9 +465,22 @@ def test_limits_are_sizes_and_hold_for_sources_without_their_own(
         assert entry.limits.record_bytes in (expected, 9 << 10)
 
 
-@pytest.mark.parametrize("value", ["256 MB", "-1", "12 bytes", "1 KiB KiB", "5"])
+@pytest.mark.parametrize("value", ["256 XB", "-1", "12 bytes", "1 KiB KiB", "5"])
 def test_a_size_that_is_none_is_refused_with_its_line(refusal: Refusal, value: str) -> None:
     assert "limits.record is" in refusal(SMALL + f"limits: {{record: {value}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [("20 GB", 20 * 10**9), ("1.5 MB", 1_500_000), (2_000_000, 2_000_000), ("all", None)]
+)
+def test_the_tokenizers_sample_is_a_size_or_all(tmp_path: Path, size: int | str, expected: int | None) -> None:
+    (tmp_path / "corpus.yaml").write_text(SMALL + f"tokenizer: {{sample: {size}}}\n")
+    assert load_config(tmp_path / "corpus.yaml").tokenizer.sample_bytes == expected
+
+
+@pytest.mark.parametrize("value", ["none", "5", "999 B", "-1"])
+def test_a_sample_that_is_no_size_is_refused(refusal: Refusal, value: str) -> None:
+    assert "tokenizer.sample is" in refusal(SMALL + f"tokenizer: {{sample: {value}}}\n")
 
 
 @pytest.mark.parametrize(
