@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from finpile.clean import clean_batch
 from finpile.clean.html import xbrl
 from finpile.clean.html.page import to_text
 from finpile.clean.html.xbrl import read_facts, without_marks
 from finpile.clean.stage.normalise import normalise
+from finpile.config import CleanConfig, SourceConfig
+from finpile.documents.document import HTML, DocumentBuilder, RawDocument
 from finpile.filings.facts import is_shown
 from tests.support.real_data import find
 from tests.support.references.inline_xbrl import reference_facts
@@ -138,6 +141,48 @@ def test_figures_in_tables_have_their_places(tables: str) -> None:
 def test_a_page_with_characters_of_marks_keeps_them_and_has_no_places(mark: str) -> None:
     text, places = places_of(f"<p>a{mark}b <ix:nonFraction name='a'>12</ix:nonFraction></p>")
     assert (len(text), text[0], text[2:], places) == (6, "a", "b 12", {})
+
+
+@pytest.mark.parametrize(("end", "has_places"), [("", True), ("<ix:nonFraction>&#8212;</ix:nonFraction>", False)])
+def test_a_page_of_the_web_has_its_main_content_as_without_facts(
+    monkeypatch: pytest.MonkeyPatch, end: str, has_places: bool
+) -> None:
+    """A dash alone is not main content, but one with marks is."""
+    menu = "<nav><ul><li><a href='/'>Home</a><li><a href='/a'>About us</a></ul></nav>"
+    sales = "<p>Sales were <ix:nonFraction>1,234</ix:nonFraction> million, and more than in the year before.</p>"
+    page = f"<html><body>{menu}<article>{sales}<p>{end}</p></article></body></html>"
+    read = to_text(page, main_content=True)
+    assert (read.marked is not None) == has_places
+    if read.marked is not None:
+        text, places = without_marks(read.marked)
+        assert (text, text[slice(*places[0])]) == (read.text, "1,234")
+    monkeypatch.setattr(xbrl.Facts, "marked", lambda *_: None)
+    assert to_text(page, main_content=True).text == read.text
+
+
+@pytest.mark.parametrize(
+    ("sentence", "settings", "has_places"),
+    [
+        ("Sales of caf\u00e9s were {}.", {}, True),
+        ("Sales of cafe\u0301s were  {}  \u212b.", {}, True),
+        ("Sales of cafe\u0301s were {}.", {"normalise": False}, True),
+        ("Sales of caf\u00c3\u00a9s were {}.", {"mojibake": "repair"}, False),
+        ("Sales of caf\u00e9s were {}.", {"mojibake": "repair"}, True),
+        ("Sales were {}\u0301.", {}, False),  # the accent belongs to the last digit, also after a mark
+    ],
+)
+def test_places_are_bytes_of_the_clean_text(sentence: str, settings: dict[str, Any], has_places: bool) -> None:
+    page = sentence.format("<ix:nonFraction name='a' unitRef='u'>12e</ix:nonFraction>")
+    builder = DocumentBuilder("FinPile", "Filings")
+    builder.append(RawDocument(locator="a", text=f"<html><p>{page}</p></html>", media_type=HTML))
+    config = CleanConfig(**settings)
+    source = SourceConfig(name="Filings", dataset="FinPile", format="edgar", paths=("a",), clean=config)
+    (row,) = clean_batch(builder.flush(), source).batch.to_pylist()
+    (fact,) = row["facts"]
+    text = row["text"].encode()
+    assert (fact["start"] is not None) == has_places
+    if has_places:
+        assert text[fact["start"] : fact["end"]] == b"12e"
 
 
 PARTS = [
