@@ -42,6 +42,7 @@ from benchmarks.common.data import DATA
 from benchmarks.common.report import RESULTS, Report, say, table
 from finpile.clean.html.page import to_text
 from finpile.clean.stage.normalise import normalise
+from finpile.clean.text_tables import with_tables
 from finpile.config import CleanConfig, CorpusConfig, DedupConfig, SourceConfig, SubstringConfig
 from finpile.documents.document import HTML, RawDocument
 from finpile.filings import find_items
@@ -145,7 +146,8 @@ def main_documents(data: Path) -> Iterator[tuple[str, RawDocument]]:
 
 def text_of(document: RawDocument) -> str:
     is_html = document.media_type == HTML
-    return normalise(to_text(document.text, main_content=False).text if is_html else document.text)
+    text = to_text(document.text, main_content=False).text if is_html else with_tables(document.text, "lines")
+    return normalise(text)
 
 
 def current_reports(data: Path, documents: Mapping[str, RawDocument]) -> list[Difference]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from typing import Any
 
 import pytest
 
+from finpile.clean import clean_batch
 from finpile.clean.text_tables import with_tables
+from finpile.config import CleanConfig, SourceConfig
+from finpile.documents.document import PLAIN, DocumentBuilder, RawDocument
 
 STATEMENT = """Results for the year:
 <TABLE>
@@ -50,6 +54,26 @@ def test_grids_have_all_heads_above_their_columns() -> None:
         "| Other | -- | 784 | -- | 784 |\n"
         "| Total | $32,436 |"
     )
+
+
+@pytest.mark.parametrize(
+    ("format_name", "html", "tables", "row"),
+    [
+        ("edgar", "auto", "lines", "Sales (note 3)\t$19,217\t$16,850\t$39,003\t$(27,922)\n"),
+        ("edgar", "auto", "markdown", "| Sales (note 3) | $19,217 | $16,850 | $39,003 | $(27,922) |\n"),
+        ("edgar", "never", "markdown", "\n  Sales (note 3)......................  $   19,217  $"),
+        ("text", "auto", "markdown", "\n  Sales (note 3)......................  $   19,217  $"),
+    ],
+)
+def test_tables_of_edgar_are_read_in_the_form_of_the_corpus_file(
+    format_name: str, html: Any, tables: Any, row: str
+) -> None:
+    settings = CleanConfig(html=html, tables=tables)
+    source = SourceConfig(name="News", dataset="FinPile", format=format_name, paths=("*",), clean=settings)
+    builder = DocumentBuilder("FinPile", "News")
+    builder.append(RawDocument(locator="a.txt", text=STATEMENT, media_type=PLAIN, meta={"document_type": "EX-13"}))
+    [document] = clean_batch(builder.flush(), source).batch.to_pylist()
+    assert row in document["text"]
 
 
 def test_heads_without_dashes_of_their_width_are_over_the_columns_in_whose_middle_they_are() -> None:
