@@ -210,7 +210,9 @@ def test_the_plan_of_a_build_has_an_algorithm_of_another_package(corpus: Corpus)
     inputs = measure_inputs(corpus.config, find_inputs(corpus.config), rates)
     plan = {stage.stage: stage for stage in plan_build(corpus.config, inputs, 1, rates).stages}
     assert plan["simhash"].jobs == 1
-    assert plan["simhash"].cpu_seconds == pytest.approx(plan["near"].cpu_seconds)
+    assert plan["simhash"].cpu_seconds == pytest.approx(
+        plan["near"].cpu_seconds, rel=0.01
+    )  # that of near has its hashes
 
 
 def test_the_guide_has_the_size_of_the_package() -> None:
