@@ -30,6 +30,7 @@ _COMMANDS = {
     "ls": ("finpile_cli.ls", "ls_command", "List documents, kept or removed, by conditions."),
     "search": ("finpile_cli.search", "search_command", "Find exact words in kept and in removed text."),
     "explore": ("finpile_cli.explore", "explore_command", "Write pages in which a person looks at a build."),
+    "audit": ("finpile_cli.audit", "audit_command", "Judge a sample of removals, and estimate how many are right."),
     "trace": ("finpile_cli.trace", "trace_command", "Find the documents of tokens, and the tokens of a document."),
     "as-of": ("finpile_cli.as_of", "as_of_command", "Write a build's corpus as it would have been on a day."),
     "tokenizer": ("finpile_cli.tokenizer", "tokenizer_group", "Train, compare and use tokenizers."),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from finpile.explorer.counts import DocumentCounts, RemovalCounts
 from finpile.explorer.inputs import input_bytes
 from finpile.explorer.meanings import meaning
 from finpile.explorer.papers import papers
 from finpile.explorer.scan import Advance, Names, scan_documents, scan_removals
+from finpile.explorer.site import plain
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
 from finpile.output.published_files import PublishedFiles
@@ -87,3 +89,24 @@ def summarise(
         "inputs": inputs,
         "papers": papers(corpus.layout, manifest),
     }
+
+
+def records(corpus: Corpus, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """By id: the kept document, None for one that was removed, and its rows of the ledger; as JSON.
+
+    Raises: IntegrityError if a file is missing or damaged.
+    """
+    wanted = pa.array(sorted(ids), pa.string())
+    texts: dict[str, dict[str, Any]] = {}
+
+    def mask(group: pa.Table) -> pa.ChunkedArray:
+        return pc.is_in(group["id"], wanted)
+
+    for file in corpus.files.below("documents", "removed"):
+        for row in file.matching(("id",), mask).to_pylist():
+            entry = texts.setdefault(row["id"], {"document": None, "removals": []})
+            if file.path.startswith("documents/"):
+                entry["document"] = plain(row)
+            else:
+                entry["removals"].append(plain(row))
+    return texts

@@ -8,8 +8,9 @@ texts are the published ones: spans that later stages cut are not in them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,41 @@ _PART_BYTES = 32 << 20
 _U64 = npt.NDArray[np.uint64]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """The sampled documents of all scopes, and their pairs."""
+
+    limit: float
+    """Of `near`, above which documents with the same numbers are near duplicates."""
+    numbers: str
+    """The setting `numbers` of `near`."""
+    sampled: dict[str, str]
+    """The source, DATASET/NAME, of each sampled document by its id."""
+    num_documents: dict[str, int]
+    """Kept documents by source."""
+    num_compared: int
+    """Candidates whose words were compared."""
+    complete: bool
+    """Whether all candidates were compared."""
+    pairs: list[dict[str, Any]]
+    """Those that are similar, the most similar first."""
+
+
 def close_pairs(corpus: Corpus, number: int, advance: Advance = lambda amount: None) -> dict[str, Any] | None:
-    """The pairs of `number` documents of each scope with others; None for a build without the stage `near`.
+    """The pairs of `number` documents of each scope with others for the pages; None for a build without `near`.
+
+    Raises: IntegrityError if a file is missing or damaged.
+    """
+    found = compare_sample(corpus, number, advance)
+    if found is None:
+        return None
+    shown = {"limit": found.limit, "numbers": found.numbers, "sampled": len(found.sampled)}
+    shown |= {"compared": found.num_compared, "complete": found.complete, "found": len(found.pairs)}
+    return {**shown, "pairs": found.pairs[:MOST_PAIRS]}
+
+
+def compare_sample(corpus: Corpus, number: int, advance: Advance = lambda amount: None) -> Compared | None:
+    """Compares `number` documents of each scope with all others; None for a build without the stage `near`.
 
     Raises: IntegrityError if a file is missing or damaged.
     """
@@ -51,25 +85,40 @@ def close_pairs(corpus: Corpus, number: int, advance: Advance = lambda amount: N
     for file in corpus.files.below("documents"):
         scopes.setdefault(row_of(file.path)[0] if by_dataset else "", []).append(file)
     found: list[dict[str, Any]] = []
-    sampled = compared = 0
+    sampled: dict[str, str] = {}
+    num_documents: Counter[str] = Counter()
+    compared = 0
     for scope, files in sorted(scopes.items()):
         sample = _Sample(files, number, scope, wide)
-        sampled += len(sample.ids)
+        sampled |= dict(zip(sample.ids, sample.sources, strict=True))
+        num_documents.update(sample.num_documents)
         for pair in sample.compared(files, wide, MOST_COMPARED - compared, advance):
             compared += 1
             if pair is not None:
                 found.append(pair)
     found.sort(key=lambda pair: (-pair["similarity"], pair["a"], pair["b"]))
-    shown = {"limit": limit, "numbers": dedup["near"]["numbers"], "sampled": sampled, "compared": compared}
-    return {**shown, "complete": compared < MOST_COMPARED, "found": len(found), "pairs": found[:MOST_PAIRS]}
+    return Compared(
+        limit=limit,
+        numbers=dedup["near"]["numbers"],
+        sampled=sampled,
+        num_documents=dict(num_documents),
+        num_compared=compared,
+        complete=compared < MOST_COMPARED,
+        pairs=found,
+    )
 
 
 class _Sample:
     """The documents of a scope that are compared with all of it, and their keys."""
 
     def __init__(self, files: Sequence[PublishedFile], number: int, scope: str, config: NearConfig) -> None:
-        ids = pa.chunked_array([chunk for file in files for chunk in file.pages(["id"])["id"].chunks], pa.string())
-        chosen = pa.array(sorted(ids.to_pylist())[:number], pa.string())
+        self.num_documents: Counter[str] = Counter()
+        chunks: list[pa.Array] = []
+        for file in files:
+            ids = file.pages(["id"])["id"]
+            self.num_documents["/".join(row_of(file.path))] += len(ids)
+            chunks += ids.chunks
+        chosen = pa.array(sorted(pa.chunked_array(chunks, pa.string()).to_pylist())[:number], pa.string())
         parts = []
         for file in files:
             rows = file.matching(("id",), lambda group: pc.is_in(group["id"], chosen), ["id", "text"])

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from finpile import storage
 from finpile.explorer.changes import changes
-from finpile.explorer.corpus import Corpus, summarise
+from finpile.explorer.corpus import Corpus, records, summarise
 from finpile.explorer.counts import sample
 from finpile.explorer.pairs import close_pairs
 from finpile.explorer.runs import read_runs
 from finpile.explorer.scan import Advance, columns_of
-from finpile.explorer.site import data_script, page_files, plain
+from finpile.explorer.site import data_script, page_files
 from finpile.explorer.vocabulary import vocabulary
 
 #: Rows of one file of a list.
@@ -66,7 +64,7 @@ def write_explorer(
     shown = {name for row in summary["removals"]["passages"] for name in (row["rows"][0][0], row["rows"][0][3]) if name}
     close = close_pairs(corpus, pairs, advance) if pairs else None
     shown |= {name for pair in (close["pairs"] if close else ()) for name in (pair["a"], pair["b"])}
-    texts = _texts(corpus, {*documents.ids, *removals.ids, *shown}) if samples else {}
+    texts = records(corpus, {*documents.ids, *removals.ids, *shown}) if samples else {}
     if against is not None:
         summary["changes"] = changes(corpus, Corpus.open(against))
     written = _Folder(corpus.layout.explorer)
@@ -128,24 +126,6 @@ class _Listed:
             rows = rows.drop_columns(["title"])
         for start in range(0, rows.num_rows, CHUNK_ROWS):
             yield rows.slice(start, CHUNK_ROWS)
-
-
-def _texts(corpus: Corpus, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """By id: the kept document, None for one that was removed, and its rows of the ledger."""
-    wanted = pa.array(sorted(ids), pa.string())
-    texts: dict[str, dict[str, Any]] = {}
-
-    def mask(group: pa.Table) -> pa.ChunkedArray:
-        return pc.is_in(group["id"], wanted)
-
-    for file in corpus.files.below("documents", "removed"):
-        for row in file.matching(("id",), mask).to_pylist():
-            entry = texts.setdefault(row["id"], {"document": None, "removals": []})
-            if file.path.startswith("documents/"):
-                entry["document"] = plain(row)
-            else:
-                entry["removals"].append(plain(row))
-    return texts
 
 
 class _Folder:

@@ -14,6 +14,7 @@ OUT/versions/removed/stage=S/part-*.parquet
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
 OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
 OUT/explorer/                                             pages of `finpile explore`
+OUT/audit/                                                judgements, sample and results of `finpile audit`
 OUT/index/STAGE/STEP/000001/                              keys of the documents that a snapshot brought to a stage
 OUT/index/batches/000012.json                             places of the batches of a clean shard
 OUT/.work/STAGE/                                          the record of a stage
@@ -102,6 +103,11 @@ class Layout:
     def explorer(self) -> str:
         """Pages that `finpile explore` makes of the build; they may be deleted."""
         return storage.join(self.root, "explorer")
+
+    @property
+    def audit(self) -> str:
+        """What `finpile audit` writes: judgements of a person, and files without texts that may be deleted."""
+        return storage.join(self.root, "audit")
 
     @property
     def snapshots(self) -> str:

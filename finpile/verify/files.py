@@ -19,8 +19,8 @@ from finpile.verify.output import Output
 
 #: What `finpile report` writes of snapshots.
 _GROWTH = tuple(f"snapshots/growth.{suffix}" for suffix in ("md", "csv", "tex", "json"))
-#: Further names in OUT; all but the manifest may be deleted.
-_OTHER = ("manifest.json", ".work", "index", "explorer")
+#: Further names in OUT; all but the manifest and a person's judgements, `audit`, may be deleted.
+_OTHER = ("manifest.json", ".work", "index", "explorer", "audit")
 
 
 def checks(output: Output) -> list[Check]:

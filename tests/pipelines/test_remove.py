@@ -22,10 +22,13 @@ from finpile_pipelines.snapshots.append import append
 from finpile_pipelines.snapshots.remove import remove
 from finpile_pipelines.stage import Sizes
 
+from finpile.audit.judgements import append_answer, read_answers
+from finpile.audit.sample import draw
 from finpile.config import CorpusConfig, load_config
 from finpile.documents.conditions import Condition
 from finpile.errors import ConfigError, InputError
 from finpile.explorer import write_explorer
+from finpile.explorer.corpus import Corpus
 from finpile.output.layout import Layout
 from finpile.output.snapshots import load_snapshot
 from finpile.output.takedowns import TAKEDOWN, Wanted
@@ -87,6 +90,10 @@ def test_a_copy_comes_back_and_no_text_is_left(copies: tuple[Path, CorpusConfig]
     out, _ = copies
     assert documents_of(out)["source"].to_pylist().count("News") == 0
     write_explorer(str(out), samples=1)
+    before = draw(Corpus.open(str(out)), 9, 9).items
+    answers = out / "audit" / "judgements.jsonl"
+    for item in before:
+        append_answer(answers, item, "yes")
     manifest = remove(str(out), Wanted(source="Web"), "they asked", Engine())
     assert not (out / "explorer").exists()
     write_explorer(str(out), samples=9)
@@ -99,6 +106,11 @@ def test_a_copy_comes_back_and_no_text_is_left(copies: tuple[Path, CorpusConfig]
     assert [row for row in ledger_of(out) if row["id"] == stone["id"]] == [stone]
     assert manifest["snapshot"]["taken_down"] == {"documents": 1, "published": 1, "tokens": {}}
     assert failed(out) == []
+    after = draw(Corpus.open(str(out)), 9, 9).items
+    assert stone["id"] not in {name for item in after for name in (item.id, item.other)}
+    assert read_answers(str(answers), after).keys() == {item.shown for item in {*before} & {*after}}
+    assert len(read_answers(str(answers), before)) == len(before) > len({*before} & {*after})
+    assert b"ministers met" not in answers.read_bytes()
     assert documents_of(out, 0)["source"].to_pylist().count("Web") == 1  # an earlier snapshot is as it was
 
 

@@ -13,8 +13,9 @@ import { tokenizer } from "./views/tokenizer.js";
 import { papers } from "./views/papers.js";
 import { runs } from "./views/runs.js";
 import { changes } from "./views/changes.js";
+import { audit } from "./views/audit.js";
 
-const VIEWS = [flow, removals, clusters, passages, documents, tokenizer, runs, papers, changes];
+const VIEWS = [audit, flow, removals, clusters, passages, documents, tokenizer, runs, papers, changes];
 
 async function begin() {
   const app = document.getElementById("app");
@@ -23,6 +24,7 @@ async function begin() {
     const summary = await load("summary");
     if (start.mode === "ranges") await run("ranges.js");
     const store = start.mode === "ranges" ? await window.finpileRanges(start, summary) : new StaticStore(start);
+    if (new URLSearchParams(location.search).has("audit")) summary.audit = await load("audit");
     summary.documents.cells = [...rowsOf(summary.documents.cells)];
     summary.removals.cells = [...rowsOf(summary.removals.cells)];
     document.title = `${summary.name} · FinPile explorer`;

@@ -179,6 +179,7 @@ function diffPanels(context, record, kept, focus) {
 export async function showPair(place, context, { a, b }) {
   const { store } = context;
   const token = (place.token = Symbol(a + b));
+  delete place.dataset.shown;
   fill(place, h("p", { class: "soft" }, "Reading …"));
   const [left, right] = await Promise.all([store.record(a), store.record(b)]);
   if (place.token !== token) return;
@@ -192,6 +193,7 @@ export async function showPair(place, context, { a, b }) {
   fill(place, h("div", { class: "panels two" },
     panel("One", nodes("left", "del"), a, openLink(context, a)),
     panel("The other", nodes("right", "ins"), b, openLink(context, b))));
+  place.dataset.shown = `${a} ${b}`;
 }
 
 function openLink(context, id) {

@@ -113,3 +113,11 @@ export function table(caption, headings, rows, options = {}) {
         return h("tr", { class: row.class }, cells.map(cell));
       }))));
 }
+
+/** A table of a report, as its JSON has it. */
+export function reportTable(found) {
+  const headings = found.columns.map((column) => column.title + (column.shown_in ? ` (${column.shown_in})` : ""));
+  return h("section", {}, h("h3", {}, found.title), h("p", { class: "about" }, found.caption),
+    table(found.title, headings, found.rows.map((row) => ({ class: row.kind === "total" ? "total" : "sub", cells: row.shown }))),
+    found.footnotes.length ? h("ul", { class: "about" }, found.footnotes.map((note) => h("li", {}, note))) : null);
+}

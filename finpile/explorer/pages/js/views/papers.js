@@ -1,6 +1,6 @@
 // The papers: tables of the report, warnings, settings with defaults marked, stages, versions, takedowns.
 
-import { bytes, count, fill, h, table, titled } from "../dom.js";
+import { bytes, count, fill, h, reportTable, table, titled } from "../dom.js";
 
 export const papers = {
   name: "papers",
@@ -10,7 +10,7 @@ export const papers = {
     fill(main,
       titled("h2", "Papers", "What belongs to this build: tables, settings, versions."),
       found.warnings.map((warning) => h("p", { class: "warning", role: "note" }, warning)),
-      found.tables.map(paperTable),
+      found.tables.map(reportTable),
       h("section", {}, h("h3", {}, "Settings that differ from the default"), settings(found.settings.filter((row) => !row.default)),
         h("details", {}, h("summary", {}, `${count(found.settings.filter((row) => row.default).length)} settings with their default`), settings(found.settings.filter((row) => row.default)))),
       h("section", {}, h("h3", {}, "Stages"),
@@ -27,13 +27,6 @@ export const papers = {
 };
 
 const seconds = (value) => (value === null || value === undefined ? "–" : Number(value).toFixed(1));
-
-function paperTable(found) {
-  const headings = found.columns.map((column) => column.title + (column.shown_in ? ` (${column.shown_in})` : ""));
-  return h("section", {}, h("h3", {}, found.title), h("p", { class: "about" }, found.caption),
-    table(found.title, headings, found.rows.map((row) => ({ class: row.kind === "total" ? "total" : "sub", cells: row.shown }))),
-    found.footnotes.length ? h("ul", { class: "about" }, found.footnotes.map((note) => h("li", {}, note))) : null);
-}
 
 function settings(rows) {
   return table("Settings", ["Key", "Value"], rows.map((row) => [row.key, h("code", {}, typeof row.value === "string" ? row.value : JSON.stringify(row.value))]), { class: "left" });

@@ -1,0 +1,210 @@
+"""Estimates from the answers, with 95% intervals: precision by stage and source, and what `near` misses.
+
+Sums over strata weigh each by its size in the build. Their intervals combine those of the strata (MOVER), and are those
+of Wilson for one stratum. Strata without an answer are left out of sums, and `covered` says how much is in them.
+
+Sources: Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927). The interval of
+a weighted sum: Zou, Huang and Zhang, A note on confidence interval estimation for a linear function of binomial
+proportions, Computational Statistics and Data Analysis 53 (2009), equation 3. The correction of a sample without
+replacement, as an effective size: Kish, Survey Sampling (1965), section 2.6.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
+
+from finpile.audit.judgements import Answers
+from finpile.audit.sample import NEAR, Sample, Stratum
+from finpile.plugins import stages
+
+Z = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Precision:
+    """The share of removals that are right. `stage` and `source` are empty in sums over all of them."""
+
+    stage: str
+    source: str
+    removals: int
+    """Of the build."""
+    covered: int
+    """Of these, the removals of strata with an answer."""
+    sampled: int
+    judged: int
+    right: int
+    precision: Share | None
+    """None without an answer."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Missed:
+    """Kept documents that `near` should have removed, of those just below its limit. `source` is empty in the sum."""
+
+    source: str
+    documents: int
+    """Kept documents of the build."""
+    covered: int
+    """Of these, the documents of sources with an estimate."""
+    compared: int
+    """Those that were compared with all others."""
+    pairs: int
+    """Compared documents that have a similar document before them."""
+    judged: int
+    duplicates: int
+    """Pairs of which a person says that one should have been removed."""
+    missed: Share | None
+    """The number of kept documents that should have been removed, of those that are covered."""
+    recall: Share | None
+    """Right removals of `near` over these and the missed ones, of sources with both estimates."""
+
+
+def wilson(share: float, size: float, population: float) -> Share:
+    """Wilson's 95% interval of a share in a sample of `size` that is drawn from `population` without replacement.
+
+    >>> share = wilson(0.5, 10, float("inf"))
+    >>> round(share.low, 4), round(share.high, 4)
+    (0.2366, 0.7634)
+    >>> wilson(0.75, 4, 4)
+    Share(value=0.75, low=0.75, high=0.75)
+    """
+    if size >= population:
+        return Share(share, share, share)
+    effective = size if population == float("inf") else size * (population - 1) / (population - size)
+    middle = share + Z * Z / (2 * effective)
+    half = Z * sqrt(share * (1 - share) / effective + (Z / (2 * effective)) ** 2)
+    scale = 1 + Z * Z / effective
+    return Share(share, max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale))
+
+
+def weighted(shares: Sequence[tuple[float, Share]]) -> Share:
+    """The sum of shares with weights, and its interval (Zou, Huang and Zhang 2009)."""
+    value = sum(weight * share.value for weight, share in shares)
+    below = sqrt(sum((weight * (share.value - share.low)) ** 2 for weight, share in shares))
+    above = sqrt(sum((weight * (share.high - share.value)) ** 2 for weight, share in shares))
+    return Share(value, value - below, value + above)
+
+
+def precisions(sample: Sample, answers: Answers) -> list[Precision]:
+    """All removals, then each stage in the order of the stages, followed by its sources."""
+    sampled, judged, right = _counts(sample, answers)
+    sources = {
+        stratum: _precision(stratum.stage, stratum.source, [stratum], sample.removals, sampled, judged, right)
+        for stratum in sample.removals
+    }
+    rows = [_precision("", "", list(sources), sample.removals, sampled, judged, right)]
+    for stage in stages.names():
+        own = sorted(stratum for stratum in sources if stratum.stage == stage)
+        if own:
+            rows.append(_precision(stage, "", own, sample.removals, sampled, judged, right))
+            rows += [sources[stratum] for stratum in own]
+    return rows
+
+
+def _counts(sample: Sample, answers: Answers) -> tuple[Counter[Stratum], Counter[Stratum], Counter[Stratum]]:
+    """Items, items with an answer, and items with the answer yes, by stratum."""
+    sampled = Counter(item.stratum for item in sample.items)
+    judged = Counter(item.stratum for item in sample.items if item.shown in answers)
+    return sampled, judged, Counter(item.stratum for item in sample.items if answers.get(item.shown))
+
+
+def _precision(
+    stage: str,
+    source: str,
+    strata: Sequence[Stratum],
+    removals: Mapping[Stratum, int],
+    sampled: Counter[Stratum],
+    judged: Counter[Stratum],
+    right: Counter[Stratum],
+) -> Precision:
+    known = [stratum for stratum in strata if judged[stratum]]
+    covered = sum(removals[stratum] for stratum in known)
+    shares = [
+        (
+            removals[stratum] / covered,
+            wilson(right[stratum] / judged[stratum], judged[stratum], removals[stratum]),
+        )
+        for stratum in known
+    ]
+    return Precision(
+        stage=stage,
+        source=source,
+        removals=sum(removals[stratum] for stratum in strata),
+        covered=covered,
+        sampled=sum(sampled[stratum] for stratum in strata),
+        judged=sum(judged[stratum] for stratum in strata),
+        right=sum(right[stratum] for stratum in strata),
+        precision=weighted(shares) if shares else None,
+    )
+
+
+def missed(sample: Sample, answers: Answers) -> list[Missed]:
+    """All sources, then each; nothing if no pairs were looked for.
+
+    Of `compared` documents, `pairs` have a similar document before them, and of these some are judged. With K answers
+    yes among J of F pairs, the share of documents to remove is estimated as K among `compared` * J / F documents: the
+    others of these have no pair, which needs no answer. Without pairs, it is 0 among `compared`.
+    """
+    if not sample.kept:
+        return []
+    pairs, judged, right = _counts(sample, answers)
+    shares: dict[Stratum, Share] = {}
+    for stratum, documents in sample.kept.items():
+        compared = sample.compared.get(stratum, 0)
+        examined = compared * (judged[stratum] / pairs[stratum] if pairs[stratum] else 1)
+        if examined:
+            shares[stratum] = wilson(right[stratum] / examined, examined, documents)
+    removed = {row.source: row for row in precisions(sample, answers) if row.stage == NEAR and row.source}
+
+    def row(source: str, strata: Sequence[Stratum]) -> Missed:
+        known = [stratum for stratum in strata if stratum in shares]
+        parts = {stratum.source: (float(sample.kept[stratum]), shares[stratum]) for stratum in known}
+        return Missed(
+            source=source,
+            documents=sum(sample.kept[stratum] for stratum in strata),
+            covered=sum(sample.kept[stratum] for stratum in known),
+            compared=sum(sample.compared.get(stratum, 0) for stratum in strata),
+            pairs=sum(pairs[stratum] for stratum in strata),
+            judged=sum(judged[stratum] for stratum in strata),
+            duplicates=sum(right[stratum] for stratum in strata),
+            missed=weighted(list(parts.values())) if parts else None,
+            recall=_recall(removed, parts),
+        )
+
+    strata = sorted(sample.kept)
+    return [row("", strata), *(row(stratum.source, [stratum]) for stratum in strata)]
+
+
+def _recall(removed: Mapping[str, Precision], parts: Mapping[str, tuple[float, Share]]) -> Share | None:
+    """Of near duplicates, the share that is removed, over the sources with both estimates.
+
+    The interval joins the ends of both, so it is wider than 95%.
+    """
+    right: list[tuple[float, Share]] = []
+    wrong: list[tuple[float, Share]] = []
+    for source, part in parts.items():
+        found = removed.get(source)
+        if found is not None and found.precision is None:
+            continue
+        wrong.append(part)
+        if found is not None and found.precision is not None:
+            right.append((found.removals, found.precision))
+    if not right:
+        return None
+    true, lost = weighted(right), weighted(wrong)
+    ends = ((true.value, lost.value), (true.low, lost.high), (true.high, lost.low))
+    value, low, high = (kept / (kept + missing) if kept + missing else 0.0 for kept, missing in ends)
+    return Share(value, low, high)
