@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from finpile.plugins.stages import DEDUPLICATED, after
 from finpile_cli.console import Console, duration, json_option, quantity
 from finpile_cli.display import Display
 from finpile_cli.engine import Again, BeamOptionsLast, Placement, again_options, heavy_imports, placement_options
@@ -31,6 +32,12 @@ _ALWAYS = ("dataset", "source", "read", "unreadable", "cleaned_out", "exact", "n
 @placement_options
 @again_options
 @click.option(
+    "--until",
+    type=click.Choice((DEDUPLICATED, *after(DEDUPLICATED))),
+    default="reports",
+    help="The last stage; a later run continues after it. split: documents and ledger, without a tokenizer.",
+)
+@click.option(
     "--takedowns-to",
     type=PathOrUrl(),
     metavar="FILE",
@@ -43,6 +50,7 @@ def build_command(
     root: str | None,
     placement: Placement,
     again: Again,
+    until: str,
     takedowns_to: str | None,
     as_json: bool,
 ) -> None:
@@ -60,7 +68,7 @@ def build_command(
     engine = placement.engine(display)
     listen = stage_lines(display, f"building {parsed.name} in {out}")
     with display:
-        manifest = build(parsed, out, engine, **again, listen=listen, takedowns_to=takedowns_to)
+        manifest = build(parsed, out, engine, **again, listen=listen, until=until, takedowns_to=takedowns_to)
     close(console, manifest, out, display.num_run)
 
 

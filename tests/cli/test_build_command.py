@@ -236,3 +236,19 @@ def test_vocabulary_that_the_text_cannot_fill_is_reported(run: Run, corpus: Path
     assert warning.startswith(f"warning: the vocabulary has {size:,} of the 2,000 entries requested")
     assert f"lower `tokenizer.vocab_size` to {size}" in warning
     assert f"{size:,} of 2,000 entries requested" in (tmp_path / "out" / "reports" / "index.html").read_text()
+
+
+# --- builds that end early -------------------------------------------------------------------------------------------
+
+
+def test_until_names_the_last_stage(run: Run, sample_copy: Path, sample_build: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = run("build", sample_copy, "-o", out, "--workers", 1, "--until", "split")
+    assert first.code == 0
+    assert f"documents: {out}/documents" in first.out
+    assert not (out / "tokenizer").exists()
+    assert run("build", sample_copy, "-o", out, "--workers", 1, "--until", "tokenizer").code == 0
+    tokenizer = files_of(out / "tokenizer")
+    assert tokenizer == files_of(sample_build / "tokenizer")
+    assert not (out / "tokens").exists()
+    assert run("build", sample_copy, "-o", out, "--workers", 1, "--until", "near").code == 2
