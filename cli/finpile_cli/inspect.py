@@ -56,7 +56,7 @@ def verify_command(out: str, as_json: bool) -> None:
 @click.argument("out", type=PathOrUrl())
 @click.argument("name", metavar="DOCUMENT")
 @click.option("--full", is_flag=True, help="Print the whole text.")
-@click.option("--tables", is_flag=True, help="Print the tables of its HTML page as grids, from the input file.")
+@click.option("--tables", is_flag=True, help="Print the tables of its page or filing as grids, from the input file.")
 @json_option
 def show_command(out: str, name: str, full: bool, tables: bool, as_json: bool) -> None:
     """Print the history of a document: its origin, its text, and its removals with their reasons.

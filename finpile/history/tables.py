@@ -15,11 +15,13 @@ from finpile.clean.html.markup import TooComplex
 from finpile.clean.html.page import HtmlError, to_text
 from finpile.clean.stage.normalise import normalise
 from finpile.clean.stage.parts import divided
+from finpile.clean.text_tables import with_tables
 from finpile.config import SourceConfig, from_dict
 from finpile.documents.document import HTML, RawDocument
 from finpile.errors import FinpileError, InputError
 from finpile.output.layout import Layout
 from finpile.output.manifest import load_manifest
+from finpile.plugins.format import FORMATS
 from finpile.sources.readers.finding import list_inputs
 from finpile.sources.readers.reading import read_file
 
@@ -34,18 +36,21 @@ def tables_of(out: str, document: Mapping[str, Any]) -> list[str]:
 
     Of a document that is an item of a filing, those of the whole filing.
 
-    Raises: InputError if no input file has the document any more, or it was not read from an HTML page.
+    Raises: InputError if no input file has the document any more, or its format has no tables.
     """
     locator = divided(document["locator"]) or document["locator"]
     manifest = load_manifest(Layout(out))
-    page = next(_pages(manifest, document, locator), None)
+    page, has_text_tables = next(_pages(manifest, document, locator), (None, False))
     if page is None:
         raise InputError(f"{locator}: the input files of the corpus do not have this document: its root is "
                          f"{manifest['config']['root']}")  # fmt: skip
-    if page.media_type != HTML:
-        raise InputError(f"{locator} is {page.media_type}: only HTML pages have tables as grids")
+    if page.media_type != HTML and not has_text_tables:
+        raise InputError(f"{locator} is {page.media_type}: only HTML pages and text filings have tables as grids")
     try:
-        text = normalise(to_text(page.text, main_content=False, tables="markdown").text)
+        if page.media_type == HTML:
+            text = normalise(to_text(page.text, main_content=False, tables="markdown").text)
+        else:
+            text = normalise(with_tables(page.text, "markdown"))
     except (HtmlError, TooComplex) as error:
         raise InputError(f"{locator}: {error}") from error
     runs = [list(lines) for is_grid, lines in groupby(text.split("\n"), _is_row) if is_grid]
@@ -56,13 +61,16 @@ def _is_row(line: str) -> bool:
     return line.startswith("|")
 
 
-def _pages(manifest: Mapping[str, Any], document: Mapping[str, Any], locator: str) -> Iterator[RawDocument]:
-    """The records of that locator in the input files of the document's source."""
+def _pages(
+    manifest: Mapping[str, Any], document: Mapping[str, Any], locator: str
+) -> Iterator[tuple[RawDocument, bool]]:
+    """The records of that locator in the input files of the document's source, and whether texts there have tables."""
     config = from_dict(manifest["config"])
     row = (document["dataset"], document["source"])
     for source in config.sources:
         if row in {(source.dataset, name) for name in source.rows}:
-            yield from _records(source, config.root, locator)
+            has_text_tables = FORMATS.get(source.format).has_text_tables
+            yield from ((record, has_text_tables) for record in _records(source, config.root, locator))
 
 
 def _records(source: SourceConfig, root: str, locator: str) -> Iterator[RawDocument]:
