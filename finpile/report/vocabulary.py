@@ -14,10 +14,12 @@ def shortfall(training: Mapping[str, Any], *, size: str, chunk_settings: str) ->
     found, requested = training["vocab_size"], training["vocab_size_asked_for"]
     if found >= requested:
         return None
-    remedy = f"add text or lower {size} to {found}"
+    text, remedy = "text", f"add text or lower {size} to {found}"
+    if "share_of_text" in training:
+        text, remedy = "sample", f"raise the sample or lower {size} to {found}"
     if training["mode"] != "global":
         remedy += f", or raise {chunk_settings}"
-    return f"the vocabulary has {found:,} of the {requested:,} entries requested, the text gives no more: {remedy}"
+    return f"the vocabulary has {found:,} of the {requested:,} entries requested, the {text} gives no more: {remedy}"
 
 
 def short_chunks(training: Mapping[str, Any], *, size: str, chunks: str) -> str | None:
@@ -28,8 +30,9 @@ def short_chunks(training: Mapping[str, Any], *, size: str, chunks: str) -> str 
     if not training.get("short_chunks"):
         return None
     num_models, requested = training["chunk_models"], training["chunk_vocab_size"]
+    remedy = "Raise the sample" if "share_of_text" in training else "Add text"
     return (
         f"{training['short_chunks']:,} of {num_models:,} models of chunks have less than a quarter of the "
         f"{requested:,} pieces requested, and all have {training['mean_chunk_pieces']:,} on average: their text gives "
-        f"no more. Add text, or lower {chunks} or {size}"
+        f"no more. {remedy}, or lower {chunks} or {size}"
     )

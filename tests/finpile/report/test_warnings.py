@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from finpile.report.vocabulary import short_chunks, shortfall
 from finpile.report.warnings import build_warnings
 
 NEWS = {"dataset": "D", "source": "News"}
@@ -107,3 +108,14 @@ def test_filter_whose_reasons_together_remove_more_is_named() -> None:
     )
     lost = [warning for warning in build_warnings(made) if "lost" in warning]
     assert lost == ["News lost 6 of 10 documents to filter gopher_quality"]
+
+
+def test_a_small_vocabulary_of_a_sample_names_the_sample() -> None:
+    training = {"vocab_size": 90, "vocab_size_asked_for": 100, "mode": "global"}
+    assert "the text gives no more: add text or lower SIZE to 90" in str(
+        shortfall(training, size="SIZE", chunk_settings="")
+    )
+    sampled = shortfall({**training, "share_of_text": 0.5}, size="SIZE", chunk_settings="")
+    assert "the sample gives no more: raise the sample or lower SIZE to 90" in str(sampled)
+    chunks = {"short_chunks": 1, "chunk_models": 2, "chunk_vocab_size": 9, "mean_chunk_pieces": 2, "share_of_text": 0.5}
+    assert "Raise the sample, or lower CHUNKS or SIZE" in str(short_chunks(chunks, size="SIZE", chunks="CHUNKS"))
