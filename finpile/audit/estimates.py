@@ -67,7 +67,7 @@ class Missed:
     duplicates: int
     """Pairs of which a person says that one should have been removed."""
     missed: Share | None
-    """The number of kept documents that should have been removed, of those that are covered."""
+    """The number of covered documents that should have been removed; None if pairs of a source have no answer."""
     recall: Share | None
     """Right removals of `near` over these and the missed ones, of sources with both estimates."""
 
@@ -87,7 +87,8 @@ def wilson(share: float, size: float, population: float) -> Share:
     middle = share + Z * Z / (2 * effective)
     half = Z * sqrt(share * (1 - share) / effective + (Z / (2 * effective)) ** 2)
     scale = 1 + Z * Z / effective
-    return Share(share, max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale))
+    low, high = max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+    return Share(share, min(share, low), max(share, high))  # at shares of 0 and 1, rounding may pass them
 
 
 def weighted(shares: Sequence[tuple[float, Share]]) -> Share:
@@ -167,6 +168,7 @@ def missed(sample: Sample, answers: Answers) -> list[Missed]:
         examined = compared * (judged[stratum] / pairs[stratum] if pairs[stratum] else 1)
         if examined:
             shares[stratum] = wilson(right[stratum] / examined, examined, documents)
+    open_strata = {stratum for stratum in sample.compared if stratum not in shares}
     removed = {row.source: row for row in precisions(sample, answers) if row.stage == NEAR and row.source}
 
     def row(source: str, strata: Sequence[Stratum]) -> Missed:
@@ -180,7 +182,7 @@ def missed(sample: Sample, answers: Answers) -> list[Missed]:
             pairs=sum(pairs[stratum] for stratum in strata),
             judged=sum(judged[stratum] for stratum in strata),
             duplicates=sum(right[stratum] for stratum in strata),
-            missed=weighted(list(parts.values())) if parts else None,
+            missed=None if open_strata.intersection(strata) or not parts else weighted(list(parts.values())),
             recall=_recall(removed, parts),
         )
 

@@ -135,6 +135,32 @@ def test_pairs_without_answers_give_no_estimate() -> None:
     assert (every.missed, source.missed, every.covered) == (None, None, 0)
 
 
+def test_a_sum_of_missed_documents_needs_answers_for_all_sources_with_pairs() -> None:
+    """A source of which no document was compared is left out of the sum; one with pairs and no answer is not."""
+    a, b, c = (Stratum("pair", "near", source) for source in ("D/A", "D/B", "D/C"))
+    pair = item("pair", "near", "D/A", 0)
+    kept = {a: 100, b: 50, c: 3}
+    sample = Sample(items=(pair,), removals={}, kept=kept, compared={a: 40, b: 20}, note="")
+    every, *sources = missed(sample, {})
+    assert (every.missed, every.covered) == (None, 50)
+    every, *sources = missed(sample, {pair.shown: False})
+    assert every.missed is not None
+    assert (every.covered, every.missed.value, every.missed.low) == (150, 0, 0)
+    assert [row.missed is None for row in sources] == [False, False, True]
+
+
+@pytest.mark.parametrize("size", [1, 3, 13, 77, 1000])
+@pytest.mark.parametrize("population", [1500.0, inf])
+def test_the_ends_of_an_interval_are_on_both_sides_of_the_share(size: int, population: float) -> None:
+    for yes in {0, 1, size // 2, size}:
+        found = wilson(yes / size, size, population)
+        assert 0 <= found.low <= found.value <= found.high <= 1
+        total = weighted([(227.0, found), (18_431.0, found)])
+        assert 0 <= total.low <= total.value <= total.high
+    assert wilson(0, size, population).low == 0
+    assert wilson(1, size, population).high == 1
+
+
 def test_a_weighted_sum_of_one_share_is_that_share() -> None:
     share = wilson(0.4, 20, 300)
     found = weighted([(1.0, share)])
