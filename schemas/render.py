@@ -49,7 +49,7 @@ from finpile.config.strict_yaml import settings
 from finpile.documents.document import CLEAN_SCHEMA, DOCUMENT_FOLDERS, PUBLISHED_SCHEMA, RAW_SCHEMA, SUB_SOURCE
 from finpile.documents.ledger import LEDGER_FOLDERS, PUBLISHED_LEDGER_SCHEMA
 from finpile.filings.facts import FACT_SCHEMA
-from finpile.output.manifest import CERTIFICATE, CHECKSUM, MANIFEST_VERSION
+from finpile.output.manifest import CARD, CERTIFICATE, CHECKSUM, MANIFEST_VERSION
 from finpile.output.snapshots import SNAPSHOT
 from finpile.output.stage_record import StageRecord
 from finpile.plugins.filter import FILTERS
@@ -76,6 +76,7 @@ from finpile.tokens.store import MAX_UINT16_VOCAB, TokenMeta
 ROOT = Path(__file__).resolve().parents[1]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+_SHA256 = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 #: Increased if a column is renamed, retyped or dropped; not for a new nullable column.
 _ARROW_VERSION = 1
@@ -83,7 +84,7 @@ _ARROW_VERSION = 1
 #: Constraints of `__post_init__` beyond the annotated type.
 _TIGHTER: Mapping[tuple[str, str], dict[str, Any]] = {
     ("SourceConfig", "format"): {"examples": list(FORMATS.built_in)},
-    ("FileRecord", "checksum"): _HEX,
+    ("FileRecord", "checksum"): _SHA256,
     ("StageRecord", "fingerprint"): _HEX,
     ("StageRecord", "stage"): {"enum": list(names())},
 }
@@ -110,7 +111,7 @@ def render() -> dict[str, bytes]:
         },
         "facts": {
             **_table_contract(
-                "Facts of Inline XBRL: facts/dataset=D/source=S/part-*.parquet, those of the documents in the file of "
+                "Facts of Inline XBRL: facts/dataset=D/source=S/SPLIT-*.parquet, those of the documents in the file of "
                 "documents with that name",
                 FACT_SCHEMA,
                 FACT_MEANINGS,
@@ -177,7 +178,7 @@ def _documents() -> dict[str, Any]:
     about = {
         "raw": "between ingest and clean",
         "document": "between the other stages",
-        "published": "in documents/dataset=D/source=S/part-*.parquet",
+        "published": "in documents/dataset=D/source=S/SPLIT-*.parquet",
     }
     tables: dict[str, dict[str, Any]] = {
         name: {"where": about[name], "columns": columns(forms[name], DOCUMENT_MEANINGS)} for name in forms
@@ -260,6 +261,11 @@ def _manifest() -> dict[str, Any]:
         "python": {"type": "string"},
         "packages": {"type": "object", "additionalProperties": {"type": "string"}},
         "stages": {**stages, "description": f"In this order, up to {DEDUPLICATED} at least: {', '.join(every)}."},
+        CARD: {
+            "type": "array",
+            "items": {"$ref": "#/$defs/FileRecord"},
+            "description": "The files of the dataset card, which is made of the other keys.",
+        },
         CERTIFICATE: {
             **_object(
                 {

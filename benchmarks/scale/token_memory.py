@@ -82,7 +82,7 @@ def _write_documents(base: pa.Table, root: Path, copies: int) -> int:
     for index in range(count):
         begin, end = (base.num_rows * place // count for place in (index, index + 1))
         part = pa.concat_tables([base.slice(begin, end - begin)] * copies)
-        storage.write_parquet(str(root / document_part("Generated", "Web", index, count)), part)
+        storage.write_parquet(str(root / document_part("Generated", "Web", "train", index, count)), part)
     return text_bytes
 
 

@@ -1,15 +1,17 @@
 """Paths in the output folder of a build.
 
 OUT/manifest.json                                         written last
-OUT/documents/dataset=D/source=S/part-00000-of-00004.parquet
-OUT/facts/dataset=D/source=S/part-00000-of-00004.parquet  the facts of the documents in the file of that name
+OUT/README.md  OUT/croissant.json                         the dataset card (`finpile.report.dataset_card`)
+OUT/documents/dataset=D/source=S/train-00000-of-00004.parquet
+OUT/documents/dataset=D/source=S/heldout-00000-of-00004.parquet         if documents are held out
+OUT/facts/dataset=D/source=S/train-00000-of-00004.parquet the facts of the documents in the file of that name
 OUT/removed/stage=S/part-00000-of-00001.parquet
 OUT/inputs/part-00000-of-00001.parquet                    the account of each input's bytes
 OUT/tokenizer/  OUT/reports/
 OUT/tokens/split=train/part-00000-of-00001.arrow
 OUT/tokens/split=heldout/dataset=D/source=S/part-00000-of-00001.arrow      if documents are held out
 OUT/tokens/index/split=train/part-00000-of-00001.parquet  for each shard: the documents of its tokens
-OUT/versions/documents/dataset=D/source=S/part-*.parquet  files that only earlier snapshots have
+OUT/versions/documents/dataset=D/source=S/train-*.parquet files that only earlier snapshots have
 OUT/versions/removed/stage=S/part-*.parquet
 OUT/snapshots/000001.json                                 the manifest of a snapshot, after `finpile append`
 OUT/snapshots/000001/tokens/                              the tokens of its documents, laid out like OUT/tokens
@@ -48,6 +50,8 @@ TABLES = ("documents", "removed")
 FACTS = "facts"
 #: The folders that hold the files of the current snapshot alone.
 VERSIONED = (*TABLES, FACTS)
+#: The files of the dataset card.
+CARD_FILES = (README, CROISSANT) = ("README.md", "croissant.json")
 #: The folder of the files of these that only earlier snapshots have, laid out like OUT.
 VERSIONS = "versions"
 
@@ -154,16 +158,17 @@ class Layout:
         return tuple(storage.join(self.root, name) for name in stages.find(stage).published)
 
 
-def document_part(dataset: str, source: str, index: int, count: int) -> str:
-    """Path of a documents shard, relative to the root; names are percent-encoded as hive readers expect."""
-    return f"documents/{_source_folder(dataset, source)}/part-{index:05d}-of-{count:05d}.parquet"
+def document_part(dataset: str, source: str, split: str, index: int, count: int) -> str:
+    """Path of a shard of the documents of one split, relative to the root; names are percent-encoded as hive readers
+    expect."""
+    return f"documents/{_source_folder(dataset, source)}/{split}-{index:05d}-of-{count:05d}.parquet"
 
 
 def facts_part(path: str) -> str:
     """The path of the facts of the documents in a file.
 
-    >>> facts_part("documents/dataset=D/source=S/part-00000-of-00001.parquet")
-    'facts/dataset=D/source=S/part-00000-of-00001.parquet'
+    >>> facts_part("documents/dataset=D/source=S/train-00000-of-00001.parquet")
+    'facts/dataset=D/source=S/train-00000-of-00001.parquet'
     """
     return f"{FACTS}/{path.removeprefix('documents/')}"
 
@@ -175,8 +180,8 @@ def removed_part(stage: str, index: int, count: int) -> str:
 def added_part(path: str, snapshot: int) -> str:
     """The path of a published file that a snapshot adds, from that of a build's file.
 
-    >>> added_part("documents/dataset=D/source=S/part-00000-of-00001.parquet", 3)
-    'documents/dataset=D/source=S/part-00000-of-00001-snapshot-000003.parquet'
+    >>> added_part("documents/dataset=D/source=S/train-00000-of-00001.parquet", 3)
+    'documents/dataset=D/source=S/train-00000-of-00001-snapshot-000003.parquet'
     """
     return f"{path.removesuffix('.parquet')}-snapshot-{snapshot:06d}.parquet"
 
@@ -223,6 +228,15 @@ def token_index(shard: str) -> str:
 
 def _source_folder(dataset: str, source: str) -> str:
     return f"dataset={quote(dataset, safe='')}/source={quote(source, safe='')}"
+
+
+def split_of(path: str) -> str:
+    """The split of the documents in a file.
+
+    >>> split_of("documents/dataset=D/source=S/heldout-00000-of-00001.parquet")
+    'heldout'
+    """
+    return path.rsplit("/", 1)[-1].split("-", 1)[0]
 
 
 def row_of(path: str) -> tuple[str, str]:

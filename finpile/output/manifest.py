@@ -19,6 +19,8 @@ CHECKSUM = "checksum"
 CERTIFICATE = "as_of"
 #: The manifest's key for the facts of a snapshot; a build has none.
 SNAPSHOT = "snapshot"
+#: The manifest's key for the records of the dataset card (`finpile.report.dataset_card`).
+CARD = "card"
 #: The version of the manifest's keys.
 MANIFEST_VERSION = 1
 _ALTERED = "is altered: its checksum is another"
@@ -132,6 +134,7 @@ def recorded_files(manifest: Mapping[str, Any]) -> dict[str, FileRecord]:
         files = [file for stage in manifest["stages"] for file in stage["files"]]
         files += [file for file in (facts.get("copies"), file_of_list(manifest)) if file]
         files += (facts.get("tokens") or {"files": []})["files"]
+        files += manifest.get(CARD, [])
         return {file["path"]: FileRecord(**file) for file in files}
     except (LookupError, TypeError, AttributeError) as error:
         raise damaged_manifest("manifest.json", f"is altered ({type(error).__name__}: {error})") from error

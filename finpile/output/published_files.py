@@ -1,6 +1,6 @@
 """The files that a manifest lists: where they are, and reads that compare them with the manifest.
 
-A file is read once: its size and its BLAKE2b are compared with those of the manifest, and it is decoded from the bytes
+A file is read once: its size and its SHA-256 are compared with those of the manifest, and it is decoded from the bytes
 that were compared. So no command makes new files from a file that is not as it was written.
 
 `PublishedFile.pages` reads some columns of a file without the others. There the size, the number of rows, the checksum
@@ -63,7 +63,7 @@ class PublishedFile:
             return data
         if data.size != self.record.size_bytes:
             raise self.damage(f"has {data.size:,} bytes, expected {self.record.size_bytes:,}")
-        if hashlib.blake2b(data, digest_size=16).hexdigest() != self.record.checksum:
+        if hashlib.sha256(data).hexdigest() != self.record.checksum:
             raise self.damage("is damaged: it does not have the checksum that it was written with")
         return data
 

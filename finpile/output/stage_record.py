@@ -29,7 +29,7 @@ _RUN_CHARS = 12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileRecord:
-    """A finished file: path relative to the root of OUT, size, BLAKE2b-128 of its bytes, rows where it has rows.
+    """A finished file: path relative to the root of OUT, size, SHA-256 of its bytes, rows where it has rows.
 
     `footer` is the BLAKE2b-64 of the footer of a Parquet file, for readers of some of its pages.
     """

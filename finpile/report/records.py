@@ -19,6 +19,7 @@ from finpile.output.lock import hold
 from finpile.output.manifest import counts_by_stage, write_manifest
 from finpile.output.stage_record import StageRecord
 from finpile.plugins import stages
+from finpile.report.dataset_card import write_card
 from finpile.report.dates import date_statistics
 from finpile.report.evaluation import EvalSetFacts
 from finpile.report.facts import fact_statistics
@@ -190,7 +191,7 @@ def rewrite(layout: Layout, manifest: dict[str, Any], comparison: Comparison | N
         record = replace(next(record for record in records if record.stage == "reports"), files=report_files(layout))
         stage_record.save_stage(layout.work("reports"), record)
         listed = [record.to_json() if stage["stage"] == "reports" else stage for stage in manifest["stages"]]
-        write_manifest(layout, {**manifest, "stages": listed})
+        write_manifest(layout, write_card(layout, {**manifest, "stages": listed}))
         write_state(layout, replace(state, is_whole=True))
     return files
 

@@ -40,13 +40,13 @@ Source: TypeAlias = str | pa.Buffer
 
 
 def digest_of(url: str) -> tuple[str, int]:
-    """BLAKE2b-128 of a file's bytes, as 32 hex digits, and their number."""
+    """SHA-256 of a file's bytes, as 64 hex digits, and their number."""
     return digest_with_tail(url)[:2]
 
 
 def digest_with_tail(url: str) -> tuple[str, int, bytes]:
     """The same, and the last bytes of the file: 1 MiB or more, or all."""
-    digest, size, blocks = hashlib.blake2b(digest_size=16), 0, deque[bytes](maxlen=2)
+    digest, size, blocks = hashlib.sha256(), 0, deque[bytes](maxlen=2)
     with open_file(url) as stream:
         while block := stream.read(_BLOCK_BYTES):
             digest.update(block)

@@ -17,6 +17,7 @@ from finpile.output.layout import Layout
 from finpile.output.manifest import read_manifest
 from finpile.verify import (
     as_of,
+    card,
     counts,
     distinct,
     facts,
@@ -55,6 +56,7 @@ GROUPS: tuple[_Group, ...] = (
     tokens.checks,
     snapshot_tokens.checks,
     reports.checks,
+    card.checks,
 )
 #: Errors that reading a damaged file can raise.
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException, FinpileError, TokenizerError)

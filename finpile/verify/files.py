@@ -70,6 +70,8 @@ def _others(layout: Layout, known: set[str]) -> Iterator[str]:
     """What is in OUT and not `known`."""
     folders = {path.split("/")[0] for path in known}
     for name in storage.list_folder(layout.root):
+        if name in known:
+            continue
         if name in folders:
             names = (f"{name}/{path}" for path in storage.list_files(storage.join(layout.root, name)))
             yield from (path for path in names if path not in known)

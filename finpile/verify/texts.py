@@ -14,6 +14,7 @@ from finpile.counts.stages import Label, label_of
 from finpile.counts.texts import TextCounts
 from finpile.documents.document import document_id, text_views
 from finpile.documents.split import HELDOUT, assign_split
+from finpile.output.layout import split_of
 from finpile.output.snapshots import read_copies, with_copies
 from finpile.plugins import stages
 from finpile.verify.check import Check
@@ -77,7 +78,8 @@ class _Audit:
             self._read_spans(table)
         for _, table in self._output.tables("removed"):  # again: a removed text takes the spans that were cut from it
             self._read_whole(table)
-        for _, table in self._output.tables("documents"):
+        for path, table in self._output.tables("documents"):
+            self._check_split(table, split_of(path))
             self._read_documents(table)
 
     def checks(self) -> list[Check]:
@@ -113,7 +115,6 @@ class _Audit:
                 self._check_copies(row["id"], texts, row)
 
     def _read_documents(self, table: pa.Table) -> None:
-        self._check_split(table)
         table = with_copies(table, self._copies)
         columns = (table[name].to_pylist() for name in ("id", "dataset", "source", "locator", "num_copies"))
         for view, identifier, dataset, name, locator, num_copies in zip(text_views(table), *columns, strict=True):
@@ -137,9 +138,11 @@ class _Audit:
             if offset is not None and text[offset : offset + len(copy.text)] != copy.text:
                 self._wrong_copies.append(f"the text of {copy.id} is not in {identifier} at byte {offset}")
 
-    def _check_split(self, table: pa.Table) -> None:
+    def _check_split(self, table: pa.Table, named: str) -> None:
+        """Of the documents of a file, the split that its name has."""
         expected = assign_split(table["timestamp"], self._heldout_after, self._undated)
-        wrong = pc.fill_null(pc.not_equal(table["split"], expected), True)
+        differs = pc.or_(pc.not_equal(table["split"], expected), pc.not_equal(table["split"], named))
+        wrong = pc.fill_null(differs, True)
         self._num_heldout += pc.sum(pc.equal(expected, HELDOUT)).as_py() or 0
         self._wrong_split += [f"{name} is on the wrong side" for name in table["id"].filter(wrong).to_pylist()]
 

@@ -14,9 +14,10 @@ from typing import Any
 from finpile import storage
 from finpile.config import CorpusConfig, to_dict
 from finpile.output import stage_record
-from finpile.output.layout import Layout
+from finpile.output.layout import CARD_FILES, Layout
 from finpile.output.manifest import CHECKSUM, MANIFEST_VERSION, checksum_of, write_manifest
 from finpile.output.stage_record import StageRecord, fingerprint
+from finpile.report.dataset_card import write_card
 from finpile.version import __version__
 from finpile_pipelines.out_folder import OutFolder
 from finpile_pipelines.progress import Progress, Watch
@@ -171,10 +172,12 @@ class StageRunner:
             self._watch(label, progress)
 
     def finish(self, config: CorpusConfig, **more: Any) -> dict[str, Any]:
-        """Writes the manifest, with `more` keys, unless it exists and nothing has changed; returns it."""
+        """Writes the manifest, with `more` keys, and the dataset card, unless they exist and nothing has changed;
+        returns the manifest."""
         stages = json.loads(json.dumps([record.to_json() for record in self.records.values()]))
         found = _read_manifest(self._layout)
-        if not self._num_run and not self._folder.is_open and found is not None and found["stages"] == stages:
+        is_same = not self._num_run and not self._folder.is_open and self._has_card()
+        if is_same and found is not None and found["stages"] == stages:
             return found
         self._folder.claim("its manifest has to be written")
         resolved = to_dict(config)
@@ -189,9 +192,12 @@ class StageRunner:
             "stages": stages,
             **more,
         }
-        manifest = write_manifest(self._layout, manifest)
+        manifest = write_manifest(self._layout, write_card(self._layout, manifest))
         self._folder.end()
         return manifest
+
+    def _has_card(self) -> bool:
+        return all(storage.is_file(storage.join(self._layout.root, path)) for path in CARD_FILES)
 
 
 def _mark(stage: str, settings: Sequence[Any] | None, before: Sequence[str]) -> str:

@@ -52,7 +52,7 @@ def small_tree(tmp_path: Path) -> tuple[Path, str, str]:
         "split": "heldout",
     }
     table = pa.Table.from_pylist([row], schema=PUBLISHED_SCHEMA)
-    storage.write_parquet(str(tmp_path / document_part("FinPile", "News", 0, 1)), table)
+    storage.write_parquet(str(tmp_path / document_part("FinPile", "News", "train", 0, 1)), table)
     cut = Removal(
         id=kept,
         dataset="FinPile",
@@ -236,7 +236,7 @@ def test_tables_are_written_in_every_format(copy_of_sample: Path) -> None:
 
 
 def test_show_warns_of_a_missing_file(run: Run, copy_of_sample: Path, dropped: Row) -> None:
-    (path,) = (copy_of_sample / "documents").glob("*/source=Web/*.parquet")
+    (path,) = (copy_of_sample / "documents").glob("*/source=Web/train-*.parquet")
     path.unlink()
     found = run("show", copy_of_sample, dropped["id"])
     assert (found.code, found.out.splitlines()[0]) == (1, dropped["id"])
@@ -249,7 +249,7 @@ def test_show_warns_of_a_missing_file(run: Run, copy_of_sample: Path, dropped: R
 
 def test_show_warns_of_an_altered_file_that_it_reads(run: Run, copy_of_sample: Path, dropped: Row) -> None:
     """Same size, other bytes after the last row group: only the checksum differs."""
-    (path,) = (copy_of_sample / "documents").glob("*/source=News/*.parquet")
+    (path,) = (copy_of_sample / "documents").glob("*/source=News/train-*.parquet")
     data, place = bytearray(path.read_bytes()), pq.read_metadata(path).row_group(0).column(5).dictionary_page_offset
     data[place + 40] ^= 1  # in a column chunk; the pages before it are read
     path.write_bytes(data)

@@ -29,14 +29,14 @@ NAMES = st.text(st.sampled_from("aZ09 -_.=/%~&é€#?*:\\"), min_size=1, max_siz
 
 @given(dataset=NAMES, source=NAMES)
 def test_path_gives_its_row(dataset: str, source: str) -> None:
-    path = document_part(dataset, source, 3, 12)
+    path = document_part(dataset, source, "train", 3, 12)
     assert row_of(path) == (dataset, source)
     assert path.count("/") == 3, "one folder a level, whatever the name"
 
 
 def test_paths_are_those_of_the_contract() -> None:
-    assert document_part("The Pile", "Pile-CC", 0, 4) == (
-        "documents/dataset=The%20Pile/source=Pile-CC/part-00000-of-00004.parquet"
+    assert document_part("The Pile", "Pile-CC", "train", 0, 4) == (
+        "documents/dataset=The%20Pile/source=Pile-CC/train-00000-of-00004.parquet"
     )
     assert removed_part("exact", 1, 2) == "removed/stage=exact/part-00001-of-00002.parquet"
     assert token_part("train", 0, 1) == "tokens/split=train/part-00000-of-00001.arrow"
@@ -73,7 +73,7 @@ def test_each_published_folder_belongs_to_one_stage() -> None:
 
 
 def test_hive_readers_find_the_names(tmp_path: Path) -> None:
-    path = tmp_path / document_part("The Pile", "Ubuntu IRC", 0, 1)
+    path = tmp_path / document_part("The Pile", "Ubuntu IRC", "train", 0, 1)
     path.parent.mkdir(parents=True)
     pq.write_table(pa.table({"n": [1]}), path)
     found = ds.dataset(tmp_path / "documents", partitioning="hive").to_table().to_pylist()

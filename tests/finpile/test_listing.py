@@ -121,7 +121,7 @@ def test_unknown_names_are_refused_before_files_are_read(conditions: Row, says: 
 
 
 def test_damaged_file_is_an_error_that_names_it(copy_of_sample: Path) -> None:
-    (path,) = (copy_of_sample / "documents").glob("*/source=News/*.parquet")
+    (path,) = (copy_of_sample / "documents").glob("*/source=News/train-*.parquet")
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)

@@ -17,6 +17,8 @@ import psutil
 import pytest
 import yaml
 
+from finpile.output.layout import CARD_FILES
+
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ("inputs", "documents", "removed", "tokenizer", "tokens", "reports")
 _WORDS = "shares bond yield oil gold rate bank court trade profit loss market wheat port ship steel index fund"
@@ -60,7 +62,8 @@ def snapshot() -> Callable[[Path], dict[str, bytes]]:
     """All published files of a tree by path, including leftovers, without the manifest, which contains times."""
 
     def take(out: Path) -> dict[str, bytes]:
-        files = (path for folder in PUBLISHED for path in (out / folder).rglob("*") if path.is_file())
+        files = [path for folder in PUBLISHED for path in (out / folder).rglob("*") if path.is_file()]
+        files += [out / name for name in CARD_FILES if (out / name).is_file()]
         return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
 
     return take

@@ -66,7 +66,7 @@ def test_no_name_of_a_source_breaks_a_reader(tmp_path: Path, reader: Callable[[P
     row: dict[str, Any] = dict.fromkeys(PUBLISHED_SCHEMA.names) | dict.fromkeys(("id", "text", "meta", "locator"), "x")
     row |= {"timestamp_origin": "none", "num_copies": 1, "split": "train"}
     for name in names:
-        url = str(tmp_path / "out" / document_part(name, name, 0, 1))
+        url = str(tmp_path / "out" / document_part(name, name, "train", 0, 1))
         storage.write_parquet(url, pa.Table.from_pylist([row], schema=PUBLISHED_SCHEMA))
     found = reader(tmp_path / "out" / "documents")
     assert sorted((str(row["dataset"]), str(row["source"])) for row in found) == sorted(zip(names, names, strict=True))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import datasets
 import yaml
 from finpile_pipelines.build import build
 from finpile_pipelines.runner.engine import Engine
@@ -77,6 +78,8 @@ def test_readers_of_the_folders_see_the_current_snapshot(tmp_path: Path) -> None
             for name, read in READERS.items():
                 assert named(read(out / folder), columns) == expected[folder], (step, folder, name)
         assert open_documents(str(out)).count_rows() == len(expected["documents"])
+        loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / step))
+        assert Counter((name,) for rows in loaded.values() for name in rows["id"]) == expected["documents"], step
         assert failed(out) == []
         if "vacuum" not in step:
             seen.append(expected)

@@ -18,6 +18,7 @@ from finpile_pipelines.corpus.split import plan_parts
 from finpile_pipelines.runner.engine import Engine
 
 from finpile.config import CorpusConfig, load_config
+from finpile.output.layout import CARD_FILES
 from tests.support.work_folders import files_of_stage
 
 Snapshot = Callable[[Path], dict[str, bytes]]
@@ -173,11 +174,12 @@ def test_size_of_parts_changes_only_the_split_into_files(
     assert ran[0] == "split"  # the first stage that has parts
     found, expected = snapshot(out), snapshot(sample_build)
     divided = ("documents/", "removed/")
-    naming = "tokens/index/"  # names files of documents
-    whole = [path for path in expected if not path.startswith((*divided, naming))]
+    naming = ("tokens/index/", *CARD_FILES)  # name files of documents
+    whole = [path for path in expected if not path.startswith((*divided, *naming))]
     assert_same({path: found.get(path, b"") for path in whole}, {path: expected[path] for path in whole})
     folders = {path.rpartition("/")[0] for path in expected if path.startswith(divided)}
-    assert len(list((out / "documents").rglob("part-*"))) > 2 * len(list((sample_build / "documents").rglob("part-*")))
+    parts, few = (len(list((folder / "documents").rglob("train-*"))) for folder in (out, sample_build))
+    assert parts > 2 * few
     for folder in sorted(folders):
         assert joined(out / folder).equals(joined(sample_build / folder), check_metadata=True), folder
 
@@ -185,8 +187,8 @@ def test_size_of_parts_changes_only_the_split_into_files(
 def test_a_small_source_is_cut_smaller_so_that_several_workers_have_some() -> None:
     sizes = {0: 1, 32: 1, 33: 2, 80: 3, 512: 16, 1024: 16, 2048: 16, 2049: 17, 4096: 32}  # MiB: files
     for size, expected in sizes.items():
-        parts = plan_parts({("FinPile", "News"): size << 20}, {}, 128 << 20)
-        assert len(parts.documents["FinPile", "News"]) == expected, size
+        parts = plan_parts({("FinPile", "News"): size << 20}, {}, 128 << 20, ["train"])
+        assert len(parts.documents["FinPile", "News", "train"]) == expected, size
 
 
 def joined(folder: Path) -> pa.Table:

@@ -14,8 +14,9 @@ from finpile import storage
 from finpile.documents.document import PUBLISHED_SCHEMA
 from finpile.documents.ledger import PUBLISHED_LEDGER_SCHEMA
 from finpile.output import stage_record
-from finpile.output.layout import read_published
+from finpile.output.layout import Layout, read_published
 from finpile.output.manifest import CHECKSUM, checksum_of
+from finpile.report.dataset_card import write_card
 from finpile.verify import distinct, inputs, texts, verify
 
 Row = dict[str, Any]
@@ -72,8 +73,8 @@ def edit_ledger(out: Path, stage: str, change: Change) -> None:
     mend_manifest(out)
 
 
-def edit_documents(out: Path, source: str, change: Change) -> None:
-    (path,) = (out / "documents").glob(f"*/source={source}/*.parquet")
+def edit_documents(out: Path, source: str, change: Change, split: str = "train") -> None:
+    (path,) = (out / "documents").glob(f"*/source={source}/{split}-*.parquet")
     edit(path, PUBLISHED_SCHEMA, change)
     mend_manifest(out)
 
@@ -86,6 +87,7 @@ def edit_manifest(out: Path, change: Callable[[Row], None]) -> None:
     path = out / "manifest.json"
     manifest = json.loads(path.read_text())
     change(manifest)
+    manifest = write_card(Layout(str(out)), manifest)
     path.write_text(json.dumps({**manifest, CHECKSUM: checksum_of(manifest)}))
 
 

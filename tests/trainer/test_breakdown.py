@@ -60,7 +60,7 @@ def write_build(root: Path, num_shards: int = 1, sub_sources: bool = True) -> st
                 record |= {"meta": json.dumps(meta), "timestamp_origin": "none", "sub_source": kind}
                 record["timestamp"] = None if day is None else datetime.fromisoformat(day).replace(tzinfo=UTC)
                 records.append(record)
-            path = root / document_part(*row, shard, num_shards)
+            path = root / document_part(*row, "heldout", shard, num_shards)
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(pa.Table.from_pylist(records, schema=schema), path)
     return str(root)

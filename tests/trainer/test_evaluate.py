@@ -127,7 +127,7 @@ def write_build(root: Path, documents: list[tuple[str, str, str, str, str]], num
                 "num_copies": [1] * len(part),
                 "meta": ["{}"] * len(part),
             }
-            path = root / document_part(*row, shard, num_shards)
+            path = root / document_part(*row, "heldout", shard, num_shards)
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(pa.table({**empty, **values, **defaults}, schema=PUBLISHED_SCHEMA), path)
     return str(root)

@@ -65,7 +65,7 @@ def write_documents(root: Path, num_shards: int) -> str:
             record: dict[str, Any] = dict.fromkeys(PUBLISHED_SCHEMA.names)
             record |= {"id": key, "text": text_of(words), "split": split, "num_copies": num_copies}
             records.append(record | {"timestamp_origin": "none", "locator": "x", "meta": "{}"})
-        path = root / document_part("FinPile", "News", shard, num_shards)
+        path = root / document_part("FinPile", "News", "train", shard, num_shards)
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_pylist(records, schema=PUBLISHED_SCHEMA), path)
     return str(root)
@@ -140,7 +140,7 @@ def test_a_text_is_continued_exactly_if_generation_gives_it(build: Path) -> None
 def test_a_build_without_long_training_documents_is_an_error(tmp_path: Path) -> None:
     record: dict[str, Any] = dict.fromkeys(PUBLISHED_SCHEMA.names)
     record |= {"id": "a", "text": "short", "split": "train", "num_copies": 1, "meta": "{}"}
-    path = tmp_path / document_part("FinPile", "News", 0, 1)
+    path = tmp_path / document_part("FinPile", "News", "train", 0, 1)
     path.parent.mkdir(parents=True)
     table = pa.Table.from_pylist([record | {"timestamp_origin": "none", "locator": "x"}], schema=PUBLISHED_SCHEMA)
     pq.write_table(table, path)

@@ -38,7 +38,7 @@ def write_build(root: Path, documents: list[tuple[str, str, str]], num_shards: i
             record: dict[str, Any] = dict.fromkeys(PUBLISHED_SCHEMA.names)
             record |= {"id": key, "text": text, "split": split, "num_copies": 1, "locator": "x", "meta": "{}"}
             records.append({**record, "timestamp_origin": "none"})
-        path = root / document_part("FinPile", "News", shard, num_shards)
+        path = root / document_part("FinPile", "News", "train", shard, num_shards)
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_pylist(records, schema=PUBLISHED_SCHEMA), path)
     return str(root)

@@ -23,7 +23,7 @@ from finpile.dedup.ledger_rows import removal_rows, span_rows
 from finpile.documents.document import CLEAN_SCHEMA, PUBLISHED_SCHEMA, SUB_SOURCE, digest_bits
 from finpile.documents.labels import document_labels
 from finpile.documents.ledger import LEDGER_SCHEMA, PUBLISHED_LEDGER_SCHEMA
-from finpile.documents.split import assign_split
+from finpile.documents.split import HELDOUT, TRAIN, assign_split
 from finpile.errors import RunError
 from finpile.filings.facts import FACTS, fact_table, with_cuts
 from finpile.output.layout import document_part, removed_part
@@ -44,12 +44,13 @@ from finpile_pipelines.progress import report_progress
 from finpile_pipelines.shard_refs import RemovalFolder, ShardRef, read_clean
 from finpile_pipelines.stage import Context, Outcome, Stage
 
-K = TypeVar("K", str, tuple[str, str])
+K = TypeVar("K", str, tuple[str, str, str])
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One published file: partition in the exchange, path, and index among the `count` files of its source or stage."""
+    """One published file: partition in the exchange, path, and index among the `count` files of its stage, or of its
+    source and split."""
 
     partition: int
     path: str
@@ -70,7 +71,8 @@ class Selection:
 class Parts:
     """The files of documents and ledger rows, planned before any row is exchanged."""
 
-    documents: Mapping[tuple[str, str], tuple[Part, ...]]
+    documents: Mapping[tuple[str, str, str], tuple[Part, ...]]
+    """By dataset, source and split."""
     ledger: Mapping[str, tuple[Part, ...]]
 
     def by_partition(self) -> tuple[dict[int, Part], dict[int, Part]]:
@@ -83,14 +85,17 @@ def plan_parts(
     document_bytes: Mapping[tuple[str, str], int],
     ledger_bytes: Mapping[str, int],
     part_bytes: int,
+    splits: Sequence[str],
     rename: Callable[[str], str] = str,
 ) -> Parts:
     """Plans a number of parts in proportion to bytes, as a function of the data alone; `rename` changes their paths.
 
-    A source of fewer than 16 full parts has smaller parts, down to a quarter of `part_bytes`, for parallelism.
+    A source of fewer than 16 full parts has smaller parts, down to a quarter of `part_bytes`, for parallelism. Each of
+    the `splits` of a source has as many parts: how the source is divided is not known before its rows are read.
     """
+    split_bytes = {(*row, split): size for row, size in document_bytes.items() for split in splits}
     return Parts(
-        _number_parts(document_bytes, lambda row, index, count: rename(document_part(*row, index, count)), part_bytes),
+        _number_parts(split_bytes, lambda key, index, count: rename(document_part(*key, index, count)), part_bytes),
         _number_parts(ledger_bytes, lambda stage, index, count: rename(removed_part(stage, index, count)), part_bytes),
     )
 
@@ -147,7 +152,12 @@ def _plan(context: Context) -> Parts:
         for name in stages.ledger_stages()
         if name in context.records
     }
-    return plan_parts(document_bytes, ledger_bytes, context.sizes.part_bytes)
+    return plan_parts(document_bytes, ledger_bytes, context.sizes.part_bytes, splits_of(context.config))
+
+
+def splits_of(config: CorpusConfig) -> tuple[str, ...]:
+    """The splits that documents can have."""
+    return (TRAIN,) if config.heldout.after is None else (TRAIN, HELDOUT)
 
 
 def removals_of(context: Context) -> Removals:
@@ -285,9 +295,13 @@ def _cut(
 def _partitioned_documents(ref: ShardRef, config: CorpusConfig, kept: pa.Table, parts: Parts) -> PartitionedTables:
     report_progress(kept.num_rows, kept["text"].nbytes)
     source = ref.source(config.sources)
-    mine = parts.documents[(source.dataset, source.label)]
-    partition = by_range(digest_bits(kept["digest"]), len(mine)) + mine[0].partition
-    return PartitionedTables(f"{ref.index:06d}", split_by_partition(kept, partition))
+    tables: dict[int, pa.Table] = {}
+    for split in splits_of(config):
+        mine = parts.documents[source.dataset, source.label, split]
+        table = kept.filter(pc.equal(kept["split"], split))
+        partition = by_range(digest_bits(table["digest"]), len(mine)) + mine[0].partition
+        tables.update(split_by_partition(table, partition))
+    return PartitionedTables(f"{ref.index:06d}", tables)
 
 
 def _partitioned_ledger(origin: str, rows: pa.Table, parts: Parts) -> PartitionedTables:

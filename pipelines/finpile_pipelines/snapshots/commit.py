@@ -19,13 +19,14 @@ import pyarrow as pa
 
 from finpile import storage
 from finpile.errors import ConfigError, IntegrityError
-from finpile.output.layout import INPUTS_PART, Layout, added_part, earlier_place
+from finpile.output.layout import CARD_FILES, INPUTS_PART, Layout, added_part, earlier_place
 from finpile.output.lock import hold
 from finpile.output.manifest import CERTIFICATE, CHECKSUM, SNAPSHOT, checksum_of, load_manifest, write_manifest
 from finpile.output.snapshots import COPIES_SCHEMA, number_of, read_copies, sorted_copies
 from finpile.output.stage_record import FileRecord, StageRecord, file_record, fingerprint
 from finpile.output.takedowns import list_path
 from finpile.plugins import stages
+from finpile.report.dataset_card import write_card
 from finpile_pipelines.snapshots.base import Base
 
 #: Below the folder of a snapshot: the moves of files, and the manifest.
@@ -107,6 +108,8 @@ def commit(
             **facts,
         },
     }
+    manifest = write_card(work, manifest)
+    moves |= {path: path for path in CARD_FILES}
     write_plan(storage.join(work.root, _PLAN), {"moves": {**moves, **further}, "manifest": manifest})
     finish(layout, number)
 

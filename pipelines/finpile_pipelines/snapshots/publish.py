@@ -30,6 +30,7 @@ from finpile_pipelines.corpus.split import (
     plan_parts,
     publish,
     removals_of,
+    splits_of,
 )
 from finpile_pipelines.dedup.duplicate_chains import RedirectDuplicates, are_few, redirect_here
 from finpile_pipelines.exchange.tasks import Gather, Tasks
@@ -137,6 +138,7 @@ def _plan(context: Context, base: Base, changes: Changes, number: int) -> Parts:
         {row: max(1, size) for row, size in sizes.items()},
         ledger_bytes,
         context.sizes.part_bytes,
+        splits_of(context.config),
         partial(_added, number),
     )
 

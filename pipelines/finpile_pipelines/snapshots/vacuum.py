@@ -27,7 +27,7 @@ from finpile import storage
 from finpile.documents.document import CLEAN_SCHEMA
 from finpile.errors import ConfigError
 from finpile.output import stage_record
-from finpile.output.layout import FACTS, VERSIONED, VERSIONS, Layout, earlier_place
+from finpile.output.layout import CARD_FILES, FACTS, VERSIONED, VERSIONS, Layout, earlier_place
 from finpile.output.lock import hold
 from finpile.output.manifest import CHECKSUM, checksum_of, load_manifest, recorded_files
 from finpile.output.published_files import PublishedFile, PublishedFiles
@@ -138,7 +138,7 @@ def _plan(layout: Layout, keep: int) -> Vacuumed:
 def _has_tokens(manifest: Mapping[str, Any]) -> bool:
     """Whether a snapshot has token shards or, as the build, a tokenizer or reports: these belong to it alone."""
     paths = recorded_files(manifest)
-    return any(path.split("/")[0] not in _FOLDERS or "/tokens/" in path for path in paths)
+    return any(path.split("/")[0] not in (*_FOLDERS, *CARD_FILES) or "/tokens/" in path for path in paths)
 
 
 def _unread(layout: Layout, current: int) -> list[str]:

@@ -18,8 +18,10 @@ from finpile_tokenizer import UnigramTokenizer
 
 from finpile import storage
 from finpile.output import stage_record
+from finpile.output.layout import Layout
 from finpile.output.manifest import CHECKSUM, checksum_of
 from finpile.output.stage_record import fingerprint
+from finpile.report.dataset_card import write_card
 from finpile.tokens.store import TokenStore, write_token_shard
 from finpile.verify import verify
 
@@ -47,6 +49,8 @@ def edit_manifest(out: Path, change: Callable[[dict[str, Row]], object], *, rese
     path = out / "manifest.json"
     manifest = json.loads(path.read_text())
     change({stage["stage"]: stage for stage in manifest["stages"]} | {"": manifest})
+    if reseal:
+        manifest = write_card(Layout(str(out)), manifest)
     path.write_text(json.dumps({**manifest, CHECKSUM: checksum_of(manifest)} if reseal else manifest))
 
 
@@ -75,7 +79,7 @@ def entries(stages: dict[str, Row]) -> Iterator[Row]:
 
 
 def rewrite_documents(out: Path, source: str, change: Callable[[pa.Table], pa.Table]) -> None:
-    (path,) = (out / "documents").glob(f"*/source={source}/*.parquet")
+    (path,) = (out / "documents").glob(f"*/source={source}/train-*.parquet")
     before = pq.ParquetFile(path).read()
     after = change(before)
     assert not after.equals(before), "the damage must change something"

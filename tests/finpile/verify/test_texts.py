@@ -163,7 +163,7 @@ def repeat_first_text(rows: list[Row], **changes: Any) -> list[Row]:
 
 def test_text_that_is_kept_twice_is_found(copy_of_sample: Path) -> None:
     edit_documents(copy_of_sample, "News", repeat_first_text)
-    first = find(read_documents(copy_of_sample), source="News")["id"]
+    first = find(read_documents(copy_of_sample), source="News", split="train")["id"]
     assert DISTINCT in broken(copy_of_sample)
     assert "1 documents repeat the text of another, such as " in detail(copy_of_sample, DISTINCT)
     assert {first, "0" * 32} == set(detail(copy_of_sample, DISTINCT).split("such as ")[1].split(" and "))
@@ -244,7 +244,9 @@ def test_heldout_document_in_train_is_found(copy_of_sample: Path, which: int) ->
     """The earliest of all, too: with it in train, all that is held out is still later than train."""
     rows = [row for row in read_documents(copy_of_sample) if row["split"] == "heldout"]
     leak = sorted(rows, key=lambda row: row["timestamp"])[which]
-    edit_documents(copy_of_sample, leak["source"], lambda rows: find(rows, id=leak["id"]).update(split="train"))
+    edit_documents(
+        copy_of_sample, leak["source"], lambda rows: find(rows, id=leak["id"]).update(split="train"), "heldout"
+    )
     assert only_the_split_is_broken(copy_of_sample)
 
 

@@ -86,7 +86,7 @@ def test_verify_writes_nothing(copy_of_sample: Path) -> None:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 ONE_OF_EACH = [
-    "documents/dataset=FinPile/source=News/part-00000-of-00001.parquet",
+    "documents/dataset=FinPile/source=News/train-00000-of-00001.parquet",
     "removed/stage=exact/part-00000-of-00001.parquet",
     "tokenizer/tokenizer.json",
     "tokens/split=train/part-00000-of-00001.arrow",
