@@ -72,11 +72,11 @@ def write_index(url: str, pieces: Pieces, first_byte: int, paths: Sequence[str])
     """
     size = len(pieces.rows)
     used, places = np.unique(pieces.files, return_inverse=True)
-    names = pa.array([paths[number] for number in used.tolist()], pa.string())
+    names, ranks = np.unique(np.array([paths[number] for number in used.tolist()], np.str_), return_inverse=True)
     first_token, first_bytes = np.zeros(size, np.int64), np.zeros(size, np.int64)
     first_token[:1], first_bytes[:1] = pieces.first_token, first_byte
     columns = [
-        pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), names),
+        pa.DictionaryArray.from_arrays(pa.array(ranks[places], pa.int32()), pa.array(names, pa.string())),
         pa.array(pieces.rows, pa.int32()),
         pa.array(first_token),
         pa.array(first_bytes),

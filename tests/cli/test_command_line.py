@@ -144,7 +144,7 @@ def test_misuse_is_one_message_and_exit_2(
         (["buld"], "No such command 'buld'; did you mean `build`?"),
         (["tokenizer", "trian"], "No such command 'trian'; did you mean `train`?"),
         (["fetch", "wikipedai"], "No such command 'wikipedai'; did you mean `wikipedia`?"),
-        (["xyz"], "No such command 'xyz'; known: append, as-of, build, "),
+        (["xyz"], "No such command 'xyz'; known: append, as-of, audit, build, "),
     ],
 )
 def test_unknown_command_names_the_nearest(run: Run, words: list[str], says: str) -> None:

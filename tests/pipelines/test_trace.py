@@ -274,7 +274,7 @@ def test_what_cannot_be_traced_is_refused(
 
 
 def test_document_is_traced_by_its_locator_and_its_file(sample_build: Path) -> None:
-    files = sorted(sample_build.glob("documents/dataset=FinPile/source=Bloomberg/*.parquet"))
+    files = sorted(sample_build.glob("documents/dataset=FinPile/source=Bloomberg/train-*.parquet"))
     row = next(row for row in read_published(str(files[0])).to_pylist() if row["split"] == TRAIN)
     expected = trace(sample_build, "--document", row["id"])
     for name in (row["locator"], row["locator"].rpartition("/")[2]):

@@ -160,10 +160,15 @@ def _sources(facts: CardFacts) -> Iterator[dict[str, Any]]:
         yield {
             "@type": "prov:Entity",
             "@id": _urn(facts, "source", str(number)),
-            "prov:label": f"{source['dataset']}: {source['name']}",
+            "prov:label": f"{source['dataset']}: {_name_of(source['name'])}",
             "encodingFormat": source["format"],
             **({"license": source["license"]} if source["license"] else {}),
         }
+
+
+def _name_of(name: str | Mapping[str, Any]) -> str:
+    """The name of a source, or what its records are divided by."""
+    return name if isinstance(name, str) else f"rows by {name['field']}"
 
 
 def _activities(facts: CardFacts, sources: Sequence[str]) -> Iterator[dict[str, Any]]:

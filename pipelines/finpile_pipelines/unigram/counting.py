@@ -171,7 +171,7 @@ def _count_file(
         counts = {name: counts_table(count_pretokens(part["text"])) for name, part in parts.items()}
         report_progress(len(texts), texts.nbytes)
         done += texts.nbytes
-        report_part(done / max(size_bytes, done))
+        report_part(done / max(size_bytes, done, 1))
         yield PartitionedTables(
             f"{number:06d}-{block:06d}", {name: part for name, part in counts.items() if part.num_rows}
         )
