@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
+from finpile_cli.explore import serve
 from finpile_cli.paths import PathOrUrl
 
 if TYPE_CHECKING:
@@ -81,15 +81,4 @@ def _serve(console: Console, audit: Audit, out: str, port: int) -> None:
 
     with console.progress("indexing", unit="B") as advance:
         write_index(out, advance)
-    try:
-        server, address = audit_server(audit, out, port)
-    except OSError as error:
-        raise ConfigError(f"port {port} cannot be used ({error.strerror}): name another with --port") from None
-    console.line(f"open {address}  (Ctrl-C ends it)")
-    console.result({"out": out, "page": address})
-    sys.stdout.flush()  # the address is read while the server runs
-    with server:
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            console.line("ended")
+    serve(console, out, port, lambda: audit_server(audit, out, port))

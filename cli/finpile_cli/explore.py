@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.paths import PathOrUrl
+
+if TYPE_CHECKING:
+    import socketserver
 
 _LISTED = 500
 
@@ -115,12 +120,22 @@ def _serve(console: Console, out: str, port: int) -> None:
         raise ConfigError(f"{out} is not on this machine: --serve is for folders; without it, pages are written there")
     with console.progress("indexing", unit="B") as advance:
         write_index(out, advance)
-    try:
+
+    def made() -> tuple[socketserver.BaseServer, str]:
         server = make_server(out, port)
+        return server, address_of(server)
+
+    serve(console, out, port, made)
+
+
+def serve(console: Console, out: str, port: int, make: Callable[[], tuple[socketserver.BaseServer, str]]) -> None:
+    """Serves until Ctrl-C what `make` gives: a server and the address of its page. Raises: ConfigError."""
+    try:
+        server, address = make()
     except OSError as error:
         raise ConfigError(f"port {port} cannot be used ({error.strerror}): name another with --port") from None
-    console.line(f"open {address_of(server)}  (Ctrl-C ends it)")
-    console.result({"out": out, "page": address_of(server)})
+    console.line(f"open {address}  (Ctrl-C ends it)")
+    console.result({"out": out, "page": address})
     sys.stdout.flush()  # the address is read while the server runs
     with server:
         try:

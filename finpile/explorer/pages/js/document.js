@@ -8,6 +8,18 @@ import { isSpan, joined, leftOf, segmentsBefore, toBytes, toText } from "./texts
 const MOST_BYTES = 120_000;
 const AROUND = 1_600;
 
+/** Shows the chosen document in `place`, or `note` if none is chosen, unless it is the one shown; returns its key. */
+export function showChosen(place, context, shown, note) {
+  const { id, at, of } = context.filters;
+  const key = JSON.stringify([id, at, of]);
+  if (key === shown) return shown;
+  if (id) {
+    showDocument(place, context, id, { at: at ?? null, of });
+    if (window.innerWidth < 900) place.scrollIntoView();
+  } else fill(place, h("p", { class: "note" }, note));
+  return key;
+}
+
 /** Fills `place` with the document `id`; `at` is the first byte of the span in focus, with its stage `of`. */
 export async function showDocument(place, context, id, { at = null, of = null } = {}) {
   const { store, summary } = context;

@@ -5,7 +5,7 @@ import { rowsOf, sumBy } from "../data.js";
 import { histogram, ranking, timeline } from "../charts.js";
 import { List, sizeNote } from "../list.js";
 import { FoundRows, RangeRows, rangesOf } from "../rows.js";
-import { showDocument } from "../document.js";
+import { showChosen } from "../document.js";
 
 const SPLITS = ["train", "heldout"];
 const NAMES = ["in training", "held out"];
@@ -42,14 +42,7 @@ export const documents = {
       this.filter(context);
     } else this.parts.list.draw();
     this.key = key;
-    const shown = JSON.stringify([filters.id, filters.at, filters.of]);
-    if (shown !== this.shownId) {
-      this.shownId = shown;
-      if (filters.id) {
-        showDocument(this.parts.detail, context, filters.id, { at: filters.at ?? null, of: filters.of });
-        if (window.innerWidth < 900) this.parts.detail.scrollIntoView();
-      } else fill(this.parts.detail, h("p", { class: "note" }, "Choose a document to see its text and its history."));
-    }
+    this.shownId = showChosen(this.parts.detail, context, this.shownId, "Choose a document to see its text and its history.");
     return true;
   },
   wanted(context) {

@@ -5,7 +5,7 @@ import { sumBy } from "../data.js";
 import { ranking, timeline } from "../charts.js";
 import { List, sizeNote } from "../list.js";
 import { FoundRows, RangeRows, rangesOf } from "../rows.js";
-import { named, showDocument } from "../document.js";
+import { named, showChosen } from "../document.js";
 
 export const removals = {
   name: "removals",
@@ -38,14 +38,7 @@ export const removals = {
     if (key !== this.key) this.filter(context);
     else this.parts.list.draw();
     this.key = key;
-    const shown = JSON.stringify([filters.id, filters.at, filters.of]);
-    if (shown !== this.shownId) {
-      this.shownId = shown;
-      if (filters.id) {
-        showDocument(this.parts.detail, context, filters.id, { at: filters.at ?? null, of: filters.of });
-        if (window.innerWidth < 900) this.parts.detail.scrollIntoView();
-      } else fill(this.parts.detail, h("p", { class: "note" }, "Choose a removal to see its text and the copy that was kept."));
-    }
+    this.shownId = showChosen(this.parts.detail, context, this.shownId, "Choose a removal to see its text and the copy that was kept.");
     return true;
   },
   filter(context) {
