@@ -8,8 +8,8 @@ import click
 
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option
-from finpile_cli.explore import serve
 from finpile_cli.paths import PathOrUrl
+from finpile_cli.serving import serve
 
 if TYPE_CHECKING:
     from finpile.audit.served import Audit

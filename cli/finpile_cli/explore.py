@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +9,7 @@ import click
 from finpile.errors import ConfigError
 from finpile_cli.console import Console, json_option, quantity
 from finpile_cli.paths import PathOrUrl
+from finpile_cli.serving import serve
 
 if TYPE_CHECKING:
     import socketserver
@@ -126,19 +125,3 @@ def _serve(console: Console, out: str, port: int) -> None:
         return server, address_of(server)
 
     serve(console, out, port, made)
-
-
-def serve(console: Console, out: str, port: int, make: Callable[[], tuple[socketserver.BaseServer, str]]) -> None:
-    """Serves until Ctrl-C what `make` gives: a server and the address of its page. Raises: ConfigError."""
-    try:
-        server, address = make()
-    except OSError as error:
-        raise ConfigError(f"port {port} cannot be used ({error.strerror}): name another with --port") from None
-    console.line(f"open {address}  (Ctrl-C ends it)")
-    console.result({"out": out, "page": address})
-    sys.stdout.flush()  # the address is read while the server runs
-    with server:
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            console.line("ended")

@@ -1,0 +1,29 @@
+"""A page that a command serves on this machine until Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from finpile.errors import ConfigError
+from finpile_cli.console import Console
+
+if TYPE_CHECKING:
+    import socketserver
+
+
+def serve(console: Console, out: str, port: int, make: Callable[[], tuple[socketserver.BaseServer, str]]) -> None:
+    """Serves until Ctrl-C what `make` gives: a server and the address of its page. Raises: ConfigError."""
+    try:
+        server, address = make()
+    except OSError as error:
+        raise ConfigError(f"port {port} cannot be used ({error.strerror}): name another with --port") from None
+    console.line(f"open {address}  (Ctrl-C ends it)")
+    console.result({"out": out, "page": address})
+    sys.stdout.flush()  # the address is read while the server runs
+    with server:
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            console.line("ended")
