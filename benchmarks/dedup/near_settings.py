@@ -55,7 +55,7 @@ _ABOUT = (
 _WIDE_ABOUT = (
     "Candidates where numbers do not tell documents apart, and in brackets the documents of the largest connected "
     "group of candidates, whose texts one task reads. The mix with `numbers: any`, where notices of one form are "
-    "candidates of each other; and novels, whose digits are removed, cut into parts, of which no two are alike."
+    "candidates of each other; and parts of novels without digits, none of which is a near duplicate of another."
 )
 
 
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report = Report(options.results, "near_settings", "Settings of near duplicates", ("numba", "pyarrow", "rapidfuzz"))
     sets = {name: _distinct(texts) for name, texts in _sets(options.data)}
     truth = {name: _truth(name, texts) for name, texts in sets.items()}
-    alike = {_MIX: sets[_MIX], **_novels(options.data)}
+    without_numbers = {_MIX: sets[_MIX], **_novels(options.data)}
     rows, wide = [], []
     for setting in _SETTINGS:
         say(f"setting {setting}")
@@ -80,15 +80,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 cost = seconds
             cells.append(f"{len(truth[name] & pairs) / len(truth[name]):.3f} ({len(pairs):,})")
         rows.append([_name(setting), *cells, f"{cost:.2f}"])
-        found = {name: _candidates(texts, replace(near, numbers="any"))[0] for name, texts in alike.items()}
+        found = {name: _candidates(texts, replace(near, numbers="any"))[0] for name, texts in without_numbers.items()}
         wide.append([_name(setting), *(f"{len(pairs):,} ({_largest_group(pairs):,})" for pairs in found.values())])
     documents = ["documents", *(f"{len(texts):,}" for texts in sets.values()), ""]
     true = ["true pairs", *(f"{len(truth[name]):,}" for name in sets), ""]
     size = sum(len(text.as_py()) for text in sets[_MIX]) / 1e6
     head = ["words, bands x rows", *sets, "CPU s"]
     report.add("## Recall of candidates", _ABOUT.format(megabytes=size), table(head, [documents, true, *rows]))
-    head = ["words, bands x rows", *alike]
-    documents = ["documents", *(f"{len(texts):,}" for texts in alike.values())]
+    head = ["words, bands x rows", *without_numbers]
+    documents = ["documents", *(f"{len(texts):,}" for texts in without_numbers.values())]
     report.add("## Candidates without numbers", _WIDE_ABOUT, table(head, [documents, *wide]))
 
 

@@ -5,7 +5,7 @@
 `formats`: each input format alone, from inputs to published documents. `documents`: text by document of each format,
 and tokens of bytes by class, of vocabularies of several sizes that are trained on the text that they encode.
 `stages`: a mix of news and minutes with all stages on, and the sample corpus, whose time is the fixed cost of each
-stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with 256 and 9,000 hash values.
+stage. `exact`: the same text as documents of 80 bytes and of 80 kB. `near`: the mix with `near: fast` and `paper`.
 `start`: a build of one small document. `templates`: the stage of this name, of which all rows of the mix and of the
 sample are groups. `mixture`: tokens of the mix once, three times, and one and a half times, for which they are counted.
 Times are of two worker processes, memory and sizes of one. The parts that are not measured keep their values. The
@@ -207,6 +207,8 @@ def measure_near(data: Path, folder: Path) -> dict[str, Any]:
             more / (fast.text_bytes / 1e6) / (hashes["paper"] - hashes["fast"]), 9
         ),
         "near_exchanged_per_document": round(exchanged["fast"], 2),
+        "near_bands": settings["fast"].bands,
+        "near_hashes": hashes["fast"],
         "near_exchanged_per_document_and_band": round(
             (exchanged["paper"] - exchanged["fast"]) / (settings["paper"].bands - settings["fast"].bands), 3
         ),

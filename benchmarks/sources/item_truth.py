@@ -146,7 +146,7 @@ def read_items(name: str, page: str, form: str) -> tuple[dict[str, list[str]], s
 
 
 def _joined(texts: list[str]) -> Iterator[str]:
-    """Texts of which none ends within a word: a word that goes on in the next text is in that one."""
+    """The texts, divided between words: the beginning of a divided word is moved to the next text."""
     rest = ""
     for text in texts:
         whole = rest + text

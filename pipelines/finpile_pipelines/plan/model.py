@@ -21,8 +21,6 @@ from finpile_pipelines.plan.jobs import is_enabled, num_jobs, num_readings
 from finpile_pipelines.plan.rates import Rates, StageRate
 
 _MB = 1e6
-#: Bands of the setting for which the rates of `near` are measured, and its hash values.
-_MEASURED_BANDS, _MEASURED_HASHES = 32, 256
 #: Text of a chunk of the tokenizer, and chunks of a domain at most, as `finpile_pipelines.unigram.texts` has them.
 _CHUNK_BYTES, _CHUNKS = 16 << 20, 256
 #: Of choosing a sample of all text for the tokenizer, in two passes.
@@ -175,7 +173,7 @@ class _Model:
             return self.text / _MB * per_mb + self.documents * rates.exact_cpu_seconds_per_document
         per_mb = self._rate(name).cpu_seconds_per_mb
         if name == "near" and near is not None:
-            per_mb += (near.bands * near.rows - _MEASURED_HASHES) * rates.near_cpu_seconds_per_mb_and_hash
+            per_mb += (near.bands * near.rows - rates.near_hashes) * rates.near_cpu_seconds_per_mb_and_hash
         if name == "tokens":
             per_mb += (self.copies.per_text - 1) * rates.tokens_cpu_seconds_per_mb_and_copy
             per_mb += self.copies.are_counted * rates.tokens_cpu_seconds_per_mb_counted
@@ -269,7 +267,7 @@ class _Model:
         if self._measured(name) == "near":
             more = 0.0
             if name == "near" and near is not None:
-                more = (near.bands - _MEASURED_BANDS) * rates.near_exchanged_per_document_and_band
+                more = (near.bands - rates.near_bands) * rates.near_exchanged_per_document_and_band
             return self.documents * max(0.0, rates.near_exchanged_per_document + more)
         if name == "tokens":
             per_text *= self.copies.per_text

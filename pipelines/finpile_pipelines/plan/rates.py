@@ -68,7 +68,10 @@ class Rates:
     """Bytes that tables of exchanges have, compressed."""
     near_cpu_seconds_per_mb_and_hash: float
     near_exchanged_per_document: float
-    """With the measured setting."""
+    """With the measured setting, as the rates of the stage `near`."""
+    near_bands: int
+    near_hashes: int
+    """Bands of the measured setting, and its hash values."""
     near_exchanged_per_document_and_band: float
     tokens_cpu_seconds_per_mb_and_copy: float
     """What each further copy of text takes that the mixture makes."""
